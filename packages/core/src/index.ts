@@ -146,7 +146,7 @@ export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
 export type { Incompatibility } from "./run/migration/compatibility.ts";
 export { run } from "./run/run.ts";
-export type { InboxInput } from "./run/session/inbox-input.ts";
+export type { InboxInput } from "./run/session/inbox/inbox-input.ts";
 export type {
   Answers,
   BreakpointOption,
@@ -159,7 +159,7 @@ export type {
   RunOptions,
   RunResult,
   StartOptions,
-} from "./run/session/options.ts";
+} from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";
 export { type Channel, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";

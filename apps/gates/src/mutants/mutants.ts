@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "an outcome is recorded without its value",
-    file: "run/session/persistence.ts",
+    file: "run/session/parts/persistence.ts",
     find: "return [encode === undefined ? row : { ...row, outcome: encode() }];",
     replace: "return [row];",
   },
@@ -71,7 +71,7 @@ export const mutants: readonly Mutant[] = [
   // Writes.
   {
     name: "a write is reported before the write is durable",
-    file: "run/session/persistence.ts",
+    file: "run/session/parts/persistence.ts",
     find: "    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
     replace:
       "    queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
@@ -84,7 +84,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a write without an event takes a sequence number",
-    file: "run/session/persistence.ts",
+    file: "run/session/parts/persistence.ts",
     find: "?? { after: undefined, seq: saved.thread.durableSeq };",
     replace: "?? { after: undefined, seq: saved.thread.nextSeq - 1 };",
   },

@@ -13,7 +13,7 @@ import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { listToolCalls, type Message } from "../model/message.ts";
 import { toCallSegment } from "../run/conversation/pending-calls.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 

@@ -12,7 +12,7 @@ import type { Graph } from "../compile/graph.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { OpenInterrupt } from "../run/events/run-event.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import { type ReadContext, requireThread, streamNamespaces } from "./get-history.ts";

@@ -6,7 +6,7 @@ import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { ThreadExport } from "../checkpoint/export/thread-export.ts";
 import { parseExport, stringifyExport } from "../checkpoint/export/thread-export-text.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkStoreOption } from "../run/session/options/check-run-options.ts";
 
 /** Options of `importThread`. */
 export interface ImportOptions {

@@ -6,7 +6,7 @@ import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { mergeDeltas } from "../checkpoint/codec/merge-deltas.ts";
 import type { Store } from "../checkpoint/store.ts";
-import { checkCodecOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
 /** Options of `pruneThread`: a checkpoint retained by either option stays. */

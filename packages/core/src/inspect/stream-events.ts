@@ -5,7 +5,7 @@ import { systemWorld, type World } from "../base/world.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView } from "../run/events/events.ts";
 import type { RunEvent } from "../run/events/run-event.ts";
-import { checkCodecOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { streamStoredEvents } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { requireThread } from "./get-history.ts";

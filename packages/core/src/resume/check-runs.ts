@@ -21,7 +21,7 @@ import {
   checkGraphOption,
   checkStoreOption,
   checkVersions,
-} from "../run/session/check-run-options.ts";
+} from "../run/session/options/check-run-options.ts";
 import { getCodec } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 import { listVersions } from "./serving.ts";

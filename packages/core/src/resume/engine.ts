@@ -16,9 +16,9 @@ import { getProgram } from "../run/begin.ts";
 import { pauseRun } from "../run/launch.ts";
 import { type CallerWithStore, startNextQueued } from "../run/queue.ts";
 import { startRun } from "../run/run.ts";
-import { checkRunOptions } from "../run/session/check-run-options.ts";
 import { createSlots } from "../run/session/concurrency.ts";
-import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/session/options.ts";
+import { checkRunOptions } from "../run/session/options/check-run-options.ts";
+import type { ResumeOptions, RunHandle, RunOptions, RunResult } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import { resumeRun } from "./resume.ts";
 import {

@@ -21,7 +21,7 @@ import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
 import { validateWrites } from "../run/session/validate-writes.ts";

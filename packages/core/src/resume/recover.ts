@@ -2,7 +2,7 @@
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import { listOptionNames } from "../base/options.ts";
 import { type RunHost, startNextQueued } from "../run/queue.ts";
-import type { RunHandle } from "../run/session/options.ts";
+import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import {
   checkServing,

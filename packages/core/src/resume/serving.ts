@@ -18,8 +18,8 @@ import {
   checkGraphOption,
   checkStoreOption,
   checkVersions,
-} from "../run/session/check-run-options.ts";
-import type { RunHandle } from "../run/session/options.ts";
+} from "../run/session/options/check-run-options.ts";
+import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 

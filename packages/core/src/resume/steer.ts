@@ -10,9 +10,9 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/check-run-options.ts";
-import { checkConversation, postMessages, toMessages } from "../run/session/inbox.ts";
-import type { InboxInput } from "../run/session/inbox-input.ts";
+import { checkConversation, postMessages, toMessages } from "../run/session/inbox/inbox.ts";
+import type { InboxInput } from "../run/session/inbox/inbox-input.ts";
+import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 

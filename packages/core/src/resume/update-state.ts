@@ -23,13 +23,13 @@ import {
   checkGraphOption,
   checkStoreOption,
   checkVersions,
-} from "../run/session/check-run-options.ts";
-import type { CommonOptions } from "../run/session/options.ts";
-import type { Persistence } from "../run/session/persistence.ts";
-import { getErrorPlace, type Position } from "../run/session/position.ts";
-import type { Progress } from "../run/session/progress.ts";
+} from "../run/session/options/check-run-options.ts";
+import type { CommonOptions } from "../run/session/options/options.ts";
+import type { Persistence } from "../run/session/parts/persistence.ts";
+import { getErrorPlace, type Position } from "../run/session/parts/position.ts";
+import type { Progress } from "../run/session/parts/progress.ts";
+import type { RunEnvironment } from "../run/session/parts/run-environment.ts";
 import { readReturn, type TaskOutcome } from "../run/session/returns.ts";
-import type { RunEnvironment } from "../run/session/run-environment.ts";
 import type { Session } from "../run/session/session.ts";
 import type { FinishedTask, StepResult } from "../run/session/step-result.ts";
 import { validateOutcome } from "../run/session/validate-writes.ts";

@@ -7,7 +7,7 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Plan } from "../compile/plan.ts";
 import type { Codec } from "../state/codec.ts";
 import { getProgram } from "./begin.ts";
-import type { RunResult } from "./session/options.ts";
+import type { RunResult } from "./session/options/options.ts";
 import { toPublicState } from "./session/output.ts";
 import type { State } from "./session/returns.ts";
 import { toOpenInterrupt } from "./session/run-row.ts";

@@ -23,12 +23,12 @@ import {
   waitInQueue,
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
-import { checkRunOptions } from "./session/check-run-options.ts";
-import type { Journal } from "./session/journal.ts";
-import type { RunHandle, RunOptions, RunResult } from "./session/options.ts";
-import type { Persistence } from "./session/persistence.ts";
-import type { Position } from "./session/position.ts";
-import { getErrorPlace } from "./session/position.ts";
+import { checkRunOptions } from "./session/options/check-run-options.ts";
+import type { RunHandle, RunOptions, RunResult } from "./session/options/options.ts";
+import type { Journal } from "./session/parts/journal.ts";
+import type { Persistence } from "./session/parts/persistence.ts";
+import type { Position } from "./session/parts/position.ts";
+import { getErrorPlace } from "./session/parts/position.ts";
 import type { State, Write } from "./session/returns.ts";
 import type { Session } from "./session/session.ts";
 import { findActiveHandle, getThreadRegistry } from "./session/thread-registry.ts";

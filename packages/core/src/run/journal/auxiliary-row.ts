@@ -6,7 +6,7 @@
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import type { Position } from "../session/position.ts";
+import type { Position } from "../session/parts/position.ts";
 
 /** Kind of an auxiliary row. */
 export type AuxiliaryKind = "args" | "ledger" | "longTerm";

@@ -4,8 +4,8 @@
  */
 
 import type { LedgerBook, LedgerEntry, Reservation, Sum } from "../session/ledger-book.ts";
-import type { Position } from "../session/position.ts";
-import type { Progress } from "../session/progress.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
 import { reduceEdit } from "../session/reduce-writes.ts";
 import type { Write } from "../session/returns.ts";
 

@@ -7,10 +7,10 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
-import type { Journal } from "../session/journal.ts";
 import type { LedgerEntry } from "../session/ledger-book.ts";
-import { type Persistence, recordInParent } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import { type Persistence, recordInParent } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
 import type { Write } from "../session/returns.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 

@@ -4,8 +4,8 @@
  */
 
 import type { Migration } from "../../compile/migration.ts";
-import type { Position } from "../session/position.ts";
-import type { RunEnvironment } from "../session/run-environment.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { RunEnvironment } from "../session/parts/run-environment.ts";
 
 /** One level of nesting: the node or tool that runs the graph, and its segment of the namespace. */
 interface NestingLevel {

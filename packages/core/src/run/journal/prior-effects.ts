@@ -7,9 +7,9 @@
 
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import type { ActiveThread, Persistence } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
-import type { RunEnvironment } from "../session/run-environment.ts";
+import type { ActiveThread, Persistence } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import { listNamespaceHistory } from "./previous-namespaces.ts";
 
 /** A `once` effect that started or finished on another branch. */

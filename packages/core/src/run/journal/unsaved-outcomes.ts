@@ -7,7 +7,7 @@ import { isStatewrightError, type StatewrightError } from "../../base/errors.ts"
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { type PendingEffect, toJournalKey } from "../session/persistence.ts";
+import { type PendingEffect, toJournalKey } from "../session/parts/persistence.ts";
 import type { Session } from "../session/session.ts";
 
 /** Finished effects, with the artifacts saved with their outcomes. */

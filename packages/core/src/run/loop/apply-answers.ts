@@ -7,13 +7,13 @@ import { describeIssues } from "../../base/schema.ts";
 import type { World } from "../../base/world.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { readAnswer } from "../conversation/interrupt-schema.ts";
-import { createExpiredError, expireOverdue } from "../session/interrupt-timers.ts";
-import type { Persistence } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
-import { getErrorPlace } from "../session/position.ts";
-import type { Progress } from "../session/progress.ts";
+import type { Persistence } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
 import { toOpenInterrupt } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
+import { createExpiredError, expireOverdue } from "../session/timers/interrupt-timers.ts";
 import { release } from "../task/open-session.ts";
 
 /**

@@ -1,12 +1,12 @@
 /** Runs a graph: superstep after superstep until the run has finished, waits, failed or was cancelled. */
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
-import { disarmTimers } from "../session/interrupt-timers.ts";
-import type { RunResult } from "../session/options.ts";
-import { awaitCommit } from "../session/persistence.ts";
+import type { RunResult } from "../session/options/options.ts";
+import { awaitCommit } from "../session/parts/persistence.ts";
 import type { State } from "../session/returns.ts";
 import { toResultBase, toRunStarted } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
+import { disarmTimers } from "../session/timers/interrupt-timers.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
 import { resolvePreemption } from "./resolve-preemption.ts";

@@ -24,9 +24,9 @@ import {
 } from "../journal/long-term-writes.ts";
 import { callModel } from "../model-call/model-call.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
-import type { Persistence } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
-import { getErrorPlace } from "../session/position.ts";
+import type { Persistence } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { claimBodyKey } from "../session/step-keys.ts";

@@ -1,6 +1,6 @@
 /** Ends a run that was asked to stop: pre-empted by a new input, paused for its process, or as usual. */
 
-import type { RunResult } from "../session/options.ts";
+import type { RunResult } from "../session/options/options.ts";
 import { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";

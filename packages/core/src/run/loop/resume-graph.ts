@@ -3,8 +3,8 @@
 import { emit } from "../events/event-emitter.ts";
 import type { GivenAnswers } from "../migration/program.ts";
 import { createFinalEvent } from "../session/durable-event.ts";
-import type { RunResult } from "../session/options.ts";
-import { awaitCommit, type Persistence } from "../session/persistence.ts";
+import type { RunResult } from "../session/options/options.ts";
+import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
 import type { State } from "../session/returns.ts";
 import { toRunRow } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";

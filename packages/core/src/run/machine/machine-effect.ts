@@ -17,9 +17,9 @@ import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { createIdempotencyKey, toRestartedRow } from "../journal/journal.ts";
 import type { InvokedPromise } from "../kernel/actor-tree.ts";
-import type { Journal } from "../session/journal.ts";
-import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/persistence.ts";
-import { getErrorPlace, type Position } from "../session/position.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 
 /**

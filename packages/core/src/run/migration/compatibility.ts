@@ -11,7 +11,7 @@ import type { Codec } from "../../state/codec.ts";
 import { getPayloadSchema } from "../../tool/policy/interrupt.ts";
 import { findAnswerSchema, findDeclaredInterrupt, findInterruptSource } from "../conversation/interrupt-schema.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
-import { taskKey } from "../session/persistence.ts";
+import { taskKey } from "../session/parts/persistence.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 import type { ThreadSnapshot } from "./thread-snapshot.ts";

@@ -9,7 +9,7 @@ import type { Plan } from "../../compile/plan.ts";
 import { type AssistantMessage, listToolCalls, type Message } from "../../model/message.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
 import { listPendingCalls } from "../conversation/pending-calls.ts";
-import { taskKey } from "../session/persistence.ts";
+import { taskKey } from "../session/parts/persistence.ts";
 import type { State, TaskOutcome, Write } from "../session/returns.ts";
 
 /** Returns the conversation with renamed open tool calls; undefined when no open call is renamed. */

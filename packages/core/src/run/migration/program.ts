@@ -8,7 +8,7 @@ import type { Plan } from "../../compile/plan.ts";
 import type { ProgramDefinition } from "../../compile/program.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
-import type { RunResult } from "../session/options.ts";
+import type { RunResult } from "../session/options/options.ts";
 import type { PositionSource } from "../session/restore-position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";

@@ -10,7 +10,7 @@ import type { ModelTool } from "../../model/model.ts";
 import type { Tool } from "../../tool/definition/tool.ts";
 import type { ToolRegistry } from "../../tool/registry.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
-import type { Position } from "../session/position.ts";
+import type { Position } from "../session/parts/position.ts";
 
 type Tools = ReadonlyMap<string, Tool<never, never>>;
 

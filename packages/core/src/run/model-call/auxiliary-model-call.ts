@@ -15,7 +15,7 @@ import { isModel, type ModelReply } from "../../model/model.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
-import { getErrorPlace } from "../session/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import { claimHookKey } from "../session/step-keys.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
 import { findPreviousAttempts } from "./failed-attempts.ts";

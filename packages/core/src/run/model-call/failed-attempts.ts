@@ -3,9 +3,9 @@
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import type { FailedAttempt } from "../../model/message.ts";
-import type { Journal } from "../session/journal.ts";
-import { commitEffect, toJournalKey } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import { commitEffect, toJournalKey } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 
 /** Failed requests in this process, by journal key. A retry of the node reads them. */

@@ -23,7 +23,7 @@ import { cancelStart } from "../journal/journal.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { applyHookWrites, readHookWrites } from "../session/hook-writes.ts";
-import { getErrorPlace } from "../session/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { InterruptRequest, TaskScope } from "../session/scope.ts";
 import type { Lineage, Session } from "../session/session.ts";

@@ -10,7 +10,7 @@ import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } 
 import type { EventEmitter } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { type IdleWatch, watchIdle } from "../session/idle-watch.ts";
-import type { Position } from "../session/position.ts";
+import type { Position } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { createWarningReporter } from "./model-warnings.ts";

@@ -19,10 +19,10 @@ import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
+import type { Signals } from "../session/parts/signals.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import type { Signals } from "../session/signals.ts";
 import {
   forgetFailedAttempts,
   type PreviousAttempts,

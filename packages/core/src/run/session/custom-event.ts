@@ -5,7 +5,7 @@ import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, type Json } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { emit } from "../events/event-emitter.ts";
-import { getErrorPlace } from "./position.ts";
+import { getErrorPlace } from "./parts/position.ts";
 import type { Session } from "./session.ts";
 import { validateEncodable } from "./validate-writes.ts";
 

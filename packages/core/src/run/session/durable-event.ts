@@ -7,8 +7,8 @@ import type { EventRow } from "../../checkpoint/event.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import type { RunEventBody } from "../events/run-event.ts";
-import type { Journal } from "./journal.ts";
-import type { Persistence } from "./persistence.ts";
+import type { Journal } from "./parts/journal.ts";
+import type { Persistence } from "./parts/persistence.ts";
 
 /** Body of a durable event without a checkpoint. */
 export type DurableEventBody = Extract<

@@ -3,9 +3,9 @@
 import { type ErrorRecord, fromErrorRecord, type StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import type { Journal } from "./journal.ts";
-import { commitEffect, recordEffect, taskKey, toJournalKey } from "./persistence.ts";
-import type { Position } from "./position.ts";
+import type { Journal } from "./parts/journal.ts";
+import { commitEffect, recordEffect, taskKey, toJournalKey } from "./parts/persistence.ts";
+import type { Position } from "./parts/position.ts";
 import { toRedactedRecord } from "./redact-error.ts";
 
 /** A failed task, with the failed attempt. */

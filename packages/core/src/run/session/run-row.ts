@@ -4,10 +4,10 @@ import type { World } from "../../base/world.ts";
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { OpenInterrupt } from "../events/run-event.ts";
-import type { Journal } from "./journal.ts";
 import { toPublicState } from "./output.ts";
-import type { Persistence } from "./persistence.ts";
-import type { Position } from "./position.ts";
+import type { Journal } from "./parts/journal.ts";
+import type { Persistence } from "./parts/persistence.ts";
+import type { Position } from "./parts/position.ts";
 import type { State } from "./returns.ts";
 import type { Session } from "./session.ts";
 

@@ -10,10 +10,10 @@ import type { NodeRecord } from "../../define/graph.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
 import { subscribeToAbort } from "./abort.ts";
-import type { Position } from "./position.ts";
+import type { Position } from "./parts/position.ts";
+import type { Signals } from "./parts/signals.ts";
 import type { Write } from "./returns.ts";
 import type { Session } from "./session.ts";
-import type { Signals } from "./signals.ts";
 import type { Stop } from "./stop.ts";
 
 /** The superstep loop as tasks use it. Created once; the scope of every task holds it, so no function passes it on. */

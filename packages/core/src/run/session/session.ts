@@ -1,12 +1,12 @@
 /** Session: the run of one process on one branch of a thread, in parts. A function takes the parts that it uses. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EventEmitter } from "../events/event-emitter.ts";
-import type { Inboxes } from "./inboxes.ts";
-import type { Journal } from "./journal.ts";
-import type { Position } from "./position.ts";
-import type { Progress } from "./progress.ts";
-import type { RunEnvironment } from "./run-environment.ts";
-import type { Signals } from "./signals.ts";
+import type { Inboxes } from "./parts/inboxes.ts";
+import type { Journal } from "./parts/journal.ts";
+import type { Position } from "./parts/position.ts";
+import type { Progress } from "./parts/progress.ts";
+import type { RunEnvironment } from "./parts/run-environment.ts";
+import type { Signals } from "./parts/signals.ts";
 
 /** Session of one active run or inner graph. */
 export interface Session {

@@ -4,7 +4,7 @@
  */
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import type { RunHandle } from "./options.ts";
+import type { RunHandle } from "./options/options.ts";
 import type { Preemption } from "./preemption.ts";
 
 /** Active run of this process. */

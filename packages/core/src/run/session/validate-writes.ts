@@ -7,7 +7,7 @@ import { addErrorPlace, type ErrorPlace, isStatewrightError } from "../../base/e
 import { isData } from "../../base/json.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
-import type { Position } from "./position.ts";
+import type { Position } from "./parts/position.ts";
 import type { TaskOutcome, Write } from "./returns.ts";
 import type { FinishedTask, StepResult } from "./step-result.ts";
 

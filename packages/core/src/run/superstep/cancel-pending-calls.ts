@@ -11,9 +11,9 @@ import type { Codec } from "../../state/codec.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { listPendingCalls, type PendingCall } from "../conversation/pending-calls.ts";
 import { findJournaledChanges } from "../journal/long-term-writes.ts";
-import type { Persistence } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
-import type { Progress } from "../session/progress.ts";
+import type { Persistence } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 
 /** Writes that answer pending calls, and long-term store changes of the executed calls. */

@@ -7,7 +7,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { listToolCalls, type Message, type MessageWrite } from "../../model/message.ts";
 import { hasAnyId } from "../../state/message-index.ts";
-import type { QueuedMessage } from "../session/inbox.ts";
+import type { QueuedMessage } from "../session/inbox/inbox.ts";
 import type { State, Write } from "../session/returns.ts";
 
 /**

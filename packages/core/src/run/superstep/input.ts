@@ -9,7 +9,7 @@ import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import { overwrite } from "../../state/channel.ts";
 import type { Codec } from "../../state/codec.ts";
-import type { Position } from "../session/position.ts";
+import type { Position } from "../session/parts/position.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import { validateStep, validateWrites } from "../session/validate-writes.ts";

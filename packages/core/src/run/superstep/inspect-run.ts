@@ -9,7 +9,7 @@ import type { Actor, ActorEnd, Inspection, LookupByPath } from "../events/inspec
 import { type ActorTree, type MachineTransition, splitAddress } from "../kernel/actor-tree.ts";
 import { getMachineKernel } from "../kernel/get-kernel.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
-import type { Position } from "../session/position.ts";
+import type { Position } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 
 /** Reports that the machine of a graph applied an event. */

@@ -11,16 +11,16 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { type IdleWatch, ignoreBeat, watchIdle } from "../session/idle-watch.ts";
-import { createExpiredError, getExpiryFields } from "../session/interrupt-timers.ts";
-import type { Journal } from "../session/journal.ts";
-import { formatNestingPath } from "../session/nesting.ts";
-import type { Persistence } from "../session/persistence.ts";
-import { getErrorPlace, type Position } from "../session/position.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import { formatNestingPath } from "../session/parts/nesting.ts";
+import type { Persistence } from "../session/parts/persistence.ts";
+import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import type { RunEnvironment } from "../session/run-environment.ts";
 import type { InterruptRequest, Loop, TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
+import { createExpiredError, getExpiryFields } from "../session/timers/interrupt-timers.ts";
 
 /** Result of a task attempt. */
 export type TaskResult =

@@ -13,13 +13,13 @@ import type { NodeRecord } from "../../define/graph.ts";
 import type { CacheEntry, NodeCache } from "../../define/node-cache.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { subscribeToAbort } from "../session/abort.ts";
-import type { Position } from "../session/position.ts";
-import { getErrorPlace } from "../session/position.ts";
-import type { Progress } from "../session/progress.ts";
+import type { Position } from "../session/parts/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
+import type { RunEnvironment } from "../session/parts/run-environment.ts";
+import type { Signals } from "../session/parts/signals.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import type { RunEnvironment } from "../session/run-environment.ts";
 import type { Session } from "../session/session.ts";
-import type { Signals } from "../session/signals.ts";
 
 type Policy = NonNullable<NodeRecord["policy"]["cache"]>;
 

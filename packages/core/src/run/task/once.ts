@@ -21,12 +21,12 @@ import {
   selectPriorEffect,
 } from "../journal/prior-effects.ts";
 import { isSameWriter } from "../migration/thread-snapshot.ts";
-import { commitEffect, type Persistence, taskKey, toJournalKey } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
-import { getErrorPlace } from "../session/position.ts";
-import type { Progress } from "../session/progress.ts";
+import { commitEffect, type Persistence, taskKey, toJournalKey } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
+import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import type { TaskOutcome } from "../session/returns.ts";
-import type { RunEnvironment } from "../session/run-environment.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";

@@ -29,20 +29,20 @@ import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
-import { parseBreakpoints } from "../session/breakpoints.ts";
 import { popFinalState } from "../session/final-state-cache.ts";
-import { createInbox } from "../session/inbox.ts";
-import type { InboxBuffer } from "../session/inbox-buffer.ts";
-import type { BreakpointOption, CommonOptions } from "../session/options.ts";
+import { createInbox } from "../session/inbox/inbox.ts";
+import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
+import { parseBreakpoints } from "../session/options/breakpoints.ts";
+import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
-import { type Persistence, toJournalKey } from "../session/persistence.ts";
-import type { Position } from "../session/position.ts";
+import { type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
+import type { RunEnvironment } from "../session/parts/run-environment.ts";
+import type { Signals } from "../session/parts/signals.ts";
 import type { Preemption } from "../session/preemption.ts";
-import type { Progress } from "../session/progress.ts";
 import type { State } from "../session/returns.ts";
-import type { RunEnvironment } from "../session/run-environment.ts";
 import { createSession, type Session } from "../session/session.ts";
-import type { Signals } from "../session/signals.ts";
 
 /** Arguments of `openSession`. */
 export interface OpenSessionOptions {

@@ -11,7 +11,7 @@ import { toJsonSchema, toModelTool } from "../../tool/definition/model-tool.ts";
 import type { ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { digestArgs } from "../journal/args-digest.ts";
-import { getErrorPlace } from "../session/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
 /**

@@ -24,7 +24,7 @@ import {
 import { type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
 import { digestArgs, isSameArgs } from "../journal/args-digest.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
-import { getErrorPlace } from "../session/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import type { Session } from "../session/session.ts";
 import { denyChangedCall, rewriteArgs } from "./call-args.ts";

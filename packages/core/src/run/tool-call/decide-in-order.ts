@@ -2,8 +2,8 @@
 
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
-import type { Journal } from "../session/journal.ts";
-import type { Position } from "../session/position.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import type { Position } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { getClientInterruptId } from "./client-call.ts";
 import type { ToolCallContext } from "./context.ts";

@@ -3,8 +3,8 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import type { Position } from "../session/position.ts";
-import { getErrorPlace } from "../session/position.ts";
+import type { Position } from "../session/parts/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 
 /** Result of a tool node: its return values, and the failure that ends the run after those values are saved. */

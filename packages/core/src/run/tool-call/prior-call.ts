@@ -13,7 +13,7 @@ import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy
 import type { ToolResult } from "../../tool/result.ts";
 import { digestArgs } from "../journal/args-digest.ts";
 import { describePriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
-import type { Persistence } from "../session/persistence.ts";
+import type { Persistence } from "../session/parts/persistence.ts";
 import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
 /**

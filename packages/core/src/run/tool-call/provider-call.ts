@@ -9,7 +9,7 @@ import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { approveKey } from "../../tool/policy/approval.ts";
 import { getContentText, toErrorResult, toResult } from "../../tool/result.ts";
-import { getErrorPlace } from "../session/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import { emitCallEvent, getResultFields, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { type CallDecision, consultPerson, decideInRounds } from "./decide-call.ts";
 

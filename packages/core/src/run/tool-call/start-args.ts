@@ -13,7 +13,7 @@ import {
   type Persistence,
   recordEffect,
   toJournalKey,
-} from "../session/persistence.ts";
+} from "../session/parts/persistence.ts";
 import type { ToolCallContext } from "./context.ts";
 
 /** Journals the start arguments of a call; they become durable with the start row that is recorded next. */

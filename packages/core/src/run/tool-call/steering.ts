@@ -5,7 +5,7 @@
 
 import type { ToolNode } from "../../define/tool-node.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
-import { hasConversation, type QueuedMessage } from "../session/inbox.ts";
+import { hasConversation, type QueuedMessage } from "../session/inbox/inbox.ts";
 import type { Session } from "../session/session.ts";
 import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts";
 

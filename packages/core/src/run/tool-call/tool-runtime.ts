@@ -8,7 +8,7 @@ import type { ToolRuntime, ToolSpec } from "../../tool/definition/tool.ts";
 import { getContentText, type ToolOutput, toOutput } from "../../tool/result.ts";
 import { emit } from "../events/event-emitter.ts";
 import { createCallLongTerm } from "../journal/long-term-writes.ts";
-import { getErrorPlace } from "../session/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, sleep } from "../session/scope.ts";
 import { validateEncodable } from "../session/validate-writes.ts";

@@ -1,7 +1,7 @@
 /** Changes of timer rows by a checkpoint: armed, fired or cancelled timers only. */
-import type { Control, PendingTimer, RunStatus } from "../../checkpoint/checkpoint.ts";
-import type { TimerChange } from "../../checkpoint/timer.ts";
-import { getTimerId } from "../kernel/actor-tree.ts";
+import type { Control, PendingTimer, RunStatus } from "../../../checkpoint/checkpoint.ts";
+import type { TimerChange } from "../../../checkpoint/timer.ts";
+import { getTimerId } from "../../kernel/actor-tree.ts";
 
 /** Lists the timer changes from one checkpoint to the next; undefined control means no pending timers. */
 export function listTimerChanges(

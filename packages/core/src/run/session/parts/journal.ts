@@ -1,9 +1,9 @@
 /** Effects of the current superstep. */
-import type { Redactor } from "../../base/redaction/redactor.ts";
-import type { World } from "../../base/world.ts";
-import type { Codec } from "../../state/codec.ts";
-import type { LedgerBook } from "./ledger-book.ts";
-import type { LongTermView } from "./long-term-view.ts";
+import type { Redactor } from "../../../base/redaction/redactor.ts";
+import type { World } from "../../../base/world.ts";
+import type { Codec } from "../../../state/codec.ts";
+import type { LedgerBook } from "../ledger-book.ts";
+import type { LongTermView } from "../long-term-view.ts";
 import type { Persistence } from "./persistence.ts";
 
 /** Journal of a session: the effects of the current superstep, in memory and in the store. */

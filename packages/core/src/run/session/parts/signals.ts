@@ -1,5 +1,5 @@
 /** Signals of a session. */
-import type { Preemption } from "./preemption.ts";
+import type { Preemption } from "../preemption.ts";
 
 /** Signals of a session: cancel, stop of the superstep, drain at the next boundary, and pre-emption. */
 export interface Signals {

@@ -1,7 +1,7 @@
 /** Progress of a session. */
-import type { Control } from "../../checkpoint/checkpoint.ts";
-import type { Kernel, Snapshot } from "../kernel/kernel.ts";
-import type { State } from "./returns.ts";
+import type { Control } from "../../../checkpoint/checkpoint.ts";
+import type { Kernel, Snapshot } from "../../kernel/kernel.ts";
+import type { State } from "../returns.ts";
 
 /** Progress of a session: the state and the machine after the last durable superstep. */
 export interface Progress {

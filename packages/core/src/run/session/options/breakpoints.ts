@@ -1,9 +1,9 @@
 /** Breakpoints: a run pauses before or after a node for debugging, and a plain resume continues the run. */
-import { StatewrightError } from "../../base/errors.ts";
-import type { Plan } from "../../compile/plan.ts";
+import { StatewrightError } from "../../../base/errors.ts";
+import type { Plan } from "../../../compile/plan.ts";
+import { getErrorPlace } from "../parts/position.ts";
+import type { Session } from "../session.ts";
 import type { BreakpointOption, Breakpoints, CommonOptions } from "./options.ts";
-import { getErrorPlace } from "./position.ts";
-import type { Session } from "./session.ts";
 
 /**
  * Parses the option. Throws `invalid_option` for an unknown node, and `missing_store` without a store, since the run

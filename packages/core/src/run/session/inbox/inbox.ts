@@ -2,17 +2,17 @@
  * The inbox of an active run: messages sent to the run and not yet in its state. With a store, the inbox belongs to
  * the branch of the run, and any process may write to it; without a store, the inbox is a list in memory.
  */
-import { StatewrightError } from "../../base/errors.ts";
-import { createId } from "../../base/ids.ts";
-import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
-import type { World } from "../../base/world.ts";
-import type { InboxMessage, InboxMessageKind } from "../../checkpoint/inbox-message.ts";
-import type { Store } from "../../checkpoint/store.ts";
-import type { Plan } from "../../compile/plan.ts";
-import { findMessageIssue, type Message } from "../../model/message.ts";
-import type { Codec } from "../../state/codec.ts";
+import { StatewrightError } from "../../../base/errors.ts";
+import { createId } from "../../../base/ids.ts";
+import { deepFreeze, describeValue, isPlainObject } from "../../../base/json.ts";
+import type { World } from "../../../base/world.ts";
+import type { InboxMessage, InboxMessageKind } from "../../../checkpoint/inbox-message.ts";
+import type { Store } from "../../../checkpoint/store.ts";
+import type { Plan } from "../../../compile/plan.ts";
+import { findMessageIssue, type Message } from "../../../model/message.ts";
+import type { Codec } from "../../../state/codec.ts";
+import { getThreadRegistry } from "../thread-registry.ts";
 import type { InboxInput } from "./inbox-input.ts";
-import { getThreadRegistry } from "./thread-registry.ts";
 
 /** Messages delivered together. */
 export interface QueuedMessage {

@@ -1,9 +1,9 @@
 /** Validates the options of `run` and `resume` at runtime, for programs without types, before anything starts. */
-import { StatewrightError } from "../../base/errors.ts";
-import { checkId } from "../../base/ids.ts";
-import { describeValue, isData, isPlainObject } from "../../base/json.ts";
-import { checkOptions, listOptionNames } from "../../base/options.ts";
-import type { GraphTypes } from "../../define/graph.ts";
+import { StatewrightError } from "../../../base/errors.ts";
+import { checkId } from "../../../base/ids.ts";
+import { describeValue, isData, isPlainObject } from "../../../base/json.ts";
+import { checkOptions, listOptionNames } from "../../../base/options.ts";
+import type { GraphTypes } from "../../../define/graph.ts";
 import type { OnBusy, OnPriorEffect, ResumeOptions, RunOptions } from "./options.ts";
 
 /** Options of both calls. */

@@ -1,7 +1,7 @@
 /** Buffer between a run's handle and its inbox: messages sent before the run starts wait here. */
-import { StatewrightError } from "../../base/errors.ts";
-import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
-import type { Message } from "../../model/message.ts";
+import { StatewrightError } from "../../../base/errors.ts";
+import type { InboxMessageKind } from "../../../checkpoint/inbox-message.ts";
+import type { Message } from "../../../model/message.ts";
 import type { Inbox } from "./inbox.ts";
 
 /** Forwards messages from a handle to the inbox of its run. */

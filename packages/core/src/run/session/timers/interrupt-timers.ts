@@ -4,16 +4,16 @@
  * gets an error.
  */
 
-import { StatewrightError } from "../../base/errors.ts";
-import type { World } from "../../base/world.ts";
-import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
-import type { TimerChange } from "../../checkpoint/timer.ts";
-import type { Codec } from "../../state/codec.ts";
-import type { Expiry } from "../../tool/policy/interrupt.ts";
-import { formatNestingPath } from "./nesting.ts";
-import type { Persistence } from "./persistence.ts";
-import type { Position } from "./position.ts";
-import { getErrorPlace } from "./position.ts";
+import { StatewrightError } from "../../../base/errors.ts";
+import type { World } from "../../../base/world.ts";
+import { type InterruptRow, isOpen } from "../../../checkpoint/journal.ts";
+import type { TimerChange } from "../../../checkpoint/timer.ts";
+import type { Codec } from "../../../state/codec.ts";
+import type { Expiry } from "../../../tool/policy/interrupt.ts";
+import { formatNestingPath } from "../parts/nesting.ts";
+import type { Persistence } from "../parts/persistence.ts";
+import type { Position } from "../parts/position.ts";
+import { getErrorPlace } from "../parts/position.ts";
 
 /** Returns the expiry fields of a new interrupt row. */
 export function getExpiryFields(

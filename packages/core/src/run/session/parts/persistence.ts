@@ -1,15 +1,15 @@
 /** Persistence of a session: the claim on the store, and the buffer of journal rows for the next commit. */
-import type { StatewrightError } from "../../base/errors.ts";
-import type { World } from "../../base/world.ts";
-import type { RunRow } from "../../checkpoint/checkpoint.ts";
-import type { StateWriter } from "../../checkpoint/codec/saved-state.ts";
-import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
-import type { CheckpointWrite, Claim, Commit, Store } from "../../checkpoint/store.ts";
-import type { Codec } from "../../state/codec.ts";
-import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import type { Sequence } from "../events/event-emitter.ts";
-import { checkPreemption } from "./check-preemption.ts";
-import type { Preemption } from "./preemption.ts";
+import type { StatewrightError } from "../../../base/errors.ts";
+import type { World } from "../../../base/world.ts";
+import type { RunRow } from "../../../checkpoint/checkpoint.ts";
+import type { StateWriter } from "../../../checkpoint/codec/saved-state.ts";
+import type { EffectRow, InterruptRow } from "../../../checkpoint/journal.ts";
+import type { CheckpointWrite, Claim, Commit, Store } from "../../../checkpoint/store.ts";
+import type { Codec } from "../../../state/codec.ts";
+import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
+import type { Sequence } from "../../events/event-emitter.ts";
+import { checkPreemption } from "../check-preemption.ts";
+import type { Preemption } from "../preemption.ts";
 
 /**
  * Journal row for the next commit. The outcome is encoded only when written: a superstep that reduces the outcome

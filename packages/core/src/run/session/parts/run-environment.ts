@@ -1,12 +1,12 @@
 /** Fixed environment of a session. */
-import type { SecretSource } from "../../base/injection.ts";
-import type { Redactor } from "../../base/redaction/redactor.ts";
-import type { World } from "../../base/world.ts";
-import type { Migration } from "../../compile/migration.ts";
-import type { GraphDefinition } from "../../define/graph.ts";
-import type { Codec } from "../../state/codec.ts";
-import type { Middleware } from "../../tool/policy/middleware.ts";
-import type { Breakpoints, OnPriorEffect } from "./options.ts";
+import type { SecretSource } from "../../../base/injection.ts";
+import type { Redactor } from "../../../base/redaction/redactor.ts";
+import type { World } from "../../../base/world.ts";
+import type { Migration } from "../../../compile/migration.ts";
+import type { GraphDefinition } from "../../../define/graph.ts";
+import type { Codec } from "../../../state/codec.ts";
+import type { Middleware } from "../../../tool/policy/middleware.ts";
+import type { Breakpoints, OnPriorEffect } from "../options/options.ts";
 
 /** Fixed environment of a session: the world, the context and the options of the run. */
 export interface RunEnvironment {

@@ -1,21 +1,21 @@
 /** Options, results and handle types of `run` and `resume`. */
-import type { ErrorRecord } from "../../base/errors.ts";
-import type { SecretSource } from "../../base/injection.ts";
-import type { JsonObject } from "../../base/json.ts";
-import type { World } from "../../base/world.ts";
-import type { StopKind } from "../../checkpoint/checkpoint.ts";
-import type { Store } from "../../checkpoint/store.ts";
-import type { Graph } from "../../compile/graph.ts";
-import type { Migration } from "../../compile/migration.ts";
-import type { GraphTypes } from "../../define/graph.ts";
-import type { Codec } from "../../state/codec.ts";
-import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../tool/policy/approval.ts";
-import type { AnswerInput, InterruptShape } from "../../tool/policy/interrupt.ts";
-import type { EventView } from "../events/events.ts";
-import type { Inspector } from "../events/inspection.ts";
-import type { OpenInterrupt, RunEvent } from "../events/run-event.ts";
-import type { InboxInput } from "./inbox-input.ts";
-import type { TextOptions } from "./text-stream.ts";
+import type { ErrorRecord } from "../../../base/errors.ts";
+import type { SecretSource } from "../../../base/injection.ts";
+import type { JsonObject } from "../../../base/json.ts";
+import type { World } from "../../../base/world.ts";
+import type { StopKind } from "../../../checkpoint/checkpoint.ts";
+import type { Store } from "../../../checkpoint/store.ts";
+import type { Graph } from "../../../compile/graph.ts";
+import type { Migration } from "../../../compile/migration.ts";
+import type { GraphTypes } from "../../../define/graph.ts";
+import type { Codec } from "../../../state/codec.ts";
+import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
+import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
+import type { EventView } from "../../events/events.ts";
+import type { Inspector } from "../../events/inspection.ts";
+import type { OpenInterrupt, RunEvent } from "../../events/run-event.ts";
+import type { InboxInput } from "../inbox/inbox-input.ts";
+import type { TextOptions } from "../text-stream.ts";
 
 /** Options of both `run` and `resume`. */
 export interface CommonOptions {

@@ -1,6 +1,6 @@
 /** Position of an inner graph in the outermost graph. */
-import type { Control } from "../../checkpoint/checkpoint.ts";
-import type { Middleware } from "../../tool/policy/middleware.ts";
+import type { Control } from "../../../checkpoint/checkpoint.ts";
+import type { Middleware } from "../../../tool/policy/middleware.ts";
 
 /** Position of an inner graph in the outermost graph. */
 export interface Nesting {

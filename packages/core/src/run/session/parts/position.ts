@@ -1,7 +1,7 @@
 /** Position of a session: the graph, the run and the step. */
-import type { ErrorPlace } from "../../base/errors.ts";
-import type { RunRow } from "../../checkpoint/checkpoint.ts";
-import type { Plan } from "../../compile/plan.ts";
+import type { ErrorPlace } from "../../../base/errors.ts";
+import type { RunRow } from "../../../checkpoint/checkpoint.ts";
+import type { Plan } from "../../../compile/plan.ts";
 import { formatNestingPath, type Nesting } from "./nesting.ts";
 
 /** Position of a session: its graph, run, namespace, nesting and step. */

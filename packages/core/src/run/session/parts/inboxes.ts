@@ -1,6 +1,6 @@
 /** Sources of messages for a session. */
-import type { Inbox } from "./inbox.ts";
-import type { InboxBuffer } from "./inbox-buffer.ts";
+import type { Inbox } from "../inbox/inbox.ts";
+import type { InboxBuffer } from "../inbox/inbox-buffer.ts";
 
 /** Inboxes of a session: the inbox of the thread, and the mailbox of the run handle. */
 export interface Inboxes {
