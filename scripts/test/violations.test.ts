@@ -52,6 +52,16 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
     refusal: "A folder of core imports only itself",
   },
 
+  {
+    file: "packages/core/src/run/kernel/up.ts",
+    code: 'export { value } from "../loop/down.ts";',
+    refusal: "A room of run/ imports only itself",
+  },
+  {
+    file: "packages/core/src/run/loop/front.ts",
+    code: 'export type { Value } from "../queue.ts";',
+    refusal: "A room of run/ imports only itself",
+  },
   { file: "packages/core/src/define/x.ts", code: 'export { setup } from "xstate";', refusal: "XState stays inside" },
   {
     file: "packages/core/src/inspect/x.ts",
