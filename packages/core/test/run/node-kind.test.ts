@@ -52,7 +52,7 @@ const delayKind: NodeKind = {
   ...functionKind,
   execute: (engine, task) =>
     engine.runBody(task, async (state, runtime) => {
-      const { step } = runtime as unknown as { step: (key: string, work: () => unknown) => Promise<unknown> };
+      const { step }: { step: (key: string, work: () => unknown) => Promise<unknown> } = runtime;
       await step("delay", () => undefined);
       return task.node.body(state, runtime);
     }),
