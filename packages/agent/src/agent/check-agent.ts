@@ -4,14 +4,15 @@ import { type Middleware, type StateTypes, StatewrightError, type Tool } from "@
 import {
   asksAboutCalls,
   checkCallPolicy,
+  checkCount,
   checkDuplicatePolicy,
+  checkFunction,
   checkOptions,
   isModel,
   listOptionNames,
 } from "@statewright/core/adapter";
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
-import { checkCount, checkFunction } from "./check-option.ts";
 import type { ModelNodeOptions } from "./model-node-options.ts";
 import { checkToolChoice, settingNames, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";

@@ -1,8 +1,16 @@
 /** Parses and validates the options of `budget`. */
 
 import { StatewrightError } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkChoice, checkCount, checkFlag, checkTime, invalidOption, requireOneOf } from "../agent/check-option.ts";
+import {
+  checkChoice,
+  checkCount,
+  checkFlag,
+  checkOptions,
+  checkTime,
+  invalidOption,
+  listOptionNames,
+  requireOneOf,
+} from "@statewright/core/adapter";
 import { type BudgetLimits, budgetKinds } from "./budget-spent.ts";
 import { type Prices, type PricesInput, parsePrices } from "./prices.ts";
 
@@ -69,7 +77,12 @@ export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions 
   const { name = "budget", per = "run", onExceeded = "end", onUnknown = "stop", tree = true } = options;
   const { warnAt, expiresMs, turns, toolCalls, tokens, cost, wallMs } = options;
   if (typeof name !== "string" || !/^[A-Za-z][\w-]{0,60}$/.test(name))
-    throw invalidOption("budget", "name", name, "a short name of letters, digits, _ and -");
+    throw invalidOption({
+      where: "budget",
+      option: "name",
+      expected: "a short name of letters, digits, _ and -",
+      got: name,
+    });
   checkChoice("budget", { per }, ["run", "thread"]);
   checkChoice("budget", { onExceeded }, ["end", "ask"]);
   checkChoice("budget", { onUnknown }, ["stop", "allow"]);
@@ -78,9 +91,14 @@ export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions 
   checkCount("budget", { turns, tokens });
   checkCount("budget", { toolCalls }, 0);
   if (cost !== undefined && !(typeof cost === "number" && cost > 0 && cost < Infinity))
-    throw invalidOption("budget", "cost", cost, "a number > 0");
+    throw invalidOption({ where: "budget", option: "cost", expected: "a number > 0", got: cost });
   if (warnAt !== undefined && !(typeof warnAt === "number" && warnAt > 0 && warnAt < 1))
-    throw invalidOption("budget", "warnAt", warnAt, "a share of the limits between 0 and 1, such as 0.8");
+    throw invalidOption({
+      where: "budget",
+      option: "warnAt",
+      expected: "a share of the limits between 0 and 1, such as 0.8",
+      got: warnAt,
+    });
   requireOneOf("budget", { turns, toolCalls, tokens, cost, wallMs });
   if (cost !== undefined && options.prices === undefined)
     throw new StatewrightError("invalid_option", {

@@ -1,8 +1,7 @@
 /** Namespace of memories in the long-term store, computed from the context of a run and never chosen by a model. */
 
 import type { LongTerm, LongTermItem, OpenLongTerm, RunIdentity } from "@statewright/core";
-import { fingerprint } from "@statewright/core/adapter";
-import { checkFunction } from "../agent/check-option.ts";
+import { checkFunction, fingerprint } from "@statewright/core/adapter";
 
 /** Returns the namespace, such as `["users", context.user]`. */
 export type MemoryNamespace<Context> = (source: {

@@ -9,8 +9,7 @@ import {
   type LongTerm,
   type Tool,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkChoice, checkCount, checkTime } from "../agent/check-option.ts";
+import { checkChoice, checkCount, checkOptions, checkTime, listOptionNames } from "@statewright/core/adapter";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type MemoryNamespace, toMemory, toMemoryKey } from "./memory-namespace.ts";
 

@@ -1,8 +1,7 @@
 /** Middleware that adds memories related to the user message to model requests, without a tool call. */
 
 import { defineMiddleware, getMessageText, type Message, type Middleware, type UserMessage } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkChoice, checkCount, invalidOption } from "../agent/check-option.ts";
+import { checkChoice, checkCount, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { findLastUserTurn } from "../context/trim-range.ts";
@@ -61,7 +60,7 @@ export function recallMemories<Context = unknown>(options: RecallMemoriesOptions
   checkChoice("recallMemories", { by }, ["words", "nearness"]);
   checkCount("recallMemories", { limit });
   if (which !== "related" && which !== "filled")
-    throw invalidOption("recallMemories", "which", which, '"related" or "filled"');
+    throw invalidOption({ where: "recallMemories", option: "which", expected: '"related" or "filled"', got: which });
   return defineMiddleware<Context>({
     name: "recallMemories",
     required: true,

@@ -12,15 +12,17 @@ import {
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
-import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
 import {
   checkChoice,
   checkCount,
   checkFunction,
+  checkOptions,
   checkTime,
   invalidOption,
+  isModel,
+  listOptionNames,
   requireOneOf,
-} from "../agent/check-option.ts";
+} from "@statewright/core/adapter";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { formatMessage } from "../context/format-message.ts";
 import { findLastUserTurn } from "../context/trim-range.ts";
@@ -203,10 +205,15 @@ function checkSaveOptions(options: SaveMemoriesOptions<never>): void {
   checkChoice("saveMemories", { by }, ["words", "nearness"]);
   requireOneOf("saveMemories", { model, extract });
   if (model !== undefined && !isModel(model))
-    throw invalidOption("saveMemories", "model", model, "a model, such as a small and fast model");
+    throw invalidOption({
+      where: "saveMemories",
+      option: "model",
+      expected: "a model, such as a small and fast model",
+      got: model,
+    });
   checkFunction("saveMemories", { extract });
   if (instructions !== undefined && typeof instructions !== "string")
-    throw invalidOption("saveMemories", "instructions", instructions, "a text");
+    throw invalidOption({ where: "saveMemories", option: "instructions", expected: "a text", got: instructions });
   checkCount("saveMemories", { limit });
   checkTime("saveMemories", { ttlMs });
 }

@@ -8,8 +8,7 @@ import {
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkCount, checkStrings, checkTime } from "../agent/check-option.ts";
+import { checkCount, checkOptions, checkStrings, checkTime, listOptionNames } from "@statewright/core/adapter";
 import { createLruCache, defaultCacheBytes, type LruCacheLimits } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
 

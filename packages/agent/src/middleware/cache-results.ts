@@ -1,8 +1,7 @@
 /** Middleware that caches results of pure tools for calls with equal arguments. */
 
 import { defineMiddleware, type Middleware, StatewrightError, type ToolResult, type ToolSpec } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkCount } from "../agent/check-option.ts";
+import { checkCount, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { createLruCache, defaultCacheBytes } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
 

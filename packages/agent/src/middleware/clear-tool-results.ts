@@ -9,8 +9,15 @@ import {
   type Middleware,
   type ToolMessage,
 } from "@statewright/core";
-import { checkOptions, finalCallName, listOptionNames } from "@statewright/core/adapter";
-import { checkCount, checkFlag, checkStrings, invalidOption } from "../agent/check-option.ts";
+import {
+  checkCount,
+  checkFlag,
+  checkOptions,
+  checkStrings,
+  finalCallName,
+  invalidOption,
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { findExchangeStart } from "../context/trim-range.ts";
@@ -62,7 +69,7 @@ export function clearToolResults(options: ClearToolResultsOptions = {}): Middlew
   checkStrings("clearToolResults", { exclude });
   checkFlag("clearToolResults", { clearArgs });
   if (typeof placeholder !== "string" || placeholder === "")
-    throw invalidOption("clearToolResults", "placeholder", placeholder, "a text");
+    throw invalidOption({ where: "clearToolResults", option: "placeholder", expected: "a text", got: placeholder });
   // The result of the final call is the answer of the agent, not a tool result.
   const excluded = new Set([finalCallName, ...(exclude ?? [])]);
   const meter = createTokenMeter("clearToolResults", countTokens);

@@ -1,8 +1,7 @@
 /** Middleware that confines path arguments to a workspace, after resolving symbolic links. */
 
 import { decide, defineMiddleware, type Middleware, StatewrightError, type ToolSpec } from "@statewright/core";
-import { checkOptions, listOptionNames, toModelTool } from "@statewright/core/adapter";
-import { checkFlag } from "../agent/check-option.ts";
+import { checkFlag, checkOptions, listOptionNames, toModelTool } from "@statewright/core/adapter";
 
 /** Options of `confinePaths`. */
 export interface ConfineOptions {

@@ -11,8 +11,7 @@ import {
   StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkFlag } from "../agent/check-option.ts";
+import { checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { createStringsSchema } from "../output/strings-schema.ts";
 import { checkAskOptions } from "./check-ask-options.ts";
 

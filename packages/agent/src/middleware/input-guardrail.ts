@@ -9,8 +9,7 @@ import {
   type ModelHookRuntime,
   type UserMessage,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkFunction, invalidOption } from "../agent/check-option.ts";
+import { checkFunction, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { createStringsSchema } from "../output/strings-schema.ts";
 import { getMessages } from "./conversation-calls.ts";
@@ -77,7 +76,12 @@ export function inputGuardrail<Context = unknown, State = unknown>(
         const refusal = await check(input, runtime);
         if (refusal !== undefined) {
           if (typeof refusal?.refuse !== "string")
-            throw invalidOption(name, "the result of `check`", refusal, "{ refuse: text } or undefined");
+            throw invalidOption({
+              where: name,
+              option: "the result of `check`",
+              expected: "{ refuse: text } or undefined",
+              got: refusal,
+            });
           runtime.write({ refusedInput: messages.map(({ id }) => id) });
           return runtime.end(refusal.refuse, { by: "guardrail", reason: refusal.reason ?? name });
         }

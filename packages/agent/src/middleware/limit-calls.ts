@@ -13,8 +13,7 @@ import {
   type ToolCallBlock,
   ToolError,
 } from "@statewright/core";
-import { checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
-import { checkFlag } from "../agent/check-option.ts";
+import { checkFlag, checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
 import { getMessages, listEarlierSiblings } from "./conversation-calls.ts";
 
 /** Maximum calls. */

@@ -1,8 +1,15 @@
 /** Middleware that limits the rate of model requests or tokens, to stay below the limits of a provider. */
 
 import { defineMiddleware, type Middleware, type ModelRequest, type OutgoingRequest } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkCount, checkFlag, checkTime, invalidOption, requireOneOf } from "../agent/check-option.ts";
+import {
+  checkCount,
+  checkFlag,
+  checkOptions,
+  checkTime,
+  invalidOption,
+  listOptionNames,
+  requireOneOf,
+} from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
@@ -50,7 +57,13 @@ export function limitModelRate(options: LimitModelRateOptions): Middleware {
   checkCount("limitModelRate", { requests, tokens });
   checkTime("limitModelRate", { perMs });
   checkFlag("limitModelRate", { tree });
-  if (perMs > 86_400_000) throw invalidOption("limitModelRate", "perMs", perMs, "at most one day (86,400,000 ms)");
+  if (perMs > 86_400_000)
+    throw invalidOption({
+      where: "limitModelRate",
+      option: "perMs",
+      expected: "at most one day (86,400,000 ms)",
+      got: perMs,
+    });
   const meter = createTokenMeter("limitModelRate", countTokens);
   const getTokenSums = createTokenLedger(meter);
   const estimateRequestTokens = (request: ModelRequest): number =>

@@ -1,8 +1,7 @@
 /** Middleware that limits the rate of tool calls, to protect external services. */
 
 import { defineMiddleware, type Middleware, StatewrightError, ToolError } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkFlag } from "../agent/check-option.ts";
+import { checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
 
 /** Options of `limitRate`. */

@@ -8,8 +8,7 @@ import {
   type MiddlewareRuntime,
   type ModelReply,
 } from "@statewright/core";
-import { checkOptions, escapeControlChars, listOptionNames } from "@statewright/core/adapter";
-import { checkFlag, checkFunction } from "../agent/check-option.ts";
+import { checkFlag, checkFunction, checkOptions, escapeControlChars, listOptionNames } from "@statewright/core/adapter";
 
 /** Options of `logCalls`. */
 export interface LogCallsOptions {

@@ -7,8 +7,14 @@ import {
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkChoice, checkCount, checkFunction, invalidOption } from "../agent/check-option.ts";
+import {
+  checkChoice,
+  checkCount,
+  checkFunction,
+  checkOptions,
+  invalidOption,
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { getReplyText, isFinalAnswer, isFinalCall } from "../output/is-final-answer.ts";
 import type { Refusal } from "./input-guardrail.ts";
 
@@ -79,12 +85,12 @@ export function outputGuardrail<Context = unknown, State = unknown>(
     if (replies === "answers" && !isFinalAnswer(reply)) return "passed";
     const verdict: unknown = (await check({ text: getReplyText(reply), reply }, runtime)) ?? "passed";
     if (!isVerdict(verdict))
-      throw invalidOption(
-        name,
-        "the result of `check`",
-        verdict,
-        "{ refuse: text }, { askAgain: reason } or undefined",
-      );
+      throw invalidOption({
+        where: name,
+        option: "the result of `check`",
+        expected: "{ refuse: text }, { askAgain: reason } or undefined",
+        got: verdict,
+      });
     verdicts.set(reply.content, verdict);
     return verdict;
   };

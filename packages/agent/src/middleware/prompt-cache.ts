@@ -8,8 +8,7 @@ import {
   type ProviderData,
   type RunIdentity,
 } from "@statewright/core";
-import { checkOptions, fingerprint, listOptionNames } from "@statewright/core/adapter";
-import { checkChoice, checkFunction } from "../agent/check-option.ts";
+import { checkChoice, checkFunction, checkOptions, fingerprint, listOptionNames } from "@statewright/core/adapter";
 import { findExchangeStart } from "../context/trim-range.ts";
 import { getMessages } from "./conversation-calls.ts";
 

@@ -12,8 +12,7 @@ import {
   type ToolResult,
   type UserMessage,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkFlag, invalidOption } from "../agent/check-option.ts";
+import { checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { cleanBlock, cleanData, cleanOutput, cleanResult, type TextTransform } from "../output/clean-result.ts";
 import { isFinalCall } from "../output/is-final-answer.ts";
 import { cleanAnswer, isLikelyJson } from "../personal/clean-answer.ts";
@@ -351,7 +350,12 @@ function checkRedactOptions(options: RedactPersonalOptions): void {
     toolResults = true,
   } = options;
   if (!Array.isArray(kinds) || !kinds.every((kind) => personalKinds.includes(kind)))
-    throw invalidOption("redactPersonal", "kinds", kinds, `a list of ${personalKinds.join(", ")}`);
+    throw invalidOption({
+      where: "redactPersonal",
+      option: "kinds",
+      expected: `a list of ${personalKinds.join(", ")}`,
+      got: kinds,
+    });
   const isDetector = (each: unknown): boolean =>
     typeof each === "object" &&
     each !== null &&
@@ -360,37 +364,37 @@ function checkRedactOptions(options: RedactPersonalOptions): void {
     "find" in each &&
     typeof each.find === "function";
   if (!Array.isArray(detectors) || !detectors.every(isDetector))
-    throw invalidOption(
-      "redactPersonal",
-      "detectors",
-      detectors,
-      "a list of { kind, find: (text) => [{ start, end }] }",
-    );
+    throw invalidOption({
+      where: "redactPersonal",
+      option: "detectors",
+      expected: "a list of { kind, find: (text) => [{ start, end }] }",
+      got: detectors,
+    });
   const usedStrategies: readonly unknown[] =
     typeof strategy === "object" && strategy !== null ? Object.values(strategy) : [strategy];
   const invalidStrategy = usedStrategies.find((each) => typeof each !== "string" || !strategies.includes(each));
   if (invalidStrategy !== undefined)
-    throw invalidOption(
-      "redactPersonal",
-      "strategy",
-      invalidStrategy,
-      `one of ${strategies.join(", ")}, or an object with one per kind`,
-    );
+    throw invalidOption({
+      where: "redactPersonal",
+      option: "strategy",
+      expected: `one of ${strategies.join(", ")}, or an object with one per kind`,
+      got: invalidStrategy,
+    });
   const names = new Set<string>([...kinds, ...detectors.map(({ kind }) => kind)]);
   const unknownKind = typeof strategy === "object" ? Object.keys(strategy).find((kind) => !names.has(kind)) : undefined;
   if (unknownKind !== undefined)
-    throw invalidOption(
-      "redactPersonal",
-      "strategy",
-      unknownKind,
-      `an object with the detected kinds as keys: ${[...names].join(", ")}`,
-    );
+    throw invalidOption({
+      where: "redactPersonal",
+      option: "strategy",
+      expected: `an object with the detected kinds as keys: ${[...names].join(", ")}`,
+      got: unknownKind,
+    });
   if (usedStrategies.includes("hash") && !(typeof hashKey === "string" && hashKey.length >= 16))
-    throw invalidOption(
-      "redactPersonal",
-      "hashKey",
-      typeof hashKey,
-      "a secret string of at least 16 characters for the strategy hash",
-    );
+    throw invalidOption({
+      where: "redactPersonal",
+      option: "hashKey",
+      expected: "a secret string of at least 16 characters for the strategy hash",
+      found: `a value of type ${typeof hashKey}`,
+    });
   checkFlag("redactPersonal", { input, output, toolResults });
 }

@@ -14,8 +14,14 @@ import {
   type ModelRequest,
   type ModelTool,
 } from "@statewright/core";
-import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
-import { checkCount, checkStrings, invalidOption } from "../agent/check-option.ts";
+import {
+  checkCount,
+  checkOptions,
+  checkStrings,
+  invalidOption,
+  isModel,
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { isFromPerson } from "../agent/is-from-person.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { formatMessage } from "../context/format-message.ts";
@@ -68,11 +74,16 @@ export function selectToolsByModel(options: SelectToolsOptions): Middleware {
   );
   const { model, max = 8, always = [], instructions = defaultInstructions } = options;
   if (!isModel(model))
-    throw invalidOption("selectToolsByModel", "model", model, "a model, such as a small and fast model");
+    throw invalidOption({
+      where: "selectToolsByModel",
+      option: "model",
+      expected: "a model, such as a small and fast model",
+      got: model,
+    });
   checkCount("selectToolsByModel", { max });
   checkStrings("selectToolsByModel", { always });
   if (typeof instructions !== "string")
-    throw invalidOption("selectToolsByModel", "instructions", instructions, "a text");
+    throw invalidOption({ where: "selectToolsByModel", option: "instructions", expected: "a text", got: instructions });
   const alwaysShown = new Set(always);
   return defineMiddleware({
     name: "selectToolsByModel",

@@ -11,8 +11,14 @@ import {
   type ModelRequest,
   type UserMessage,
 } from "@statewright/core";
-import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
-import { checkCount, invalidOption, requireOneOf } from "../agent/check-option.ts";
+import {
+  checkCount,
+  checkOptions,
+  invalidOption,
+  isModel,
+  listOptionNames,
+  requireOneOf,
+} from "@statewright/core/adapter";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { type CountTokens, createTokenMeter, type TokenMeter } from "../context/count-tokens.ts";
 import { formatMessage } from "../context/format-message.ts";
@@ -211,9 +217,14 @@ function checkSummariseOptions(options: SummariseOptions): void {
   );
   const { model, triggerTokens, triggerMessages, keepTokens, keepMessages, instructions, maxSummaryTokens } = options;
   if (!isModel(model))
-    throw invalidOption("summarise", "model", model, "a model, such as a small model of your provider");
+    throw invalidOption({
+      where: "summarise",
+      option: "model",
+      expected: "a model, such as a small model of your provider",
+      got: model,
+    });
   requireOneOf("summarise", { triggerTokens, triggerMessages });
   checkCount("summarise", { triggerTokens, triggerMessages, keepTokens, keepMessages, maxSummaryTokens });
   if (instructions !== undefined && typeof instructions !== "string")
-    throw invalidOption("summarise", "instructions", instructions, "a text");
+    throw invalidOption({ where: "summarise", option: "instructions", expected: "a text", got: instructions });
 }

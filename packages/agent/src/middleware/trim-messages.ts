@@ -1,8 +1,7 @@
 /** Middleware that trims the beginning of a long conversation in model requests. */
 
 import { defineMiddleware, type Message, type Middleware } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkCount, checkFlag, requireOneOf } from "../agent/check-option.ts";
+import { checkCount, checkFlag, checkOptions, listOptionNames, requireOneOf } from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { computeTrimRange, findUserTurnsStart, getRetainedFront, trimToRange } from "../context/trim-range.ts";

@@ -15,9 +15,8 @@ import {
   StatewrightError,
   type UserMessage,
 } from "@statewright/core";
-import { type FinalCall, finalCall, finalCallName } from "@statewright/core/adapter";
+import { checkChoice, checkCount, type FinalCall, finalCall, finalCallName } from "@statewright/core/adapter";
 import { findFinalCall } from "../agent/agent-end.ts";
-import { checkChoice, checkCount } from "../agent/check-option.ts";
 import { repairSuffix } from "../agent/is-from-person.ts";
 
 /** Options of structured output in addition to the schema. */

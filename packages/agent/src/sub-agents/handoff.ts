@@ -12,8 +12,7 @@ import {
   type ToolInput,
   type ToolSpec,
 } from "@statewright/core";
-import { checkOptions, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
-import { checkFunction } from "../agent/check-option.ts";
+import { checkFunction, checkOptions, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
 
 /** Handoff between two agents, as seen by a filter. */
 export interface HandoffInfo {

@@ -19,8 +19,7 @@ import {
   StatewrightError,
   type Store,
 } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { checkChoice, checkCount } from "../agent/check-option.ts";
+import { checkChoice, checkCount, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { type Agent, addAgentMethods } from "../agent/create-agent.ts";
 import { mergeInterrupts } from "../agent/merge-interrupts.ts";
 import { getHandoff } from "./handoff.ts";

@@ -1,37 +1,39 @@
-/** Validators of middleware and agent options. */
-import { StatewrightError } from "@statewright/core";
+/** Validators of options: each throws `invalid_option` for an option that is set and invalid. */
+import { invalidOption } from "./invalid-option.ts";
 
 /** Throws `invalid_option` when an option is set and not an integer ≥ `min`. */
 export function checkCount(owner: string, options: Readonly<Record<string, unknown>>, min = 1): void {
   for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(typeof value === "number" && Number.isInteger(value) && value >= min))
-      throw invalidOption(owner, option, value, `an integer ≥ ${min}`);
+      throw invalidOption({ where: owner, option, expected: `an integer ≥ ${min}`, got: value });
 }
 
 /** Throws `invalid_option` when an option is set and not a number of milliseconds > 0. */
 export function checkTime(owner: string, options: Readonly<Record<string, unknown>>): void {
   for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(typeof value === "number" && value > 0 && value < Infinity))
-      throw invalidOption(owner, option, value, "a number of milliseconds > 0");
+      throw invalidOption({ where: owner, option, expected: "a number of milliseconds > 0", got: value });
 }
 
 /** Throws `invalid_option` when an option is not a boolean. */
 export function checkFlag(owner: string, options: Readonly<Record<string, unknown>>): void {
   for (const [option, value] of Object.entries(options))
-    if (typeof value !== "boolean") throw invalidOption(owner, option, value, "true or false");
+    if (typeof value !== "boolean")
+      throw invalidOption({ where: owner, option, expected: "true or false", got: value });
 }
 
 /** Throws `invalid_option` when an option is set and not an array of strings. */
 export function checkStrings(owner: string, options: Readonly<Record<string, unknown>>): void {
   for (const [option, value] of Object.entries(options))
     if (value !== undefined && !(Array.isArray(value) && value.every((each) => typeof each === "string")))
-      throw invalidOption(owner, option, value, "a list of strings");
+      throw invalidOption({ where: owner, option, expected: "a list of strings", got: value });
 }
 
 /** Throws `invalid_option` when an option is set and not a function. */
 export function checkFunction(owner: string, options: Readonly<Record<string, unknown>>): void {
   for (const [option, value] of Object.entries(options))
-    if (value !== undefined && typeof value !== "function") throw invalidOption(owner, option, value, "a function");
+    if (value !== undefined && typeof value !== "function")
+      throw invalidOption({ where: owner, option, expected: "a function", got: value });
 }
 
 /** Throws `invalid_option` when an option is none of the allowed strings. */
@@ -42,28 +44,21 @@ export function checkChoice(
 ): void {
   for (const [option, value] of Object.entries(options))
     if (!choices.some((word) => word === value))
-      throw invalidOption(owner, option, value, choices.map((word) => JSON.stringify(word)).join(" or "));
+      throw invalidOption({
+        where: owner,
+        option,
+        expected: choices.map((word) => JSON.stringify(word)).join(" or "),
+        got: value,
+      });
 }
 
 /** Throws `invalid_option` when none of the options is set, because the middleware would have no effect. */
 export function requireOneOf(owner: string, options: Readonly<Record<string, unknown>>): void {
   if (Object.values(options).some((value) => value !== undefined)) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${owner}: expected at least one of its options, got none`,
-    next: `Set one of ${Object.keys(options).join(", ")}`,
+  throw invalidOption({
+    where: owner,
+    expected: "at least one of its options",
+    found: "none",
+    fix: `Set one of ${Object.keys(options).join(", ")}`,
   });
-}
-
-/** Creates the `invalid_option` error of an option with an invalid value. */
-export function invalidOption(owner: string, option: string, value: unknown, expected: string): StatewrightError {
-  const got =
-    typeof value === "string" ? JSON.stringify(value) : typeof value === "object" ? describeKind(value) : String(value);
-  return new StatewrightError("invalid_option", {
-    what: `${owner}: \`${option}\` must be ${expected}, got ${got}`,
-    next: `Pass ${expected}`,
-  });
-}
-
-function describeKind(value: object | null): string {
-  return value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
 }
