@@ -5,9 +5,8 @@
 
 import { StatewrightError, type Store } from "@statewright/core";
 import type { Commit } from "@statewright/core/store";
-import { wrapStore } from "../wrap-store.ts";
-import type { Invariants } from "./invariants.ts";
-import type { SimulatedProcess } from "./scheduler.ts";
+import type { Invariants } from "./invariants/invariants.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
 
 /** Fault of the next write of a process. */
 export type CommitFault = "store_full" | "store_locked" | "store_failed" | "die before" | "die after";
@@ -21,14 +20,19 @@ export interface SimulatedStore {
   readonly commitDirectly: (commit: Commit) => void;
 }
 
-/** Creates the store of a process. `owner` is the store handle of the process; `die` kills the process. */
-export function createSimulatedStore(
-  owner: Store,
-  process: SimulatedProcess,
-  invariants: Invariants,
-  kill: () => void,
-  trace: (line: string) => void,
-): SimulatedStore {
+/** Process of a store, and its observers. */
+export interface StoreContext {
+  /** Store handle of the process. */
+  readonly owner: Store;
+  readonly process: SimulatedProcess;
+  readonly invariants: Invariants;
+  /** Kills the process. */
+  readonly kill: () => void;
+  readonly trace: (line: string) => void;
+}
+
+/** Creates the store of a process. */
+export function createSimulatedStore({ owner, process, invariants, kill, trace }: StoreContext): SimulatedStore {
   const faults: CommitFault[] = [];
 
   function enqueueWrite<Value>(work: () => Promise<Value>): Promise<Value> {
@@ -43,7 +47,7 @@ export function createSimulatedStore(
   }
 
   function commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void {
-    const calls = invariants.calls();
+    const finishedCalls = invariants.finishedCallCount;
     process.add("store", () => {
       const fault = faults.shift();
       trace(`process ${process.id} writes ${formatCommit(commit)}${fault === undefined ? "" : `: ${fault}`}`);
@@ -51,7 +55,7 @@ export function createSimulatedStore(
       else if (fault !== undefined && fault !== "die after") onCommitted(createPlannedError(fault));
       else
         owner.commit(commit, (failure, queued) => {
-          if (failure === undefined) invariants.onCommit(process, commit, calls);
+          if (failure === undefined) invariants.onCommit(process, commit, finishedCalls);
           if (fault === "die after") kill();
           else if (process.isAlive()) onCommitted(failure, queued);
         });
@@ -61,7 +65,9 @@ export function createSimulatedStore(
   return {
     faults,
     commitDirectly: (commit) => owner.commit(commit, () => undefined),
-    store: wrapStore(owner, {
+    // The stores of simulations are plain objects of closures, so that a copy of their functions works.
+    store: {
+      ...owner,
       commit,
       claim: (request) =>
         enqueueWrite(async () => {
@@ -72,13 +78,13 @@ export function createSimulatedStore(
       branch: (fork) =>
         enqueueWrite(async () => {
           const row = await owner.branch(fork);
-          invariants.onFork(await owner.events(fork.thread, { after: invariants.getLastSeq(), limit: 100 }));
+          invariants.onFork(await owner.events(fork.thread, { after: invariants.lastSeq, limit: 100 }));
           return row;
         }),
       enqueue: (put) => enqueueWrite(() => owner.enqueue(put)),
       dequeue: (thread, run, ended) => enqueueWrite(() => owner.dequeue(thread, run, ended)),
       post: (message) => enqueueWrite(() => owner.post(message)),
-    }),
+    },
   };
 }
 
@@ -114,7 +120,7 @@ function formatCommit({
 
 function createPlannedError(code: Exclude<CommitFault, "die before" | "die after">): StatewrightError {
   return new StatewrightError(code, {
-    what: "a commit failed because of a planned fault of the simulation",
-    next: "The commit wrote nothing; retry the commit",
+    what: "simulate: expected a commit, got a planned fault that wrote nothing",
+    next: "Retry the commit",
   });
 }

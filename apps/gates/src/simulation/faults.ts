@@ -1,14 +1,14 @@
-/** Fault plan of one simulation: kinds of faults, and the events before which they are injected. */
-import type { Chance } from "./chance.ts";
+/** Fault plan of one simulation: kinds of faults, and the event before which each fault is injected. */
+import type { Chance } from "@statewright/testing";
 
 /** Fault of a simulation. */
 export type Fault =
   | { readonly kind: "kill" }
   | { readonly kind: "die"; readonly when: "before" | "after" }
   | { readonly kind: "store"; readonly error: "store_full" | "store_locked" | "store_failed"; readonly times: number }
-  /** An external call fails before it takes effect. */
+  /** An external call fails before its effect. */
   | { readonly kind: "outside" }
-  /** Another process resumes the thread, with answers to its interrupts. */
+  /** Another process resumes the thread, with answers to the interrupts of the thread. */
   | { readonly kind: "intrude" }
   /** Another process claims the thread while the owner is alive. */
   | { readonly kind: "take" }
@@ -24,6 +24,22 @@ export interface PlannedFault {
 
 /** Kinds of faults in a simulation; all kinds by default. */
 export type FaultKind = Fault["kind"];
+
+/** Injected faults by kind. */
+export type FaultCounts = Readonly<Partial<Record<FaultKind, number>>>;
+
+/** All kinds of faults. */
+export const faultKinds: readonly FaultKind[] = [
+  "kill",
+  "die",
+  "store",
+  "outside",
+  "intrude",
+  "take",
+  "clock",
+  "drain",
+  "cancel",
+];
 
 /** Plans faults over `events` events. */
 export function planFaults(chance: Chance, events: number, allowed: readonly FaultKind[]): readonly PlannedFault[] {
@@ -51,5 +67,5 @@ export function planFaults(chance: Chance, events: number, allowed: readonly Fau
   if (chance.flip(0.3)) addFaults(2, () => ({ kind: "clock", ms: (chance.getInteger(2_000_000) - 1_000_000) * 60 }));
   if (chance.flip(0.2)) addFaults(2, () => ({ kind: "drain" }));
   if (chance.flip(0.05)) addFaults(1, () => ({ kind: "cancel" }));
-  return planned.sort((one, other) => one.at - other.at);
+  return planned.sort((a, b) => a.at - b.at);
 }

@@ -1,6 +1,6 @@
 /** External world of simulated programs: a ledger of external effects that survives crashes. */
 import type { EffectClass } from "@statewright/core";
-import type { SimulatedProcess } from "./scheduler.ts";
+import type { SimulatedProcess } from "./simulated-process.ts";
 
 /** External effect. */
 export interface ExternalEffect {
@@ -27,7 +27,7 @@ export interface ExternalWorld {
 
 /** Failure of an external call, injected by the simulation. */
 class ExternalCallError extends Error {
-  override readonly name = "OutsideFailed";
+  override readonly name = "ExternalCallError";
 }
 
 /** External effects of all processes. */
@@ -47,7 +47,7 @@ export interface ExternalFaults {
   /** Returns true if the next call has to fail. */
   readonly shouldFail: () => boolean;
   /**
-   * Returns true after the process has lost its thread: its pending `once` calls no longer reach the external system.
+   * Returns true after the process has lost its thread: its pending `once` calls do not reach the external system.
    */
   readonly isCutOff: () => boolean;
 }

@@ -1,10 +1,12 @@
-/** Simulations of a program of one's own. */
+/** Simulations of a program with two steps and an interrupt. */
 import { channel, defineGraph, defineState, END, type Graph, START } from "@statewright/core";
-import { type ExternalWorld, type ProgramFactory, runUninterrupted, simulate } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import type { ExternalWorld } from "../src/simulation/external-world.ts";
+import { runUninterrupted, simulate } from "../src/simulation/simulate.ts";
+import type { ProgramFactory } from "../src/simulation/simulated-program.ts";
 
-/** Two steps and a question; `keyOf` is how the program names what it does outside. */
+/** Creates a program with two steps and an interrupt; `keyOf` names the external effects. */
 function program(keyOf: (key: string, outside: ExternalWorld) => string): ProgramFactory {
   return (outside) => {
     const graph = defineGraph({
@@ -36,20 +38,20 @@ function program(keyOf: (key: string, outside: ExternalWorld) => string): Progra
 
 test("a simulated program with stable keys reaches the same end under any faults", async () => {
   const sound = program((key) => key);
-  const whole = await runUninterrupted(sound);
-  expect([whole.end, whole.state]).toEqual(["done", { log: ["booked", "true", "paid"] }]);
-  const stories = [];
-  for (let seed = 0; seed < 60; seed++) stories.push(await simulate(sound, { seed, baseline: whole }));
-  expect(stories.flatMap(({ violations }) => violations)).toEqual([]);
-  expect(stories.reduce((sum, { deaths }) => sum + deaths, 0)).toBeGreaterThan(20);
+  const baseline = await runUninterrupted(sound);
+  expect([baseline.end, baseline.state]).toEqual(["done", { log: ["booked", "true", "paid"] }]);
+  const reports = [];
+  for (let seed = 0; seed < 60; seed++) reports.push(await simulate(sound, { seed, baseline }));
+  expect(reports.flatMap(({ violations }) => violations)).toEqual([]);
+  expect(reports.reduce((sum, { deaths }) => sum + deaths, 0)).toBeGreaterThan(20);
 });
 
 test("a simulation detects a program with unstable effect keys", async () => {
   let calls = 0;
   const unsound = program((key) => (key.endsWith("/pay") ? `${key} ${++calls}` : key));
-  const whole = await runUninterrupted(unsound);
+  const baseline = await runUninterrupted(unsound);
   const found = [];
-  for (let seed = 0; seed < 20; seed++) found.push(...(await simulate(unsound, { seed, baseline: whole })).violations);
+  for (let seed = 0; seed < 20; seed++) found.push(...(await simulate(unsound, { seed, baseline })).violations);
   expect(found.join("\n")).toMatch(/I3 .*\/pay \d+ happened, but not in the run without faults/);
 });
 
