@@ -90,13 +90,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a write is accepted after a failed write",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "checkpoint/memory/memory-commit.ts",
     find: "  if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);\n",
     replace: "",
   },
   {
     name: "a replaced writer can commit",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "checkpoint/memory/memory-commit.ts",
     find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);",
     replace: "if (thread === undefined) throw createFencedError(commit);",
   },
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the journal is cleared when a thread is released",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "checkpoint/memory/memory-commit.ts",
     find: "  if (commit.release === true) thread.owner = undefined;\n",
     replace:
       "  if (commit.release === true && head !== undefined) foldJournal(namespace, head.step);\n  if (commit.release === true) thread.owner = undefined;\n",
