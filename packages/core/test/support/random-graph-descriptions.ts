@@ -59,7 +59,7 @@ export interface Traits {
   readonly inner?: boolean;
 }
 
-/** A description: plain nodes `n…`, task nodes `t…`, graphs among the plain ones; a part of them has loops. */
+/** A description: plain nodes `n…`, input nodes `t…`, graphs among the plain ones; a part of them has loops. */
 export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGraph {
   const chance = chanceOf(seed);
   const plain = Array.from({ length: 2 + chance.below(5) }, (_, index) => `n${index}`);

@@ -232,18 +232,18 @@ function getDeclaration({ session, scope }: HookPass, middleware: string, key: u
   const { name } = session.position.plan.graph;
   const declared = typeof key === "string" ? findDeclaration(session, key) : undefined;
   const { node } = scope;
-  if (declared !== undefined && (node.policy.asks?.includes(key as string) ?? true)) return declared;
+  if (declared !== undefined && (node.policy.interrupts?.includes(key as string) ?? true)) return declared;
   ignoreRejections(key);
   const subject = `the middleware "${middleware}" of the node "${node.name}" in graph "${name}" raised the interrupt ${describeValue(key)}`;
   throw new StatewrightError("unknown_interrupt", {
     what:
       declared === undefined
         ? `${subject}, which the graph does not declare`
-        : `${subject}, which the asks option of the node does not list`,
+        : `${subject}, which the interrupts of the node do not list`,
     next:
       declared === undefined
         ? "Add the interrupts of the middleware to those of the graph: interrupts: { …, ...middleware.interrupts }"
-        : `Add ${describeValue(key)} to the asks option of the node`,
+        : `Add ${describeValue(key)} to the interrupts of the node`,
     place: getErrorPlace(session.position, { node: node.name }),
   });
 }
