@@ -282,7 +282,7 @@ export const mutants: readonly Mutant[] = [
   // Tool calls.
   {
     name: "a call in doubt fails the run without an interrupt",
-    file: "run/tool-call/tool-call.ts",
+    file: "run/tool-call/call-in-doubt.ts",
     find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;',
     replace: "if (known !== null) return undefined;",
   },

@@ -80,7 +80,10 @@ export function createIdempotencyKey(position: Position, task: Task, key: string
 }
 
 /** Performs an effect, or returns its recorded outcome. */
-export function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
+export function perform<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  request: EffectRequest<Value>,
+): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const place = toJournalKey(session.position.step, request.task.id, request.key);
   const isNew =
@@ -88,7 +91,11 @@ export function perform<Value>(session: Session, request: EffectRequest<Value>):
   return isNew ? startEffect(session.position, session.journal, request) : performRecorded(session, request, place);
 }
 
-async function performRecorded<Value>(session: Session, request: EffectRequest<Value>, place: string): Promise<Value> {
+async function performRecorded<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  request: EffectRequest<Value>,
+  place: string,
+): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const previous = outcomes.get(place);
   if (previous !== undefined && "error" in previous) throw previous.error;
@@ -121,7 +128,7 @@ function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectId
  * throws, since a step cannot raise an interrupt.
  */
 function reusePriorEffect<Value>(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   saved: Persistence,
   request: EffectRequest<Value>,
   found: PriorEffect,
@@ -143,7 +150,7 @@ function reusePriorEffect<Value>(
 
 /** Adopts the value of a prior effect of another branch: records the effect in this journal as finished now. */
 export function adoptPriorEffect<Value>(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   saved: Persistence,
   request: EffectIdentity<Value>,
   { priorRow, value }: { readonly priorRow: EffectRow; readonly value: Value },
@@ -182,7 +189,11 @@ function reuse<Value>(events: EventEmitter, request: EffectRequest<Value>, value
   return value;
 }
 
-async function repeatEffect<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+async function repeatEffect<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): Promise<Value> {
   const { task, key, kind, name, effect } = request;
   if (effect === "once") {
     const reconciled = await request.reconcile?.(row.idempotencyKey);
@@ -376,7 +387,7 @@ async function completeEffect<Value>(
 
 /** Journals the stage of a started effect with the next write. */
 export function recordStage(
-  session: Session,
+  session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
   { stage, attempts }: { readonly stage: string; readonly attempts: number },

@@ -54,7 +54,7 @@ function getPromiseKey(position: Position, work: InvokedPromise): string {
  * promise cannot be saved.
  */
 export async function runPromise(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   work: InvokedPromise,
   create: (key: string) => PromiseLike<unknown>,
   isAbandoned: () => boolean,

@@ -68,7 +68,7 @@ export function forgetFailedAttempts(position: Position, journal: Journal, task:
  * hides no request. The first request needs no write: the row of the call itself is written concurrently.
  */
 export function recordRequestedModels(
-  session: Session,
+  session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
   { failedAttempts, nextModel }: { readonly failedAttempts: readonly FailedAttempt[]; readonly nextModel: string },

@@ -33,7 +33,7 @@ import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility
 
 /** Runs a `once` body, or returns its outcome from a user's answer or from another branch. */
 export async function runOnce(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress">,
   saved: Persistence,
   scope: TaskScope,
   { body, read }: { readonly body: () => unknown; readonly read: (returned: unknown) => TaskOutcome },
