@@ -155,8 +155,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the journal is not read after a crash",
     file: "run/task/open-session.ts",
-    find: "    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
-    replace: "    journal: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
+    find: "    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
+    replace: "    rows: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
   },
   {
     name: "interrupts are not read after a crash",

@@ -86,8 +86,7 @@ export function perform<Value>(
 ): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const place = toJournalKey(session.position.step, request.task.id, request.key);
-  const isNew =
-    !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.journal.has(place)));
+  const isNew = !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.rows.has(place)));
   return isNew ? startEffect(session.position, session.journal, request) : performRecorded(session, request, place);
 }
 
@@ -100,7 +99,7 @@ async function performRecorded<Value>(
   const previous = outcomes.get(place);
   if (previous !== undefined && "error" in previous) throw previous.error;
   if (previous !== undefined) return reuse(session.events, request, previous.value as Value, 1);
-  const row = saved?.journal.get(place);
+  const row = saved?.rows.get(place);
   if (saved !== undefined && row?.outcome !== undefined) {
     const outcome = saved.codec.decode(row.outcome);
     if (row.state === "ok") return reuse(session.events, request, outcome as Value, row.attempts);
@@ -308,7 +307,7 @@ export function recordCancelledStart(world: World, saved: Persistence, row: Effe
 /** Marks a possibly recorded start as not performed. The effect waits for an interrupt and starts after the answer. */
 export function cancelStart(position: Position, journal: Journal, task: Task, key: string): void {
   const { saved } = journal;
-  const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved !== undefined && row !== undefined && isInFlight(row)) recordCancelledStart(journal.world, saved, row);
 }
 
@@ -393,7 +392,7 @@ export function recordStage(
   { stage, attempts }: { readonly stage: string; readonly attempts: number },
 ): void {
   const { saved } = session.journal;
-  const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
   recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
 }
@@ -406,7 +405,7 @@ export function recordFailure(
   { key, error }: { readonly key: string; readonly error: unknown },
 ): void {
   const { saved } = journal;
-  const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
   journal.outcomes.set(toJournalKey(position.step, task.id, key), { error });
   recordEffect(saved, {

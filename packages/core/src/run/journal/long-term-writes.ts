@@ -188,7 +188,7 @@ export function recordChanges(
   const { saved } = journal;
   if (changes.length === 0 && saved === undefined) return;
   const rowKey = toJournalKey(position.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
-  if (changes.length === 0 && saved?.journal.has(rowKey) !== true) return;
+  if (changes.length === 0 && saved?.rows.has(rowKey) !== true) return;
   journal.outcomes.set(rowKey, { value: changes });
   if (saved === undefined) return;
   const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "longTerm", key });
@@ -206,7 +206,7 @@ export function getRecordedChanges(
   const rowKey = toJournalKey(position.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
   const outcome = journal.outcomes.get(rowKey);
   if (outcome !== undefined && "value" in outcome) return outcome.value as readonly LongTermChange[];
-  return decodeChanges(journal.codec, journal.saved?.journal.get(rowKey));
+  return decodeChanges(journal.codec, journal.saved?.rows.get(rowKey));
 }
 
 /** Adds the changes of the hooks around an effect to the outcome of the task. */

@@ -168,7 +168,7 @@ function runJournaled(session: Session, task: Task): Promise<TaskResult> {
 }
 
 async function runSaved(session: Session, saved: Persistence, task: Task): Promise<TaskResult> {
-  const known = saved.journal.get(toJournalKey(session.position.step, task.id, taskKey));
+  const known = saved.rows.get(toJournalKey(session.position.step, task.id, taskKey));
   if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
     emit(session.events, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };

@@ -409,7 +409,7 @@ export async function saveCheckpoint(
   };
   const durable = awaitCommit(saved, parts);
   // Clear synchronously: effects recorded from here on belong to the next step.
-  saved.journal.clear();
+  saved.rows.clear();
   await durable;
   saved.parent = row.id;
   if (position.nesting === undefined) saved.interrupts.clear();

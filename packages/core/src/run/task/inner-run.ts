@@ -269,7 +269,7 @@ export async function loadInner(
     namespace,
     parents,
     parent: previous?.id,
-    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts,
     pending: new Map(),
     starts: new Set(),

@@ -21,7 +21,7 @@ export function recordStartArgs(call: ToolCallContext): void {
   const { journal, toolCall, parsedCall } = call;
   call.startedCall = toolCall;
   const { saved } = journal;
-  if (saved === undefined || (toolCall === parsedCall && !saved.journal.has(getArgsKey(call)))) return;
+  if (saved === undefined || (toolCall === parsedCall && !saved.rows.has(getArgsKey(call)))) return;
   recordEffect(saved, createArgsRow(call, saved));
 }
 
@@ -37,7 +37,7 @@ export function recordChangedArgs(call: ToolCallContext, saved: Persistence): Pr
 /** Returns the call as a crashed process started it, or undefined when its arguments could not be saved. */
 export function loadStartedCall(call: ToolCallContext): ToolCall | undefined {
   const { journal, env, parsedCall = call.toolCall } = call;
-  const row = journal.saved?.journal.get(getArgsKey(call));
+  const row = journal.saved?.rows.get(getArgsKey(call));
   if (row === undefined) return parsedCall;
   return row.outcome === undefined ? undefined : deepFreeze({ ...parsedCall, args: env.codec.decode(row.outcome) });
 }

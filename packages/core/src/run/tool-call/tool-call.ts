@@ -65,7 +65,7 @@ export async function runToolCall(
   request: ToolCallRequest,
 ): Promise<CallEnd> {
   const journalRowKey = toJournalKey(session.position.step, scope.task.id, request.open.key);
-  const recordedRow = session.journal.saved?.journal.get(journalRowKey);
+  const recordedRow = session.journal.saved?.rows.get(journalRowKey);
   const call = createCallContext(session, scope, node, { request, recordedRow });
   const attempts =
     recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session.journal, journalRowKey);
