@@ -33,6 +33,11 @@ test.each(pages())("every anchor in a link of %s is a heading of its page", (pag
   }
 });
 
+test("docs/errors.md states a cause and a fix for each error code", () => {
+  const [, ...sections] = readFileSync(join(root, "docs/errors.md"), "utf8").split(/^### /m);
+  for (const section of sections) expect(section).toMatch(/^\w+\n\w[\s\S]*\n\*\*Fix:\*\* \w/);
+});
+
 /** Anchors of a page's headings, as GitHub makes them. */
 function anchors(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
