@@ -35,7 +35,7 @@ test.each(pages())("every anchor in a link of %s is a heading of its page", (pag
 
 test("docs/errors.md states a cause and a fix for each error code", () => {
   const [, ...sections] = readFileSync(join(root, "docs/errors.md"), "utf8").split(/^### /m);
-  for (const section of sections) expect(section).toMatch(/^\w+\n\w[\s\S]*\n\*\*Fix:\*\* \w/);
+  for (const section of sections) expect(section).toMatch(/^\w+\n\S[\s\S]*\n\*\*Fix:\*\* \w/);
 });
 
 /** Anchors of a page's headings, as GitHub makes them. */
