@@ -5,6 +5,7 @@ import { longTermRules, storeRules } from "@statewright/core/store";
 import type { Encryption } from "./encryption/cipher.ts";
 import type { Durability } from "./file/durability.ts";
 
+/** Options of `sqliteStore`. */
 export interface SqliteStoreOptions {
   /**
    * Durability after a power failure: `full` loses no acknowledged commit; `normal` may lose the last commits.

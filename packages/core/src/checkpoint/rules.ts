@@ -221,6 +221,7 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "until",
   "before",
 ];
+/** Keys of a `ThreadFilter`. */
 export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "status",
   "graph",

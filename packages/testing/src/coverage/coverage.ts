@@ -107,6 +107,7 @@ function coverage(options: CoverageOptions = {}): CoverageReporter {
   };
 }
 
+/** The reporter, as the default export that Vitest loads. */
 export default coverage as typeof coverage & (new (options?: CoverageOptions) => CoverageReporter);
 
 function readHits(meta: object): readonly GraphHits[] {
