@@ -69,7 +69,7 @@ describe.each(formats)("a file of format %i", (format) => {
     expect(await next()).toMatchObject({ status: "waiting", metadata: { from: "golden" } });
   });
 
-  test("an interrupt of an older file that expired meanwhile has its declared answer", async () => {
+  test("an interrupt of an older file whose expiry has passed gets its declared answer", async () => {
     expect(await store.timers({ thread: "timer" })).toMatchObject([{ kind: "expiry", about: "late" }]);
     const done = await resume(asks, { store, thread: "timer", ...given }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "nobody"] } });

@@ -1,4 +1,4 @@
-/** Core is for any engine of JavaScript: one bundle of it runs in each that is here. */
+/** Core runs on every JavaScript engine: one bundle runs on each engine that is installed. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ const bundle = join(folder, "program.js");
 const page = join(folder, "page.html");
 const absent: string[] = [];
 
-/** What every engine printed when it was here: Node 26.10, Deno 2.9.6, Bun 1.4.5, Chromium 156. */
+/** Recorded output, equal on Node 26.10, Deno 2.9.6, Bun 1.4.5 and Chromium 156. */
 const recorded = '{"first":"waiting","sure":true,"said":["3"],"nodes":["ask","tools",""]}';
 
 beforeAll(async () => {

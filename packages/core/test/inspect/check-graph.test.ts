@@ -118,7 +118,7 @@ describe("sound graph", () => {
     fc.assert(
       fc.property(soundDrawings(3), (drawing) => {
         const { violations } = checkGraph(graphOf(drawing, () => 0));
-        // A walk that is too wide proves nothing, and says so.
+        // A walk that exceeds its limit proves nothing and reports the limit.
         fc.pre(!violations.some(({ rule }) => rule === "unchecked"));
         expect(violations).toEqual([]);
       }),

@@ -1,4 +1,7 @@
-/** A memory store whose owner dies at its n-th commit, as by SIGKILL: before the commit is durable, or when nobody was told yet. */
+/**
+ * A memory store whose process dies at the n-th commit, as by SIGKILL: before the commit is durable, or after it and
+ * before any report.
+ */
 import type { MemoryStore, Store } from "../../src/index.ts";
 
 export interface DyingStore {

@@ -1,15 +1,15 @@
-/** Inspection events as lines, so that those of a run and those of XState's own actors can stand side by side. */
+/** Formats inspection events as lines, to compare the events of a run with those of XState actors. */
 import type { InspectionEvent } from "xstate";
 
 type Ref = { readonly id?: string; readonly sessionId: string; readonly _parent?: unknown };
 
-/** The name of an actor; XState gives the first one none but its session's. */
+/** Name of an actor; the root actor of XState has only its session id. */
 function nameOf(ref: unknown): string {
   const { id = "?", _parent } = ref as Ref;
   return _parent === undefined ? "root" : id;
 }
 
-/** What an event says: its type, its actor, what happened, and which fields it has. */
+/** Formats an event: type, actor, content and field names. */
 export function lineOf(event: InspectionEvent): string {
   const parts = [event.type, nameOf(event.actorRef)];
   if ("event" in event) parts.push(event.event.type);
@@ -27,7 +27,7 @@ export function lineOf(event: InspectionEvent): string {
   return `${parts.join(" ")} {${Object.keys(event).sort().join()}}`;
 }
 
-/** The lines about each actor, in their order. */
+/** Groups lines by actor, in order. */
 export function byActor(lines: readonly string[]): Readonly<Record<string, readonly string[]>> {
   const groups: Record<string, string[]> = {};
   for (const line of lines) {

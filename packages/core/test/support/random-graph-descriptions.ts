@@ -1,4 +1,4 @@
-/** Random descriptions of graphs for the reference model, and the graphs that they describe. */
+/** Random graph descriptions for the reference model, and the graphs built from them. */
 import * as z from "zod";
 import {
   channel,
@@ -30,7 +30,7 @@ import {
   selected,
 } from "./reference-model.ts";
 
-/** A chance that repeats itself. */
+/** Seeded random generator. */
 export interface Chance {
   below(limit: number): number;
   share(part: number): boolean;
@@ -53,13 +53,13 @@ export function chanceOf(seed: number): Chance {
   };
 }
 
-/** What the described graphs may have. */
+/** Features of the described graphs. */
 export interface Traits {
   readonly asks?: boolean;
   readonly inner?: boolean;
 }
 
-/** A description: plain nodes `n…`, task nodes `t…`, graphs among the plain ones; a part of them has loops. */
+/** Creates a description: plain nodes `n…`, some of them subgraphs, task nodes `t…`; some descriptions have loops. */
 export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGraph {
   const chance = chanceOf(seed);
   const plain = Array.from({ length: 2 + chance.below(5) }, (_, index) => `n${index}`);
@@ -116,7 +116,7 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
   return reachable(chance.share(0.4) ? withJoin(chance, described, loops) : described);
 }
 
-/** The description with a fan-out whose branches, one of them longer where there is a node left for that, meet again in a join. */
+/** Adds a fan-out whose branches meet in a join; one branch is longer when a node is left for it. */
 function withJoin(chance: Chance, { nodes, start }: ModelGraph, loops: boolean): ModelGraph {
   const plain = nodes.filter(({ kind }) => kind !== "task").map(({ name }) => name);
   const [fan, one, other, target, between, beyond = END] = plain;
@@ -177,11 +177,11 @@ const state = defineState({
 
 const answer = z.object({ to: z.string(), value: z.number() });
 
-/** What a test sees of bodies, and does in them. */
+/** Hooks of a test into node bodies. */
 export interface Probe {
-  /** Before a body does anything: it may wait, throw, or never settle. */
+  /** Runs before a body: may wait, throw or never settle. */
   readonly before?: () => Promise<void>;
-  /** A body has come to its end. */
+  /** Runs after a body has completed. */
   readonly ended?: () => void;
 }
 
@@ -190,7 +190,7 @@ interface Runtime {
   readonly interrupt: (key: string, shown: { payload: string }) => Promise<z.infer<typeof answer>>;
 }
 
-/** The graph that is described. Throws `invalid_graph` where the description is of no sound graph. */
+/** Builds the described graph. Throws `invalid_graph` when the description is not sound. */
 export function graphOf(described: ModelGraph, probe: Probe = {}, name = "described", path = ""): Graph {
   const body =
     (node: ModelNode) =>

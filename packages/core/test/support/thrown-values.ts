@@ -1,7 +1,7 @@
-/** Everything that JavaScript lets a program throw. */
+/** Every kind of value that JavaScript can throw. */
 import { hostile } from "./untyped-values.ts";
 
-/** By name, so that a failing test says which it was. Each is made anew. */
+/** Factories by name, so that a failing test names the value. */
 export const thrownThings: Readonly<Record<string, () => unknown>> = {
   null: () => null,
   undefined: () => undefined,

@@ -1,14 +1,14 @@
-/** Values that a program without types may hand over, and what becomes of them as a value of the state. */
+/** Values from untyped code, and whether the state accepts them. */
 
-/** A class that no codec knows. */
+/** Class that no codec supports. */
 export class Invoice {
   readonly cents = 100;
 }
 
-/** What becomes of a value where any data may stand: it is kept as it is, or refused. */
+/** Expected result where any data is accepted: kept unchanged, or refused. */
 export type Fate = "kept" | "refused";
 
-/** A value and its fate. It is made anew for each use: some can be used once. */
+/** A value and its fate. Created for each use, because some values can be used only once. */
 export interface Garbage {
   readonly make: () => unknown;
   readonly fate: Fate;
@@ -17,7 +17,7 @@ export interface Garbage {
 const kept = (make: () => unknown): Garbage => ({ make, fate: "kept" });
 const refused = (make: () => unknown): Garbage => ({ make, fate: "refused" });
 
-/** By name, so that a failing test says which it was. */
+/** Values by name, so that a failing test names the value. */
 export const garbage: Readonly<Record<string, Garbage>> = {
   "a function": refused(() => () => 1),
   "a class": refused(() => Invoice),
@@ -57,12 +57,12 @@ class Never {
   readonly then = (): undefined => undefined;
 }
 
-/** An object whose `then` never calls back: whoever awaits it waits for ever. */
+/** Object whose `then` never calls back: awaiting it never ends. */
 export function forever(): object {
   return new Never();
 }
 
-/** An object that answers every question with an error. */
+/** Proxy that throws on every operation. */
 export function hostile(): object {
   const refuse = (): never => {
     throw new Error("the proxy threw");
@@ -82,7 +82,7 @@ export function hostile(): object {
   );
 }
 
-/** An object that cannot even be asked whether it is a list. */
+/** Proxy that throws even for Array.isArray. */
 export function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();

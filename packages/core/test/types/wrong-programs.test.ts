@@ -1,4 +1,4 @@
-/** Each program of wrong-programs.ts is refused by the compiler for its one mistake, in words that a reader can use. */
+/** The compiler refuses each program of wrong-programs.ts for its one mistake, with a readable message. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
 import { type Compiled, consumer } from "../support/consumer-project.ts";

@@ -1,4 +1,4 @@
-/** Random graphs do what the reference model says: in every order of finishing, and however often they are cut off. */
+/** Random graphs match the reference model in every completion order and after any number of interruptions. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -33,7 +33,7 @@ const seeds = fc.noShrink(fc.integer({ min: 0, max: 2 ** 30 }));
 const maxSteps = 12;
 const thread = "t";
 
-/** What a run left behind, in words that the model has too. */
+/** Result of a run in the terms of the reference model. */
 interface Trace {
   readonly error: string | undefined;
   readonly state: Omit<ModelState, "flash">;
@@ -115,7 +115,9 @@ interface Trouble {
   readonly deaths: number;
 }
 
-/** Run a graph to its end through failures, cancels, drains, questions and deaths, one process after the other. */
+/**
+ * Runs a graph to its end through failures, cancels, drains, interrupts and crashes, each continued by a new process.
+ */
 async function troubled(seed: number, trouble: Trouble): Promise<void> {
   const chance = chanceOf(seed + 1);
   const traits: Traits = { asks: true, inner: chance.share(0.6) };
@@ -165,10 +167,10 @@ async function troubled(seed: number, trouble: Trouble): Promise<void> {
   }
   const expected = modelTrace(described);
   const cancelled = (await owner.runs({ thread, status: "cancelled" })).length > 0;
-  // What goes on after a cancel is a run of its own, and counts its steps by itself.
+  // After a cancel a new run continues and counts its own supersteps.
   if (cancelled && expected.error === "step_limit") return;
   expect(await traceOf(graphOf(described), owner, error)).toEqual(expected);
-  // A body that a cancel gave up may still have come to its end, and runs again.
+  // A body abandoned by a cancel may have completed and runs again.
   if (trouble.deaths === 0 && !cancelled && error === undefined)
     expect(bodies).toBe(interpret(described, maxSteps).bodies);
 }
@@ -183,7 +185,7 @@ function stopLater(handle: RunHandle<object>, chance: Chance, isDead: () => bool
   });
 }
 
-/** Answers to some of the questions, at least to one, in any order. */
+/** Answers at least one open interrupt, in random order. */
 function answersTo(open: readonly OpenInterrupt[], chance: Chance): Readonly<Record<string, unknown>> {
   const picked = open.filter(() => chance.share(0.5));
   const some = picked.length > 0 || open.length === 0 ? picked : [chance.of(open)];
@@ -207,7 +209,7 @@ async function toTheEnd(graph: Graph, store: Store, first: RunHandle<object>, br
   expect(result.status).toBe("done");
 }
 
-/** The graph, or nothing where the description is of no sound graph. */
+/** Compiles the description; undefined when it does not describe a sound graph. */
 function soundGraph(described: ModelGraph, probe: Probe): Graph | undefined {
   try {
     return graphOf(described, probe);
@@ -253,7 +255,7 @@ function each(names: readonly string[]): readonly string[] {
   return [...new Set(names)];
 }
 
-/** The code of the innermost error of ours; of several that are told together, of the first. */
+/** Returns the code of the innermost StatewrightError; the first one of an aggregate. */
 function codeOf(error: unknown): string {
   if (!isStatewrightError(error)) return String(error);
   const cause = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;

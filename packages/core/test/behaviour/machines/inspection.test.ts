@@ -1,4 +1,4 @@
-/** Inspection: every standard inspector sees a run's machines as it sees XState's own actors. */
+/** Inspection: a standard XState inspector gets the same events from a run as from XState actors. */
 import { createInspector } from "@statelyai/inspect";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import {
@@ -47,7 +47,7 @@ const fan = defineGraph({ name: "fan", state: defineState({ seen: channel.list(z
   .nodes({ plan: nothing, check: nothing, meet: nothing })
   .edges({ [START]: ["plan", "check"], plan: join("meet"), check: join("meet"), meet: END });
 
-/** What XState's own actor tells of the same path; a superstep ends a little later than its last node, as in a store. */
+/** Events of the XState actor on the same path; a superstep ends slightly after its last node, as with a store. */
 async function told(machine: AnyStateMachine, path: readonly (readonly string[])[]): Promise<readonly string[]> {
   const lines: string[] = [];
   const nodes = Object.keys(machine.implementations.actors).map((name) => [name, fromPromise(async () => undefined)]);
@@ -277,7 +277,7 @@ test("a resumed durable machine is inspected as a restored actor with its nested
     actor.start();
     actor.send({ type });
     await toPromise(actor);
-    // An event that comes while its actor is at work is told when it is taken; XState tells it when it arrives.
+    // The engine emits an event sent to a busy actor when it is processed; XState emits it on arrival.
     const taken = (all: readonly string[]) => byActor(all.filter((each) => !each.startsWith("@xstate.event")));
     expect(taken(lines)).toEqual(taken(theirs));
     expect(lines.toSorted()).toEqual(theirs.toSorted());
@@ -319,7 +319,7 @@ describe("inspector compatibility", () => {
     const sent: Sent[] = [];
     const { inspect } = createInspector({ send: (event) => sent.push(event as Sent) });
     await run(line, { inspect }).result;
-    // It reads the events in later turns of the event loop.
+    // The inspector reads the events in later event loop turns.
     await new Promise<void>((resolve) => setTimeout(resolve));
     const actors = sent.filter(({ type }) => type === "@xstate.actor");
     const [root, child] = actors;

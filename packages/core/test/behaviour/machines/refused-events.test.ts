@@ -1,4 +1,4 @@
-/** What a machine does not accept is refused, with what it does accept; a finished run accepts nothing. */
+/** Refused events name the accepted events; a finished run accepts no event. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type AnyEventObject, createMachine } from "xstate";

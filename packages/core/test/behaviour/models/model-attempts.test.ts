@@ -1,4 +1,4 @@
-/** A model that fails, hangs or breaks off: asked again, replaced by another, and what it streamed taken back. */
+/** Failing, hanging and truncated model calls: retry, fallback and retraction of streamed text. */
 import { describe, expect, test } from "vitest";
 import {
   channel,
@@ -25,7 +25,7 @@ import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts"
 const plain = { attempts: 3, initialMs: 100, jitter: 0 } as const;
 const long = 1_000_000;
 
-/** Run a graph to its end on a clock that moves as far as it must. */
+/** Runs a graph to its end and advances the clock as needed. */
 async function told(graph: ReturnType<typeof asking>, world: VirtualWorld = virtualWorld()) {
   const handle = run(graph, { world, input: saying("Hello") });
   const events = eventsOf(handle);
@@ -39,7 +39,7 @@ async function told(graph: ReturnType<typeof asking>, world: VirtualWorld = virt
   return { events, error, answer: state === undefined ? undefined : answerIn(state) };
 }
 
-/** A node that asks the model once, and again at once where that may help. */
+/** Node that requests the model once, and again immediately after a retryable failure. */
 function asks(model: Model) {
   return async (state: { readonly messages: readonly Message[] }, { model: ask }: NodeRuntime) => ({
     messages: [
@@ -48,7 +48,7 @@ function asks(model: Model) {
   });
 }
 
-/** What a reader of the text sees, as it is given. */
+/** Text as a stream reader shows it. */
 async function textsOf(handle: { text(): AsyncIterable<string> }): Promise<string[]> {
   const texts: string[] = [];
   for await (const text of handle.text()) texts.push(text);
@@ -444,7 +444,7 @@ describe("retracted text", () => {
   test("text streamed by a crashed process is retracted in the next process, and both requests are reported", async () => {
     const owner = memoryStore();
     const heir = owner.peer();
-    // Ids of models are not ours: one may hold what stands between them in the journal.
+    // Model ids may contain the separator of journal keys.
     const first = acting("a, 5%2C", fails({}, "One "), hangs("Two "));
     const dying = run(asking(first, { retry: { ...plain, initialMs: 0 } }), {
       store: owner,

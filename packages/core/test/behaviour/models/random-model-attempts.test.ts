@@ -1,4 +1,4 @@
-/** Models that fail, hang and break off at random: what a reader has seen is what the conversation holds. */
+/** Models that randomly fail, hang and break off: the streamed text equals the text of the conversation. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { modelFailureKinds } from "../../../src/adapter.ts";
@@ -34,7 +34,7 @@ const policy: fc.Arbitrary<Omit<ModelCallPolicy, "fallback">> = fc.record({
   timeouts: fc.record({ firstTokenMs: fc.constant(500), idleMs: fc.constant(100) }),
 });
 
-/** What somebody sees who keeps a text for each message, as the docs say. */
+/** Collects one text per message, as documented for stream readers. */
 function seen(events: readonly RunEvent[]): ReadonlyMap<string, string> {
   const view = new Map<string, string>();
   for (const event of events) {

@@ -1,4 +1,4 @@
-/** What is left of graphs that are kept across calls, when a new input or a cancel ends the run that called them. */
+/** Persistent subgraph state after a new input or a cancel has ended the calling run. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -24,7 +24,7 @@ import { dyingStore } from "../../support/crashing-store.ts";
 import { leftToDie } from "../../support/failure.ts";
 import { call, checkTranscript, textIn, user } from "../../support/tool-loop.ts";
 
-/** A counter that is kept, inside a graph that is kept; the outermost asks a person once it has counted. */
+/** Persistent counter graph inside a persistent graph; the outer graph raises an interrupt after the count. */
 function counting() {
   const Total = defineState({ by: z.number(), total: z.number().default(0), seen: channel.list(z.number()) });
   const counter = defineGraph({ name: "counter", state: Total })
@@ -78,7 +78,7 @@ test("a rollback of a first run leaves persistent subgraphs without state [E27]"
   expect((await last.result).state.sums).toEqual([[100]]);
 });
 
-/** An assistant that is kept inside another graph, whose tool asks a person. */
+/** Persistent assistant inside another graph; its tool raises an interrupt. */
 function assistant({ slow = false } = {}) {
   const pay = defineTool({
     name: "pay",
