@@ -7,7 +7,7 @@ import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-mod
 
 type AnyPart = LanguageModelV2StreamPart & LanguageModelV3StreamPart & LanguageModelV4StreamPart;
 
-/** An answer as clients stream it: texts and arguments in pieces. */
+/** Stream parts of a reply: texts and arguments in chunks. */
 function partsOf([answer]: readonly ModelReply[]): AnyPart[] {
   const parts = (answer?.content ?? []).flatMap((block, index): unknown[] => {
     const id = `${index}`;

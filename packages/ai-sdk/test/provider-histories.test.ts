@@ -1,4 +1,4 @@
-/** Histories that one provider's models made, on their way to another's. */
+/** Histories of one provider's models, sent to another provider. */
 import type { AssistantMessage, Message, UserMessage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
@@ -13,7 +13,7 @@ const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
   content,
 });
 
-/** What a client and a model said. */
+/** A client and a model reply. */
 const by = (from: string, model: string, message: AssistantMessage, kept: object[] = []): Message => ({
   ...message,
   provider: { statewright: { from, model, kept: kept.map((part) => ({ at: 0, part })) } } as never,

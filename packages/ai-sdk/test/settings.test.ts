@@ -10,7 +10,7 @@ const specs = [
   ["v2", (more: object = {}) => madeV2([finishV2()], more)],
 ] as const;
 
-/** What a model of each specification is asked, and what the program is told. */
+/** Requests of a model of each specification, and the warnings for the program. */
 async function asked(request: Partial<ModelRequest>, more: object = {}) {
   const all: Record<string, { readonly options: Record<string, unknown>; readonly warnings: readonly string[] }> = {};
   for (const [spec, make] of specs) {

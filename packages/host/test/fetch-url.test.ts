@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-/** A server of this machine. */
+/** A server on this machine. */
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const server = createServer(answer).listen(0, "127.0.0.1");
   await new Promise((ready) => server.once("listening", ready));
@@ -42,7 +42,7 @@ test("fetchUrl resolves a name once, checks every address, connects to it, also 
     } else response.end("page");
   });
 
-  // The name has no address but the one that it was given here: only a pinned connection gets there.
+  // Only a pinned connection reaches the server: the name has no other address than the one given here.
   const resolve = async () => {
     asked++;
     return asked === 1 ? ["127.0.0.1"] : ["10.0.0.1"];

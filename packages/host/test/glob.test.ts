@@ -13,7 +13,7 @@ test("a glob matches paths like .gitignore and ripgrep", () => {
   expect(fits("./src/**/[ab].{ts,tsx}", ...paths)).toEqual(["src/a.ts", "src/deep/b.ts", "src/deep/b.tsx"]);
   expect(fits("{docs/*,src/{a,c}.*}", ...paths)).toEqual(["src/a.ts", "docs/é.md"]);
   expect(fits("é.*", ...paths)).toEqual(["docs/é.md"]);
-  // What a .gitignore would take for a comment, a "not", or white space that does not count.
+  // Patterns that a .gitignore would read as a comment, a negation or ignored white space.
   expect(fits("#a", "#a", "a")).toEqual(["#a"]);
   expect(fits("!a", "!a", "a")).toEqual(["!a"]);
   expect(fits("a ", "a ", "a")).toEqual(["a "]);

@@ -56,7 +56,7 @@ describe.runIf(posix)("running commands", () => {
     const seen = async (options: object) =>
       JSON.parse((await runProcess(process.execPath, node(script), options)).stdout);
     const allowed = /^(?:PATH|HOME|LANG|LC_[A-Z]+|TERM|TMPDIR|TZ)$/;
-    // Set by the gate, and by a bash that stands in for sh.
+    // Set by the gate, and by a bash that is installed as sh.
     const ofTheShell = ["SHLVL", "_"];
 
     const plain = Object.keys(await seen({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).filter(
@@ -251,7 +251,7 @@ describe.runIf(posix)("process ends", () => {
     });
     await output.seen("\n");
     expect(membersOf(running.group.id)).toHaveLength(2);
-    // Time stands still, so neither the grace nor the lingering can have helped.
+    // The virtual clock has not moved: neither the grace period nor the linger time has ended.
     const result = await running.stop();
     expect(result).toMatchObject({ ended: "stopped", signal: "SIGTERM", exitCode: 143 });
     await until(() => membersOf(running.group.id).length === 0);
@@ -402,7 +402,7 @@ describe.runIf(posix)("process ends", () => {
   });
 });
 
-/** Move time on, again and again, until a process has told its result. */
+/** Advances the clock repeatedly until a process has returned its result. */
 async function advanceUntilDone(running: RunningProcess, advance: () => void): Promise<void> {
   let done = false;
   running.result.finally(() => {
@@ -419,7 +419,7 @@ afterEach(() => {
   for (const stray of strays.splice(0)) stray.kill("SIGKILL");
 });
 
-/** A parent of its own, with what it says. */
+/** Starts a separate parent process and collects its output. */
 function startParent(...commands: string[]) {
   const parent = spawn(process.execPath, [fixture("parent.ts"), ...commands], { stdio: ["pipe", "pipe", "inherit"] });
   strays.push(parent);
@@ -441,7 +441,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     );
     await until(() => output.all().split("ready-").length === 3 && groups().length === 3);
     const ids = groups().map((group) => group.id);
-    // The third has ended: its number is nobody's, and only two groups of two live, beside the watcher.
+    // The third process has ended, so its number is free: only two groups of two are alive, beside the watcher.
     await until(() => membersOf(ids[2] ?? 0).length === 0);
     await until(() => ids.flatMap(membersOf).length === 4);
     const children = childrenOf(pid);
@@ -460,7 +460,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     const [first = 0] = watchers();
     process.kill(first, "SIGKILL");
     await until(() => watchers().some((watcher) => watcher !== first));
-    // An answer means that the turn in which the new watcher was told is over.
+    // An answer proves that the new watcher has processed its message.
     parent.stdin.write("there?\n");
     await output.seen("heard there?");
     parent.kill("SIGKILL");
@@ -488,7 +488,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     strays.push(stranger);
     const id = stranger.pid ?? 0;
     const recorded = await startProcess("sleep", ["1000"]);
-    // As if it had got the pid of a leader that was collected.
+    // Simulates a reused pid of a collected leader.
     expect(signalGroup(id, "SIGKILL", true)).toBe(false);
     expect(killProcessGroup({ id, startId: `${recorded.group.startId}0` })).toBe("gone");
     expect(killProcessGroup({ id })).toBe("unknown");

@@ -1,4 +1,4 @@
-/** Pictures of graphs: what they show, that it can be read, and that nothing in it can be anything but a picture. */
+/** Pictures of graphs: content, legibility, and safety of the SVG. */
 import process from "node:process";
 import { durableMachine, END, type GraphDefinition, START } from "@statewright/core";
 import { describeGraph, toMermaid } from "@statewright/core/inspect";
@@ -9,7 +9,7 @@ import { drawOutline, toSvg } from "../src/index.ts";
 import { anyGraph, anyMachine, either, graphOf, largeGraph, nestedGraph } from "./support/graphs.ts";
 import { inside, overlap, type Picture, type Rect, readPicture } from "./support/read-picture.ts";
 
-/** How many random machines, and a third of the random graphs; with STATEWRIGHT_WHOLE=1 more. */
+/** Number of random machines, and a third of the random graphs; more with STATEWRIGHT_WHOLE=1. */
 const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 20;
 
 describe("picture content", () => {
@@ -214,7 +214,7 @@ describe("self-contained pictures", () => {
   });
 });
 
-/** An order: states in states, and events that lead from one region into another. */
+/** An order machine: nested states, and events from one region into another. */
 function order(): GraphDefinition {
   const machine = createMachine({
     id: "order",
@@ -245,7 +245,7 @@ function order(): GraphDefinition {
   return durableMachine(machine, { version: 1 });
 }
 
-/** Ids of nodes and edges as the declaration has them. */
+/** Ids of nodes and edges of the declaration. */
 function declaredIn(
   graph: GraphDefinition,
   path: string,
@@ -272,7 +272,7 @@ function namesIn({ nodes, regions }: Picture): readonly string[] {
   return [...nodes, ...regions].map(({ id }) => id).toSorted();
 }
 
-/** Boxes and labels stand apart and inside their region, and lines touch no box but those that they belong to. */
+/** Checks that boxes and labels are apart and inside their region, and that lines touch only boxes of their edge. */
 function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
   const wrong: string[] = [];
   const refuse = (holds: boolean, what: string): void => {
@@ -317,7 +317,7 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
   expect(wrong).toEqual([]);
 }
 
-/** Whether a spot is at most so far outside of a rectangle; the tip of an arrow is what a line ends before. */
+/** Whether a point is at most this far outside of a rectangle; a line ends at the tip of its arrow. */
 function touches(spot: Rect | undefined, rect: Rect | undefined, far: number): boolean {
   if (spot === undefined || rect === undefined) return false;
   const { x, y, width, height } = rect;

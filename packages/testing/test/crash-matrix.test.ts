@@ -103,7 +103,7 @@ describe("planted defects", () => {
   });
 });
 
-/** A desk that sends one mail. */
+/** A graph that sends one mail. */
 function mails(effect: "idempotent" | "once") {
   return crashMatrix(({ recordEffect }) => ({
     graph: desk({ effect, did: recordEffect }),

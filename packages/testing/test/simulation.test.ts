@@ -1,10 +1,10 @@
-/** Simulations of a program of one's own. */
+/** Simulations of a user program. */
 import { channel, defineGraph, defineState, END, type Graph, START } from "@statewright/core";
 import { type ExternalWorld, type ProgramFactory, runUninterrupted, simulate } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
 
-/** Two steps and a question; `keyOf` is how the program names what it does outside. */
+/** Program of two steps and an interrupt; `keyOf` creates the keys of its external effects. */
 function program(keyOf: (key: string, outside: ExternalWorld) => string): ProgramFactory {
   return (outside) => {
     const graph = defineGraph({

@@ -12,7 +12,7 @@ import { begin, call } from "./support/tool-calls.ts";
 const folder = testFolder();
 const shell = (options: Partial<ShellOptions> = {}) => bash({ root: folder.root, ...options });
 
-/** The error of a command that runs out of time once it has written this text. */
+/** Returns the error of a command that times out after it has written this text. */
 async function outOfTime(command: string, text: string, options: Partial<ShellOptions> = {}): Promise<ToolError> {
   const { world, advance } = stillWorld();
   let isOver = false;

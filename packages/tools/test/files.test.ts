@@ -98,7 +98,7 @@ test("write_file creates parent folders, replaces atomically, keeps the mode, an
   linkSync(folder.path("a/b/c.txt"), folder.path("old"));
   expect((await write({ path: "a/b/c.txt", content: "new" })).text).toBe("Replaced a/b/c.txt: 3 bytes.");
   expect(folder.text("a/b/c.txt")).toBe("new");
-  // The old file is not overwritten: a process that has it open still reads all of it.
+  // The old file is not overwritten: a process that has it open still reads the old content.
   expect(folder.text("old")).toBe("é\r\n");
   expect(statSync(folder.path("a/b/c.txt")).mode & 0o777).toBe(0o640);
   expect(readdirSync(folder.path("a/b"))).toEqual(["c.txt"]);

@@ -1,4 +1,4 @@
-/** Teams: agents that pass one conversation to each other. */
+/** Teams: agents that hand one conversation over to each other. */
 import {
   agentTool,
   createAgent,
@@ -44,7 +44,7 @@ function answersIn(messages: readonly Message[]): readonly string[] {
   );
 }
 
-/** A desk that hands money matters over, and an accountant that hands all else back. */
+/** A desk agent that hands over payment questions, and an accountant that hands back other questions. */
 function desk(
   scripts: {
     readonly triage: Parameters<typeof scriptedModel>[0];

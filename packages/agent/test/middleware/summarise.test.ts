@@ -38,13 +38,13 @@ const said = (id: string): Message => ({
 const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
 const shown = ({ messages }: ModelRequest): readonly string[] => messages.map((message) => getMessageText(message));
 
-/** A model that summarises by counting, and what it was asked. */
+/** Model that numbers its summaries and records its requests. */
 function summariser() {
   let asked = 0;
   return scriptedModel(() => say(`summary ${++asked}`));
 }
 
-/** An agent on a thread that answers everything with `ok`. */
+/** Agent on a thread that answers every message with `ok`. */
 function chat(options: Omit<Parameters<typeof summarise>[0], "model">, writer: Model = summariser()) {
   const model = scriptedModel(() => say("ok"));
   const store = memoryStore();

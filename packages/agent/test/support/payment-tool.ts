@@ -1,8 +1,8 @@
-/** A tool that pays, once, and notes what it has paid. */
+/** A once tool that pays and records its payments. */
 import { defineTool } from "@statewright/core";
 import * as z from "zod";
 
-/** The tool `pay`; `paid` takes the cents of each call. */
+/** Creates the tool `pay`; `paid` receives the cents of each call. */
 export function payingInto(paid: number[], says: (cents: number) => string = () => "paid") {
   return defineTool({
     name: "pay",

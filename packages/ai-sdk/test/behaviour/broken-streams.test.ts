@@ -1,4 +1,4 @@
-/** The providers' own clients over streams that are cut, stall, hold garbage, repeat ids and have no end. */
+/** The providers' clients with streams that are cut, stall, contain garbage, repeat ids or never end. */
 import type { ServerResponse } from "node:http";
 import { isStatewrightError, type ModelCallPolicy, type RunEvent } from "@statewright/core";
 import { getModelFailureKind } from "@statewright/core/adapter";
@@ -13,7 +13,7 @@ import { wireServer } from "../support/wire-server.ts";
 const baseURL = "http://provider.example/v1";
 const twice = { retry: { attempts: 2, initialMs: 0 } } as const;
 
-/** These bytes, then an end of the stream as if it were whole, a broken connection, or nothing. */
+/** Streams these bytes, then a regular end, a broken connection, or nothing. */
 function stream(bytes: Uint8Array, then: "end" | "break" | "silence" = "end"): ReadableStream<Uint8Array> {
   let isSent = false;
   return new ReadableStream<Uint8Array>(
@@ -31,14 +31,14 @@ function stream(bytes: Uint8Array, then: "end" | "break" | "silence" = "end"): R
   );
 }
 
-/** What a tool's answer makes a provider say. */
+/** Creates the final reply after the tool answer. */
 const hasResult = /tool_result|"role":"tool"|function_call_output|functionResponse/;
 
 function only<Type extends RunEvent["type"]>({ events }: ToolRun, type: Type) {
   return events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
 }
 
-/** The tool ran once, for a message that was whole, and the conversation is what it would have been. */
+/** Checks that the tool ran once, from a complete message, and that the conversation equals the expected one. */
 function expectWhole(ended: ToolRun, where: string): void {
   expect(ended.status, `${where} ${ended.error}`).toBe("done");
   expect(ended.ran, where).toEqual([{ city: "Oslo" }]);
@@ -55,7 +55,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
   const whole = bytesOf(calling.slice(0, calling.length - after)).length;
   const runs = (policy: ModelCallPolicy) => toolRuns((at) => model({ baseURL, ...at }), policy);
 
-  /** The first request gets this, later ones what is right. */
+  /** Answers the first request with this stream, later ones with the recorded stream. */
   const first =
     (body: ReadableStream<Uint8Array>): Answering =>
     (nth, asked) =>

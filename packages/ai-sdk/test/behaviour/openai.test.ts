@@ -32,7 +32,7 @@ const answered = (reply: ModelReply): Message[] => [
   },
 ];
 
-/** Two calls, the first of which was answered with a text and an image. */
+/** Two calls; the first one is answered with text and an image. */
 const pictured: Message[] = [
   user("Look"),
   {
@@ -250,7 +250,7 @@ describe("a turn with OpenAI responses", () => {
         { type: "item_reference", id: "mcpr_1" },
         { type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: isAllowed },
       ]);
-      // Another provider reads it as a call that was answered.
+      // Another provider receives an answered call.
       await chatOf(server).respond(
         { tools: [], messages: [user("Look it up"), { role: "assistant", id: "a1", ...first }, answer] },
         listening(),

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aiModel, type LanguageModel } from "../../src/index.ts";
 import { ask, listening, user, weather } from "../support/requests.ts";
 
-/** A mock of the providers that others keep true to the real ones: a second opinion on the frames in support/. */
+/** A maintained mock server of the providers: an independent check of the frames in support/. */
 const mock = new LLMock({ port: 0 });
 beforeAll(async () => {
   mock.on({ hasToolResult: true }, { content: "Yes, it rains." });

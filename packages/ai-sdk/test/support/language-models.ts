@@ -1,4 +1,4 @@
-/** Language models made by hand, one for each specification: they answer with the given parts and keep what they were asked. */
+/** Fake language models of each specification: they stream the given parts and record their requests. */
 import type {
   LanguageModelV2,
   LanguageModelV2CallOptions,
@@ -95,7 +95,7 @@ export function streamOf<Part>(parts: readonly Part[]): ReadableStream<Part> {
   });
 }
 
-/** The end of a stream of V4 and V3. */
+/** Creates the finish part of V4 and V3. */
 export function finish(
   unified: "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other" = "stop",
   raw: string | undefined = unified,
@@ -110,7 +110,7 @@ export function finish(
   };
 }
 
-/** The end of a stream of V2. */
+/** Creates the finish part of V2. */
 export function finishV2(
   finishReason: Extract<LanguageModelV2StreamPart, { type: "finish" }>["finishReason"] = "stop",
 ): Extract<LanguageModelV2StreamPart, { type: "finish" }> {

@@ -1,4 +1,4 @@
-/** Requests and signals that the tests share. */
+/** Requests and signals of several tests. */
 import type { ModelCallOptions, ModelDelta, ModelRequest, ModelTool, UserMessage } from "@statewright/core";
 
 export const weather: ModelTool = {
@@ -20,13 +20,13 @@ export function ask(text: string, more: Partial<ModelRequest> = {}): ModelReques
   return { messages: [user(text)], tools: [], ...more };
 }
 
-/** Call options whose deltas are collected. */
+/** Creates call options that collect deltas. */
 export function listening(): ModelCallOptions & { readonly deltas: ModelDelta[] } {
   const deltas: ModelDelta[] = [];
   return { signal: new AbortController().signal, delta: (delta) => deltas.push(delta), deltas };
 }
 
-/** What a promise is rejected with; fails when it is not. */
+/** Returns the rejection of a promise; fails when the promise resolves. */
 export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   const settled = await promise.then(
     (value) => ({ value }),
@@ -36,7 +36,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error(`expected a rejection, got ${JSON.stringify(settled.value)}`);
 }
 
-/** A promise that is resolved from outside. */
+/** Creates a promise with its resolve function. */
 export function gate(): { readonly open: () => void; readonly passed: Promise<void> } {
   let open = (): void => undefined;
   const passed = new Promise<void>((resolve) => {

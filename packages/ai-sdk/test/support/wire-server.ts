@@ -1,4 +1,4 @@
-/** A server on the loopback that speaks what providers speak, frame by frame, also badly. */
+/** A loopback server that streams provider frames, valid or broken. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -8,14 +8,14 @@ export interface WireRequest {
   readonly body: unknown;
 }
 
-/** What stands in a request at a path, such as `sent(request, "messages", 1, "content")`. */
+/** Returns the value at a path of a request body, such as `sent(request, "messages", 1, "content")`. */
 export function sent(request: WireRequest | undefined, ...path: readonly (string | number)[]): unknown {
   let found: unknown = request?.body;
   for (const key of path) found = (found as Readonly<Record<string | number, unknown>> | undefined)?.[key];
   return found;
 }
 
-/** The list that stands there. */
+/** Returns the list at a path of a request body. */
 export function sentList(request: WireRequest | undefined, ...path: readonly (string | number)[]): readonly unknown[] {
   const found = sent(request, ...path);
   return Array.isArray(found) ? found : [];
@@ -28,7 +28,7 @@ export interface WireServer extends AsyncDisposable {
   readonly requests: WireRequest[];
 }
 
-/** Answers the requests in turn, the last answer again and again. */
+/** Answers the requests in order; the last answer repeats. */
 export async function wireServer(...answers: readonly WireAnswer[]): Promise<WireServer> {
   const requests: WireRequest[] = [];
   const server = createServer((request, response) => {
@@ -53,7 +53,7 @@ export async function wireServer(...answers: readonly WireAnswer[]): Promise<Wir
   };
 }
 
-/** A status with a JSON body. */
+/** Answers with a status and a JSON body. */
 export function status(code: number, body: unknown, headers: Record<string, string> = {}): WireAnswer {
   return (response) => {
     response.writeHead(code, { "content-type": "application/json", ...headers });
@@ -61,7 +61,7 @@ export function status(code: number, body: unknown, headers: Record<string, stri
   };
 }
 
-/** Server-sent events; each frame is an object, or text that is sent as it is. */
+/** Streams server-sent events; a frame is an object, or text that is sent unchanged. */
 export function events(frames: readonly unknown[]): WireAnswer {
   return (response) => {
     open(response);
@@ -69,7 +69,7 @@ export function events(frames: readonly unknown[]): WireAnswer {
   };
 }
 
-/** Server-sent events, then a connection that breaks. */
+/** Streams server-sent events, then breaks the connection. */
 export function cutAfter(frames: readonly unknown[]): WireAnswer {
   return (response) => {
     open(response);
@@ -77,7 +77,7 @@ export function cutAfter(frames: readonly unknown[]): WireAnswer {
   };
 }
 
-/** Server-sent events, then silence until the client goes: `gone` is called then. */
+/** Streams server-sent events, then nothing until the client disconnects, which calls `gone`. */
 export function silentAfter(frames: readonly unknown[], gone: () => void): WireAnswer {
   return (response) => {
     open(response);

@@ -12,7 +12,7 @@ const core = fileURLToPath(new URL("../..", import.meta.url));
 const repository = join(core, "../..");
 const compiler = join(repository, "node_modules/typescript/bin/tsc");
 
-/** Compiler output: diagnostics by line, cost and emitted files. */
+/** Compiler output: diagnostics by line, and cost. */
 export interface Compiled {
   readonly errors: readonly { readonly line: number; readonly message: string }[];
   readonly instantiations: number;

@@ -3,7 +3,7 @@ import DOMPurify from "dompurify";
 import mermaid from "mermaid";
 
 export interface MermaidPicture {
-  /** Ids by label. */
+  /** Labels by node id. */
   readonly nodes: ReadonlyMap<string, string>;
   readonly regions: readonly { readonly id: string; readonly title: string; readonly nodes: readonly string[] }[];
   readonly edges: readonly {

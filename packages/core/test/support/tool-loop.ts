@@ -117,7 +117,7 @@ export interface Loop {
   readonly store: Store | undefined;
   readonly world: VirtualWorld;
   readonly events: readonly RunEvent[];
-  /** Size of each request in bytes. */
+  /** Each request as JSON text. */
   readonly wires: readonly string[];
   readonly requests: readonly ModelRequest[];
   /** Texts of all commits to the store. */

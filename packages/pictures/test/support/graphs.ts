@@ -1,4 +1,4 @@
-/** Graphs for pictures: of every kind of node and edge, in each other, by chance or drawn out. */
+/** Graphs for pictures: all kinds of nodes and edges, nested, random or fixed. */
 import {
   channel,
   commandTargets,
@@ -30,10 +30,10 @@ const ping = defineTool({
   run: () => "pong",
 });
 
-/** A node without a body: `task`, `tools`, `deferred`, or a graph. */
+/** A node without a body: `task`, `tools`, `deferred`, or a subgraph. */
 export type Part = "body" | "task" | "tools" | "deferred" | Graph;
 
-/** A graph of such nodes. */
+/** Creates a graph of such nodes. */
 export function graphOf(
   parts: Readonly<Record<string, Part>>,
   edges: Readonly<Record<string, unknown>>,
@@ -53,17 +53,20 @@ function nodeOf(name: string, part: Part): unknown {
   return /^[A-Z]/.test(name) ? inputNode(z.unknown(), run as never) : run;
 }
 
-/** A route whose choice does not matter. */
+/** Creates a route with an arbitrary choice. */
 export function either(...targets: readonly string[]): unknown {
   return route(targets, () => targets[0] ?? END);
 }
 
-/** Sends whose items do not matter. */
+/** Creates sends with arbitrary items. */
 export function each(target: string, otherwise?: string): unknown {
   return fanOut(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
 }
 
-/** Any graph, with graphs in it so many deep. Each node leads to the next one, so that all are reached, and perhaps elsewhere. */
+/**
+ * Random graphs with subgraphs down to the given depth. Each node leads to the next one, so that all are reachable,
+ * and possibly to others.
+ */
 export function anyGraph(depth: number): fc.Arbitrary<Graph> {
   const plain: fc.Arbitrary<Part> = fc.constantFrom("body", "body", "task", "tools", "deferred");
   const part =
@@ -101,7 +104,7 @@ interface StateConfig {
   initial?: string;
 }
 
-/** Any machine drawn by hand: a tree of states, and events that lead from any of them to any other. */
+/** Random durable machines: a tree of states, with events between any of them. */
 export const anyMachine: fc.Arbitrary<GraphDefinition> = fc
   .array(fc.record({ parent: fc.nat(), parallel: fc.boolean(), to: fc.array(fc.nat(), { maxLength: 3 }) }), {
     minLength: 2,
@@ -158,7 +161,7 @@ export function nestedGraph(): Graph {
   );
 }
 
-/** Sixty nodes in a row with ways around, every twentieth of them a graph in which stands another. */
+/** Sixty nodes in a row with shortcuts; every twentieth node is a graph with a subgraph. */
 export function largeGraph(): Graph {
   const words = ["load", "parse", "check_input", "score", "merge", "ask", "summarise", "store_the_result"];
   const names = Array.from({ length: 48 }, (_, index) => `${words[index % words.length]}_${index}`);

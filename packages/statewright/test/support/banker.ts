@@ -1,11 +1,11 @@
-/** A model that writes slowly and a tool that moves money, for a program that is killed while they work. */
+/** A slow streaming model and a tool that transfers money, for a program that is killed while they run. */
 import { appendFileSync } from "node:fs";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { defineTool, getMessageText, type Injection, type Model } from "statewright";
 import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 
-/** Has money sent when it is told to, and says in many words what came of it. */
+/** Creates a model that calls the transfer tool on request and reports the result in a long text. */
 export function banker(): Model {
   return scriptedModel(
     ({ messages }) => {
@@ -18,7 +18,7 @@ export function banker(): Model {
   );
 }
 
-/** Writes each transfer into `bank.txt`, under its key. */
+/** Creates a tool that appends each transfer with its key to `bank.txt`. */
 export function transferBy<Context>(userId: Injection<string, Context>) {
   return defineTool({
     name: "transfer",

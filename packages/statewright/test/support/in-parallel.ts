@@ -1,4 +1,4 @@
-/** Do works a few at a time: each is a process of its own. */
+/** Runs a few jobs at a time; each job is a process. */
 import { availableParallelism } from "node:os";
 
 export async function inParallel(works: readonly (() => Promise<void>)[]): Promise<void> {

@@ -1,14 +1,14 @@
-/** A world whose time stands still until a test moves it. */
+/** A world with a clock that only the test advances. */
 import type { Schedule, World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 
-/** A world, and what moves its time. */
+/** A world and the control of its clock. */
 export interface StillWorld {
   readonly world: World;
   advance(ms: number): void;
 }
 
-/** Make one. */
+/** Creates the world. */
 export function stillWorld(): StillWorld {
   let nowMs = 0;
   let timers: { readonly atMs: number; readonly work: () => void }[] = [];

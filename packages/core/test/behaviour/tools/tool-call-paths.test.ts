@@ -23,7 +23,7 @@ interface Scenario {
   readonly how: string;
   readonly path: string;
   readonly options?: Partial<LoopOptions>;
-  /** Input after the start, until the calls are answered. */
+  /** Drives the started run until the calls are answered. */
   readonly live?: (loop: Loop) => Promise<unknown>;
 }
 

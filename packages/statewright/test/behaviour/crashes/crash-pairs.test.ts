@@ -1,6 +1,6 @@
 /**
- * Pairs of deaths in the run of the crash matrix, by copies of the file and its log. `npm test` lives through a few; with
- * STATEWRIGHT_PAIRS=n every n-th of all, in processes side by side.
+ * Pairs of crashes in the crash matrix run, simulated by copies of the file and its log. `npm test` runs a few pairs;
+ * STATEWRIGHT_PAIRS=n runs every n-th pair in parallel processes.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ const script = fileURLToPath(new URL("../../support/processes/pair-process.ts", 
 const home = mkdtempSync(join(tmpdir(), "statewright-pairs-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** Small enough that the processes end at about the same time. */
+/** Small shares, so that the processes end at about the same time. */
 const parts = 16;
 
 function folderIn(name: string): string {

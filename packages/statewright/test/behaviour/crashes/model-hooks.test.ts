@@ -1,4 +1,4 @@
-/** Hooks around models and at the ends of an agent, whose process dies at each of its commits: what they wrote is there once. */
+/** Model hooks and agent hooks of a process that crashes at each of its commits: each write of a hook occurs once. */
 import { call, rejectInvalidTranscripts, say, scriptedModel } from "@statewright/testing";
 import {
   channel,
@@ -27,7 +27,7 @@ interface Life {
   readonly hooks: Record<string, number>;
 }
 
-/** The turn of the event loop ends between the hooks: what they stand around is written on its own. */
+/** Turns the event loop between the hooks, so that their surroundings are written by a separate commit. */
 const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function hooked({ hooks }: Life): Middleware {
@@ -88,7 +88,7 @@ function agentOf(life: Life, store: Store) {
 
 const newLife = (): Life => ({ asked: [], hooks: {} });
 
-/** Bring the thread to its end in a process that comes after. */
+/** Runs the thread to its end in a later process. */
 async function finish(life: Life, store: Store) {
   const agent = agentOf(life, store);
   const known = await store.head("t", "main");
@@ -126,7 +126,7 @@ describe.each(places)("%s", (_, open) => {
           { status: "done", state: { begun: 1, sent: 2, said: 2, ended: 1 } },
         ]);
         expect(result.state.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
-        // What stands in the journal is not done again: at most what was at work at the death is.
+        // A journaled hook does not run again; at most the hook active at the crash runs again.
         for (const [hook, times] of Object.entries({ beforeAgent: 1, beforeModel: 2, afterModel: 2, afterAgent: 1 }))
           expect([nth, when, hook, (first.hooks[hook] ?? 0) + (second.hooks[hook] ?? 0) - times <= 1]).toEqual([
             nth,

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL while its model streams, with the provider's client and a server that counts requests. */
+/** SIGKILL of a process during a model stream, with the provider's client and a server that counts requests. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ function told({ stdout }: CrashOutcome): Told {
   return JSON.parse(stdout) as Told;
 }
 
-/** The conversation without ids and without what it says of lost requests. */
+/** Conversation without ids and without notes about lost requests. */
 function spoken({ messages }: Told): unknown {
   return messages.map((message) => {
     const { id: _id, failedAttempts: _lost, provider: _provider, ...said } = message as AssistantMessage;
@@ -45,7 +45,7 @@ function lostOf({ messages }: Told): unknown {
 
 const unrecorded = { model, kind: "unrecorded" };
 
-/** What an undisturbed process does. */
+/** Result of an uninterrupted process. */
 async function undisturbed(): Promise<Told> {
   await using server = await streamingServer();
   const outcome = await runUntilDone({ script, folder: folder(), timeoutMs, args: [server.baseUrl] });
@@ -56,7 +56,7 @@ async function undisturbed(): Promise<Told> {
 
 test("a kill inside a model stream retracts the partial reply, repeats the request, and reports both requests [C2]", async () => {
   const whole = await undisturbed();
-  // In its text, in the arguments of its call, and in the answer after the tool.
+  // Crash points: in the text, in the arguments of the call, and in the answer after the tool.
   const deaths = [
     { part: "I ", request: 1, frames: 3, lost: [[], [unrecorded], [], []], requests: [1, 1, 3], voided: 1 },
     { part: '{"te', request: 1, frames: 7, lost: [[], [unrecorded], [], []], requests: [1, 1, 3], voided: 1 },
@@ -75,7 +75,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
     expect(spoken(ended), part).toEqual(spoken(whole));
     expect(server.requests, part).toEqual(requests);
     expect(lostOf(ended), part).toEqual(lost);
-    // No tool of a message that was not whole has run, and none of a whole one twice.
+    // No tool of an incomplete message has run, and each tool of a complete message has run once.
     expect(outcome.effects, part).toEqual([{ note: "hi" }]);
     const [first] = ended.told;
     expect(first, part).toEqual(["message.retracted", ended.messages[voided]?.id, "unrecorded", null]);

@@ -1,4 +1,4 @@
-/** A process is killed with many runs at work: another one goes on with all of them. */
+/** SIGKILL of a process with many active runs: another process continues all of them. */
 import { fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { getState, listRuns, recover, sqliteStore } from "statewright";
 import { afterAll, expect, test } from "vitest";
 import { unending } from "../../support/processes/unfinished-runs-process.ts";
 
-/** How many; where somebody asks for so many, a thousand of them have two seconds. */
+/** Number of runs; when set explicitly, a thousand runs have a time limit of two seconds. */
 const asked = process.env["STATEWRIGHT_UNFINISHED"];
 const count = Number(asked ?? 1_000);
 

@@ -1,4 +1,4 @@
-/** What a state and the journal hold is the same after a death of the process: values of every kind, made at random. */
+/** Random values of every kind in state and journal are equal after a crash of the process. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

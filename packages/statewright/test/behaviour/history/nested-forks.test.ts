@@ -1,4 +1,7 @@
-/** Forks of forks, and forks beside migrations: each goes on from where it began, and nothing that happens once is done again in silence. */
+/**
+ * Forks of forks, and forks around migrations: each continues from its checkpoint, and no once effect is repeated
+ * silently.
+ */
 import {
   channel,
   defineGraph,
@@ -29,7 +32,7 @@ describe.each(places)("%s", (_name, open) => {
   let place: Place;
   let store: Store;
   let paid: string[];
-  /** Bodies fail behind what they did. */
+  /** Bodies fail after their effect. */
   let breaks: boolean;
 
   beforeEach(() => {
@@ -51,7 +54,7 @@ describe.each(places)("%s", (_name, open) => {
     };
   }
 
-  /** A closet in a room in a house, each kept across calls; the later version has other names for some of its nodes. */
+  /** A closet in a room in a house, nested persistent subgraphs; the later version renames some nodes. */
   function house(version: 1 | 2, renamed: readonly string[]) {
     const named = (name: string): string => (version === 1 || !renamed.includes(name) ? name : `${name}_2`);
     const kept = (graph: Graph) =>
@@ -99,7 +102,7 @@ describe.each(places)("%s", (_name, open) => {
     return (await store.head(thread, line))?.id ?? 0;
   }
 
-  /** What the list of a line has come to. */
+  /** Returns the current list of a branch. */
   async function logOf(line: string): Promise<readonly unknown[]> {
     const rows = await store.state(thread, await idOf(line));
     return rows.flatMap(({ deltas }) => deltas.flatMap(({ text }) => JSON.parse(text) as readonly unknown[]));
@@ -179,7 +182,7 @@ describe.each(places)("%s", (_name, open) => {
     await run(now.graph, { store, thread, branch: "side", migrations, input: {} }).result;
     const side = { store, thread, branch: "side", answers: { "room_2.closet_2.sign": "again" } };
     const { state } = await resume(now.graph, side).result;
-    // The room was asked for twice, and the closet in it.
+    // The room and its closet were called twice.
     expect(state).toEqual({ log: ["began", "room 2", "began", "room 4"] });
     expect(await logOf("side/room_2/closet_2")).toEqual(["bought", "yes", "bought", "again"]);
   });
@@ -234,7 +237,7 @@ describe.each(places)("%s", (_name, open) => {
     return durableMachine(machine, { version: 1 }) as Graph;
   }
 
-  /** Its process dies when the start is durable: nobody knows whether it happened. */
+  /** The process dies when the start is durable: the effect is in doubt. */
   async function startAndDie(graph: Graph): Promise<void> {
     const dying = diesAt(store, ({ effects = [] }) => effects.some(({ effect }) => effect === "once"), "after");
     leftToDie(run(graph, { store: dying.store, thread, input: {} }).result);

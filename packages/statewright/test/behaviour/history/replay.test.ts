@@ -1,4 +1,4 @@
-/** Going back and going on again: what is run again, what is asked again, and what is never repeated in silence. */
+/** Replay from a checkpoint: repeated steps, repeated interrupts, and effects that are never repeated silently. */
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import {
   channel,
@@ -25,11 +25,11 @@ import { failureOf, leftToDie, type Place, places } from "../../support/both-sto
 
 const Log = defineState({ amount: z.number().default(5), log: channel.list(z.string()) });
 
-/** What happened in the world outside, with the keys under which it did. */
+/** External effects with their keys. */
 interface World {
   readonly paid: string[];
   readonly keys: string[];
-  /** While it is set, paying never ends. */
+  /** While this is set, the payment never settles. */
   hang?: boolean;
 }
 
@@ -40,7 +40,7 @@ async function pay(world: World, what: string, key: string): Promise<string> {
   return `receipt ${world.paid.length}`;
 }
 
-/** Pays in a step, after a node of its own. */
+/** Pays in a step, in a separate node. */
 const stepping = (world: World) =>
   defineGraph({ name: "stepping", state: Log })
     .nodes({
@@ -54,7 +54,7 @@ const stepping = (world: World) =>
     })
     .edges({ [START]: "plan", plan: "pay", pay: END });
 
-/** Pays in a node that may run once. */
+/** Pays in a once node. */
 const single = (world: World) =>
   defineGraph({ name: "single", state: Log })
     .nodes({
@@ -63,7 +63,7 @@ const single = (world: World) =>
     })
     .edges({ [START]: "plan", plan: "pay", pay: END });
 
-/** Asks a model that gives its calls new ids each time, then pays with a tool. */
+/** Requests a model that gives its calls new ids each time, then pays with a tool. */
 function calling(world: World, calls: () => readonly { readonly cents: number }[] = () => [{ cents: 5 }]) {
   let asked = 0;
   const tool = defineTool({
@@ -108,7 +108,7 @@ describe.each(places)("%s", (_name, open) => {
   });
   afterEach(() => place.close());
 
-  /** The checkpoint at which these nodes come next. */
+  /** Returns the checkpoint whose next tasks are these nodes. */
   async function before(graph: Parameters<typeof getHistory>[0], node: string, thread = "t"): Promise<number> {
     for await (const entry of getHistory(graph, { store, thread }))
       if (entry.next.some((next) => next === node)) return entry.checkpointId;
@@ -205,7 +205,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   describe("once tool calls of other branches", () => {
-    /** Paid on main, and a fork from before the call, or from before the model was asked. */
+    /** Pays on main, and forks from before the call or from before the model request. */
     async function forked(from: "tools" | "model" = "tools", graph = calling(world)) {
       const { state } = await run(graph, { store, thread: "t" }).result;
       expect(receipts(state)).toEqual(["receipt 1"]);

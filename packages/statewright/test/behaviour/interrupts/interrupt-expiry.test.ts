@@ -1,4 +1,4 @@
-/** Questions with an end: what happens when nobody has answered in time, in memory and in a file. */
+/** Interrupts with an expiry, in memory and in a file. */
 import { call, say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
 import {
   channel,
@@ -26,7 +26,7 @@ const hour = 3_600_000;
 const start = 1_000_000;
 const Log = defineState({ log: channel.list(z.string()) });
 
-/** Asks with a declared answer for the end of its time, beside a question that waits for ever. */
+/** Raises an interrupt with a declared answer for its expiry, next to one without expiry. */
 const offer = defineGraph({
   name: "offer",
   state: Log,
@@ -48,7 +48,7 @@ const offer = defineGraph({
   })
   .edges({ [START]: "ask", ask: "sign", sign: END });
 
-/** Has no answer for it, and does with the error what it is told. */
+/** Raises an interrupt without a declared answer, and handles the expiry error as given. */
 function strict(does: "catch" | "handle" | "fail") {
   const graph = defineGraph({
     name: "strict",

@@ -1,4 +1,4 @@
-/** What waits for people over all threads, who answered, and what is refused: in memory and in a file. */
+/** Open interrupts of all threads, recorded answers and refused answers, in memory and in a file. */
 import { call, say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
 import {
   channel,
@@ -25,7 +25,7 @@ import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/
 const Log = defineState({ log: channel.list(z.string()) });
 const answer = z.object({ ok: z.boolean() });
 
-/** Two questions at once, and one after them. */
+/** Graph with two parallel interrupts and one after them. */
 const team = defineGraph({ name: "team", state: Log, interrupts: { vote: answer, sign: z.string() } })
   .nodes({
     ann: async (_state, { interrupt }) => ({ log: [`ann ${(await interrupt("vote", { payload: "ann?" })).ok}`] }),

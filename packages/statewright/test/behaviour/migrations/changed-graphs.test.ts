@@ -1,4 +1,4 @@
-/** A graph that has changed while runs of it are open: what goes on, and what is parked, in memory and in a file. */
+/** Changed graphs with open runs: continued or parked, in memory and in a file. */
 import {
   approval,
   channel,
@@ -34,7 +34,7 @@ const Pay = defineState({ amount: z.number().default(100), log: channel.list(z.s
 
 const questions = { approve: z.object({ ok: z.boolean() }) };
 
-/** A payment that a person approves, as it was. */
+/** Original graph: a payment with an approval. */
 const first = defineGraph({ name: "payment", version: 1, state: Pay, interrupts: questions })
   .nodes({
     prepare: () => ({ log: ["prepared by 1"] }),
@@ -45,7 +45,7 @@ const first = defineGraph({ name: "payment", version: 1, state: Pay, interrupts:
   })
   .edges({ [START]: "prepare", prepare: "approve", approve: "pay", pay: END });
 
-/** The same with another name for the node that asks. */
+/** The graph with a renamed interrupt node. */
 const renamed = defineGraph({ name: "payment", version: 2, state: Pay, interrupts: questions })
   .nodes({
     prepare: () => ({ log: ["prepared by 2"] }),
@@ -56,7 +56,7 @@ const renamed = defineGraph({ name: "payment", version: 2, state: Pay, interrupt
   })
   .edges({ [START]: "prepare", prepare: "confirm", confirm: "pay", pay: END });
 
-/** The same with a node more. */
+/** The graph with an added node. */
 const wider = defineGraph({ name: "payment", version: 2, state: Pay, interrupts: questions })
   .nodes({
     prepare: () => ({ log: ["prepared by 2"] }),
@@ -68,7 +68,7 @@ const wider = defineGraph({ name: "payment", version: 2, state: Pay, interrupts:
   })
   .edges({ [START]: "prepare", prepare: "approve", approve: "pay", pay: "audit", audit: END });
 
-/** Wait for what a run does beside the test, by the store alone. */
+/** Polls the store until a concurrent run has reached a state. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -254,7 +254,10 @@ describe.each(places)("%s", (_name, open) => {
     expect((await store.history("t", { limit: 10 })).filter(({ source }) => source === "migration")).toHaveLength(1);
   });
 
-  /** What `checkRuns` says of the one open run; where it parks, a resume under the same graph says the same and parks it. */
+  /**
+   * Checks the verdict of `checkRuns` for the open run; for a parked run, a resume with the same graph parks it with
+   * the same verdict.
+   */
   const verdict = async (graph: Parameters<typeof checkRuns>[1][number]) => {
     const [check, ...others] = await checkRuns(store, [graph]);
     expect(others).toEqual([]);

@@ -1,4 +1,4 @@
-/** Threads brought to a newer version of their graph: the state, names, and what is under way, in memory and in a file. */
+/** Migrations to a newer graph version: state, names and pending work, in memory and in a file. */
 import { virtualClock } from "@statewright/testing";
 import {
   approval,
@@ -35,7 +35,7 @@ import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/
 
 const hour = 3_600_000;
 
-/** Cents as they were kept first. */
+/** First version: amounts in cents. */
 const first = defineGraph({
   name: "payment",
   version: 1,
@@ -50,7 +50,7 @@ const first = defineGraph({
   })
   .edges({ [START]: "approve", approve: "pay", pay: END });
 
-/** Euros, another name for the node and for its question, and a channel more. */
+/** Second version: amounts in euros, a renamed node and interrupt, and a new channel. */
 const second = defineGraph({
   name: "payment",
   version: 2,

@@ -1,6 +1,6 @@
 /**
- * One life of a process whose nodes, steps and tools count in the long-term store of a SQLite file, each by reading what is
- * there and putting one more. It is killed and started again by a test: whatever were put twice would be counted twice.
+ * One process whose nodes, steps and tools increment counters in the long-term store of a SQLite file. A test kills
+ * and restarts it: a repeated write would be counted twice.
  */
 import process from "node:process";
 import { call, crashPoint, say, scriptedModel } from "@statewright/testing";

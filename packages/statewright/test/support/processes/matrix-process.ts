@@ -1,4 +1,4 @@
-/** One life of the process of the crash matrix; its argument is what may be done about the tool's effect. */
+/** One process of the crash matrix; its argument is the recovery kind of the tool. */
 import process from "node:process";
 import { crashPoint, logEffect } from "@statewright/testing";
 import { kinds, liveMatrix } from "../crash-matrix-run.ts";

@@ -1,4 +1,4 @@
-/** A share of the pairs of deaths, in a process of its own: kind, folder, every, part, parts; the report is a line of JSON. */
+/** Runs a share of the crash pairs: kind, folder, every, part, parts; prints the report as a line of JSON. */
 import process from "node:process";
 import { kinds } from "../crash-matrix-run.ts";
 import { livePairs } from "../crash-pairs.ts";

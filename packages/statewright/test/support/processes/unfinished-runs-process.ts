@@ -1,4 +1,4 @@
-/** A process with many runs that do not end: what it leaves when it is killed is for another to recover. */
+/** One process with many unfinished runs, for another process to recover after a kill. */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { channel, defineGraph, defineState, END, run, START, sqliteStore } from "statewright";
@@ -6,7 +6,7 @@ import * as z from "zod";
 
 const State = defineState({ log: channel.list(z.string()) });
 
-/** A graph of two steps; the second one ends in every process but the first. */
+/** Graph of two steps; the second step ends in every process except the first. */
 export function unending(ends: boolean) {
   return defineGraph({ name: "unending", version: 1, state: State })
     .nodes({
