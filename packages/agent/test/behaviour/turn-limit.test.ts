@@ -27,7 +27,7 @@ const turnsIn = (messages: readonly Message[]): number =>
 const spinning = (more: object = {}) =>
   createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look], ...more });
 
-/** Calls a tool `times` times after each user message, then answers. */
+/** Calls a tool `calls` times after each user message, then answers. */
 const busy = (calls: number) => (request: { readonly messages: readonly Message[] }) => {
   const spoken = request.messages.findLastIndex(({ role }) => role === "user");
   return (request.messages.length - spoken - 1) / 2 < calls ? call("look", {}) : say("found");

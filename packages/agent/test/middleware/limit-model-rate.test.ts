@@ -123,7 +123,7 @@ test("limitModelRate counts a failed request with its known token usage", async 
   expect((await second) - from).toBe(1_000);
 });
 
-/** A calling agent with `count` sub-agents in one message; returns the time of each request. */
+/** A calling agent with one sub-agent per task in one message; returns the time of each request. */
 function firm(tasks: number, boss: readonly Middleware[], helper: readonly Middleware[] = []) {
   const world = virtualClock();
   const began = world.clock.now();
@@ -236,7 +236,7 @@ test("a model request blocked by another hook takes no rate turn", async () => {
   const gate: Middleware = {
     name: "gate",
     required: true,
-    // This middleware is outside of the limit and runs after it.
+    // Outer middleware: its beforeRequest runs after the limit.
     inherited: true,
     beforeRequest: () => {
       if (isShut) throw new Error("shut");
