@@ -489,7 +489,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     const id = stranger.pid ?? 0;
     const recorded = await startProcess("sleep", ["1000"]);
     // Simulates a reused pid of a collected leader.
-    expect(signalGroup(id, "SIGKILL", true)).toBe(false);
+    expect(signalGroup(id, "SIGKILL", "collected")).toBe(false);
     expect(killProcessGroup({ id, startId: `${recorded.group.startId}0` })).toBe("gone");
     expect(killProcessGroup({ id })).toBe("unknown");
     expect(killProcessGroup({ id: 1, startId: "x/1" })).toBe("unknown");

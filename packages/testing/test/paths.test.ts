@@ -35,7 +35,10 @@ const review = start
   .nodes({
     write: () => ({ log: ["written"] }),
     spell: () => ({ log: ["spelled"] }),
-    legal: { asks: ["allow"], run: async (_state, { interrupt }) => ({ log: [String(await interrupt("allow"))] }) },
+    legal: {
+      interrupts: ["allow"],
+      run: async (_state, { interrupt }) => ({ log: [String(await interrupt("allow"))] }),
+    },
     decide: () => ({ log: ["decided"] }),
     publish: (state) => (state.log.length > 100 ? goto("write") : goto(END)),
   })

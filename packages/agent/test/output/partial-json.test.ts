@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createPartialJson } from "../../src/output/partial-json.ts";
+import { PartialJson } from "../../src/output/partial-json.ts";
 
 function readingOf(...pieces: readonly string[]): unknown {
-  const json = createPartialJson();
+  const json = new PartialJson();
   for (const piece of pieces) json.add(piece);
   return json.read();
 }
@@ -64,7 +64,7 @@ describe("incremental JSON", () => {
   });
 
   test("incremental JSON stops at the nesting limit and returns no value", () => {
-    const json = createPartialJson();
+    const json = new PartialJson();
     const more = Array.from({ length: 600 }, () => json.add("["));
     expect(more.lastIndexOf(true)).toBe(499);
     expect(json.read()).toBe(undefined);
@@ -90,7 +90,7 @@ describe("incremental JSON", () => {
       fc.property(documents, fc.integer({ min: 1, max: 9 }), fc.boolean(), (document, size, spaced) => {
         const whole: unknown = JSON.parse(JSON.stringify(document));
         const text = JSON.stringify(whole, null, spaced ? 2 : 0);
-        const json = createPartialJson();
+        const json = new PartialJson();
         const wrong: string[] = [];
         let before: { readonly read: unknown; readonly said: string | undefined } = {
           read: undefined,

@@ -47,7 +47,7 @@ const State = defineState({
   messages: channel.messages(),
 });
 
-/** Creates a graph of nodes without effects: only control flow matters. Names with a capital letter are task nodes. */
+/** Creates a graph of nodes without effects: only control flow matters. Names with a capital letter are input nodes. */
 export function shape(
   edges: Readonly<Record<string, unknown>>,
   special: Readonly<Record<string, unknown>> = {},
@@ -91,11 +91,11 @@ export const tools = (): unknown => toolNode({ tools: [ping] });
 export const deferred = (claims: object = {}): unknown => ({ defer: true, run: () => undefined, ...claims });
 /** Creates a node with declared writes. */
 export const writing = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
-/** Creates a task node with declared writes. */
+/** Creates an input node with declared writes. */
 export const sentWriting = (...writes: readonly string[]): unknown =>
   inputNode(z.unknown(), () => undefined, { writes: writes as never });
 /** Creates a node with declared interrupts. */
-export const asking = (...asks: readonly string[]): unknown => ({ asks, run: () => undefined });
+export const asking = (...interrupts: readonly string[]): unknown => ({ interrupts, run: () => undefined });
 /** Creates a subgraph node. */
 export const call = (graph: AnyGraph): unknown => subgraph(graph, { input: () => ({}), output: () => undefined });
 

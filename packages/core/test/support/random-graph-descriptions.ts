@@ -59,7 +59,7 @@ export interface Traits {
   readonly inner?: boolean;
 }
 
-/** Creates a description: plain nodes `n…`, some of them subgraphs, task nodes `t…`; some descriptions have loops. */
+/** Creates a description: plain nodes `n…`, some of them subgraphs, input nodes `t…`; some descriptions have loops. */
 export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGraph {
   const chance = chanceOf(seed);
   const plain = Array.from({ length: 2 + chance.below(5) }, (_, index) => `n${index}`);

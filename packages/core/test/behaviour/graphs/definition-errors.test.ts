@@ -167,7 +167,7 @@ describe("invalid node policy", () => {
   refused(policies);
   refused([
     [
-      "an option of a task node that there is not",
+      "an option of an input node that there is not",
       () => loose(inputNode)(z.string(), nothing, { retries: 3 }),
       "invalid_option",
       '"retries"',
@@ -208,7 +208,7 @@ test("invalid nodes and edges are reported together with the other problems of t
       bodiless: { timeoutMs: 5 },
       misspelt: { run: nothing, timeout: 5 },
       handmade: { kind: "tools", tools: [] },
-      inputless: { kind: "task", run: nothing, input: "string" },
+      inputless: { kind: "input", run: nothing, input: "string" },
       other: { kind: "loop", run: nothing },
       sound: nothing,
     },

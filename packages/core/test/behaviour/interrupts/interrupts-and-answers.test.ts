@@ -124,22 +124,22 @@ describe("raise an interrupt", () => {
     })
       .nodes({
         book: {
-          asks: ["seat"],
+          interrupts: ["seat"],
           run: async (_state, { interrupt }) => {
             ran.push("book");
             const { seat } = await interrupt("seat", { payload: { free: ["1A", "2B"] } });
             return { log: [seat] };
           },
         },
-        cook: { asks: ["meal"], run: async (_state, { interrupt }) => ({ log: [await interrupt("meal")] }) },
+        cook: { interrupts: ["meal"], run: async (_state, { interrupt }) => ({ log: [await interrupt("meal")] }) },
         pack: {
-          asks: [],
+          interrupts: [],
           run: () => {
             ran.push("pack");
             return { log: ["packed"] };
           },
         },
-        fly: { asks: [], run: () => ({ log: ["flown"] }) },
+        fly: { interrupts: [], run: () => ({ log: ["flown"] }) },
       })
       .edges({ [START]: ["book", "cook", "pack"], book: join("fly"), cook: join("fly"), pack: join("fly"), fly: END });
     expect(checkGraph(trip).violations).toEqual([]);
@@ -179,15 +179,15 @@ describe("raise an interrupt", () => {
     const graph = (asks: readonly ("go" | "stop")[], answer: z.ZodType<boolean> = z.boolean()) =>
       defineGraph({ name: "asks", state: Pay, interrupts: { go: { payload: z.number(), answer }, stop: z.boolean() } })
         .nodes({
-          a: { asks, run: async (_state, { interrupt }) => void (await interrupt("go", { payload: 1 })) },
-          b: { asks: ["stop"], run: () => undefined },
+          a: { interrupts: asks, run: async (_state, { interrupt }) => void (await interrupt("go", { payload: 1 })) },
+          b: { interrupts: ["stop"], run: () => undefined },
         })
         .edges({ [START]: "a", a: "b", b: END });
     const store = memoryStore();
     const input = { amount: 1 };
     const refused = await failureOf(run(graph(["stop"]), { store, thread: "u", input }).result, "unknown_interrupt");
     expect(refused.message).toContain(
-      'the node "a" in graph "asks" raised the interrupt "go", which its asks do not list',
+      'the node "a" in graph "asks" raised the interrupt "go", which its interrupts do not list',
     );
     expect(refused.place).toMatchObject({ node: "a", graph: "asks" });
     await run(graph(["go"]), { store, thread: "t", input }).result;

@@ -89,7 +89,7 @@ test("a node may write every declared channel and may leave declared channels un
 
 test("the interrupts that a node declares appear in the graph outline used for diagrams", () => {
   const graph = start
-    .nodes({ ask: { asks: ["ok"], run: () => undefined }, free: () => undefined })
+    .nodes({ ask: { interrupts: ["ok"], run: () => undefined }, free: () => undefined })
     .edges({ [START]: "ask", ask: "free", free: END });
   const asks = describeGraph(graph).nodes.flatMap((node) =>
     "interrupts" in node ? [[node.name, node.interrupts]] : [],
@@ -114,7 +114,7 @@ describe("invalid node declarations", () => {
   test.each([
     [
       "a question that is not declared",
-      { asks: ["no"], run: body },
+      { interrupts: ["no"], run: body },
       'unknown_interrupt: the node "node" declares the interrupt "no"',
     ],
     [
@@ -124,10 +124,14 @@ describe("invalid node declarations", () => {
     ],
     [
       "a question of a node declared once",
-      { asks: ["ok"], effect: "once", run: body },
+      { interrupts: ["ok"], effect: "once", run: body },
       'cannot_interrupt: the node "node" is declared with effect "once"',
     ],
-    ["a question of a subgraph", { asks: ["ok"], run: within }, 'cannot_interrupt: the node "node" is a subgraph'],
+    [
+      "a question of a subgraph",
+      { interrupts: ["ok"], run: within },
+      'cannot_interrupt: the node "node" is a subgraph',
+    ],
   ])("an invalid declaration of a node is refused: %s", async (_name, node, said) => {
     const problems = await problemsOf(node);
     expect(problems).toHaveLength(1);
@@ -136,12 +140,12 @@ describe("invalid node declarations", () => {
 
   test("the error handler of a once node may declare an interrupt", () => {
     const graph = start
-      .nodes({ node: { asks: ["ok"], effect: "once", run: body, onError: body } })
+      .nodes({ node: { interrupts: ["ok"], effect: "once", run: body, onError: body } })
       .edges({ [START]: "node", node: END });
     expect(checkGraph(graph).violations).toEqual([]);
   });
 
-  test.each([["asks"], ["writes"]])("a node option %s that is not a list of names is refused", async (option) => {
+  test.each([["interrupts"], ["writes"]])("a node option %s that is not a list of names is refused", async (option) => {
     for (const given of ["a", [1], { a: true }]) {
       const error = await failureOf(
         () => start.nodes({ node: fromJavaScript<() => undefined>({ [option]: given, run: body }) }),

@@ -190,7 +190,9 @@ test("an inspector sees the machine of each graph tool call, and checkGraph walk
     .nodes({ round: ({ notes }) => goto(notes.length > 3 ? END : "round") })
     .edges({ [START]: "round", round: commandTargets("round", END) });
   const asks = defineGraph({ name: "asks", state: Notes, interrupts: { never: z.never() } })
-    .nodes({ ask: { asks: ["never"], run: async (_state, { interrupt }) => ({ notes: [await interrupt("never")] }) } })
+    .nodes({
+      ask: { interrupts: ["never"], run: async (_state, { interrupt }) => ({ notes: [await interrupt("never")] }) },
+    })
     .edges({ [START]: "ask", ask: END });
   const usual = { description: "x", input: topic, given: (args: { topic: string }) => args, answer: () => "" };
   const tools = [graphTool(looped, { ...usual, name: "looped" }), graphTool(asks, { ...usual, name: "asks" })];

@@ -33,7 +33,7 @@ interface Served {
 
 /** Starts the program of the documentation with these orders. */
 function serve(...orders: string[]): Served {
-  const program = fileURLToPath(new URL("../../docs/serving.ts", import.meta.url));
+  const program = fileURLToPath(new URL("../../docs/serving/serving-threads.ts", import.meta.url));
   const child = spawn(process.execPath, [program, ...orders], {
     cwd: home,
     env: {

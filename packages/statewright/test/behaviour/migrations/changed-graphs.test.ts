@@ -285,7 +285,10 @@ describe.each(places)("%s", (_name, open) => {
       })
         .nodes({
           note: () => ({ log: ["noted"] }),
-          wait: { asks, run: async (_state, { interrupt }) => void (await interrupt("ok", { payload: 5 })) },
+          wait: {
+            interrupts: asks,
+            run: async (_state, { interrupt }) => void (await interrupt("ok", { payload: 5 })),
+          },
         })
         .edges({ [START]: "note", note: "wait", wait: END });
 

@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync } from "node:fs";
 import process from "node:process";
 import { setTimeout } from "node:timers/promises";
-import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
+import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { defineGraph, defineState, END, START, sqliteStore } from "statewright";
 import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
