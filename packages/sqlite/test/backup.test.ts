@@ -1,4 +1,6 @@
-/** Copies of a file that is written: by the store itself they are whole, by hand they may not be, and say so. */
+/**
+ * Backups of a file during writes: a backup by the store is complete; a plain copy may be incomplete and is refused.
+ */
 import { copyFileSync, existsSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import process from "node:process";

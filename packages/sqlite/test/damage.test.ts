@@ -31,7 +31,7 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** What the refusal of a read says of the way out. */
+/** Returns details and message of a refused read. */
 async function refusal(work: Promise<unknown>): Promise<{ readonly details: unknown; readonly message: string }> {
   const error = await work.then(
     () => undefined,
@@ -42,7 +42,7 @@ async function refusal(work: Promise<unknown>): Promise<{ readonly details: unkn
 }
 
 describe("a damaged thread", () => {
-  /** What is damaged, and the checkpoint that is offered; a run of 6 rounds has checkpoints 1 to 7. */
+  /** Damaged part and the offered checkpoint; a run of 6 rounds has checkpoints 1 to 7. */
   const damages: Readonly<Record<string, { readonly sql: string; readonly lastGood: number }>> = {
     "the newest control state": {
       sql: "UPDATE checkpoints SET control = replace(control, 'grow', 'glow') WHERE key & 0xffffff = 5",
@@ -219,7 +219,7 @@ test("a file with damaged rows of threads, branches or channels is not opened", 
   change(file, (db) => {
     db.unsafeMode(true);
     db.pragma("writable_schema = ON");
-    // The index of branches is that of another table now: its entries lead nowhere.
+    // The index of branches belongs to another table now: its entries point nowhere.
     db.exec(
       "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_graphs_1') WHERE name = 'sqlite_autoindex_branches_1'",
     );

@@ -23,12 +23,12 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** A program of the system. */
+/** A system program. */
 function command(name: string, ...words: readonly string[]): ReturnType<typeof spawnSync> {
   return spawnSync(name, words);
 }
 
-/** A thread that takes room until it is deleted. */
+/** A thread that occupies space until it is deleted. */
 async function fill(store: ReturnType<typeof sqliteStore>, bytes: number): Promise<void> {
   const claim = await store.claim({ ...graph, thread: "ballast" });
   const text = JSON.stringify("x".repeat(bytes));
@@ -47,10 +47,10 @@ describe("a run on a full disk", () => {
     const before = happened(diary);
     expect(before.length).toBeGreaterThan(1);
     expect(before.length).toBeLessThan(rounds);
-    // What the file says needed room of its own.
+    // The pause row was written with the reserved space.
     const peer = sqliteStore(file);
     expect(await peer.runs({ thread: "t" })).toMatchObject([{ status: "paused", error: { code: "store_full" } }]);
-    // Without room nothing starts, however often it is tried.
+    // Without space no run starts, however often it is tried.
     for (let time = 0; time < 3; time++) {
       const again = await resume(big, { store, thread: "t" }).result.catch((error: StatewrightError) => error);
       expect("status" in again ? again : { status: "paused", cause: again }).toMatchObject({
@@ -69,7 +69,7 @@ describe("a run on a full disk", () => {
     store.close();
   });
 
-  /** A run whose first effect gives more than all the room that is left, that in reserve too. */
+  /** Run whose first effect returns more than all free space, including the reserve. */
   async function overflowing(store: ReturnType<typeof sqliteStore>) {
     await fill(store, 1_600_000);
     const big = growing(diary, 400_000, 1);
@@ -156,7 +156,7 @@ describe("a run on a full disk", () => {
 });
 
 describe("disk reserve", () => {
-  /** Commit until there is no room; gives the next checkpoint. */
+  /** Commits until the disk is full; returns the next checkpoint. */
   async function exhaust(store: ReturnType<typeof sqliteStore>, epoch: number): Promise<number> {
     for (let id = 1; ; id++) {
       const item = "x".repeat(5_000);

@@ -17,7 +17,7 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** Numbers that look random and are the same in every run. */
+/** Deterministic pseudo-random numbers. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -58,7 +58,7 @@ describe("a killed process", () => {
 });
 
 describe("a truncated or damaged log", () => {
-  /** A file whose commits all stand in its log. */
+  /** Creates a file whose commits are all in its log. */
   async function image(commits: number): Promise<string> {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });

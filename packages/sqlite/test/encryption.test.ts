@@ -1,4 +1,4 @@
-/** E49: what threads hold is sealed; what is changed, swapped or plain is refused; keys change while writers go on. */
+/** E49: thread data is encrypted; changed, swapped or plain values are refused; keys rotate during writes. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
@@ -56,7 +56,7 @@ function openPlain(): SqliteStore {
   return store;
 }
 
-/** A thread that holds the sentinel in every place that takes what users give. */
+/** Thread with the sentinel in every place that takes user data. */
 async function fillSentinel(store: Store, thread: string): Promise<void> {
   const said = JSON.stringify(sentinel);
   const claim = await store.claim({ ...graph, thread });
@@ -138,7 +138,7 @@ const sealedColumns = [
   ["threads", "secret"],
 ] as const;
 
-/** Read everything of a thread, as a program does. */
+/** Reads all data of a thread, like a program. */
 async function readAll(store: Store, thread: string): Promise<void> {
   await portraitOf(store, thread);
   await store.exportThread(thread);

@@ -1,4 +1,4 @@
-/** The page about the file says what the file is. */
+/** The file format page of the docs matches the schema of the file. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";

@@ -1,4 +1,4 @@
-/** A run that begins takes its thread with its first commit, in one write. */
+/** A starting run claims its thread in its first commit, in one write. */
 import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
@@ -14,7 +14,7 @@ beforeEach(async () => {
   home = folder();
   store = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
   other = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
-  // An owner has a row of its own, which its first claim writes.
+  // The owner row is written by the first claim of the owner.
   await store.claim({ ...graph, thread: "first" });
 });
 
@@ -88,7 +88,7 @@ test("a thread imported from an image is not confused with another that replaced
   await store.delete("t");
   await store.importThread(image);
   const late = await begins("t");
-  // Its rows get the places of the old ones, save those of its branch, which another thread has by then.
+  // The rows reuse the rowids of the deleted ones, except those of its branch, which another thread has by now.
   const again = async (): Promise<void> => {
     await other.delete("t");
     await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] });

@@ -24,10 +24,10 @@ beforeEach(async () => {
 
 afterEach(() => home.remove());
 
-/** Which format a file has: throws for one that is neither the old nor the new one, row by row. */
+/** Returns the format of a file; throws for a file that equals neither format row by row. */
 function formatOf(path: string): number {
   const { db } = openDatabase(path, { steps: secondFormat() });
-  // Opening brings it to the new format when it was the old one: then its copy stands beside it.
+  // Opening migrates a file of the old format: its copy is next to it then.
   const notes = db.prepare("SELECT id, note FROM threads ORDER BY id").raw().all();
   const counted = db.prepare("SELECT count(*) FROM notes").pluck().get();
   expect([notes, counted]).toEqual([
@@ -63,11 +63,11 @@ describe("a file of an older format", () => {
       copyFileSync(file, died);
       const ended = await runLimited("./processes/migration-process.ts", [died, String(killedAt)]);
       expect([ended.signal, ended.said]).toEqual(["SIGKILL", ""]);
-      // The copy was whole before anything was changed.
+      // The copy is complete before the migration changes the file.
       const before = openDatabase(getCopyPath(died, 1));
       expect(before.db.prepare("SELECT count(*) FROM threads").pluck().get()).toBe(2);
       before.db.close();
-      // The old version still opens it; so does the new one, which then migrates it.
+      // The old version still opens the copy; the new version migrates it.
       const old = sqliteStore(died);
       expect(await itemsOf(old, "a")).toEqual(["1"]);
       old.close();

@@ -5,7 +5,7 @@ import { fuzz } from "./gates/fuzz.ts";
 import { tornLogs } from "./gates/torn-logs.ts";
 import { memoryFolder } from "./support/stores.ts";
 
-/** A part of the size that the gates have; with STATEWRIGHT_WHOLE=1 all of it. */
+/** A share of the gates' size; the full size with STATEWRIGHT_WHOLE=1. */
 const share = process.env["STATEWRIGHT_WHOLE"] === "1" ? 1 : 0.25;
 
 let home: ReturnType<typeof memoryFolder>;

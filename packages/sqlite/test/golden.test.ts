@@ -1,4 +1,4 @@
-/** Files of every format that was released: today's code opens each and goes on with all that stands in it. */
+/** Files of every released format: the current code opens each file and continues its threads. */
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -32,7 +32,7 @@ describe.each(formats)("a file of format %i", (format) => {
   beforeAll(async () => {
     const golden = goldenFile(format);
     if (existsSync(golden)) copyFileSync(golden, path);
-    // The newest format has its file when it is released; until then one is made of it here.
+    // The golden file of the newest format is added with its release; until then the test creates one.
     else if (format === newestFormat) await makeGolden(path);
     else throw new Error(`${golden} is missing`);
     store = sqliteStore(path, { durability: "normal" });

@@ -1,4 +1,4 @@
-/** A run whose store took nothing for so long that not even its pause is saved: it reads as at work, and goes on all the same. */
+/** A run whose store refused all writes, including its pause: its row reads as running, and an engine continues it. */
 import { join } from "node:path";
 import { defineGraph, defineState, END, engine, listRuns, run, START } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -12,7 +12,7 @@ test("an engine continues a run that could not pause while the file was locked, 
   const home = folder();
   const file = join(home.path, "agent.db");
   const { schedule, ...world } = systemWorld();
-  // The patience of the store is counted, not measured.
+  // Retry delays of the store elapse at once.
   const hasty = {
     ...world,
     schedule: { ...schedule, after: (_ms: number, work: () => void) => schedule.after(0, work) },

@@ -20,7 +20,7 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** Another program that has the file open. */
+/** Starts another program that has the file open. */
 async function stranger(): Promise<{ order(what: "take" | "give"): Promise<void>; end(): void }> {
   const child: ChildProcess = fork(
     fileURLToPath(new URL("./support/processes/lock-process.ts", import.meta.url)),
@@ -68,7 +68,7 @@ describe("a file with other writers [F4]", () => {
         told = error.code;
       },
     );
-    // The event loop goes round while the store waits: each turn here comes between two attempts of it.
+    // The event loop turns while the store waits: each turn here is between two attempts.
     while (waits.length < 4) await new Promise<void>((resolve) => setImmediate(resolve));
     expect(told).toBeUndefined();
     expect(waits.slice(0, 4)).toEqual([2, 4, 8, 16]);

@@ -101,7 +101,7 @@ describe("thread ownership", () => {
     expect(await statuses()).toEqual([["running"], 0, "running", 0]);
     await owner.kill();
     expect(await statuses()).toEqual([["crashed"], 1, "crashed", 1]);
-    // Reading takes nothing over: who comes next is told of the death.
+    // A read claims nothing: the next owner sees the crash.
     expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({
       recovered: true,
       run: { status: "running" },
@@ -215,7 +215,7 @@ describe("owner lock files", () => {
     const store = open();
     await store.claim({ ...graph, thread: "t" });
     store.close();
-    // The file is closed: copying it now takes no lock away from this process.
+    // The file is closed: copying it now releases no lock of this process.
     const { copyFileSync } = await import("node:fs");
     const copy = join(home.path, "copy.db");
     copyFileSync(file, copy);

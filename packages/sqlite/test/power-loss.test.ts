@@ -1,4 +1,4 @@
-/** A disk that refuses more than writes, and one that forgets what nobody waited for: what is told then, and what is left. */
+/** Disks that fail other calls than writes, and disks that lose unsynced data: errors and remaining files. */
 import fs, { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { basename, join } from "node:path";
@@ -14,7 +14,7 @@ import { graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
 import { secondFormat } from "./support/second-format.ts";
 import { folder } from "./support/stores.ts";
 
-/** What was asked of the disk about whole files, and which calls it refuses, with the code of the refusal. */
+/** Recorded file operations, and the calls that fail with their error code. */
 const asked: string[] = [];
 const refused: Map<string, string> = new Map();
 
@@ -24,7 +24,7 @@ function ask(call: string, name: string): void {
   if (code !== undefined) throw Object.assign(new Error(`${code}: ${call} was refused`), { code });
 }
 
-/** Put the disk of this test between the store and the real one. */
+/** Installs the test disk between the store and the real one. */
 function watchDisk(): void {
   const { openSync, fsyncSync, renameSync, rmSync } = fs;
   const folders = new Set<number>();
@@ -81,7 +81,7 @@ function names(): readonly string[] {
   return readdirSync(home.path).sort();
 }
 
-/** Let a statement fail as on a disk that cannot read, while it is said so. */
+/** Makes a statement fail with a read error while the flag is set. */
 function failing(sql: string): { fails: boolean } {
   const state = { fails: false };
   const { prepare } = Database.prototype;
@@ -124,7 +124,7 @@ describe("before a power cut", () => {
     refused.set("sync", "EIO");
     await expect(store.backup(copy)).rejects.toMatchObject({ code: "store_failed" });
     expect(existsSync(copy)).toBe(false);
-    // Some file systems sync no folders, and keep names without it.
+    // Some file systems cannot sync folders and keep names without it.
     refused.set("sync", "EINVAL");
     await store.backup(copy);
     expect(existsSync(copy)).toBe(true);
@@ -138,7 +138,7 @@ describe("before a power cut", () => {
       if (this.name === file) upgraded.push([...asked]);
       return exec.call(this, sql);
     });
-    // A process that was killed in it has left this one; none has had such a number.
+    // A process killed during the operation left this file; no running process has such a number.
     const left = `${file}-format-1-partial-4194305-0-1`;
     writeFileSync(left, "half");
     asked.length = 0;
@@ -253,7 +253,7 @@ describe("failing disks", () => {
 
   test("a failed rollback of one write refuses its whole group, reports the cause to each, and the next group continues", async () => {
     const undoing = failing("ROLLBACK TO job");
-    // No time passes in it: however slow the machine is, the writes are one group.
+    // The clock does not advance: the writes are one group on any machine.
     const world = stillWorld();
     const store = open({ world });
     const claiming = begun(store);

@@ -1,4 +1,4 @@
-/** What a thread has come to, while its owner writes supersteps without its row, and after. */
+/** Thread rows: supersteps do not write the row of their thread, and its reads are complete nevertheless. */
 import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
@@ -30,7 +30,7 @@ function rowOfThread(path: string): unknown {
   return change(path, (db) => db.prepare("SELECT seq, checkpoint, updated FROM threads WHERE id = 't'").get());
 }
 
-/** The file as a process leaves it that is killed now. */
+/** Copies the file as a kill would leave it now. */
 async function killed<Value>(then: (left: SqliteStore) => Promise<Value>): Promise<Value> {
   const copy = join(home.path, "left.db");
   await store.backup(copy, { overwrite: true });

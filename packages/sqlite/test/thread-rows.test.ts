@@ -1,4 +1,4 @@
-/** Whole threads in a file: nothing of a deleted one is left, and one that moved is the same. */
+/** Complete threads in a file: a deleted thread leaves no rows, and a copied thread has the same rows. */
 import { join } from "node:path";
 import { deleteThread } from "@statewright/core";
 import { copyThread } from "@statewright/core/inspect";

@@ -1,4 +1,4 @@
-/** Search by nearness: exact, the same in memory, in a file and in an encrypted one, and of its own changes in a run. */
+/** Vector search: exact, equal in memory, in a file and in an encrypted file, and including the own writes of a run. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -34,7 +34,7 @@ afterEach(() => {
 
 const dimensions = 16;
 
-/** Counts letters: texts with like letters are near to each other. */
+/** Embeds a text as letter counts: texts with similar letters are near. */
 function embed(texts: readonly string[]) {
   return texts.map((text) => {
     const vector = new Array<number>(dimensions).fill(0);

@@ -1,6 +1,6 @@
 /**
- * Fuzz: filters, options and ids that nobody means, at every border of a store. An unknown key is refused, an id outside the
- * grammar makes no row, and nothing but an error of ours comes out.
+ * Fuzz: random filters, options and ids for every store function. An unknown key is refused, an invalid id creates no
+ * row, and only StatewrightErrors are thrown.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -82,7 +82,7 @@ function objectOf(random: Seeded, value: () => unknown, names: readonly string[]
   return object;
 }
 
-/** What a program without types may do: any value in any place. */
+/** Untyped call: any value in any place. */
 type Border = (store: SqliteStore, given: never, random: Seeded) => unknown;
 
 const lists: Readonly<Record<string, { readonly known: readonly string[]; readonly ask: Border }>> = {
@@ -103,7 +103,7 @@ const lists: Readonly<Record<string, { readonly known: readonly string[]; readon
   events: { known: ["after", "from", "limit"], ask: (store, given) => store.events("t", given) },
 };
 
-/** Reads that take ids: what is not there is nothing, or is refused. */
+/** Reads by id: an unknown id returns nothing or is refused. */
 const reads: readonly Border[] = [
   (store, id) => store.thread(id),
   (store, id) => store.branches(id),
@@ -126,7 +126,7 @@ const reads: readonly Border[] = [
   (store, id, random) => store.dequeue("t", id, random.pick([{ at: 1, reason: "fuzz" }, id])),
 ];
 
-/** Writes that would make a row with an id. */
+/** Writes that would create a row with an id. */
 const writes: readonly Border[] = [
   (store, id) => store.claim({ ...graph, thread: id }),
   (store, id) => store.claim({ ...graph, thread: "free", branch: id }),
@@ -187,7 +187,7 @@ async function opened(random: Seeded): Promise<string> {
   ]);
   const path = random.whole(3) === 0 ? garbage(random) : ":memory:";
   const met = await told(() => {
-    // A path that could be one is not opened: it would leave a file.
+    // A value that could be a path is not opened: it would create a file.
     if (typeof path === "string" && path !== ":memory:" && path.trim() !== "" && !path.includes("\0")) return;
     sqliteStore(path as never, given as never).close();
   });

@@ -1,4 +1,4 @@
-/** Loop delays while two processes write one file with four writers each, for so many seconds; no error may reach anybody. */
+/** Measures event loop delays while two processes write one file with four writers each; no writer may get an error. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";

@@ -1,6 +1,6 @@
 /**
- * The gates of the store by themselves, larger than in the tests: `npm run gates:sqlite`. Each prints its counts, and for each
- * failure its seed and the one line that repeats it: `npm run gates:sqlite -- flips 17 1` is one flip of seed 17.
+ * Runs the store gates at full size: `npm run gates:sqlite`. Each gate prints its counts, and for each failure its
+ * seed and the command that repeats it: `npm run gates:sqlite -- flips 17 1` is one flip of seed 17.
  */
 import process from "node:process";
 import { memoryFolder } from "../support/stores.ts";

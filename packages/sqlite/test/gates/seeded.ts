@@ -1,11 +1,11 @@
-/** Numbers that look random and are the same in every run of a seed. */
+/** Seeded pseudo-random numbers. */
 export interface Seeded {
-  /** From 0 up to, not including, `below`. */
+  /** Integer from 0 up to, not including, `below`. */
   whole(below: number): number;
   pick<Item>(items: readonly Item[]): Item;
 }
 
-/** Mulberry32: each seed is a sequence of its own. */
+/** Mulberry32 generator. */
 export function seeded(seed: number): Seeded {
   let state = seed | 0;
   const next = (): number => {
@@ -18,14 +18,14 @@ export function seeded(seed: number): Seeded {
   return { whole, pick: (items) => items[whole(items.length)] as (typeof items)[number] };
 }
 
-/** What a gate found; `repeat` runs the first failing case alone. */
+/** Result of a gate; `repeat` runs only the first failing case. */
 export interface Found {
   readonly cases: number;
   readonly counts: Readonly<Record<string, number>>;
   readonly failures: readonly { readonly seed: number; readonly what: string }[];
 }
 
-/** Run cases from a seed on, each with a seed of its own; a case gives the name of what it met. */
+/** Runs cases from a seed on, each with its own seed; a case returns the name of its outcome. */
 export async function cases(
   { first, count }: { readonly first: number; readonly count: number },
   run: (random: Seeded, seed: number) => Promise<string>,

@@ -1,6 +1,6 @@
 /**
- * Torn logs: what a power cut may leave of a file and its log. Whatever is cut, garbled or half written, the store opens it
- * with an exact prefix of the commits, each of them whole.
+ * Torn logs: the state of a file and its log after a power cut. However the log is cut or garbled, the store opens it
+ * with an exact prefix of the commits, each of them complete.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,11 +11,11 @@ import { sqliteStore } from "@statewright/sqlite";
 import { append, checkpoint, effect, graph, itemsOf, superstep, tell } from "../support/rows.ts";
 import { cases, type Found, type Seeded } from "./seeded.ts";
 
-/** Each round is two commits: the intents of so many calls, and the checkpoint that folds them. */
+/** Each round has two commits: the intents of the calls, and the checkpoint that folds them. */
 const intents = 4;
 const rounds = 8;
 
-/** A file whose commits all stand in its log; gives where, and how long the log was after each commit. */
+/** Creates a file whose commits are all in its log; returns its path and the log size after each commit. */
 async function image(home: string): Promise<{ readonly path: string; readonly log: Buffer; readonly file: Buffer }> {
   const file = join(home, "whole.db");
   const store = sqliteStore(file);
@@ -37,7 +37,7 @@ async function image(home: string): Promise<{ readonly path: string; readonly lo
   return { path, log: readFileSync(`${path}-wal`), file: readFileSync(path) };
 }
 
-/** How the log was left. */
+/** Kind of damage to the log. */
 const damages: Readonly<Record<string, (log: Buffer, random: Seeded) => Buffer>> = {
   "cut anywhere": (log, random) => log.subarray(0, random.whole(log.length + 1)),
   "cut at a sector": (log, random) => log.subarray(0, random.whole(Math.floor(log.length / 512) + 1) * 512),
@@ -66,7 +66,10 @@ function garbled(log: Buffer, random: Seeded, bytes: number): Buffer {
   return copy;
 }
 
-/** A crash while the log is copied into the file: some pages are there, one perhaps half, and the log is whole. */
+/**
+ * A crash during the copy of the log into the file: some pages are copied, one possibly by half, and the log is
+ * complete.
+ */
 function halfCopied(file: Buffer, log: Buffer, random: Seeded): Buffer {
   const page = log.readUInt32BE(8);
   const frames: { readonly at: number; readonly number: number }[] = [];
@@ -82,7 +85,7 @@ function halfCopied(file: Buffer, log: Buffer, random: Seeded): Buffer {
   return grown;
 }
 
-/** Throws unless what is in the store is what some number of commits made; gives that number. */
+/** Throws unless the store holds a prefix of the commits; returns the number of commits. */
 async function prefixOf(store: Store): Promise<number> {
   const head = (await store.head("t"))?.id ?? 0;
   const expected = Array.from({ length: head }, (_, index) => String(index + 1));

@@ -1,4 +1,4 @@
-/** Lists of runs and threads in a file with many of them. */
+/** Lists of runs and threads in a large file. */
 import { join } from "node:path";
 import { memoryStore, type RunStatus, type Store } from "@statewright/core";
 import type { RunFilter, RunRow, ThreadRow } from "@statewright/core/store";
@@ -55,7 +55,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
   home.remove();
 });
 
-/** The first pages of the runs and, where it has no key, of the threads of a filter. */
+/** Reads the first pages of the runs of a filter and, without a key, of its threads. */
 async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[]> {
   const found: unknown[] = [];
   for (let before: RunRow | undefined, nth = 0; nth < 4; nth++) {

@@ -1,8 +1,8 @@
-/** Looking at a file from the side: every table, and the bytes. */
+/** Direct access to a database file: tables and bytes. */
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 
-/** Names of all tables that hold rows, but those of SQLite itself and of its index of words. */
+/** Names of all tables with rows, except those of SQLite and of its text index. */
 export function tablesOf(file: string): readonly string[] {
   return ask(file, (db) =>
     db
@@ -14,7 +14,7 @@ export function tablesOf(file: string): readonly string[] {
   );
 }
 
-/** How many rows each table has. */
+/** Number of rows per table. */
 export function countsOf(file: string): Readonly<Record<string, number>> {
   const tables = tablesOf(file);
   return ask(file, (db) =>
@@ -36,7 +36,7 @@ export function textOf(file: string): string {
   );
 }
 
-/** The bytes of the file and of its log. */
+/** Bytes of the file and its log. */
 export function bytesOf(file: string): string {
   return [file, `${file}-wal`]
     .filter((path) => existsSync(path))
@@ -44,7 +44,7 @@ export function bytesOf(file: string): string {
     .join("\n");
 }
 
-/** Change the file behind the back of every store. */
+/** Changes the file without a store. */
 export function change<Value>(file: string, work: (db: Database.Database) => Value): Value {
   const db = new Database(file);
   try {

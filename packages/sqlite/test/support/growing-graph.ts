@@ -1,8 +1,8 @@
-/** A graph that grows: each superstep does something once and saves a large text. */
+/** A growing graph: each superstep runs one effect and saves a large text. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { defineGraph, defineState, END, route, START } from "@statewright/core";
 
-/** A schema that takes what its type says, unlooked at. */
+/** Schema that accepts every value of its type without a check. */
 export function anything<Value>() {
   return {
     "~standard": {
@@ -14,12 +14,12 @@ export function anything<Value>() {
   } as const;
 }
 
-/** Where it begins. */
+/** Initial state. */
 export const first = { round: 0, text: "" } as const;
 
 const State = defineState({ round: anything<number>(), text: anything<string>() });
 
-/** Each effect is a line in the diary; it gives so many characters, which the state keeps. */
+/** Each effect appends a line to the diary and returns a text of `bytes` characters, which the state keeps. */
 export function growing(diary: string, bytes: number, rounds: number) {
   return defineGraph({ name: "growing", state: State })
     .nodes({
@@ -38,7 +38,7 @@ export function growing(diary: string, bytes: number, rounds: number) {
     .edges({ [START]: "grow", grow: route(["grow", END], ({ round }) => (round < rounds ? "grow" : END)) });
 }
 
-/** Rounds whose effect happened, in their order. */
+/** Rounds whose effect ran, in order. */
 export function happened(diary: string): readonly number[] {
   return existsSync(diary) ? readFileSync(diary, "utf8").trim().split("\n").map(Number) : [];
 }

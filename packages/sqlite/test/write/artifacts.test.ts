@@ -1,4 +1,4 @@
-/** Artifacts in a file: large bodies in pieces, damage, removal, encryption, and a disk without room for one. */
+/** Artifacts in a file: large bodies in pieces, damage, deletion, encryption, and a full disk. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -84,7 +84,7 @@ test("interleaved artifacts of several threads are rekeyed thread by thread, eve
   for (const [nth, body] of bodies.entries())
     for (const thread of ["t", "u"]) {
       const { epoch, branch, nextSeq } = await sealed.claim({ ...graph, thread });
-      // The second time it is the same body: the thread has it once.
+      // The second artifact has the same body: the thread stores it once.
       const artifacts = [await artifact(body), ...(nth === 1 ? [await artifact(body)] : [])];
       await tell(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
       kept[thread]?.push(artifacts[0]?.row.key ?? "");

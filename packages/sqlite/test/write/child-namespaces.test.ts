@@ -1,4 +1,4 @@
-/** Child lines in a file: what the store remembers of them, and what it makes of a file that refuses or was changed. */
+/** Child namespaces in a file: cache, refused writes and external changes. */
 import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -30,7 +30,7 @@ function open(options: SqliteStoreOptions = { durability: "normal" }): Store {
   return store;
 }
 
-/** The next checkpoint of a line: it appends its own id. */
+/** Creates the next checkpoint of a namespace: it appends its own id. */
 function step({ epoch }: Claim, branch: string, id: number, parent?: number): Commit {
   const { row, deltas } = checkpoint(id, [append("items", [String(id)])]);
   return { thread: "t", branch, epoch, seq: id, checkpoint: { row: { ...row, branch, parent }, deltas } };
@@ -80,7 +80,7 @@ describe("child namespaces in a file", () => {
 
   test("child namespaces of a lost transaction are created when the same commits are repeated", async () => {
     const world = systemWorld();
-    // However slow the machine is, what comes at one moment shares a transaction.
+    // Commits of one moment share a transaction on any machine.
     const clock = { now: () => world.clock.now(), monotonic: () => 0 };
     const store = open({ durability: "normal", world: { ...world, clock } });
     const claim = await store.claim({ ...graph, thread: "t" });

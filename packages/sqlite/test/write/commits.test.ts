@@ -39,14 +39,14 @@ async function claimed(store: Store, thread: string): Promise<Claim> {
   return await claim;
 }
 
-/** Queue a commit; what it was told is kept by name. */
+/** Queues a commit and keeps its report by name. */
 function queue(store: Store, commit: Commit, name: string, told: string[]): void {
   store.commit(commit, (failure?: StatewrightError) =>
     told.push(failure === undefined ? name : `${name} ${failure.code}`),
   );
 }
 
-/** How many transactions the log holds: each ends with a frame that says so. */
+/** Number of transactions in the log: each ends with a commit frame. */
 function transactions(): number {
   const log = readFileSync(`${file}-wal`);
   const frame = 24 + log.readUInt32BE(8);

@@ -1,4 +1,4 @@
-/** Retention looks and removes in pieces: each of bounded work, none of which leaves a thread that is not whole. */
+/** Retention reads and deletes in pieces of bounded work; the thread is complete after each piece. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { PruneWrite } from "@statewright/core/store";
@@ -31,7 +31,7 @@ afterEach(() => {
   home.remove();
 });
 
-/** A thread with a long branch, and calls of an inner graph of which the first is long too. */
+/** Thread with a long branch and subgraph calls, the first of them long too. */
 async function fill(steps: number): Promise<void> {
   const claim = await store.claim({ ...graph, thread: "t" });
   const { epoch } = claim;
@@ -59,7 +59,7 @@ async function fill(steps: number): Promise<void> {
   await tell(store, { thread: "t", branch: "main", epoch, seq: id, release: true });
 }
 
-/** The appended items of a channel in one row. */
+/** Appended items of a channel in one row. */
 const merge: PruneWrite["merge"] = (rows) => {
   const last = rows.at(-1);
   const items = rows.flatMap(({ text }) => JSON.parse(text) as unknown[]);
@@ -68,7 +68,7 @@ const merge: PruneWrite["merge"] = (rows) => {
 
 const keepTen: PruneWrite = { thread: "t", keepLast: 10, merge };
 
-/** The pieces over a connection of their own, with the rows that each reads and changes. */
+/** Runs the pieces on a separate connection; returns the rows that each piece reads and changes. */
 function pieces(path: string, write: PruneWrite) {
   const db = new Sqlite(path);
   registerRowSums(db);
@@ -139,7 +139,7 @@ test("a prune piece reads and removes a bounded number of rows, and the total is
   store = sqliteStore(file, { durability: "normal" });
   const long = await piecesOf(4_000);
   expect(long.reads).toBeLessThanOrEqual(2_000);
-  // A checkpoint goes with its changes and its journal.
+  // A checkpoint is deleted with its deltas and its journal.
   expect(Math.max(short.writes, long.writes)).toBeLessThanOrEqual(800);
   expect(long.pieces).toBeGreaterThan(short.pieces * 2);
   expect(long.total / short.total).toBeLessThan(5);

@@ -1,4 +1,4 @@
-/** The long-term store in a file: indexes, words, damage, encryption. */
+/** The long-term store in a file: indexes, text search, damage, encryption. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { isStatewrightError, type LongTerm, longTermStore } from "@statewright/core";

@@ -1,4 +1,4 @@
-/** Retention in a file: the chain of hashes holds from the anchor on, beside writers of other processes too. */
+/** Retention in a file: the hash chain verifies from the anchor, also with writers of other processes. */
 import { join } from "node:path";
 import { pruneThread, type Store } from "@statewright/core";
 import type { PruneWrite } from "@statewright/core/store";

@@ -1,4 +1,4 @@
-/** A process that does with a store of its own what its parent says. */
+/** Process with a store that executes the requests of its parent. */
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import type { Ask } from "../child-process.ts";
@@ -30,7 +30,7 @@ async function answer(ask: Ask): Promise<unknown> {
   }
 }
 
-/** Commit without end; each step is said as soon as it is told. */
+/** Commits without end; reports each step when its commit is durable. */
 function forever(thread: string, epoch: number): void {
   const next = (id: number): void => {
     store.commit(superstep(thread, { epoch, branch: "main" }, id), (failure) => {

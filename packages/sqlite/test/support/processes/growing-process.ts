@@ -1,4 +1,4 @@
-/** A process that runs a growing graph as far as it comes, and says how it ended and what the file has of it. */
+/** Process that runs a growing graph as far as possible, and prints its end and the content of the file. */
 import process from "node:process";
 import { run } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";

@@ -1,4 +1,4 @@
-/** A process that brings a file to a second format, and is killed before the statement of this number; 0 lets it live. */
+/** Process that migrates a file to a second format and is killed before the statement of this number; 0 for no kill. */
 import process from "node:process";
 import { openDatabase } from "../../../src/file/open-database.ts";
 import { secondFormat } from "../second-format.ts";

@@ -1,4 +1,7 @@
-/** A process with several writers at once, each on a thread of its own; says how many commits were told, and what failed. */
+/**
+ * Process with several concurrent writers, each on its own thread; prints the number of reported commits and the
+ * failures.
+ */
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import { graph, superstep, tell } from "../rows.ts";
