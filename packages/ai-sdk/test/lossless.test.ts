@@ -5,8 +5,8 @@ import { getBlockText } from "@statewright/core/adapter";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
-import { listening } from "./support/requests.ts";
+import { createModelV2, createModelV3, createModelV4, finish, finishV2 } from "./support/language-models.ts";
+import { createCallOptions } from "./support/requests.ts";
 
 type Spec = "v2" | "v3" | "v4";
 
@@ -275,16 +275,17 @@ function modelThatSays(
   const parts = stream as Parts;
   const more = { provider: "made", supportedUrls: { "*": [/^https:/] } };
   if (spec === "v2") {
-    const { model, asked } = madeV2([...parts, finishV2()], more);
+    const { model, asked } = createModelV2([...parts, finishV2()], more);
     return { model: aiModel(model), prompt: () => asked[0]?.prompt };
   }
-  const { model, asked } = spec === "v3" ? madeV3([...parts, finish()], more) : madeV4([...parts, finish()], more);
+  const { model, asked } =
+    spec === "v3" ? createModelV3([...parts, finish()], more) : createModelV4([...parts, finish()], more);
   return { model: aiModel(model), prompt: () => asked[0]?.prompt };
 }
 
 /** The reply after a save and a load. */
 async function savedReply(model: Model, messages: readonly Message[]): Promise<ModelReply> {
-  return JSON.parse(JSON.stringify(await model.respond({ messages, tools: [] }, listening()))) as ModelReply;
+  return JSON.parse(JSON.stringify(await model.respond({ messages, tools: [] }, createCallOptions()))) as ModelReply;
 }
 
 test.each<Spec>(["v2", "v3", "v4"])(

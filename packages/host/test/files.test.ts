@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isHostError, runProcess, type Workspace, workspace } from "../src/index.ts";
-import { failureOf, onLinux } from "./support/processes.ts";
+import { getFailure, onLinux } from "./support/processes.ts";
 
 const posix = process.platform !== "win32";
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
@@ -32,7 +32,7 @@ const pathsOf = async (options: Parameters<Workspace["list"]>[0] = {}) =>
 
 /** Checks that the error has the path as given, and not the root. */
 const expectFailure = async (work: Promise<unknown>, code: string, message: string) => {
-  const error = await failureOf(work);
+  const error = await getFailure(work);
   expect(error).toMatchObject({ name: "HostError", code });
   expect(String(error)).toContain(message);
   expect(
@@ -358,7 +358,7 @@ describe("listing", () => {
 
   test("a cancelled listing fails with cancelled", async () => {
     put("a/b");
-    const error = await failureOf(files.list({ signal: AbortSignal.abort() }));
+    const error = await getFailure(files.list({ signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: "cancelled" });
   });
 

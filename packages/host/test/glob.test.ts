@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createGlobMatcher } from "../src/index.ts";
-import { failureOf } from "./support/processes.ts";
+import { getFailure } from "./support/processes.ts";
 
 test("a glob matches paths like .gitignore and ripgrep", () => {
   const fits = (glob: string, ...paths: string[]) => paths.filter(createGlobMatcher(glob));
@@ -29,7 +29,7 @@ test("an invalid glob and a glob with too many alternatives are refused", async 
     ["a\nb", "io"],
     ["{a,b}".repeat(9), "too_large"],
   ] as const)
-    expect(await failureOf(Promise.resolve().then(() => createGlobMatcher(glob)))).toMatchObject({ code });
+    expect(await getFailure(Promise.resolve().then(() => createGlobMatcher(glob)))).toMatchObject({ code });
 });
 
 test("matching an adversarial glob takes time linear in its length", () => {

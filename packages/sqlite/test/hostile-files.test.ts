@@ -6,8 +6,8 @@ import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
 import { change } from "./support/database-file.ts";
-import { first, growing } from "./support/growing-graph.ts";
-import { graph, question, running, superstep, tell } from "./support/rows.ts";
+import { createGrowingGraph, first } from "./support/growing-graph.ts";
+import { graph, question, running, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -18,9 +18,9 @@ beforeEach(async () => {
   file = join(home.path, "agent.db");
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, { ...superstep("t", claim, 1), run: running("r1", "t") });
+  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r1", "t") });
   const { answer: _, answeredAt: _at, ...open } = question("q1", "");
-  await tell(store, {
+  await saveCommit(store, {
     thread: "t",
     branch: "main",
     epoch: claim.epoch,
@@ -183,7 +183,7 @@ describe("forged rows", () => {
 
   /** Runs every read of the thread: each returns values or throws a StatewrightError. */
   async function ask(store: SqliteStore): Promise<void> {
-    const graphs = growing(join(home.path, "diary.txt"), 10, 1);
+    const graphs = createGrowingGraph(join(home.path, "diary.txt"), 10, 1);
     const asked: readonly (() => Promise<unknown>)[] = [
       () => store.threads(),
       () => store.runs(),

@@ -5,7 +5,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { anything } from "./support/growing-graph.ts";
+import { createOpenSchema } from "./support/growing-graph.ts";
 import { folder } from "./support/stores.ts";
 
 test("an engine continues a run that could not pause while the file was locked, and starts the queued run", async () => {
@@ -19,7 +19,7 @@ test("an engine continues a run that could not pause while the file was locked, 
   };
   const store = sqliteStore(file, { durability: "normal", world: hasty });
   const stranger = new Database(file);
-  const graph = defineGraph({ name: "line", state: defineState({ word: anything<string>() }) })
+  const graph = defineGraph({ name: "line", state: defineState({ word: createOpenSchema<string>() }) })
     .nodes({
       first: ({ word }) => {
         if (word === "locked out" && stranger.open) stranger.exec("BEGIN IMMEDIATE");

@@ -4,7 +4,7 @@ import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { refuseOldNode, refuseOldSqlite } from "../src/file/open-database.ts";
-import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -20,7 +20,7 @@ afterEach(() => home.remove());
 async function written(): Promise<void> {
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, superstep("t", claim, 1));
+  await saveCommit(store, superstep("t", claim, 1));
   store.close();
 }
 
@@ -118,7 +118,7 @@ describe("opened files", () => {
     writeFileSync(file, "");
     await written();
     const store = sqliteStore(file);
-    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    expect(await readItems(store, "t")).toEqual(["1"]);
     store.close();
   });
 

@@ -7,7 +7,7 @@ import type { Claim, ClaimRequest, Commit, OpenInterruptRow } from "@statewright
 import { sqliteStore } from "@statewright/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { tell } from "./support/rows.ts";
+import { saveCommit } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 const threads = ["t", "u"] as const;
@@ -126,7 +126,7 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
       }
       case "commit": {
         const commit = commitOf(engine, item);
-        await tell(store, commit);
+        await saveCommit(store, commit);
         const row = commit.checkpoint?.row;
         if (row !== undefined) {
           engine.heads.get(item.thread)?.set(commit.branch, row);

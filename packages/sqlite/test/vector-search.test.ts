@@ -16,7 +16,7 @@ import {
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bytesOf } from "./support/database-file.ts";
+import { readBytes } from "./support/database-file.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -108,8 +108,8 @@ test("a vector survives the process, is deleted with its item, and is unreadable
       .put("a", { text: "abcabc" });
   const bare = Buffer.from(Float32Array.from([1 / Math.sqrt(3)]).buffer).toString("latin1");
   for (const store of opened) store.close();
-  expect(bytesOf(join(home.path, "plain.db")).includes(bare)).toBe(true);
-  expect(bytesOf(join(home.path, "sealed.db")).includes(bare)).toBe(false);
+  expect(readBytes(join(home.path, "plain.db")).includes(bare)).toBe(true);
+  expect(readBytes(join(home.path, "sealed.db")).includes(bare)).toBe(false);
   const [, again, opensAgain] = stores();
   for (const store of [again, opensAgain]) {
     const notes = longTermStore(store as Store).under("n");

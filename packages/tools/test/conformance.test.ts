@@ -2,9 +2,9 @@ import { truncateSync } from "node:fs";
 import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
 import { expect, test } from "vitest";
 import { allTools, bash, find, listFiles, readFile, search } from "../src/index.ts";
-import { testFolder } from "./support/test-folder.ts";
+import { createTestFolder } from "./support/test-folder.ts";
 
-const folder = testFolder();
+const folder = createTestFolder();
 const { root } = folder;
 
 /** All tools with a body; the application answers `ask_user`. */

@@ -20,10 +20,10 @@ import {
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/payment-tool.ts";
+import { createPayTool } from "../support/payment-tool.ts";
 
 const paid: number[] = [];
-const pay = payingInto(paid);
+const pay = createPayTool(paid);
 const askFirst = defineMiddleware({
   name: "ask first",
   beforeTool: ({ call: made }) => decide.interrupt(made, "it pays"),

@@ -25,7 +25,7 @@ import { toMermaid } from "@statewright/core/inspect";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/payment-tool.ts";
+import { createPayTool } from "../support/payment-tool.ts";
 
 function shown({ messages }: ModelRequest): readonly string[] {
   return messages.map((message) => {
@@ -263,7 +263,7 @@ describe("settings of team members", () => {
     const Person = defineContext({ user: z.string() });
     const Plan = defineContext({ plan: z.string() });
     const paid: number[] = [];
-    const pay = payingInto(paid);
+    const pay = createPayTool(paid);
     const first = defineMiddleware({
       name: "first",
       beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),

@@ -25,7 +25,7 @@ import { toMermaid } from "@statewright/core/inspect";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/payment-tool.ts";
+import { createPayTool } from "../support/payment-tool.ts";
 
 /** Returns the text of the last message of a request. */
 function lastOf({ messages }: ModelRequest): string {
@@ -216,7 +216,7 @@ describe("parallel sub-agents", () => {
 
 describe("sub-agent interrupts", () => {
   const paid: number[] = [];
-  const pay = payingInto(paid, (cents) => `paid ${cents}`);
+  const pay = createPayTool(paid, (cents) => `paid ${cents}`);
   const first = defineMiddleware({
     name: "first",
     beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),
@@ -489,7 +489,7 @@ describe("policies of a calling agent", () => {
     ["asks about those of sub-agents where it is handed down", { ...confirmTools(), inherited: true }, "waiting", []],
   ] as const)("a policy of a calling agent %s", async (_, policy, status, made) => {
     const paid: number[] = [];
-    const pay = payingInto(paid);
+    const pay = createPayTool(paid);
     const clerk = createAgent({
       name: "clerk",
       model: scriptedModel([call("pay", { cents: 7 }), say("Paid.")]),

@@ -3,7 +3,7 @@ import { defineTool } from "@statewright/core";
 import * as z from "zod";
 
 /** Creates the tool `pay`; `paid` receives the cents of each call. */
-export function payingInto(paid: number[], says: (cents: number) => string = () => "paid") {
+export function createPayTool(paid: number[], says: (cents: number) => string = () => "paid") {
   return defineTool({
     name: "pay",
     description: "Pay.",

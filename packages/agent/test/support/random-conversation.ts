@@ -4,7 +4,7 @@
 import type { ContentBlock, Message, Random, ToolCallBlock } from "@statewright/core";
 
 /** Creates a conversation for the next model request: it ends with a user message or with tool answers. */
-export function randomConversation(random: Random, turns: number): readonly Message[] {
+export function createRandomConversation(random: Random, turns: number): readonly Message[] {
   const below = (limit: number): number => Math.floor(random.next() * limit);
   const messages: Message[] = [];
   const id = (): string => `m${messages.length}`;

@@ -4,7 +4,7 @@ import type { Message, Middleware, ModelRequest } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 
 /** Returns the request of the agent, and the conversation in its state at that time. */
-export async function requestFor(
+export async function getModelRequest(
   messages: readonly Message[],
   middleware: readonly Middleware[],
   instructions = "Be brief.",

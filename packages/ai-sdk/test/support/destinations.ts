@@ -4,7 +4,7 @@ import type { Destination } from "../../src/destination.ts";
 import type { Dialect } from "../../src/dialect.ts";
 
 /** Creates a destination of `client` that accepts every URL and collects its warnings in `warnings`. */
-export function toward<Data, Media, Own>(
+export function createDestination<Data, Media, Own>(
   client: string,
   dialect: Dialect<Data, Media, Own>,
   more: Partial<Destination<Data, Media, Own>> = {},

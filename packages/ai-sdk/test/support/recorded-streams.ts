@@ -5,7 +5,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import type { Model } from "@statewright/core";
 import { aiModel } from "../../src/index.ts";
 import { anthropicFrames, chat, responses } from "./frames.ts";
-import { frameText } from "./wire-server.ts";
+import { toFrameText } from "./wire-server.ts";
 
 /** Client of a provider, and the streams of its server. */
 export interface RecordedStreams {
@@ -71,6 +71,6 @@ export const recordedStreams: readonly RecordedStreams[] = [
 ];
 
 /** Serializes frames like a server. */
-export function bytesOf(frames: readonly unknown[]): Uint8Array {
-  return new TextEncoder().encode(frames.map(frameText).join(""));
+export function toBytes(frames: readonly unknown[]): Uint8Array {
+  return new TextEncoder().encode(frames.map(toFrameText).join(""));
 }

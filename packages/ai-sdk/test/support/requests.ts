@@ -21,13 +21,13 @@ export function ask(text: string, more: Partial<ModelRequest> = {}): ModelReques
 }
 
 /** Creates call options that collect deltas. */
-export function listening(): ModelCallOptions & { readonly deltas: ModelDelta[] } {
+export function createCallOptions(): ModelCallOptions & { readonly deltas: ModelDelta[] } {
   const deltas: ModelDelta[] = [];
   return { signal: new AbortController().signal, delta: (delta) => deltas.push(delta), deltas };
 }
 
 /** Returns the rejection of a promise; fails when the promise resolves. */
-export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+export async function getRejection(promise: Promise<unknown>): Promise<unknown> {
   const settled = await promise.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
@@ -37,7 +37,7 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** Creates a promise with its resolve function. */
-export function gate(): { readonly open: () => void; readonly passed: Promise<void> } {
+export function createGate(): { readonly open: () => void; readonly passed: Promise<void> } {
   let open = (): void => undefined;
   const passed = new Promise<void>((resolve) => {
     open = resolve;

@@ -41,7 +41,10 @@ export interface ToolRuns {
 }
 
 /** Creates a graph of a model and a tool. `make` creates the model with a `fetch` that the test controls. */
-export function toolRuns(make: (at: { readonly fetch: typeof fetch }) => Model, policy: ModelCallPolicy): ToolRuns {
+export function createToolRuns(
+  make: (at: { readonly fetch: typeof fetch }) => Model,
+  policy: ModelCallPolicy,
+): ToolRuns {
   let answer: Answering = () => "";
   let requests = 0;
   let log: string[] = [];

@@ -9,15 +9,18 @@ export interface WireRequest {
 }
 
 /** Returns the value at a path of a request body, such as `sent(request, "messages", 1, "content")`. */
-export function sent(request: WireRequest | undefined, ...path: readonly (string | number)[]): unknown {
+export function getSentValue(request: WireRequest | undefined, ...path: readonly (string | number)[]): unknown {
   let found: unknown = request?.body;
   for (const key of path) found = (found as Readonly<Record<string | number, unknown>> | undefined)?.[key];
   return found;
 }
 
 /** Returns the list at a path of a request body. */
-export function sentList(request: WireRequest | undefined, ...path: readonly (string | number)[]): readonly unknown[] {
-  const found = sent(request, ...path);
+export function getSentList(
+  request: WireRequest | undefined,
+  ...path: readonly (string | number)[]
+): readonly unknown[] {
+  const found = getSentValue(request, ...path);
   return Array.isArray(found) ? found : [];
 }
 
@@ -29,7 +32,7 @@ export interface WireServer extends AsyncDisposable {
 }
 
 /** Answers the requests in order; the last answer repeats. */
-export async function wireServer(...answers: readonly WireAnswer[]): Promise<WireServer> {
+export async function startWireServer(...answers: readonly WireAnswer[]): Promise<WireServer> {
   const requests: WireRequest[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -65,7 +68,7 @@ export function status(code: number, body: unknown, headers: Record<string, stri
 export function events(frames: readonly unknown[]): WireAnswer {
   return (response) => {
     open(response);
-    response.end(frames.map(frameText).join(""));
+    response.end(frames.map(toFrameText).join(""));
   };
 }
 
@@ -73,16 +76,16 @@ export function events(frames: readonly unknown[]): WireAnswer {
 export function cutAfter(frames: readonly unknown[]): WireAnswer {
   return (response) => {
     open(response);
-    response.write(frames.map(frameText).join(""), () => response.socket?.end());
+    response.write(frames.map(toFrameText).join(""), () => response.socket?.end());
   };
 }
 
 /** Streams server-sent events, then nothing until the client disconnects, which calls `gone`. */
-export function silentAfter(frames: readonly unknown[], gone: () => void): WireAnswer {
+export function stallAfter(frames: readonly unknown[], gone: () => void): WireAnswer {
   return (response) => {
     open(response);
     response.on("close", gone);
-    response.write(frames.map(frameText).join(""));
+    response.write(frames.map(toFrameText).join(""));
   };
 }
 
@@ -90,7 +93,7 @@ function open(response: ServerResponse): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
 }
 
-export function frameText(frame: unknown): string {
+export function toFrameText(frame: unknown): string {
   if (typeof frame === "string") return `data: ${frame}\n\n`;
   const { type } = frame as { type?: string };
   return `${type === undefined ? "" : `event: ${type}\n`}data: ${JSON.stringify(frame)}\n\n`;

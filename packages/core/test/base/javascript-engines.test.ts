@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { program } from "../support/portable-program.ts";
+import { runPortableProgram } from "../support/portable-program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-engines-"));
 const bundle = join(folder, "program.js");
@@ -21,8 +21,8 @@ beforeAll(async () => {
   const from = JSON.stringify(join(import.meta.dirname, "../support/portable-program.ts"));
   writeFileSync(
     entry,
-    `import { program } from ${from};
-    const told = await program();
+    `import { runPortableProgram } from ${from};
+    const told = await runPortableProgram();
     if (typeof document === "undefined") console.log(told);
     else document.body.textContent = told;`,
   );
@@ -63,7 +63,7 @@ test.each(Object.keys(engines))("a bundle of core without Node.js modules runs i
 });
 
 test("the recorded output for absent engines equals the output of the source [E71]", async () => {
-  expect(await program()).toBe(recorded);
+  expect(await runPortableProgram()).toBe(recorded);
 });
 
 test("core can be loaded with require [E71]", () => {

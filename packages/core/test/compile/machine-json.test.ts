@@ -20,9 +20,9 @@ import {
   START,
 } from "../../src/index.ts";
 import { toMachineJson } from "../../src/inspect.ts";
-import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
+import { createDrawnGraph, soundDrawings } from "../inspect/random-graphs.ts";
 import { failureOf } from "../support/failure.ts";
-import { schemaErrors } from "../support/xstate-schema.ts";
+import { listSchemaErrors } from "../support/xstate-schema.ts";
 
 const nothing = () => undefined;
 
@@ -109,7 +109,7 @@ const machines: readonly (readonly [string, AnyStateMachine, Events, number])[] 
 
 describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => {
   test("the machine JSON satisfies the XState machine schema [E51]", () => {
-    expect(schemaErrors(serializeMachine(machine))).toEqual([]);
+    expect(listSchemaErrors(serializeMachine(machine))).toEqual([]);
   });
 
   test("a machine read back from JSON takes the same transitions on every path [E51]", () => {
@@ -132,10 +132,10 @@ test("random graphs exported as JSON are read back as the same machines [E51]", 
   let shapes = 0;
   fc.assert(
     fc.property(soundDrawings(2), (drawing) => {
-      const graph = graphOf(drawing, () => 0);
+      const graph = createDrawnGraph(drawing, () => 0);
       fc.pre(graph.nodes.size <= 7);
       const json = toMachineJson(graph);
-      expect(schemaErrors(json)).toEqual([]);
+      expect(listSchemaErrors(json)).toEqual([]);
       const back = readBack(graph.machine, json);
       expect(serializeMachine(back)).toEqual(json);
       if (graph.machine.root.type === "parallel") shapes += 1;
@@ -157,9 +157,11 @@ function calm(events: Events): Events {
 
 test("machine JSON that violates the XState schema is reported", () => {
   const json = toMachineJson(sequential);
-  expect(schemaErrors({ ...json, type: "circle" })).not.toEqual([]);
-  expect(schemaErrors({ ...json, states: { start: { id: "start", key: "start", type: "atomic" } } })).not.toEqual([]);
-  expect(schemaErrors(sequential.machine.config)).not.toEqual([]);
+  expect(listSchemaErrors({ ...json, type: "circle" })).not.toEqual([]);
+  expect(listSchemaErrors({ ...json, states: { start: { id: "start", key: "start", type: "atomic" } } })).not.toEqual(
+    [],
+  );
+  expect(listSchemaErrors(sequential.machine.config)).not.toEqual([]);
 });
 
 test("toMachineJson refuses a durable machine, which is its own source", async () => {

@@ -20,7 +20,13 @@ import { type Exploration, exploreStates } from "../../src/inspect/check/explore
 import { type Control, plainCodec } from "../../src/store.ts";
 import { leftToDie } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
-import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } from "./random-graphs.ts";
+import {
+  anyDrawings,
+  compileDrawing,
+  computeDistancesToEnd,
+  createDrawnGraph,
+  type GraphDrawing,
+} from "./random-graphs.ts";
 
 /** Possible outcome of a task. */
 const accidents = ["fails", "asks", "hangs", "is cancelled", "dies"] as const;
@@ -67,7 +73,7 @@ interface Life {
 /** Runs one thread: random choices first, then only choices that lead to the end. */
 function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (what: string) => void): Life | undefined {
   const world = virtualWorld();
-  const distances = distancesToEnd(drawing);
+  const distances = computeDistancesToEnd(drawing);
   let homeward = false;
   let handle: RunHandle<object, unknown> | undefined;
   let store = memoryStore();
@@ -77,8 +83,8 @@ function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (wh
     homeward
       ? targets.toSorted((one, other) => (distances.get(one) ?? 99) - (distances.get(other) ?? 99))[0]
       : undefined;
-  const graph = ifCompiled(() =>
-    graphOf(
+  const graph = compileDrawing(() =>
+    createDrawnGraph(
       drawing,
       pick,
       async ({ interrupt }) => {

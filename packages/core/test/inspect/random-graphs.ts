@@ -151,7 +151,7 @@ export interface DrawnOptions {
 }
 
 /** Creates a graph from its drawing; `pick` decides the results of nodes and edges. */
-export function graphOf(
+export function createDrawnGraph(
   drawing: GraphDrawing,
   pick: (below: number) => number,
   body: NodeBody = () => undefined,
@@ -204,7 +204,7 @@ export function graphOf(
  * Number of choices from each node to the end when every choice takes the shortest way; an edge to several nodes
  * counts as far as its farthest target. Nodes that cannot reach the end are absent.
  */
-export function distancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
+export function computeDistancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
   const known = new Map<string, number>([[END, 0]]);
   const far = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
   const ofEdge = (drawn: EdgeDrawing): number => {
@@ -235,7 +235,7 @@ export function distancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, numbe
 }
 
 /** Compiles a drawing; undefined when it is invalid. */
-export function ifCompiled(make: () => Graph): Graph | undefined {
+export function compileDrawing(make: () => Graph): Graph | undefined {
   try {
     return make();
   } catch (error) {

@@ -34,7 +34,7 @@ import {
   type Kernel,
   type Snapshot,
 } from "../../src/run/kernel/kernel.ts";
-import { anyDrawings, graphOf, ifCompiled, soundDrawings } from "../inspect/random-graphs.ts";
+import { anyDrawings, compileDrawing, createDrawnGraph, soundDrawings } from "../inspect/random-graphs.ts";
 import { eventsOf, failureOf } from "../support/failure.ts";
 
 function wholeOf(graph: Graph): Kernel {
@@ -144,7 +144,7 @@ describe("part kernel equals whole kernel", () => {
       const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
       fc.assert(
         fc.property(drawings, way, (drawing, stream) => {
-          const graph = ifCompiled(() => graphOf(drawing, () => 0));
+          const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
           if (graph === undefined) return;
           const chance = drawn(stream);
           const nodes = [...graph.nodes.keys()];
@@ -164,7 +164,7 @@ describe("part kernel equals whole kernel", () => {
     const counts = { restored: 0, refused: 0 };
     fc.assert(
       fc.property(anyDrawings, way, (drawing, stream) => {
-        const graph = ifCompiled(() => graphOf(drawing, () => 0));
+        const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
         if (graph === undefined) return;
         const chance = drawn(stream);
         const [whole, parts] = kernelsOf(graph);

@@ -21,7 +21,7 @@ import {
 } from "../../src/index.ts";
 import { createKernel, createTableKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import type { Parity } from "./parity-process.ts";
-import { compareRestored, compareWithActors, stepOf } from "./random-machines.ts";
+import { compareRestored, compareWithActors, getStepResult } from "./random-machines.ts";
 
 describe("kernel and XState actor", () => {
   test("kernel and XState actor agree on value, context, tags and effect order, for random machines", () => {
@@ -240,9 +240,9 @@ function compareEverywhere(
     if (seen.has(mark)) continue;
     seen.add(mark);
     for (const event of events) {
-      const expected = stepOf(plain, next[0], event);
-      expect(stepOf(table, next[1], event)).toEqual(expected);
-      expect(stepOf(table, next[1], event)).toEqual(expected);
+      const expected = getStepResult(plain, next[0], event);
+      expect(getStepResult(table, next[1], event)).toEqual(expected);
+      expect(getStepResult(table, next[1], event)).toEqual(expected);
       if (typeof expected === "string") continue;
       queue.push([plain.step(next[0], event)[0], table.step(next[1], event)[0]]);
     }

@@ -386,7 +386,10 @@ export function compareRestored(parameters: { readonly numRuns: number; readonly
       const pure = pureRun(top);
       for (const type of types) {
         if (pure.seen().status !== "active") return;
-        assert.deepEqual(stepOf(pure.kernel, pure.restored(), { type }), stepOf(pure.kernel, pure.current(), { type }));
+        assert.deepEqual(
+          getStepResult(pure.kernel, pure.restored(), { type }),
+          getStepResult(pure.kernel, pure.current(), { type }),
+        );
         pure.send({ type });
         steps += 1;
       }
@@ -397,7 +400,7 @@ export function compareRestored(parameters: { readonly numRuns: number; readonly
 }
 
 /** Result of a step as data: next snapshot and effects, or the error code. */
-export function stepOf(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
+export function getStepResult(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
   try {
     const [{ value, context, status, tags }, effects] = kernel.step(from, event);
     return {

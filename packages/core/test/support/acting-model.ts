@@ -27,7 +27,7 @@ export interface ActingModel extends Model {
 }
 
 /** Creates a model with one act per request; the last act repeats. */
-export function acting(id: string, ...acts: readonly Act[]): ActingModel {
+export function createActingModel(id: string, ...acts: readonly Act[]): ActingModel {
   const requests: ModelRequest[] = [];
   return {
     id,
@@ -58,7 +58,7 @@ export function reply(text: string): ModelReply {
 export function fails(details: Partial<ModelFailure>, ...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
-    throw failure(details);
+    throw createModelFailure(details);
   };
 }
 
@@ -71,7 +71,7 @@ export function hangs(...words: readonly string[]): Act {
 }
 
 /** Creates a model failure. */
-export function failure(details: Partial<ModelFailure>): StatewrightError {
+export function createModelFailure(details: Partial<ModelFailure>): StatewrightError {
   return new StatewrightError("model_failed", {
     what: `it failed by ${details.kind ?? details.status ?? "chance"}`,
     next: "Look",
@@ -80,7 +80,7 @@ export function failure(details: Partial<ModelFailure>): StatewrightError {
 }
 
 /** Creates a graph of one node that requests the model once per user message. */
-export function asking(
+export function createAskingGraph(
   model: Model,
   call: ModelCallPolicy & { readonly middleware?: readonly Middleware[] } = {},
   more: { readonly policies?: readonly Middleware[]; readonly node?: NodePolicy } = {},
@@ -102,11 +102,11 @@ export function asking(
 }
 
 /** Creates an input with one user message. */
-export function saying(text: string): { readonly messages: readonly Message[] } {
+export function createUserInput(text: string): { readonly messages: readonly Message[] } {
   return { messages: [user(text)] };
 }
 
 /** Returns the last message, an assistant message. */
-export function answerIn(state: { readonly messages: readonly Message[] }): AssistantMessage {
+export function getLastAnswer(state: { readonly messages: readonly Message[] }): AssistantMessage {
   return state.messages.at(-1) as AssistantMessage;
 }

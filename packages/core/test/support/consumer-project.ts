@@ -31,7 +31,7 @@ export interface Consumer {
 }
 
 /** Creates the project. Emits the declarations anew, so that no build is needed and none is stale. */
-export async function consumer(): Promise<Consumer> {
+export async function createConsumerProject(): Promise<Consumer> {
   const folder = await mkdtemp(join(tmpdir(), "statewright-types-"));
   const modules = join(folder, "node_modules");
   const declarations = join(modules, "@statewright/core/dist");

@@ -4,13 +4,13 @@
  */
 import type { MemoryStore, Store } from "../../src/index.ts";
 
-export interface DyingStore {
+export interface CrashingStore {
   readonly store: Store;
   readonly dead: Promise<"dead">;
   readonly isDead: () => boolean;
 }
 
-export function dyingStore(owner: MemoryStore, nth: number, when: "before" | "after"): DyingStore {
+export function createCrashingStore(owner: MemoryStore, nth: number, when: "before" | "after"): CrashingStore {
   let commits = 0;
   let isDead = false;
   let die: (how: "dead") => void = () => undefined;

@@ -4,17 +4,17 @@ import type { InspectionEvent } from "xstate";
 type Ref = { readonly id?: string; readonly sessionId: string; readonly _parent?: unknown };
 
 /** Name of an actor; the root actor of XState has only its session id. */
-function nameOf(ref: unknown): string {
+function getActorName(ref: unknown): string {
   const { id = "?", _parent } = ref as Ref;
   return _parent === undefined ? "root" : id;
 }
 
 /** Formats an event: type, actor, content and field names. */
-export function lineOf(event: InspectionEvent): string {
-  const parts = [event.type, nameOf(event.actorRef)];
+export function formatEvent(event: InspectionEvent): string {
+  const parts = [event.type, getActorName(event.actorRef)];
   if ("event" in event) parts.push(event.event.type);
   if (event.type === "@xstate.event")
-    parts.push(`from ${event.sourceRef === undefined ? "outside" : nameOf(event.sourceRef)}`);
+    parts.push(`from ${event.sourceRef === undefined ? "outside" : getActorName(event.sourceRef)}`);
   if (event.type === "@xstate.action") parts.push(event.action.type);
   if (event.type === "@xstate.microstep")
     parts.push(
@@ -28,7 +28,7 @@ export function lineOf(event: InspectionEvent): string {
 }
 
 /** Groups lines by actor, in order. */
-export function byActor(lines: readonly string[]): Readonly<Record<string, readonly string[]>> {
+export function groupByActor(lines: readonly string[]): Readonly<Record<string, readonly string[]>> {
   const groups: Record<string, string[]> = {};
   for (const line of lines) {
     const actor = line.split(" ")[1] ?? "";

@@ -34,7 +34,7 @@ const graph = defineGraph({
   .edges({ [START]: "tools", tools: "ask", ask: END });
 
 /** Runs the program and returns its output as one line. */
-export async function program(): Promise<string> {
+export async function runPortableProgram(): Promise<string> {
   const at = { store: memoryStore(), thread: "t" };
   const asks = { type: "call", id: "c", name: "add", args: { a: 1, b: 2 } } as const;
   const input = { messages: [{ role: "assistant", id: "a", finish: "calls", content: [asks] }] } as const;

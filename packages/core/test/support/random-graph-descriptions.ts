@@ -18,16 +18,16 @@ import {
 } from "../../src/index.ts";
 import { loose, looseGraph } from "./from-javascript.ts";
 import {
-  bodyOf,
-  chosen,
+  chooseTarget,
+  computeReturn,
+  createPayload,
   innerMapping,
   type ModelEdge,
   type ModelGraph,
   type ModelNode,
   type ModelState,
   type ModelWrite,
-  questionOf,
-  selected,
+  selectSends,
 } from "./reference-model.ts";
 
 /** Seeded random generator. */
@@ -38,7 +38,7 @@ export interface Chance {
   of<Item>(items: readonly Item[]): Item;
 }
 
-export function chanceOf(seed: number): Chance {
+export function createChance(seed: number): Chance {
   let state = (seed ^ 0x9e_37_79_b9) >>> 0;
   const next = (): number => {
     state = (state + 0x6d_2b_79_f5) >>> 0;
@@ -60,8 +60,8 @@ export interface Traits {
 }
 
 /** Creates a description: plain nodes `n…`, some of them subgraphs, input nodes `t…`; some descriptions have loops. */
-export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGraph {
-  const chance = chanceOf(seed);
+export function createRandomDescription(seed: number, traits: Traits, depth = 0): ModelGraph {
+  const chance = createChance(seed);
   const plain = Array.from({ length: 2 + chance.below(5) }, (_, index) => `n${index}`);
   const tasks = Array.from({ length: chance.below(3) }, (_, index) => `t${index}`);
   const names = shuffled(chance, [...plain, ...tasks]);
@@ -105,7 +105,7 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
         ...base,
         writes: [],
         asks: 0,
-        inner: { graph: describedGraph(chance.below(2 ** 30), traits, depth + 1), persistence },
+        inner: { graph: createRandomDescription(chance.below(2 ** 30), traits, depth + 1), persistence },
       };
     }
     const likely = { last: conflicts ? 0.4 : 0, overwrite: 0.08, flash: 0.15, again: 0.15 };
@@ -191,19 +191,19 @@ interface Runtime {
 }
 
 /** Builds the described graph. Throws `invalid_graph` when the description is not sound. */
-export function graphOf(described: ModelGraph, probe: Probe = {}, name = "described", path = ""): Graph {
+export function buildGraph(described: ModelGraph, probe: Probe = {}, name = "described", path = ""): Graph {
   const body =
     (node: ModelNode) =>
     async (before: ModelState, { input, interrupt }: Runtime) => {
       await probe.before?.();
       const answers: number[] = [];
       for (let nth = 0; nth < node.asks; nth++) {
-        const payload = questionOf(path, node.name, before, input, nth);
+        const payload = createPayload(path, node.name, before, input, nth);
         const { to, value } = await interrupt(`q${nth}`, { payload });
         if (to !== payload) throw new Error(`the answer to ${to} was given to ${payload}`);
         answers.push(value);
       }
-      const { writes, commands } = bodyOf(node, before, input, answers);
+      const { writes, commands } = computeReturn(node, before, input, answers);
       probe.ended?.();
       return [
         ...writes.map(asUpdate),
@@ -214,7 +214,7 @@ export function graphOf(described: ModelGraph, probe: Probe = {}, name = "descri
     const { kind, defer, inner } = node;
     if (kind === "task") return loose(inputNode)(z.number(), body(node), { defer });
     if (inner === undefined) return { run: body(node), defer };
-    const graph = graphOf(inner.graph, probe, `${name}_${node.name}`, `${path}/${node.name}`);
+    const graph = buildGraph(inner.graph, probe, `${name}_${node.name}`, `${path}/${node.name}`);
     const output = (out: ModelState) => innerMapping.output(node.name, out);
     const mapping = { input: innerMapping.input, output, persistence: inner.persistence };
     return { run: loose<unknown>(subgraph)(graph, mapping), defer };
@@ -240,12 +240,12 @@ function edgeOf(edge: ModelEdge): unknown {
     case "commandTargets":
       return commandTargets(...edge.targets);
     case "route": {
-      const choose = (now: ModelState) => (edge.many ? chosen(edge, now) : chosen(edge, now)[0]);
+      const choose = (now: ModelState) => (edge.many ? chooseTarget(edge, now) : chooseTarget(edge, now)[0]);
       return loose(route)(edge.targets, choose, { many: edge.many });
     }
     case "fanOut": {
       const { target, otherwise } = edge;
-      return fanOut(target, (now: ModelState) => selected(edge, now), otherwise === undefined ? {} : { otherwise });
+      return fanOut(target, (now: ModelState) => selectSends(edge, now), otherwise === undefined ? {} : { otherwise });
     }
   }
 }

@@ -87,7 +87,7 @@ export function hash(...parts: readonly (string | number | undefined)[]): number
 }
 
 /** Interrupt payload, unique per interrupt. */
-export function questionOf(
+export function createPayload(
   path: string,
   node: string,
   state: ModelState,
@@ -98,12 +98,12 @@ export function questionOf(
 }
 
 /** Answer to an interrupt. */
-export function answerTo(question: string): number {
+export function createAnswer(question: string): number {
   return hash(question) % 1_000;
 }
 
 /** Computes the return value of a body from state, input and answers. */
-export function bodyOf(
+export function computeReturn(
   node: ModelNode,
   state: ModelState,
   input: number | undefined,
@@ -142,7 +142,7 @@ function commandsOf(
 }
 
 /** Target of a route. */
-export function chosen(
+export function chooseTarget(
   { targets, many, seed }: Extract<ModelEdge, { kind: "route" }>,
   state: ModelState,
 ): readonly string[] {
@@ -153,7 +153,7 @@ export function chosen(
 }
 
 /** Sends of a fan-out edge. */
-export function selected({ seed }: Extract<ModelEdge, { kind: "fanOut" }>, state: ModelState): readonly number[] {
+export function selectSends({ seed }: Extract<ModelEdge, { kind: "fanOut" }>, state: ModelState): readonly number[] {
   const chance = hash("sends", seed, digest(state));
   return Array.from({ length: chance % 4 }, (_, index) => hash("item", index, chance) % 9);
 }
@@ -215,9 +215,9 @@ export function interpret(
     if (node.inner === undefined) {
       bodies++;
       const asked = Array.from({ length: node.asks }, (_, nth) =>
-        answerTo(questionOf(path, node.name, state, input, nth)),
+        createAnswer(createPayload(path, node.name, state, input, nth)),
       );
-      return bodyOf(node, state, input, asked);
+      return computeReturn(node, state, input, asked);
     }
     const { graph: inner, persistence } = node.inner;
     const keeps = persistence === "per-thread";
@@ -319,11 +319,11 @@ function after(
         else sent.push({ node: named(command.send), input: command.input });
     } else if (again) continue;
     else if (edge.kind === "to") for (const target of edge.targets) fired.add(target);
-    else if (edge.kind === "route") for (const target of chosen(edge, state)) fired.add(target);
+    else if (edge.kind === "route") for (const target of chooseTarget(edge, state)) fired.add(target);
     else if (edge.kind === "join")
       arrived.set(edge.target, (arrived.get(edge.target) ?? new Set()).add(node?.name ?? ""));
     else {
-      const items = selected(edge, state);
+      const items = selectSends(edge, state);
       if (items.length === 0 && edge.otherwise === undefined) throw new Failure("empty_fan_out");
       if (items.length === 0 && edge.otherwise !== undefined) fired.add(edge.otherwise);
       for (const input of items) sent.push({ node: named(edge.target), input });

@@ -1,5 +1,5 @@
 /** Every kind of value that JavaScript can throw. */
-import { hostile } from "./untyped-values.ts";
+import { createHostileProxy } from "./untyped-values.ts";
 
 /** Factories by name, so that a failing test names the value. */
 export const thrownThings: Readonly<Record<string, () => unknown>> = {
@@ -24,7 +24,7 @@ export const thrownThings: Readonly<Record<string, () => unknown>> = {
   "an AggregateError": () => new AggregateError([new Error("one"), "two"], "both"),
   "an error whose message throws": () => throwing(["message"]),
   "an error of which nothing can be read": () => throwing(["message", "name", "stack", "cause", "code", "errors"]),
-  "a proxy that throws": hostile,
+  "a proxy that throws": createHostileProxy,
   "a proxy of an error that throws": () =>
     new Proxy(new Error("inside"), {
       get: () => {

@@ -27,15 +27,15 @@ export const garbage: Readonly<Record<string, Garbage>> = {
   "a promise inside that rejects": refused(() => ({ later: Promise.reject(new Error("too late")) })),
   "an instance of a class": refused(() => new Invoice()),
   "a map with a function in it": refused(() => new Map([["f", () => 1]])),
-  "a proxy that throws": refused(hostile),
-  "a revoked proxy": refused(revoked),
+  "a proxy that throws": refused(createHostileProxy),
+  "a revoked proxy": refused(createRevokedProxy),
   "a getter that throws": refused(() => ({
     get total(): number {
       throw new Error("the getter threw");
     },
   })),
   "very deep nesting": refused(() => nested(10_000)),
-  "an inner thenable that never settles": refused(() => ({ inner: forever() })),
+  "an inner thenable that never settles": refused(() => ({ inner: createForeverThenable() })),
   "a symbol as a key": refused(() => ({ [Symbol("key")]: 1 })),
   "a list": kept(() => [1]),
   "a bigint": kept(() => 10n),
@@ -58,12 +58,12 @@ class Never {
 }
 
 /** Object whose `then` never calls back: awaiting it never ends. */
-export function forever(): object {
+export function createForeverThenable(): object {
   return new Never();
 }
 
 /** Proxy that throws on every operation. */
-export function hostile(): object {
+export function createHostileProxy(): object {
   const refuse = (): never => {
     throw new Error("the proxy threw");
   };
@@ -83,7 +83,7 @@ export function hostile(): object {
 }
 
 /** Proxy that throws even for Array.isArray. */
-export function revoked(): object {
+export function createRevokedProxy(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
   return proxy;

@@ -61,7 +61,7 @@ const machine: Schema = {
 const validate: ValidateFunction = new Ajv({ strict: false, allErrors: true }).compile(machine);
 
 /** Returns the schema errors of a JSON machine; empty when it is valid. */
-export function schemaErrors(json: unknown): readonly string[] {
+export function listSchemaErrors(json: unknown): readonly string[] {
   validate(json);
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }

@@ -1,10 +1,10 @@
 /** Type-check cost of a graph in instantiations and types: counts, equal on every machine. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Compiled, type Consumer, consumer } from "../support/consumer-project.ts";
+import { type Compiled, type Consumer, createConsumerProject } from "../support/consumer-project.ts";
 
 let project: Consumer;
 beforeAll(async () => {
-  project = await consumer();
+  project = await createConsumerProject();
 });
 afterAll(() => project.remove());
 

@@ -26,12 +26,12 @@ function running(): Found[] {
 }
 
 /** Lists the pids of the running members of a group. */
-export function membersOf(group: number): number[] {
+export function listMembers(group: number): number[] {
   return running().flatMap((found) => (found.group === group ? [found.pid] : []));
 }
 
 /** Lists the pids of the running children of a process. */
-export function childrenOf(parent: number): number[] {
+export function listChildren(parent: number): number[] {
   return running().flatMap((found) => (found.parent === parent ? [found.pid] : []));
 }
 
@@ -41,12 +41,12 @@ export function isRunning(pid: number): boolean {
 }
 
 /** Polls until the condition is true; the test timeout ends a condition that never becomes true. */
-export async function until(isSo: () => boolean): Promise<void> {
+export async function waitUntil(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((next) => setImmediate(next));
 }
 
 /** A world with a clock that only the test advances. */
-export function stillWorld(): { world: World; advance(ms: number): void; armed(): number } {
+export function createManualWorld(): { world: World; advance(ms: number): void; armed(): number } {
   let nowMs = 0;
   let timers: { atMs: number; work: () => void }[] = [];
   const schedule: Schedule = {
@@ -73,7 +73,7 @@ export function stillWorld(): { world: World; advance(ms: number): void; armed()
 }
 
 /** Returns the rejection of a promise. */
-export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+export async function getFailure(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;
   } catch (error) {
@@ -83,7 +83,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** Collects output and waits for a text in it. */
-export function outputWatch(): {
+export function watchOutput(): {
   onOutput: (chunk: string) => void;
   seen: (text: string) => Promise<void>;
   all(): string;

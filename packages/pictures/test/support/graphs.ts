@@ -34,7 +34,7 @@ const ping = defineTool({
 export type Part = "body" | "input" | "tools" | "deferred" | Graph;
 
 /** Creates a graph of such nodes. */
-export function graphOf(
+export function createGraph(
   parts: Readonly<Record<string, Part>>,
   edges: Readonly<Record<string, unknown>>,
   name = "drawn",
@@ -92,7 +92,7 @@ export function anyGraph(depth: number): fc.Arbitrary<Graph> {
       else if (form === "to") edges[source] = next;
       else edges[source] = form === "many" ? all : either(...all);
     });
-    return graphOf(Object.fromEntries(names.map((name, index) => [name, drawn[index]?.part ?? "body"])), edges);
+    return createGraph(Object.fromEntries(names.map((name, index) => [name, drawn[index]?.part ?? "body"])), edges);
   });
 }
 
@@ -131,13 +131,13 @@ export const anyMachine: fc.Arbitrary<GraphDefinition> = fc
   });
 
 /** Two levels of subgraphs around a fan-out. */
-export function nestedGraph(): Graph {
-  const search = graphOf(
+export function createNestedGraph(): Graph {
+  const search = createGraph(
     { query: "body", Fetch: "input", rank: "deferred" },
     { [START]: "query", query: each("Fetch", END), Fetch: "rank", rank: END },
     "search",
   );
-  const research = graphOf(
+  const research = createGraph(
     { plan: "body", search, write: "body", check: "tools" },
     {
       [START]: "plan",
@@ -148,7 +148,7 @@ export function nestedGraph(): Graph {
     },
     "research",
   );
-  return graphOf(
+  return createGraph(
     { ask: "body", research, Source: search, publish: "body" },
     {
       [START]: "ask",
@@ -162,14 +162,14 @@ export function nestedGraph(): Graph {
 }
 
 /** Sixty nodes in a row with shortcuts; every twentieth node is a graph with a subgraph. */
-export function largeGraph(): Graph {
+export function createLargeGraph(): Graph {
   const words = ["load", "parse", "check_input", "score", "merge", "ask", "summarise", "store_the_result"];
   const names = Array.from({ length: 48 }, (_, index) => `${words[index % words.length]}_${index}`);
-  const inner = graphOf(
+  const inner = createGraph(
     { look: "body", Read: "input", rank: "deferred" },
     { [START]: "look", look: each("Read", "rank"), Read: "rank", rank: END },
   );
-  const outer = graphOf({ plan: "tools", inner }, { [START]: "plan", plan: either("inner", END), inner: "plan" });
+  const outer = createGraph({ plan: "tools", inner }, { [START]: "plan", plan: either("inner", END), inner: "plan" });
   const edges: Record<string, unknown> = { [START]: names[0] };
   names.forEach((name, index) => {
     const [next = END, other = END, before = END] = [
@@ -180,7 +180,7 @@ export function largeGraph(): Graph {
     if (index % 4 === 1) edges[name] = either(next, other, ...(index % 3 === 0 ? [before] : []));
     else edges[name] = index % 7 === 3 ? [next, other] : next;
   });
-  return graphOf(
+  return createGraph(
     Object.fromEntries(names.map((name, index) => [name, index % 20 === 9 ? outer : "body"])),
     edges,
     "large",

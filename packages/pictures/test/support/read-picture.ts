@@ -71,15 +71,15 @@ export function readPicture(svg: string): Picture {
   };
 }
 
-/** Whether two rectangles share more than a border. */
-export function overlap(one: Rect, other: Rect): boolean {
+/** Returns whether two rectangles share more than a border. */
+export function isOverlapping(one: Rect, other: Rect): boolean {
   const apart = (low: number, size: number, otherLow: number, otherSize: number): boolean =>
     low + size <= otherLow + 0.2 || otherLow + otherSize <= low + 0.2;
   return !apart(one.x, one.width, other.x, other.width) && !apart(one.y, one.height, other.y, other.height);
 }
 
-/** Whether a rectangle is inside another one. */
-export function inside(inner: Rect, outer: Rect): boolean {
+/** Returns whether a rectangle is inside another one. */
+export function isInside(inner: Rect, outer: Rect): boolean {
   return (
     inner.x >= outer.x - 0.2 &&
     inner.y >= outer.y - 0.2 &&

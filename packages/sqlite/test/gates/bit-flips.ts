@@ -9,8 +9,8 @@ import { isStatewrightError } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import type { RunRow } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
-import { append, checkpoint, effect, graph, question, running, superstep, tell } from "../support/rows.ts";
-import { cases, type Found, type Seeded } from "./seeded.ts";
+import { append, checkpoint, effect, graph, question, running, saveCommit, superstep } from "../support/rows.ts";
+import { type Found, type Random, runCases } from "./seeded.ts";
 
 const threads = ["alpha", "beta"];
 
@@ -20,12 +20,12 @@ async function image(path: string): Promise<Buffer> {
   for (const thread of threads) {
     const claim = await store.claim({ ...graph, thread });
     const run: RunRow = { ...running("r1", thread), key: `key-${thread}`, metadata: { customer: thread } };
-    await tell(store, { ...superstep(thread, claim, 1), run, events: [fact(thread, 2, "started")], seq: 2 });
+    await saveCommit(store, { ...superstep(thread, claim, 1), run, events: [fact(thread, 2, "started")], seq: 2 });
     for (let id = 2; id <= 6; id++) {
       const deltas = [append("items", [`${thread}-${id}`]), replace("plan", `plan ${id} of ${thread}`)];
-      await tell(store, { ...superstep(thread, claim, id), seq: id + 1, checkpoint: at(id, deltas) });
+      await saveCommit(store, { ...superstep(thread, claim, id), seq: id + 1, checkpoint: at(id, deltas) });
     }
-    await tell(store, {
+    await saveCommit(store, {
       thread,
       branch: "main",
       epoch: claim.epoch,
@@ -118,13 +118,13 @@ function sorted(history: Awaited<ReturnType<SqliteStore["history"]>>) {
 }
 
 /** A random bit of the file, or, equally often, a bit of a used page. */
-function placeOf(clean: Buffer, random: Seeded): number {
+function placeOf(clean: Buffer, random: Random): number {
   const anywhere = random.whole(clean.length);
   if (random.whole(2) === 0) return anywhere;
   for (let at = anywhere; ; at = (at + 1) % clean.length) if (clean[at] !== 0) return at;
 }
 
-export async function bitFlips(
+export async function runBitFlips(
   home: string,
   range: { readonly first: number; readonly count: number },
 ): Promise<Found> {
@@ -138,7 +138,7 @@ export async function bitFlips(
   );
   assert.deepEqual((await store.verify()).faults, []);
   store.close();
-  return cases(range, async (random) => {
+  return runCases(range, async (random) => {
     const [place, bit] = [placeOf(clean, random), random.whole(8)];
     const bytes = Buffer.from(clean);
     bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
@@ -183,7 +183,7 @@ async function met(copy: string, before: ReadonlyMap<string, Read>, where: strin
   }
 }
 
-/** Whether the read data is the original without some of its rows. */
+/** Returns whether the read data is the original without some of its rows. */
 function isLess(before: Read | undefined, after: Read | undefined): boolean {
   if (before === undefined || after === undefined || !("value" in before) || !("value" in after)) return false;
   return after.value === "undefined" || isPart(JSON.parse(before.value), JSON.parse(after.value));

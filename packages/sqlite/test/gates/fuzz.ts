@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { isStatewrightError } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { change } from "../support/database-file.ts";
-import { graph, running, superstep, tell } from "../support/rows.ts";
-import { cases, type Found, type Seeded } from "./seeded.ts";
+import { graph, running, saveCommit, superstep } from "../support/rows.ts";
+import { type Found, type Random, runCases } from "./seeded.ts";
 
 const texts = [
   "",
@@ -63,7 +63,7 @@ const strange = ["where", "order", "__proto__", "constructor", "Thread", "limit 
 
 const grammar = /^[A-Za-z0-9_.:-]{1,128}$/;
 
-function garbage(random: Seeded, depth = 0): unknown {
+function garbage(random: Random, depth = 0): unknown {
   const kind = random.whole(depth > 2 ? 6 : 10);
   if (kind < 3) return random.pick(texts);
   if (kind === 3) return random.pick(numbers);
@@ -74,7 +74,7 @@ function garbage(random: Seeded, depth = 0): unknown {
   return objectOf(random, () => garbage(random, depth + 1), [...keys, ...strange]);
 }
 
-function objectOf(random: Seeded, value: () => unknown, names: readonly string[]): object {
+function objectOf(random: Random, value: () => unknown, names: readonly string[]): object {
   const entries = Array.from({ length: random.whole(4) }, () => [random.pick(names), value()] as const);
   const object = {};
   for (const [name, each] of entries)
@@ -83,7 +83,7 @@ function objectOf(random: Seeded, value: () => unknown, names: readonly string[]
 }
 
 /** Untyped call: any value in any place. */
-type Border = (store: SqliteStore, given: never, random: Seeded) => unknown;
+type Border = (store: SqliteStore, given: never, random: Random) => unknown;
 
 const lists: Readonly<Record<string, { readonly known: readonly string[]; readonly ask: Border }>> = {
   threads: {
@@ -132,11 +132,11 @@ const writes: readonly Border[] = [
   (store, id) => store.claim({ ...graph, thread: "free", branch: id }),
   (store, id) => store.enqueue({ thread: "t", run: { ...running(id, "t"), status: "queued", input: "1" } }),
   (store, id) => store.enqueue({ thread: id, run: { ...running("r", "t"), status: "queued", input: "1" } }),
-  (store, id) => tell(store, superstep(id, { epoch: 1, branch: id }, 1)),
-  (store, id) => tell(store, superstep("t", { epoch: 1, branch: id }, 2)),
+  (store, id) => saveCommit(store, superstep(id, { epoch: 1, branch: id }, 1)),
+  (store, id) => saveCommit(store, superstep("t", { epoch: 1, branch: id }, 2)),
 ];
 
-function idOf(random: Seeded): unknown {
+function idOf(random: Random): unknown {
   return random.whole(2) === 0 ? random.pick(texts) : garbage(random);
 }
 
@@ -154,7 +154,7 @@ async function told(work: () => unknown): Promise<string> {
   }
 }
 
-async function listed(store: SqliteStore, random: Seeded): Promise<string> {
+async function listed(store: SqliteStore, random: Random): Promise<string> {
   const [name, { known, ask }] = random.pick(Object.entries(lists));
   const given =
     random.whole(8) === 0
@@ -170,14 +170,14 @@ async function listed(store: SqliteStore, random: Seeded): Promise<string> {
   return `list ${met}`;
 }
 
-async function written(store: SqliteStore, random: Seeded): Promise<string> {
+async function written(store: SqliteStore, random: Random): Promise<string> {
   const id = idOf(random);
   const met = await told(() => random.pick(writes)(store, id as never, random));
   if (met === "taken") assert.ok(typeof id === "string" && grammar.test(id), "an id outside the grammar is taken");
   return `write ${met}`;
 }
 
-async function opened(random: Seeded): Promise<string> {
+async function opened(random: Random): Promise<string> {
   const given = objectOf(random, () => garbage(random, 1), [
     "durability",
     "maxBytes",
@@ -200,9 +200,9 @@ export async function fuzz(home: string, range: { readonly first: number; readon
   const file = join(home, "fuzz.db");
   const store = sqliteStore(file, { durability: "normal" });
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, { ...superstep("t", claim, 1), run: running("r1", "t"), release: true });
+  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r1", "t"), release: true });
   try {
-    const found = await cases(range, async (random) => {
+    const found = await runCases(range, async (random) => {
       const way = random.whole(10);
       if (way < 5) return listed(store, random);
       if (way < 7) return `read ${await told(() => random.pick(reads)(store, idOf(random) as never, random))}`;

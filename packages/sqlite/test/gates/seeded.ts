@@ -1,12 +1,12 @@
 /** Seeded pseudo-random numbers. */
-export interface Seeded {
+export interface Random {
   /** Integer from 0 up to, not including, `below`. */
   whole(below: number): number;
   pick<Item>(items: readonly Item[]): Item;
 }
 
 /** Mulberry32 generator. */
-export function seeded(seed: number): Seeded {
+export function createRandom(seed: number): Random {
   let state = seed | 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) | 0;
@@ -26,15 +26,15 @@ export interface Found {
 }
 
 /** Runs cases from a seed on, each with its own seed; a case returns the name of its outcome. */
-export async function cases(
+export async function runCases(
   { first, count }: { readonly first: number; readonly count: number },
-  run: (random: Seeded, seed: number) => Promise<string>,
+  run: (random: Random, seed: number) => Promise<string>,
 ): Promise<Found> {
   const counts: Record<string, number> = {};
   const failures: { seed: number; what: string }[] = [];
   for (let seed = first; seed < first + count; seed++) {
     try {
-      const met = await run(seeded(seed), seed);
+      const met = await run(createRandom(seed), seed);
       counts[met] = (counts[met] ?? 0) + 1;
     } catch (thrown) {
       failures.push({ seed, what: thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown) });

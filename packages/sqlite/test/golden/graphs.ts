@@ -97,7 +97,7 @@ export const nests: Graph = defineGraph({ name: "nests", state: Log })
   .edges({ [START]: "research", research: END });
 
 /** One value of each kind that a state supports. */
-export function everyValue(): readonly unknown[] {
+export function createEveryValue(): readonly unknown[] {
   const [bytes, error] = [Uint8Array.from([1, 2, 255]), new RangeError("outer", { cause: new Error("inner") })];
   return [
     ...[new Date(0), new Date(Number.NaN), 2n ** 100n, Number.NaN, Number.NEGATIVE_INFINITY, -0, undefined],
@@ -123,8 +123,8 @@ export const keeps: Graph = defineGraph({
   interrupts: { more: text },
 })
   .nodes({
-    keep: () => ({ kept: everyValue() }),
-    ask: async (_state, { interrupt }) => ({ kept: [await interrupt("more", { payload: everyValue() })] }),
+    keep: () => ({ kept: createEveryValue() }),
+    ask: async (_state, { interrupt }) => ({ kept: [await interrupt("more", { payload: createEveryValue() })] }),
   })
   .edges({ [START]: "keep", keep: "ask", ask: END });
 

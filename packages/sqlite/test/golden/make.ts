@@ -19,17 +19,17 @@ Error.stackTraceLimit = 0;
 export const newestFormat: number = migrations.length;
 
 /** Path of the golden file of a format. */
-export function goldenFile(format: number): string {
+export function getGoldenFile(format: number): string {
   return join(import.meta.dirname, `format-${format}.db`);
 }
 
 /** Path of an exported thread, by the format of its text. */
-export function goldenText(format: number): string {
+export function getGoldenText(format: number): string {
   return join(import.meta.dirname, `thread-${format}.txt`);
 }
 
 /** Writes a golden file of the newest format; returns the export of one of its threads. */
-export async function makeGolden(path: string): Promise<string> {
+export async function createGoldenFile(path: string): Promise<string> {
   const world = virtualClock({ now: 1_750_000_000_000 });
   const store = sqliteStore(path, { durability: "normal" });
   await write(store, world);
@@ -67,11 +67,11 @@ function isExpected(): void {
 }
 
 if (import.meta.main) {
-  const path = goldenFile(newestFormat);
+  const path = getGoldenFile(newestFormat);
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
-  const text = await makeGolden(path);
+  const text = await createGoldenFile(path);
   const { version } = JSON.parse(text.slice(0, text.indexOf("\n"))) as { readonly version: number };
-  writeFileSync(goldenText(version), text);
-  process.stdout.write(`${path}\n${goldenText(version)}\n`);
+  writeFileSync(getGoldenText(version), text);
+  process.stdout.write(`${path}\n${getGoldenText(version)}\n`);
   process.exit(0);
 }

@@ -11,7 +11,7 @@ import { registerRowSums } from "../../src/rows/row-sums.ts";
 import { createEraser } from "../../src/rows/thread-tables.ts";
 import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
-import { checkpoint, running, tell } from "../support/rows.ts";
+import { checkpoint, running, saveCommit } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {
@@ -28,7 +28,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
       const status = isAtWork ? "running" : statuses[nth % statuses.length];
       const saved = isAtWork ? { ...checkpoint(1), row: { ...checkpoint(1).row, at: 3_000 - nth, seq: 1 } } : undefined;
       const commit = { thread, branch, epoch, seq: 1, run: { ...run, ...(status === undefined ? {} : { status }) } };
-      await tell(store, { ...commit, ...(saved === undefined ? { release: true } : { checkpoint: saved }) });
+      await saveCommit(store, { ...commit, ...(saved === undefined ? { release: true } : { checkpoint: saved }) });
     }
   const ofBoth = [
     {},

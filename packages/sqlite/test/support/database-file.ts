@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 
 /** Names of all tables with rows, except those of SQLite and of its text index. */
-export function tablesOf(file: string): readonly string[] {
+export function listTables(file: string): readonly string[] {
   return ask(file, (db) =>
     db
       .prepare<[], string>(
@@ -15,8 +15,8 @@ export function tablesOf(file: string): readonly string[] {
 }
 
 /** Number of rows per table. */
-export function countsOf(file: string): Readonly<Record<string, number>> {
-  const tables = tablesOf(file);
+export function countRows(file: string): Readonly<Record<string, number>> {
+  const tables = listTables(file);
   return ask(file, (db) =>
     Object.fromEntries(
       tables.map((table) => [table, db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0]),
@@ -25,8 +25,8 @@ export function countsOf(file: string): Readonly<Record<string, number>> {
 }
 
 /** All rows of all tables as text. */
-export function textOf(file: string): string {
-  const tables = tablesOf(file);
+export function readText(file: string): string {
+  const tables = listTables(file);
   return ask(file, (db) =>
     tables
       .flatMap((table) => db.prepare(`SELECT * FROM ${table}`).raw().all() as unknown[][])
@@ -37,7 +37,7 @@ export function textOf(file: string): string {
 }
 
 /** Bytes of the file and its log. */
-export function bytesOf(file: string): string {
+export function readBytes(file: string): string {
   return [file, `${file}-wal`]
     .filter((path) => existsSync(path))
     .map((path) => readFileSync(path).toString("latin1"))

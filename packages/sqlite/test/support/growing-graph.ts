@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { defineGraph, defineState, END, route, START } from "@statewright/core";
 
 /** Schema that accepts every value of its type without a check. */
-export function anything<Value>() {
+export function createOpenSchema<Value>() {
   return {
     "~standard": {
       version: 1,
@@ -17,10 +17,10 @@ export function anything<Value>() {
 /** Initial state. */
 export const first = { round: 0, text: "" } as const;
 
-const State = defineState({ round: anything<number>(), text: anything<string>() });
+const State = defineState({ round: createOpenSchema<number>(), text: createOpenSchema<string>() });
 
 /** Each effect appends a line to the diary and returns a text of `bytes` characters, which the state keeps. */
-export function growing(diary: string, bytes: number, rounds: number) {
+export function createGrowingGraph(diary: string, bytes: number, rounds: number) {
   return defineGraph({ name: "growing", state: State })
     .nodes({
       grow: async ({ round }, { step }) => {
@@ -39,10 +39,10 @@ export function growing(diary: string, bytes: number, rounds: number) {
 }
 
 /** Rounds whose effect ran, in order. */
-export function happened(diary: string): readonly number[] {
+export function listEffects(diary: string): readonly number[] {
   return existsSync(diary) ? readFileSync(diary, "utf8").trim().split("\n").map(Number) : [];
 }
 
-export function upTo(rounds: number): readonly number[] {
+export function listRounds(rounds: number): readonly number[] {
   return Array.from({ length: rounds }, (_, index) => index);
 }

@@ -1,7 +1,7 @@
 /** A world with a clock that only the test advances. */
 import type { Schedule, World } from "@statewright/core";
 
-export interface StillWorld extends World {
+export interface ManualWorld extends World {
   /** Runs the callbacks scheduled for the next turn; returns their number. */
   turn(): number;
   /** Delays of the pending timers in milliseconds. */
@@ -10,7 +10,7 @@ export interface StillWorld extends World {
   fire(): void;
 }
 
-export function stillWorld(): StillWorld {
+export function createManualWorld(): ManualWorld {
   let soon: (() => void)[] = [];
   let timers: { readonly delayMs: number; readonly work: () => void }[] = [];
   const after: Schedule["after"] = (delayMs, work) => {

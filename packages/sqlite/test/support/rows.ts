@@ -15,7 +15,7 @@ import type {
 
 export const graph = { graph: "g", version: 1, shape: "s1", at: 1_000 };
 
-export function tell(store: Store, commit: Commit): Promise<void> {
+export function saveCommit(store: Store, commit: Commit): Promise<void> {
   return new Promise((resolve, reject) => {
     store.commit(commit, (failure) => (failure === undefined ? resolve() : reject(failure)));
   });
@@ -87,7 +87,7 @@ export function running(id: string, thread: string): RunRow {
 }
 
 /** Folds the deltas of a thread; returns its items. */
-export async function itemsOf(store: Store, thread: string): Promise<readonly string[]> {
+export async function readItems(store: Store, thread: string): Promise<readonly string[]> {
   const head = await store.head(thread);
   const rows = head === undefined ? [] : await store.state(thread, head.id);
   return rows.flatMap(({ deltas }) => deltas.flatMap(({ text }) => JSON.parse(text) as string[]));

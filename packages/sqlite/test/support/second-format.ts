@@ -16,7 +16,7 @@ const statements: readonly string[] = [
 export const secondSteps: number = statements.length;
 
 /** Migrations of the format; the process kills itself at statement `killedAt` of the second one, counted from 1. */
-export function secondFormat(killedAt = 0): Migrations {
+export function createSecondFormat(killedAt = 0): Migrations {
   if (killedAt === 0) return [...migrations, statements];
   const deadly: string[] = [];
   const deadlyAt = (number: number, statement: string): string => {

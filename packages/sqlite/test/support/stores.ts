@@ -7,7 +7,7 @@ import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import type { StoreUnderTest } from "@statewright/testing/conformance";
 
 /** Creates a folder in a memory file system when the machine has one: thousands of writes wait for no disk. */
-export function memoryFolder(): ReturnType<typeof folder> {
+export function createMemoryFolder(): ReturnType<typeof folder> {
   return folder(existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
 }
 
@@ -18,7 +18,7 @@ export function folder(base: string = tmpdir()): { readonly path: string; remove
 }
 
 export function openFile(options: SqliteStoreOptions = { durability: "normal" }): StoreUnderTest {
-  const home = memoryFolder();
+  const home = createMemoryFolder();
   const file = join(home.path, "agent.db");
   const opened: Store[] = [];
   const keep = (path: string): Store => {

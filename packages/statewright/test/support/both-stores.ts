@@ -64,7 +64,7 @@ function inFile(): Place {
  * Wraps a store whose process dies at a matching commit: before the commit, or when it is durable and not yet
  * reported.
  */
-export function diesAt(
+export function crashAt(
   store: Store,
   fatal: (commit: Commit) => boolean,
   when: "before" | "after",
@@ -87,13 +87,13 @@ export function diesAt(
 }
 
 /** Wraps a store whose process dies at its nth commit, from 1; never for 0. `commits` counts the commits. */
-export function diesAtNth(
+export function crashAtNth(
   store: Store,
   nth: number,
   when: "before" | "after",
 ): { readonly store: Store; readonly dead: Promise<void>; readonly commits: () => number } {
   let commits = 0;
-  const dying = diesAt(
+  const dying = crashAt(
     store,
     () => {
       commits += 1;
@@ -105,7 +105,7 @@ export function diesAtNth(
 }
 
 /** Returns the StatewrightError of this code that `work` rejects with. */
-export async function failureOf(work: Promise<unknown>, code: StatewrightError["code"]): Promise<StatewrightError> {
+export async function getFailure(work: Promise<unknown>, code: StatewrightError["code"]): Promise<StatewrightError> {
   try {
     await work;
   } catch (error) {
@@ -116,7 +116,7 @@ export async function failureOf(work: Promise<unknown>, code: StatewrightError["
 }
 
 /** Ignores the result of a run whose process is killed on purpose. */
-export function leftToDie(result: Promise<unknown>): void {
+export function ignoreResult(result: Promise<unknown>): void {
   result.then(nobodyLooks, nobodyLooks);
 }
 

@@ -29,7 +29,7 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { storeWithPoints } from "./store-with-points.ts";
+import { createStoreWithPoints } from "./store-with-points.ts";
 
 /** Recovery of the tool effect: repeat, reconcile, or in doubt. */
 export const kinds = ["idempotent", "reconciled", "once"] as const;
@@ -48,9 +48,12 @@ export interface Surroundings {
 const thread = "matrix";
 
 /** Continues from the files of the folder to the end; returns the ends of both branches as a line of JSON. */
-export async function liveMatrix(kind: Kind, around: Surroundings): Promise<string> {
+export async function runMatrix(kind: Kind, around: Surroundings): Promise<string> {
   const graph = matrixGraph(kind, around);
-  const store = storeWithPoints(sqliteStore(join(around.folder, "agent.db"), { durability: "normal" }), around.point);
+  const store = createStoreWithPoints(
+    sqliteStore(join(around.folder, "agent.db"), { durability: "normal" }),
+    around.point,
+  );
   try {
     const branches = (await store.branches(thread)).map(({ name }) => name);
     const main = await goOn(graph, store, "main", around);

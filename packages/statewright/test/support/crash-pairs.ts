@@ -5,7 +5,7 @@
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Json } from "statewright";
-import { type Kind, liveMatrix } from "./crash-matrix-run.ts";
+import { type Kind, runMatrix } from "./crash-matrix-run.ts";
 
 /** Selects every n-th pair, and of those the share of one process. */
 export interface PairShare {
@@ -32,7 +32,7 @@ interface End {
 }
 
 /** Runs the pairs of one kind of tool; `home` is an empty folder. */
-export async function livePairs(kind: Kind, home: string, { every, part, parts }: PairShare): Promise<PairReport> {
+export async function runPairs(kind: Kind, home: string, { every, part, parts }: PairShare): Promise<PairReport> {
   const step = Math.ceil(Math.sqrt(every));
   const undisturbed = await endOf(kind, folderIn(home, "undisturbed"));
   const { deaths } = await liveAndCopy(
@@ -79,7 +79,7 @@ async function liveAndCopy(
 
 async function endOf(kind: Kind, folder: string, point: (name: string) => void = () => undefined): Promise<End> {
   const file = join(folder, "effects.ndjson");
-  const told = await liveMatrix(kind, {
+  const told = await runMatrix(kind, {
     folder,
     point,
     log: (effect) => appendFileSync(file, `${JSON.stringify(effect)}\n`),

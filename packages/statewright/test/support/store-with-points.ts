@@ -8,7 +8,7 @@ type Commit = Parameters<Store["commit"]>[0];
  * The points are `before …`, `inside …`, `after …` (durable, not yet reported) and `told …`; a repeated name is
  * numbered.
  */
-export function storeWithPoints(inner: Store, point: (name: string) => void = crashPoint): Store {
+export function createStoreWithPoints(inner: Store, point: (name: string) => void = crashPoint): Store {
   const seen = new Map<string, number>();
   return {
     ...inner,

@@ -12,7 +12,7 @@ export interface StreamingServer extends AsyncDisposable {
 }
 
 /** `frames` maps the number of a request to the frames after which its stream stays open; other requests end. */
-export async function streamingServer(frames: Readonly<Record<number, number>> = {}): Promise<StreamingServer> {
+export async function startStreamingServer(frames: Readonly<Record<number, number>> = {}): Promise<StreamingServer> {
   const requests: number[] = [];
   const server = createServer((request, response) => {
     let text = "";

@@ -29,12 +29,12 @@ export interface DeskOptions {
 }
 
 /** Creates an input with one user message. */
-export function words(text: string) {
+export function createInput(text: string) {
   return { messages: [{ role: "user" as const, id: "u1", content: [{ type: "text" as const, text }] }] };
 }
 
 /** Creates a graph of a model node and a tool node. */
-export function desk(options: DeskOptions = {}) {
+export function createDeskGraph(options: DeskOptions = {}) {
   const {
     model = scriptedModel([]),
     instructions = "Be kind.",

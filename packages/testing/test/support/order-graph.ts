@@ -10,7 +10,7 @@ let boots = 0;
 export type Defect = "none" | "bare effect" | "no key" | "lost write" | "asks twice" | "chance";
 
 /** Creates the graph for one process. */
-export function orders({ recordEffect, hasEffect }: CrashExternalWorld, defect: Defect): Graph {
+export function createOrderGraph({ recordEffect, hasEffect }: CrashExternalWorld, defect: Defect): Graph {
   const seen: string[] = [];
   const boot = ++boots;
   return defineGraph({

@@ -3,13 +3,13 @@ import type { Schedule, World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 
 /** A world and the control of its clock. */
-export interface StillWorld {
+export interface ManualWorld {
   readonly world: World;
   advance(ms: number): void;
 }
 
 /** Creates the world. */
-export function stillWorld(): StillWorld {
+export function createManualWorld(): ManualWorld {
   let nowMs = 0;
   let timers: { readonly atMs: number; readonly work: () => void }[] = [];
   const schedule: Schedule = {

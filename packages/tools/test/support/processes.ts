@@ -3,14 +3,14 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Lists the pids of running processes with this text in their arguments. */
-export function running(text: string): readonly number[] {
+export function listPids(text: string): readonly number[] {
   const all = process.platform === "linux" ? fromProc() : fromPs();
   return all.flatMap(({ pid, args }) => (pid !== process.pid && args.includes(text) ? [pid] : []));
 }
 
 /** Waits until no process has this text in its arguments: a killed process needs a moment to disappear. */
-export async function gone(text: string): Promise<void> {
-  while (running(text).length > 0) await new Promise((next) => setImmediate(next));
+export async function waitUntilGone(text: string): Promise<void> {
+  while (listPids(text).length > 0) await new Promise((next) => setImmediate(next));
 }
 
 interface Found {
@@ -42,7 +42,7 @@ function fromPs(): readonly Found[] {
 let made = 0;
 
 /** Creates a unique sleep duration, to find the pid of the process. */
-export function ownSeconds(): string {
+export function createUniqueSeconds(): string {
   made++;
   return `9${process.pid}.${made}`;
 }

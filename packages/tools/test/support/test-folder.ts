@@ -14,7 +14,7 @@ export interface TestFolder {
 }
 
 /** Creates a folder for the tests of the file. */
-export function testFolder(): TestFolder {
+export function createTestFolder(): TestFolder {
   const outer = realpathSync(mkdtempSync(join(tmpdir(), "statewright-tools-")));
   const root = join(outer, "work");
   beforeEach(() => {

@@ -40,7 +40,7 @@ export interface LiveCalls {
 }
 
 /** Starts tool calls of one message. */
-export function begin(tools: readonly Tool[], asked: readonly Asked[]): LiveCalls {
+export function startCalls(tools: readonly Tool[], asked: readonly Asked[]): LiveCalls {
   const store = memoryStore();
   const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
@@ -95,8 +95,8 @@ export interface Came {
 }
 
 /** Runs one tool call. */
-export async function call(tool: Tool, args: JsonObject): Promise<Came> {
-  const live = begin([tool], [{ name: tool.spec.name, args }]);
+export async function runCall(tool: Tool, args: JsonObject): Promise<Came> {
+  const live = startCalls([tool], [{ name: tool.spec.name, args }]);
   const [[answer], [result]] = [await live.answers(), await live.results()];
   if (answer === undefined || result === undefined) throw new Error("the call has no answer");
   return { text: getMessageText(answer), isError: answer.isError, answer, result };

@@ -23,7 +23,7 @@ import {
   type Store,
   subgraph,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
@@ -176,7 +176,7 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
     for (const after of [false, true]) {
       steps.length = 0;
       const whole = memoryStore();
-      const { store } = dyingStore(whole, nth, after ? "after" : "before");
+      const { store } = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store, thread: "t", input });
       leftToDie(first.result);
       for (let turn = 0; turn < 40; turn++) await virtualWorld().settle();

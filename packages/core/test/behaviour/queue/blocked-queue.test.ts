@@ -17,7 +17,7 @@ import {
   type Store,
   updateState,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { failureOf, leftToDie } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
@@ -314,7 +314,7 @@ test("a crash at any commit of a queued start leaves later callers with an answe
       const where = `${when} commit ${nth}`;
       const memory = memoryStore();
       const { graph, world, start, log, open } = notes(1);
-      const { store, isDead } = dyingStore(memory, nth, when);
+      const { store, isDead } = createCrashingStore(memory, nth, when);
       leftToDie(start(store, "slow").result);
       await world.settle();
       leftToDie(start(store, "b").result);

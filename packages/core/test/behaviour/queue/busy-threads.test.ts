@@ -35,7 +35,7 @@ import {
   updateState,
 } from "../../../src/index.ts";
 import type { RunRow } from "../../../src/store.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
 import { call, checkTranscript, gate, textIn, user } from "../../support/tool-loop.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
@@ -242,7 +242,7 @@ describe("onBusy enqueue [E27]", () => {
     const memory = memoryStore();
     const at = { thread: "t" } as const;
     await run(graph, { ...at, store: memory, input: { word: "ask" } }).result;
-    const { store, dead } = dyingStore(memory, 1, "before");
+    const { store, dead } = createCrashingStore(memory, 1, "before");
     leftToDie(run(graph, { ...at, store, input: { word: "first" }, onBusy: "cancel" }).result);
     await dead;
     const claim = (): Promise<never> => Promise.reject(new Error("no claim"));
@@ -698,7 +698,7 @@ describe("onBusy rollback [E27]", () => {
       const { graph } = wordy();
       const owner = memoryStore();
       await run(graph, { store: owner, thread: "t", input: { word: "ask" } }).result;
-      const { store, dead } = dyingStore(owner, 1, "before");
+      const { store, dead } = createCrashingStore(owner, 1, "before");
       leftToDie(run(graph, { store, thread: "t", input: { word: "new" }, onBusy }).result);
       await dead;
       const next = { store: owner.peer(), thread: "t" } as const;

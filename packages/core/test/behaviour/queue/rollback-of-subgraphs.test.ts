@@ -20,7 +20,7 @@ import {
   subgraph,
   toolNode,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { leftToDie } from "../../support/failure.ts";
 import { call, checkTranscript, textIn, user } from "../../support/tool-loop.ts";
 
@@ -177,7 +177,7 @@ test("a crash at any commit of a rollback or an interrupt gives the same result 
         const store = memoryStore();
         await run(graph, { store, thread: "t", input: { by: 1 } }).result;
         await run(graph, { store, thread: "t", input: { by: 10, ask: true } }).result;
-        const dying = dyingStore(store.peer(), nth, when);
+        const dying = createCrashingStore(store.peer(), nth, when);
         const last = run(graph, { store: dying.store, thread: "t", input: { by: 100, ask: false }, onBusy });
         leftToDie(last.result);
         if ((await Promise.race([last.result, dying.dead])) === "dead") deaths += 1;

@@ -32,7 +32,7 @@ import {
 import { failureOf } from "../../support/failure.ts";
 import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
-import { forever, garbage } from "../../support/untyped-values.ts";
+import { createForeverThenable, garbage } from "../../support/untyped-values.ts";
 import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
 
 expectNothingUnhandled();
@@ -376,7 +376,7 @@ test.each([
   ["the result of a step", (give: Give) => around(bad(async (_, { step }) => ({ any: await step("look", give) })))],
 ])("%s that is a thenable which never settles ends with the timeout of the node", async (_place, graph) => {
   for (const store of [memoryStore(), undefined])
-    expectClear(await attempt(graph(forever), store), ["task_timeout"], ['"bad"', "timeoutMs"]);
+    expectClear(await attempt(graph(createForeverThenable), store), ["task_timeout"], ['"bad"', "timeoutMs"]);
 });
 
 test.each([
@@ -612,7 +612,8 @@ describe("values returned by a tool", () => {
   });
 
   test("a tool that returns a thenable which never settles ends with its timeout", async () => {
-    for (const stored of [true, false]) expect((await answerOf(forever, stored)).text).toContain("Timed out");
+    for (const stored of [true, false])
+      expect((await answerOf(createForeverThenable, stored)).text).toContain("Timed out");
   });
 
   test.each(Object.entries(garbage))(

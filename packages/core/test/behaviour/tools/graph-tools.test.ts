@@ -46,7 +46,7 @@ import {
 } from "../../../src/index.ts";
 import { copyThread, toMermaid } from "../../../src/inspect.ts";
 import type { Commit } from "../../../src/store.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { failureOf, leftToDie } from "../../support/failure.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
@@ -376,7 +376,7 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
     for (const after of [false, true]) {
       log.done.length = 0;
       const whole = memoryStore();
-      const dying = dyingStore(whole, nth, after ? "after" : "before");
+      const dying = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store: dying.store, thread: "t", input });
       let ended = false;
       first.result.then(

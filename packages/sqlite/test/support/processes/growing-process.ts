@@ -2,10 +2,10 @@
 import process from "node:process";
 import { run } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
-import { first, growing } from "../growing-graph.ts";
+import { createGrowingGraph, first } from "../growing-graph.ts";
 
 const [file = "", diary = "", bytes = "", rounds = ""] = process.argv.slice(2);
-const graph = growing(diary, Number(bytes), Number(rounds));
+const graph = createGrowingGraph(diary, Number(bytes), Number(rounds));
 const store = sqliteStore(file);
 const result = await run(graph, { store, thread: "t", input: first, maxSteps: 10_000 }).result;
 const [row] = await store.runs();

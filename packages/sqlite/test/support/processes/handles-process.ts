@@ -4,10 +4,10 @@ import { devNull } from "node:os";
 import process from "node:process";
 import { isStatewrightError, run } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
-import { first, growing, happened } from "../growing-graph.ts";
+import { createGrowingGraph, first, listEffects } from "../growing-graph.ts";
 
 const [file = "", diary = ""] = process.argv.slice(2);
-const graph = growing(diary, 10, 2);
+const graph = createGrowingGraph(diary, 10, 2);
 const store = sqliteStore(file);
 const handles: number[] = [];
 
@@ -38,7 +38,7 @@ const opened = await attempt(() => sqliteStore(`${file}-other`));
 const begun = await attempt(() => run(graph, { store, thread: "t", input: first }).result);
 const threads = (await store.threads()).length;
 giveBack();
-const did = happened(diary).length;
+const did = listEffects(diary).length;
 const again = await attempt(() => run(graph, { store, thread: "t", input: first }).result);
 // The handles of the store are open by now: it needs no new ones. The free handle is for the diary.
 useUp(1);

@@ -6,7 +6,7 @@ import { agentTool, createAgent, defineMiddleware, defineTool, type Model, memor
 import { type BudgetOptions, budget } from "statewright/middleware";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAtNth, leftToDie, places } from "../../support/both-stores.ts";
+import { crashAtNth, ignoreResult, places } from "../../support/both-stores.ts";
 
 const work = defineTool({
   name: "work",
@@ -98,7 +98,7 @@ describe.each(places)("%s", (where, open) => {
     "the recorded spending of a budget of %s only grows and never exceeds the limit across crashes [I10]",
     async (kind, options, more) => {
       const place = open();
-      const counting = diesAtNth(place.store, 0, "before");
+      const counting = crashAtNth(place.store, 0, "before");
       const wholly = { count: 0 };
       const whole = await finish(counting.store, options, wholly, more);
       const commits = counting.commits();
@@ -108,10 +108,10 @@ describe.each(places)("%s", (where, open) => {
       for (let nth = 1; nth <= commits; nth += where === "in a file" ? 5 : 1)
         for (const when of ["before", "after"] as const) {
           const there = open();
-          const dying = diesAtNth(there.store, nth, when);
+          const dying = crashAtNth(there.store, nth, when);
           const asked = { count: 0 };
           const dies = finish(dying.store, options, asked, more);
-          leftToDie(dies);
+          ignoreResult(dies);
           // With parallel sub-agents a crash may change the number of commits.
           await Promise.race([dying.dead, dies]);
           const end = await finish(there.crash(), options, asked, more);
@@ -204,9 +204,9 @@ test.each([
   const lives = async (nth: number, when: "before" | "after") => {
     const owner = memoryStore();
     const first: Life = { asked: 0, isOver: false };
-    const { store, dead, commits } = diesAtNth(owner, nth, when);
+    const { store, dead, commits } = crashAtNth(owner, nth, when);
     const ended = asking(store, first, isInside).run({ thread: "t", input: "go" }).result;
-    leftToDie(ended);
+    ignoreResult(ended);
     const whole = await Promise.race([dead, ended]);
     first.isOver = true;
     if (whole !== undefined) return { commits: commits(), asked: first.asked, spent: spentOn(whole.state) };

@@ -11,7 +11,7 @@ import { type CrashOutcome, killAt, killInSequence, runUntilDone } from "@statew
 import type { Json } from "statewright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Kind, kinds } from "../../support/crash-matrix-run.ts";
-import { inParallel } from "../../support/in-parallel.ts";
+import { runInParallel } from "../../support/in-parallel.ts";
 
 const script = new URL("../../support/processes/matrix-process.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-matrix-"));
@@ -135,12 +135,12 @@ async function recovery(kind: Kind): Promise<void> {
 }
 
 beforeAll(async () => {
-  await inParallel(
+  await runInParallel(
     kinds.map((kind) => async () => {
       whole.set(kind, await runUntilDone({ script, timeoutMs, args: [kind], folder: place(kind) }));
     }),
   );
-  await inParallel([
+  await runInParallel([
     ...ids.flatMap((id) => kindsAt(id).map((kind) => () => oneCell(kind, id))),
     ...recovered.map((kind) => () => recovery(kind)),
   ]);

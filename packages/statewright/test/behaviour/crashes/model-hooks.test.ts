@@ -11,7 +11,7 @@ import {
 } from "statewright";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAtNth, leftToDie, places } from "../../support/both-stores.ts";
+import { crashAtNth, ignoreResult, places } from "../../support/both-stores.ts";
 
 const sum = channel.reduce(z.number().default(0), (total, more: number) => total + more);
 const work = defineTool({
@@ -103,7 +103,7 @@ async function finish(life: Life, store: Store) {
 describe.each(places)("%s", (_, open) => {
   test("recorded hooks are not called again after a crash and write the same values once", async () => {
     const place = open();
-    const counted = diesAtNth(place.store, 0, "before");
+    const counted = crashAtNth(place.store, 0, "before");
     const whole = newLife();
     const end = await finish(whole, counted.store);
     const commits = counted.commits();
@@ -114,9 +114,9 @@ describe.each(places)("%s", (_, open) => {
     for (let nth = 1; nth <= commits; nth++)
       for (const when of ["before", "after"] as const) {
         const there = open();
-        const dying = diesAtNth(there.store, nth, when);
+        const dying = crashAtNth(there.store, nth, when);
         const first = newLife();
-        leftToDie(finish(first, dying.store));
+        ignoreResult(finish(first, dying.store));
         await dying.dead;
         const second = newLife();
         const result = await finish(second, there.crash());

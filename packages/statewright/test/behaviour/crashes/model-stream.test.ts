@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type CrashOutcome, killInSequence, runUntilDone } from "@statewright/testing";
 import type { AssistantMessage, Message } from "statewright";
 import { afterAll, expect, test } from "vitest";
-import { streamingServer } from "../../support/streaming-server.ts";
+import { startStreamingServer } from "../../support/streaming-server.ts";
 
 const script = new URL("../../support/processes/streaming-process.ts", import.meta.url);
 const homes: string[] = [];
@@ -47,7 +47,7 @@ const unrecorded = { model, kind: "unrecorded" };
 
 /** Result of an uninterrupted process. */
 async function undisturbed(): Promise<Told> {
-  await using server = await streamingServer();
+  await using server = await startStreamingServer();
   const outcome = await runUntilDone({ script, folder: folder(), timeoutMs, args: [server.baseUrl] });
   expect(server.requests).toEqual([1, 3]);
   expect(lostOf(told(outcome))).toEqual([[], [], [], []]);
@@ -63,7 +63,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
     { part: "All ", request: 2, frames: 3, lost: [[], [], [], [unrecorded]], requests: [1, 3, 3], voided: 3 },
   ];
   for (const { part, request, frames, lost, requests, voided } of deaths) {
-    await using server = await streamingServer({ [request]: frames });
+    await using server = await startStreamingServer({ [request]: frames });
     const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, part] };
     const outcome = await killInSequence({ ...life, points: ["in the stream"] });
     const ended = told(outcome);
@@ -84,7 +84,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
 });
 
 test("kills inside the streams of two processes report all three requests [C2]", async () => {
-  await using server = await streamingServer({ 1: 3, 2: 3 });
+  await using server = await startStreamingServer({ 1: 3, 2: 3 });
   const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, "I "] };
   const ended = told(await killInSequence({ ...life, points: ["in the stream", "in the stream"] }));
   expect(server.requests).toEqual([1, 1, 1, 3]);

@@ -7,7 +7,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { getState, listRuns, recover, sqliteStore } from "statewright";
 import { afterAll, expect, test } from "vitest";
-import { unending } from "../../support/processes/unfinished-runs-process.ts";
+import { createUnfinishedGraph } from "../../support/processes/unfinished-runs-process.ts";
 
 /** Number of runs; when set explicitly, a thousand runs have a time limit of two seconds. */
 const asked = process.env["STATEWRIGHT_UNFINISHED"];
@@ -35,7 +35,7 @@ test("1,000 unfinished runs of a killed process are found and continued by anoth
   await gone;
   const began = performance.now();
   const store = sqliteStore(file, { durability: "normal" });
-  const graph = unending(true);
+  const graph = createUnfinishedGraph(true);
   expect(await listRuns(store, { status: "crashed" })).toHaveLength(count);
   const handles = await recover({ store, graphs: [graph] });
   const ends = await Promise.all(handles.map(({ result }) => result));

@@ -23,7 +23,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
-import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { crashAt, getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 const begin = () => ({ log: ["began"] });
@@ -164,8 +164,8 @@ describe.each(places)("%s", (_name, open) => {
   test("a migration interrupted between the namespaces of a graph and its subgraph loses neither [E50]", async () => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
-    const dying = diesAt(store, ({ branch }) => branch === "main/room_2", "after");
-    leftToDie(resume(now.graph, { store: dying.store, thread, migrations }).result);
+    const dying = crashAt(store, ({ branch }) => branch === "main/room_2", "after");
+    ignoreResult(resume(now.graph, { store: dying.store, thread, migrations }).result);
     await dying.dead;
     store = place.crash();
     expect(await openKeys(resume(now.graph, { store, thread, migrations }).result)).toEqual(["room_2.closet_2.sign"]);
@@ -195,7 +195,7 @@ describe.each(places)("%s", (_name, open) => {
     breaks = true;
     for (const branch of ["one", "main"]) {
       const answers = { "room.closet.sign": `said on ${branch}` };
-      await failureOf(resume(graph, { store, thread, branch, answers }).result, "node_failed");
+      await getFailure(resume(graph, { store, thread, branch, answers }).result, "node_failed");
     }
     breaks = false;
     await fork(closet, { store, thread, at: await idOf("one/room/closet"), name: "two" });
@@ -239,8 +239,8 @@ describe.each(places)("%s", (_name, open) => {
 
   /** The process dies when the start is durable: the effect is in doubt. */
   async function startAndDie(graph: Graph): Promise<void> {
-    const dying = diesAt(store, ({ effects = [] }) => effects.some(({ effect }) => effect === "once"), "after");
-    leftToDie(run(graph, { store: dying.store, thread, input: {} }).result);
+    const dying = crashAt(store, ({ effects = [] }) => effects.some(({ effect }) => effect === "once"), "after");
+    ignoreResult(run(graph, { store: dying.store, thread, input: {} }).result);
     await dying.dead;
     store = place.crash();
   }
@@ -275,7 +275,7 @@ describe.each(places)("%s", (_name, open) => {
     await fork(graph, { store, thread, at: await idOf("main"), name: "one" });
     await resume(graph, { store, thread, branch: "one" }).result;
     breaks = true;
-    await failureOf(resume(graph, { store, thread, branch: "one", answers: no }).result, "node_failed");
+    await getFailure(resume(graph, { store, thread, branch: "one", answers: no }).result, "node_failed");
     breaks = false;
     expect(paid).toEqual(["charged"]);
     await fork(graph, { store, thread, at: await idOf("one"), name: "two" });

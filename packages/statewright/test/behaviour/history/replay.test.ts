@@ -21,7 +21,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
-import { failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const Log = defineState({ amount: z.number().default(5), log: channel.list(z.string()) });
 
@@ -292,7 +292,7 @@ describe.each(places)("%s", (_name, open) => {
     test("a once call only started on another branch interrupts under every policy except repeat [E44]", async () => {
       world.hang = true;
       const graph = calling(world);
-      leftToDie(run(graph, { store, thread: "t", world: clock }).result);
+      ignoreResult(run(graph, { store, thread: "t", world: clock }).result);
       await clock.settle();
       store = place.crash();
       world.hang = false;
@@ -344,7 +344,7 @@ describe.each(places)("%s", (_name, open) => {
       const graph = stepping(world);
       await run(graph, { store, thread: "t" }).result;
       const branch = await forked(graph);
-      const error = await failureOf(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
+      const error = await getFailure(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.message).toContain('"main"');
       expect(error.message).toContain('onPriorEffect: "reuse"');
       expect(error.details).toMatchObject({ key: "charge", alreadyOn: "main", idempotencyKey: world.keys[0] });
@@ -383,7 +383,7 @@ describe.each(places)("%s", (_name, open) => {
         })
         .edges({ [START]: "plan", plan: "pay", pay: END });
       const options = { store, thread: "t", branch };
-      await failureOf(resume(bad, { ...options, onPriorEffect: "reuse" }).result, "node_failed");
+      await getFailure(resume(bad, { ...options, onPriorEffect: "reuse" }).result, "node_failed");
       failing = false;
       const end = await resume(bad, options).result;
       expect([end.state.log, world.paid]).toEqual([["planned", "receipt 1"], ["5"]]);
@@ -399,10 +399,10 @@ describe.each(places)("%s", (_name, open) => {
           },
         })
         .edges({ [START]: "pay", pay: END });
-      await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+      await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
       const branch = await fork(graph, { store, thread: "t", at: 1, name: "other" });
-      await failureOf(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
-      const error = await failureOf(
+      await getFailure(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
+      const error = await getFailure(
         resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result,
         "node_failed",
       );
@@ -421,7 +421,7 @@ describe.each(places)("%s", (_name, open) => {
         .edges({ [START]: "begin", begin: "inner", inner: END });
       await run(outer, { store, thread: "t" }).result;
       const branch = await fork(outer, { store, thread: "t", at: await before(outer, "inner"), name: "other" });
-      const error = await failureOf(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
+      const error = await getFailure(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.place).toMatchObject({ nesting: "inner", node: "pay" });
       const end = await resume(outer, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([end.state.log, world.paid]).toEqual([["began", "planned", "receipt 1"], ["5"]]);

@@ -23,7 +23,7 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { storeWithPoints } from "../store-with-points.ts";
+import { createStoreWithPoints } from "../store-with-points.ts";
 
 const thread = "counting-1";
 
@@ -80,7 +80,7 @@ const counting = defineGraph({ name: "counting", state: defineState({ messages: 
     tools: "model",
   });
 
-const store = storeWithPoints(sqliteStore("counting.db", { durability: "normal" }));
+const store = createStoreWithPoints(sqliteStore("counting.db", { durability: "normal" }));
 const { status } =
   (await store.head(thread)) === undefined
     ? await run(counting, { store, thread }).result

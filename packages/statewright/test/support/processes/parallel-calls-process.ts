@@ -70,7 +70,7 @@ const said = result.state.messages.flatMap((message) =>
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
 store.close();
 
-/** Whether the file has the outcomes of two calls and the starts of the other two. */
+/** Returns whether the file has the outcomes of two calls and the starts of the other two. */
 async function twoAreDone(): Promise<boolean> {
   const calls = (await store.effects(thread, "main")).filter(({ kind }) => kind === "tool");
   return calls.length === 4 && calls.filter(({ state }) => state === "ok").length === 2;

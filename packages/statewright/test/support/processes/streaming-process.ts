@@ -46,7 +46,7 @@ const { status, state } = await handle.result;
 process.stdout.write(JSON.stringify({ status, messages: state.messages, told, text: (await texts).join("") }));
 store.close();
 
-/** Whether the file has the start of the request. */
+/** Returns whether the file has the start of the request. */
 async function isAsked(): Promise<boolean> {
   const rows = await store.effects(thread, "main");
   return rows.some(({ kind, state: stands }) => kind === "model" && stands === "started");

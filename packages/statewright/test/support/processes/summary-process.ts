@@ -6,7 +6,7 @@ import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
 import { createAgent, longTermStore, type Message, type Model, memoryTools, sqliteStore } from "statewright";
 import { recallMemories, saveMemories, summarise } from "statewright/middleware";
-import { storeWithPoints } from "../store-with-points.ts";
+import { createStoreWithPoints } from "../store-with-points.ts";
 
 const thread = "long-1";
 const namespace = () => ["users", "ann"];
@@ -36,7 +36,7 @@ const turns: readonly Message[] = Array.from({ length: 6 }, (_, index): Message 
 });
 const last: Message = { role: "user", id: "last", content: [{ type: "text", text: "I moved to Bergen" }] };
 
-const store = storeWithPoints(sqliteStore("remembering.db", { durability: "normal" }));
+const store = createStoreWithPoints(sqliteStore("remembering.db", { durability: "normal" }));
 const agent = createAgent({
   name: "host",
   model: noted("answer", scriptedModel([call("remember", { topic: "city", text: "Bergen" }), say("Noted.")])),

@@ -7,7 +7,7 @@ import * as z from "zod";
 const State = defineState({ log: channel.list(z.string()) });
 
 /** Graph of two steps; the second step ends in every process except the first. */
-export function unending(ends: boolean) {
+export function createUnfinishedGraph(ends: boolean) {
   return defineGraph({ name: "unending", version: 1, state: State })
     .nodes({
       first: () => ({ log: ["first"] }),
@@ -18,7 +18,7 @@ export function unending(ends: boolean) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const store = sqliteStore(process.argv[2] as string, { durability: "normal" });
-  const graph = unending(false);
+  const graph = createUnfinishedGraph(false);
   let standing = 0;
   const count = Number(process.argv[3]);
   for (let nth = 0; nth < count; nth++) {

@@ -45,14 +45,18 @@ const anything = fc.letrec((tie) => ({
 })).value;
 
 /** Creates the values of a seed, equal in every process. */
-export function valuesOf(seed: number, count: number): readonly unknown[] {
+export function createValues(seed: number, count: number): readonly unknown[] {
   return fc.sample(anything, { seed, numRuns: count });
 }
 
 /**
  * Graph that keeps the values, one per thread; `made` is the result of its step, `later` the promise that it awaits.
  */
-export function keeping(values: readonly unknown[], made: (nth: number) => unknown, later: () => Promise<void>) {
+export function createKeepingGraph(
+  values: readonly unknown[],
+  made: (nth: number) => unknown,
+  later: () => Promise<void>,
+) {
   const it = z.object({ it: z.unknown() });
   const state = defineState({
     nth: z.number(),
@@ -78,8 +82,8 @@ export function keeping(values: readonly unknown[], made: (nth: number) => unkno
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , file = "", seed, count] = process.argv;
   const store = sqliteStore(file, { durability: "normal" });
-  const values = valuesOf(Number(seed), Number(count));
-  const graph = keeping(
+  const values = createValues(Number(seed), Number(count));
+  const graph = createKeepingGraph(
     values,
     (nth) => values[nth],
     () => new Promise<never>(() => undefined),
