@@ -3,7 +3,7 @@ import { everyOrder, testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
-/** Tasks that run side by side; what each of them does is up to the test. */
+/** Parallel tasks with bodies given by the test. */
 function createAuction(
   bids: readonly string[],
   work: (input: string) => object | undefined | Promise<object | undefined>,
@@ -57,7 +57,7 @@ describe("every order of completion", () => {
     const race = everyOrder(async (order) => {
       let best = 0;
       const graph = createAuction(["a", "bb"], (bid) => {
-        // The longest so far writes: a second one conflicts with the first.
+        // The slowest task so far writes: a second write conflicts with the first.
         if (bid.length <= best) return undefined;
         best = bid.length;
         return { winner: bid };

@@ -20,7 +20,7 @@ function request(text: string, more: Partial<ModelRequest> = {}): ModelRequest {
   return { messages: [user(text)], tools: [], ...more };
 }
 
-/** A conversation in which a call was answered, with the ids of one run. */
+/** A conversation with an answered call, with the ids of one run. */
 function answered(ids: string): ModelRequest {
   return {
     tools: [],

@@ -1,4 +1,4 @@
-/** How an agent asks its model: its own options, and the middleware that says the same for any graph. */
+/** Model attempts of an agent: its options, and the equal middleware of any graph. */
 import { createAgent } from "@statewright/agent";
 import { modelFallback, modelRetry, modelTimeouts } from "@statewright/agent/middleware";
 import {
@@ -26,7 +26,7 @@ function failure(details: Partial<ModelFailure>): StatewrightError {
 
 const busy = failWith(failure({ status: 503 }));
 
-/** Ask an agent on a clock that goes as far as it must. */
+/** Runs an agent and advances the clock as needed. */
 async function asked(agent: ReturnType<typeof createAgent>) {
   const world = virtualClock();
   const handle = agent.run({ input: "Hello", world });

@@ -1,4 +1,4 @@
-/** A script that comes to three points in each of two lives. */
+/** A script with three crash points in each of two processes. */
 import { existsSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { crashPoint, logEffect, restartExitCode } from "@statewright/testing";

@@ -1,4 +1,4 @@
-/** Nodes that say what they write: nothing else gets through, and `checkGraph` can prove that no two of them conflict. */
+/** Nodes with declared writes: other writes are refused, and `checkGraph` can prove the absence of conflicts. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
