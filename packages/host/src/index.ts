@@ -11,10 +11,12 @@ export {
   type OpenOptions,
   openUrl,
 } from "./fetch-url.ts";
+export type { FileKind } from "./file-kind.ts";
 export { createGlobMatcher } from "./glob.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
 export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
 export { createLineReader, type LineReader } from "./line-reader.ts";
+export type { Listing, ListOptions } from "./list-folder.ts";
 export {
   type OutputStream,
   type ProcessOptions,
@@ -38,13 +40,10 @@ export {
 } from "./supervisor.ts";
 export { type WatchOptions, watchFile } from "./watch-file.ts";
 export {
-  type FileKind,
   type FileStat,
-  type Listing,
-  type ListOptions,
   type ReadOptions,
   type ReadResult,
   type Workspace,
-  type WriteResult,
   workspace,
 } from "./workspace.ts";
+export type { WriteResult } from "./write-file.ts";
