@@ -67,7 +67,7 @@ async function callTool(
   }
 }
 
-/** Creates the tool of a definition. With `canElicit` a question of the server is an interrupt of the run. */
+/** Creates the tool of a definition. With `canElicit` an elicitation of the server is an interrupt of the run. */
 export function createServerTool(connection: ServerConnection, tool: McpTool): Tool {
   return connection.session.canElicit ? toElicitingTool(connection, tool) : toPlainTool(connection, tool);
 }
