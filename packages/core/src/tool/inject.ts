@@ -1,8 +1,8 @@
 /** Injections: hidden arguments of tools, which the model never sees. The public namespace `inject`. */
 // biome-ignore-start lint/performance/noBarrelFile: members of the namespace `inject`
-import { StatewrightError } from "../base/errors.ts";
+
 import type { Injection, InjectionSource, RunIdentity } from "../base/injection.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 
 export { longTerm as store } from "../long-term/inject-long-term.ts";
 export { secret } from "./policy/secret.ts";
@@ -39,8 +39,10 @@ export function run(): Injection<RunIdentity> {
  */
 export function custom<Value>(resolve: (source: InjectionSource) => Value | Promise<Value>): Injection<Value> {
   if (typeof resolve === "function") return { kind: "custom", resolve };
-  throw new StatewrightError("invalid_option", {
-    what: `inject.custom: expected a function, got ${describeValue(resolve)}`,
-    next: "Use inject.custom(({ secrets, context }) => …)",
+  throw invalidOption({
+    where: "inject.custom",
+    expected: "a function",
+    got: resolve,
+    fix: "Use inject.custom(({ secrets, context }) => …)",
   });
 }

@@ -6,7 +6,8 @@
  * its own namespace only.
  */
 
-import { StatewrightError } from "@statewright/core";
+import type { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import {
   type LongTermChange,
   type LongTermLocation,
@@ -149,8 +150,11 @@ export class LongTermTable {
 }
 
 function createWordSearchError(): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: "an encrypted long-term store does not support word search, because it stores no words",
-    next: "Search with a filter, which decrypts the items of the namespace, or store items for word search in a separate plain store",
+  return invalidOption({
+    where: "search",
+    option: "text",
+    expected: "absent, because an encrypted long-term store stores no words",
+    found: "a word search",
+    fix: "Use a filter, which decrypts the items of the namespace, or store items for word search in a separate plain store",
   });
 }
