@@ -3,7 +3,6 @@
  * supply new state without an old value or default, and all names are checked.
  */
 
-import type { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
@@ -150,8 +149,15 @@ function checkMigration(migration: Migration): void {
   ];
   for (const { map, kind, old, now } of maps)
     for (const [before, after] of Object.entries(map)) {
-      if (!old.has(before)) throw createUnknownNameError(where, `${kind} of the old graph`, before);
-      if (!now.has(after)) throw createUnknownNameError(where, `${kind} of the new graph`, after);
+      if (!old.has(before))
+        throw invalidOption({ where, option: `${kind}s`, expected: `names of ${kind}s of the old graph`, got: before });
+      if (!now.has(after))
+        throw invalidOption({
+          where,
+          option: `${kind}s.${before}`,
+          expected: `one of the ${kind}s of the new graph`,
+          got: after,
+        });
     }
   for (const [node, innerMigration] of Object.entries(inner)) checkInner(migration, node, innerMigration);
 }
@@ -179,8 +185,4 @@ function toKeySet(record: object): ReadonlySet<string> {
 
 function listToolNames({ tools }: GraphDefinition): ReadonlySet<string> {
   return new Set(tools.map((tool) => tool.spec.name));
-}
-
-function createUnknownNameError(where: string, kind: string, name: string): StatewrightError {
-  return invalidOption({ where, expected: `the name of a ${kind}`, got: name, fix: "Use names of the two graphs" });
 }

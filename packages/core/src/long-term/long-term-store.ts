@@ -49,7 +49,7 @@ export function longTermStore(
     reader: () => rows,
     change: (changes: readonly LongTermChange[]) => rows.write(changes, now()),
     refresh: async (touches: readonly LongTermTouch[]) =>
-      (await rows.refresh(touches)).map((result) => result === "kept"),
+      (await rows.refresh(touches)).map((result) => result === "refreshed"),
   };
   const root = createLongTermHandle(() => port);
   return Object.freeze({

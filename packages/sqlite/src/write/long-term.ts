@@ -142,10 +142,10 @@ export class LongTermTable {
 
   #touch({ at, expiresAt, namespace, key }: LongTermTouch, cipher: ItemCipher | undefined): RefreshResult {
     const found = this.#rows.find(namespace, key);
-    if (found === undefined || (found.expires !== null && found.expires <= at)) return "gone";
+    if (found === undefined || (found.expires !== null && found.expires <= at)) return "missing";
     if (found.expires !== null && found.expires < expiresAt)
       this.#rows.write({ ...this.#rows.read(found, cipher), expiresAt }, found, cipher);
-    return "kept";
+    return "refreshed";
   }
 }
 

@@ -27,7 +27,7 @@ export interface ExternalWorld {
 
 /** Failure of an external call, injected by the simulation. */
 class ExternalCallError extends Error {
-  override readonly name = "OutsideFailed";
+  override readonly name = "ExternalCallError";
 }
 
 /** External effects of all processes. */
