@@ -155,8 +155,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the journal is not read after a crash",
     file: "run/task/open-session.ts",
-    find: "    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
-    replace: "    journal: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
+    find: "    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
+    replace: "    rows: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
   },
   {
     name: "interrupts are not read after a crash",
@@ -282,7 +282,7 @@ export const mutants: readonly Mutant[] = [
   // Tool calls.
   {
     name: "a call in doubt fails the run without an interrupt",
-    file: "run/tool-call/tool-call.ts",
+    file: "run/tool-call/call-in-doubt.ts",
     find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;',
     replace: "if (known !== null) return undefined;",
   },
