@@ -130,7 +130,7 @@ describe("invalid state", () => {
     ["a list of what is no schema", () => loose(channel.list)("string"), "invalid_state", "list", '"string"'],
     ["a record of what is no schema", () => loose(channel.record)(7), "invalid_state", "record", "7"],
     ["a reducer that is no function", () => loose(channel.reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
-    ["a context value that is no schema", () => loose(defineContext)({ user: "string" }), "invalid_option", '"user"'],
+    ["a context value that is no schema", () => loose(defineContext)({ user: "string" }), "invalid_option", "`user`"],
   ]);
 });
 
