@@ -16,8 +16,8 @@ const hasGit = (() => {
 })();
 
 const verdict = (rules: string, path: string) => {
-  const isFolder = path.endsWith("/");
-  return matchIgnoreRules(parseIgnoreRules(rules), path.replace(/\/$/, "").split("/"), isFolder);
+  const kind = path.endsWith("/") ? "folder" : "file";
+  return matchIgnoreRules(parseIgnoreRules(rules), path.replace(/\/$/, "").split("/"), kind);
 };
 
 test("a .gitignore pattern that would make a regular expression explode is matched quickly", () => {

@@ -15,7 +15,16 @@ import {
   startProcess,
 } from "../src/index.ts";
 import { createGatedCommand, getProcessGroup, signalGroup, spawnWatcher } from "../src/process-group.ts";
-import { childrenOf, failureOf, isRunning, membersOf, onLinux, outputWatch, stillWorld, until } from "./processes.ts";
+import {
+  childrenOf,
+  failureOf,
+  isRunning,
+  membersOf,
+  onLinux,
+  outputWatch,
+  stillWorld,
+  until,
+} from "./support/processes.ts";
 
 const posix = process.platform !== "win32";
 const folder = mkdtempSync(join(tmpdir(), "statewright-process-"));
@@ -480,7 +489,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     const id = stranger.pid ?? 0;
     const recorded = await startProcess("sleep", ["1000"]);
     // As if it had got the pid of a leader that was collected.
-    expect(signalGroup(id, "SIGKILL", true)).toBe(false);
+    expect(signalGroup(id, "SIGKILL", "collected")).toBe(false);
     expect(killProcessGroup({ id, startId: `${recorded.group.startId}0` })).toBe("gone");
     expect(killProcessGroup({ id })).toBe("unknown");
     expect(killProcessGroup({ id: 1, startId: "x/1" })).toBe("unknown");

@@ -2,7 +2,7 @@ import { channel, commandTargets, defineGraph, defineState, END, goto, join, rou
 import { listPaths } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { desk, words } from "./support/desk.ts";
+import { desk, words } from "./support/desk-graph.ts";
 import "@statewright/testing/vitest";
 
 describe("paths of a desk agent", () => {

@@ -284,7 +284,7 @@ describe("unknown usage", () => {
   test("a budget of cost refuses a model without a price before any request", async () => {
     const agent = under({ budget: { cost: 1, prices: { other: { input: 1, output: 1 } } }, script: [say("never")] });
     await expect(agent.run()).rejects.toThrow(
-      'middleware "budget": the cost limit needs a price of the model "scripted"',
+      'middleware "budget": `prices` must be an object or function with a price of the model "scripted" for the cost limit, got none',
     );
     expect(agent.requests).toHaveLength(0);
   });

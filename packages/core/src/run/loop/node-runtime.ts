@@ -37,7 +37,7 @@ const loneSurrogate = /\p{Surrogate}/u;
 
 /** Creates the runtime of a node's body. `keyPrefix` precedes the keys of recorded effects. */
 export function createNodeRuntime(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   keyPrefix: string,
 ): NodeRuntime & { readonly input: unknown } {
@@ -142,7 +142,7 @@ const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]:
 };
 
 async function runStep<Value>(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   scope: TaskScope,
   key: string,
   { work, options }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions },
