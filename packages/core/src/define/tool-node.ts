@@ -11,7 +11,7 @@ import { checkFinalCall, type FinalCall, finalCallName } from "../tool/definitio
 import type { Tool } from "../tool/definition/tool.ts";
 import { checkMiddleware, type Middleware } from "../tool/policy/middleware.ts";
 import { isRegistry, reserveName, type ToolRegistry, toolRegistry } from "../tool/registry.ts";
-import type { AgentEndCheck } from "./node.ts";
+import type { AgentEndCheck } from "./agent-turn.ts";
 
 /** Concurrency of the tool calls of one message: all at once, one by one, or in batches. */
 export type ToolStrategy = "parallel" | "sequential" | { readonly batch: number };

@@ -3,7 +3,7 @@
  * again.
  */
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
-import type { AgentEndCheck } from "../../define/node.ts";
+import type { AgentEndCheck } from "../../define/agent-turn.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";

@@ -1,6 +1,6 @@
 /** The message that ends an agent at its turn limit. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { TurnLimit } from "../../define/node.ts";
+import type { TurnLimit } from "../../define/agent-turn.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import { emit } from "../events/event-emitter.ts";
 import { perform } from "../journal/journal.ts";
