@@ -376,7 +376,7 @@ describe("more about test runs", () => {
       });
     const model = scriptedModel((request) => say(`heard ${request.messages.length}`));
     const t = await testRun(talk, { input: words, model });
-    await expect(t.send("too early")).rejects.toThrow("has not started accepts no message");
+    await expect(t.send("too early")).rejects.toThrow("send: expected a started run, got a run that is ready");
     await t.until("model");
     await t.send("and order 8", { kind: "followUp" });
     await t.finish();

@@ -19,8 +19,9 @@ import {
 import { plainCodec } from "@statewright/core/store";
 import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
-import { type TestRunOptions, testRun } from "../run/create-test-run.ts";
+import { testRun } from "../run/create-test-run.ts";
 import { instrument } from "../run/instrument.ts";
+import type { TestRunOptions } from "../run/test-options.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import { checkRecording, type RecordedRun, toRecordedState } from "./recorded-run.ts";

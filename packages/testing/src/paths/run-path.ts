@@ -12,8 +12,9 @@ import {
 } from "@statewright/core";
 import { toModelTool } from "@statewright/core/adapter";
 import { replaceGraphParts } from "../node/replace-parts.ts";
-import { type TestRunOptions, testRun } from "../run/create-test-run.ts";
+import { testRun } from "../run/create-test-run.ts";
 import { instrument } from "../run/instrument.ts";
+import type { TestRunOptions } from "../run/test-options.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { call, say, scriptedModel } from "../scripted-model.ts";
 import { virtualClock } from "../virtual-clock.ts";

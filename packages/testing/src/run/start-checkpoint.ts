@@ -10,15 +10,20 @@ export interface StartingPoint {
   readonly input?: unknown;
 }
 
+/** Empty thread for a starting point. */
+export interface EmptyThread {
+  readonly store: Store;
+  readonly graph: Graph;
+  readonly thread: string;
+  readonly world: World;
+  readonly codec: Codec;
+}
+
 /** Writes the first checkpoint of the thread, with a run that is about to execute the node. */
 export async function writeStartCheckpoint(
-  store: Store,
-  graph: Graph,
-  thread: string,
-  point: StartingPoint,
-  { world, codec }: { readonly world: World; readonly codec: Codec },
+  { node, state, input }: StartingPoint,
+  { store, graph, thread, world, codec }: EmptyThread,
 ): Promise<void> {
-  const { node, state, input } = point;
   for (const [channel, { kind, initial }] of Object.entries(graph.state.channels))
     if (kind !== "untracked" && !Object.hasOwn(state, channel) && initial() === undefined)
       throw createMissingChannelError(graph, channel);
