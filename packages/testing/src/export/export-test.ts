@@ -73,7 +73,7 @@ export async function exportTest<Types extends GraphTypes>(
     const { run, error } = await playRecording(graph, recorded, replayOptions, { requests, redact: redactValue });
     if (error instanceof UnrecordedStep && recorded.written[error.node] === undefined) {
       unrecorded.push(`${error.message}: the test contains the writes of the node and does not run its body`);
-      const written = await loadNodeWrites(graph, store, thread, codec, loaded, error.node);
+      const written = await loadNodeWrites({ graph, store, thread, codec }, loaded.entries, error.node);
       recorded = { ...recorded, written: { ...recorded.written, [error.node]: redactValue(written) } };
       continue;
     }
@@ -105,16 +105,21 @@ export async function exportTest<Types extends GraphTypes>(
   return { file, recording, unrecorded };
 }
 
+/** Run in a store, and the graph that executed the run. */
+interface StoredRun {
+  readonly graph: Graph;
+  readonly store: Store;
+  readonly thread: string;
+  readonly codec: Codec;
+}
+
 /**
  * Loads the writes of a node for each of its executions. Throws when the node ran in parallel with other nodes,
  * because the writes cannot be separated.
  */
 async function loadNodeWrites(
-  graph: Graph,
-  store: Store,
-  thread: string,
-  codec: Codec,
-  { entries }: LoadedRecording,
+  { graph, store, thread, codec }: StoredRun,
+  entries: LoadedRecording["entries"],
   node: string,
 ): Promise<RecordedRun["written"][string]> {
   const writes: RecordedRun["written"][string][number][] = [];
