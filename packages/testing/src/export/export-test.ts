@@ -62,7 +62,7 @@ export async function exportTest<Types extends GraphTypes>(
   options: ExportTestOptions<Types>,
 ): Promise<ExportedTest> {
   const { file: target, from, contextFrom, redact = [], codec = plainCodec, context } = options;
-  const graph = options.graph as unknown as Graph;
+  const graph = options.graph as Graph;
   const redactValue = createRedactor(redact);
   const loaded = await loadRecording(graph, store, thread, codec);
   const unrecorded = [...loaded.unrecorded];

@@ -21,7 +21,6 @@ import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
 import { testRun } from "../run/create-test-run.ts";
 import { instrument } from "../run/instrument.ts";
-import type { TestRunOptions } from "../run/test-options.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import { checkRecording, type RecordedRun, toRecordedState } from "./recorded-run.ts";
@@ -53,7 +52,7 @@ export async function replayRun<Types extends GraphTypes>(
   options: ReplayOptions = {},
 ): Promise<ReplayedRun> {
   checkRecording(recorded);
-  const { run, error } = await playRecording(graph as unknown as Graph, recorded, options, undefined);
+  const { run, error } = await playRecording(graph as Graph, recorded, options, undefined);
   if (error !== undefined && recorded.status !== "failed")
     throw new Error(
       `the graph "${graph.name}" does not follow the recorded run: ${error instanceof Error ? error.message : String(error)}\nPath: ${run.path.map((nodes) => nodes.join(" + ")).join(" → ") || "none"}; recorded path: ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`,
@@ -127,7 +126,7 @@ export async function playRecording(
   const path: (readonly string[])[] = [];
   let t: TestRun | undefined;
   for (const input of recorded.inputs) {
-    t = await testRun(replayGraph, { ...common, input } as unknown as TestRunOptions<GraphTypes, unknown>);
+    t = await testRun(replayGraph, { ...common, input });
     const run = t;
     await ignoreRunError(run, () => run.finish());
     while (run.status === "waiting") {
@@ -183,7 +182,7 @@ function replayNode(
     return { ...node, body: () => toNodeReturn(writes[executions++] ?? {}) as never };
   }
   const body: NodeRecord["body"] = (state, runtime) => {
-    const executor = runtime as unknown as StepExecutor;
+    const executor = runtime as StepExecutor;
     const step: StepExecutor["step"] = (key, _work, options) =>
       executor.step(
         key,

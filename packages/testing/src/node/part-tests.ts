@@ -23,7 +23,7 @@ import {
 } from "@statewright/core";
 import type { Delta } from "@statewright/core/store";
 import { testRun } from "../run/create-test-run.ts";
-import type { TestStatus } from "../run/test-run.ts";
+import type { TestRun, TestStatus } from "../run/test-run.ts";
 import type { Trace } from "../trace/trace.ts";
 
 type RequiredOption<Name extends string, Value> = unknown extends Value
@@ -63,11 +63,11 @@ export async function nodeTest<Types extends GraphTypes>(
   options: NodeTestOptions<Types>,
 ): Promise<NodeTest<Types>> {
   const { state = {}, input, answers, secrets = {}, ...common } = options as LooseNodeOptions;
-  const t = await testRun(graph, {
+  const t = (await testRun(graph as Graph, {
     ...common,
     secrets: { get: (name: string) => secrets[name] },
     startAt: { node, state, input },
-  } as unknown as Parameters<typeof testRun<Types, unknown>>[1]);
+  })) as TestRun<Types>;
   await t.step();
   if (t.status === "waiting" && answers !== undefined)
     await t.resume(answers as Answers<Types["interrupts"] & Types["innerInterrupts"]>, {

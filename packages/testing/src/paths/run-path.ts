@@ -1,7 +1,6 @@
 /** Run of a path with the real graph: models, tools, answers and routes follow the path. */
 import type { Graph, GraphTypes, RunOptions } from "@statewright/core";
 import { testRun } from "../run/create-test-run.ts";
-import type { TestRunOptions } from "../run/test-options.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
 import { createSample } from "./create-sample.ts";
@@ -41,12 +40,8 @@ export async function runPath<Types extends GraphTypes>(
   const pathGraph = createPathGraph(graph, progress, { tools, returns, routes });
   const model = createPathModel(graph, progress, tools);
   const clock = virtualClock();
-  const t = await testRun(pathGraph, {
-    ...common,
-    model,
-    clock,
-    ...createInputOption(graph, input),
-  } as unknown as TestRunOptions<Types, unknown>);
+  const runOptions = { ...common, model, clock, ...createInputOption(graph, input) };
+  const t = (await testRun<GraphTypes, AgentInput>(pathGraph as Graph, runOptions)) as TestRun<Types>;
   progress.follow(t.trace);
   await awaitRun(t, () => t.finish());
   for (let interruptCount = 0; t.status === "waiting" && interruptCount < maxInterrupts; interruptCount++) {
@@ -65,8 +60,11 @@ export async function runPath<Types extends GraphTypes>(
 
 const maxInterrupts = 50;
 
+/** Input of a graph, or the text of a user message. */
+type AgentInput = object | string;
+
 interface AnyOptions {
-  readonly input?: unknown;
+  readonly input?: AgentInput;
   readonly tools?: Readonly<Record<string, PathTool>>;
   readonly answers?: Readonly<Record<string, unknown>>;
   readonly returns?: Readonly<Record<string, (to: readonly string[], state: never) => unknown>>;
@@ -82,7 +80,7 @@ async function awaitRun(t: TestRun, advance: () => Promise<void> | undefined): P
   }
 }
 
-function createInputOption(graph: Graph, input: unknown): { readonly input?: unknown } {
+function createInputOption(graph: Graph, input: AgentInput | undefined): { readonly input?: AgentInput } {
   if (input !== undefined) return { input };
   return "toInput" in graph ? { input: "Hello" } : {};
 }
