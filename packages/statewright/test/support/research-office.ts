@@ -14,7 +14,7 @@ import * as z from "zod";
 
 const thread = "t";
 const store = sqliteStore("office.db");
-const isFirst = process.env["STATEWRIGHT_CRASH_LIFE"] !== "2";
+const isFirst = process.env["STATEWRIGHT_CRASH_PROCESS"] !== "2";
 
 /** A model that writes down what it is asked, and answers by `reply`. */
 function logged(

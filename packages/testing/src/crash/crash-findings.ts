@@ -7,7 +7,7 @@ export interface CrashFinding {
   readonly kind: "lost" | "repeated" | "diverged";
   /** Subject of the finding: an effect, an interrupt, a channel, the path or the end. */
   readonly about: string;
-  /** Description of the difference, one sentence. */
+  /** Description of the difference, a single sentence. */
   readonly message: string;
   /** Advice for a fix. */
   readonly next: string;
@@ -21,7 +21,7 @@ export interface ObservedRun {
   readonly effects: readonly CrashEffect[];
 }
 
-/** One run of a program: its crash, if any, and its result. */
+/** Run of a program: the crash, if any, and the result. */
 export interface CrashRun extends ObservedRun {
   readonly graph: string;
   /** Crash points of the first process, in order. */

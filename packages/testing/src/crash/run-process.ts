@@ -1,5 +1,5 @@
 /**
- * One process of a crash matrix: starts or resumes the run, answers its interrupts, and continues until the run
+ * Process of a crash matrix: starts or resumes the run, answers interrupts, and continues until the run
  * finishes or the process dies.
  */
 import {
@@ -35,7 +35,7 @@ export interface ProcessEnd {
   readonly reason?: string | undefined;
 }
 
-/** Result of a run after its last process, as plain data. */
+/** Result of a run after the last process, as plain data. */
 export interface CrashRunResult {
   readonly end: ProcessEnd;
   /** Channel values, encoded. */

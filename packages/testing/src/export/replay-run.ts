@@ -16,6 +16,7 @@ import {
   StatewrightError,
   type ToolOutput,
 } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
 import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
@@ -68,7 +69,7 @@ export interface Capture {
   readonly redact: <Value>(value: Value) => Value;
 }
 
-/** Thrown for a step without a saved outcome: the body of its node cannot be replayed. */
+/** Thrown for a step without a saved outcome: the body of the node cannot be replayed. */
 export class UnrecordedStep extends Error {
   override readonly name = "UnrecordedStep";
   readonly node: string;
@@ -96,9 +97,11 @@ export async function playRecording(
     wrapToolBody: ({ tool, callId }) => {
       const result = recorded.tools[callId];
       if (result === undefined)
-        throw new StatewrightError("invalid_option", {
-          what: `the tool "${tool}" was called, but the recorded run has no such call`,
-          next: "Fix the difference, or export the run again",
+        throw invalidOption({
+          where: "replayRun",
+          expected: "only the tool calls of the recorded run",
+          found: `another call of the tool "${tool}"`,
+          fix: "Fix the difference, or export the run again",
         });
       return { content: result.content, isError: result.isError } satisfies ToolOutput;
     },
@@ -169,7 +172,7 @@ interface StepExecutor {
   ) => Promise<unknown>;
 }
 
-/** Replaces the steps of a node by their recorded outcomes, or the body by its recorded writes. */
+/** Replaces the steps of a node by recorded outcomes, or the body by recorded writes. */
 function replayNode(
   node: NodeRecord,
   { steps, written }: RecordedRun,
@@ -210,7 +213,7 @@ function toNodeReturn({ [gotoKey]: target, ...update }: Readonly<Record<string, 
 /** Key of the `goto` target in the recorded writes of a node. No channel can have this name. */
 export const gotoKey = "→";
 
-/** Creates a model that finds its reply by the request. During capture, replies are returned in recorded order. */
+/** Creates a model that finds replies by request. During capture, replies are returned in recorded order. */
 function createReplayModel({ models }: RecordedRun, capture: Capture | undefined): Model {
   const useCounts = new Map<string, number>();
   let requestCount = 0;

@@ -32,7 +32,7 @@ type RequiredOption<Name extends string, Value> = unknown extends Value
 
 /** Options of `nodeTest`. */
 export type NodeTestOptions<Types extends GraphTypes> = RequiredOption<"context", Types["given"]> & {
-  /** Complete values of channels; other channels have their initial values. */
+  /** Complete values of channels; other channels have initial values. */
   readonly state?: Partial<Types["state"]>;
   /** Input of a task node. */
   readonly input?: unknown;
@@ -109,7 +109,7 @@ export type ToolTestOptions<Args, State, Context> = RequiredOption<"state", Stat
     readonly secrets?: Readonly<Record<string, string>>;
   };
 
-/** Result of one tool call. */
+/** Result of a tool call. */
 export interface ToolTest {
   readonly result: ToolResult;
   /** Text of the tool message. */
@@ -118,7 +118,7 @@ export interface ToolTest {
   readonly progress: readonly string[];
   /** Number of executions of the tool body. */
   readonly attempts: number;
-  /** World of the call, with its virtual clock. */
+  /** World of the call, with the virtual clock. */
   readonly world: World;
 }
 
@@ -202,7 +202,7 @@ function createToolGraph(tool: Tool<never, never>, state: unknown) {
 
 function createMissingAnswerError(tool: string, calls: number): StatewrightError {
   return new StatewrightError("machine_failed", {
-    what: `${calls} call of the tool "${tool}" got no answer`,
+    what: `toolTest: expected an answer of the tool "${tool}", got none for ${calls} call`,
     next: "Report this error with the definition of the tool",
   });
 }

@@ -46,7 +46,7 @@ export interface DriverOptions extends TestOptions<unknown> {
   readonly codec?: Codec;
 }
 
-/** Stop condition of a run: a state, a tag of its states, or a predicate. */
+/** Stop condition of a run: a state, a tag of states, or a predicate. */
 export type StopTarget = string | { readonly tag: string } | (() => boolean);
 
 /** Opened thread of a run. */
@@ -131,7 +131,7 @@ export class TestRunDriver {
     );
   }
 
-  /** Advances the run until one more superstep is saved, or the run rests. */
+  /** Advances the run until the next superstep is saved, or the run rests. */
   async step(): Promise<void> {
     this.#checkAlive();
     const { entries } = this.record;
@@ -295,7 +295,7 @@ export class TestRunDriver {
     );
   }
 
-  /** Blocks a body until the process is released and, with `everyOrder`, until its turn. */
+  /** Blocks a body until the release of the process, and, with `everyOrder`, until the order releases the body. */
   #waitForGate(point: string, { isAlive, waitForRelease }: ProcessRun): Promise<void> | undefined {
     const { order } = this.options;
     const release = waitForRelease();
