@@ -3,7 +3,7 @@
  * outside end.
  */
 import type { Outline, OutlineEdge } from "@statewright/core/inspect";
-import { type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
+import { type Direction, type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
 import { type RankedEdge, rank } from "./ranks.ts";
 
 /** Lines enter a box before it and leave after it along the flow, except backward lines. */
@@ -71,7 +71,7 @@ export function createFlow(outline: Outline, routes: readonly Route[]): Flow {
   const ranked = isNeeded
     ? rank(
         points,
-        edges.map((route) => toRankedEdge(route, undefined, false)),
+        edges.map((route) => toRankedEdge(route, undefined, "down")),
       )
     : undefined;
   return ({ source, target, gate }) => {
@@ -138,9 +138,9 @@ export const loopExtent = 26;
 export function toRankedEdge(
   { id, source, target, gate }: Route,
   label: (RenderedSize & { readonly text: string }) | undefined,
-  turned: boolean,
+  direction: Direction,
 ): RankedEdge {
-  const room = label === undefined ? emptyExtent : toExtent(label, turned);
+  const room = label === undefined ? emptyExtent : toExtent(label, direction);
   const loops = source.box === target.box;
   const backwards = gate !== undefined && (gate.crossing.is === "source") !== (gate.crossing.side === "after");
   const [from, to] = backwards ? [target.box, source.box] : [source.box, target.box];
