@@ -3,18 +3,22 @@ import { ToolError, type World } from "@statewright/core";
 import { HostError, startProcess } from "@statewright/host";
 import { formatLine, type SearchReport, type SearchRequest } from "./search-hits.ts";
 
+/** Installed ripgrep: program name or path, and the root folder of searches. */
+interface RipgrepProgram {
+  readonly program: string;
+  readonly root: string;
+  readonly world: World;
+}
+
 /**
  * Searches below a root with ripgrep, in files that match the glob. Throws `spawn_failed` when the program does not
  * exist, and an `invalid_args` ToolError for an invalid expression.
  */
 export async function searchWithRipgrep(
-  root: string,
-  program: string,
   request: SearchRequest,
-  matchesGlob: ((path: string) => boolean) | undefined,
-  world: World,
+  { program, root, world }: RipgrepProgram,
 ): Promise<SearchReport> {
-  const { maxHits, signal, onHit } = request;
+  const { maxHits, signal, onHit, matchesGlob } = request;
   let partialLine = "";
   let count = 0;
   let isTruncated = false;

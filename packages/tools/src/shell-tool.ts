@@ -5,13 +5,12 @@ import {
   isToolError,
   type JsonSchemaInput,
   jsonSchemaInput,
-  StatewrightError,
   ToolError,
   type ToolOutput,
   type ToolRuntime,
   type ToolSafety,
 } from "@statewright/core";
-import { listOptionNames, systemWorld } from "@statewright/core/adapter";
+import { checkChoice, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { isHostError, type RunningProcess, startProcess, workspace } from "@statewright/host";
 import { OutputLog } from "./output-log.ts";
 import { createPacedUpdates } from "./paced-updates.ts";
@@ -56,11 +55,7 @@ const shellOptionNames = listOptionNames<Omit<ShellOptions, keyof ToolOptions>>(
 export function checkShellOptions(factory: string, options: ShellOptions): void {
   checkToolOptions(factory, options, shellOptionNames);
   const { nonZero = "result" } = options;
-  if (nonZero === "result" || nonZero === "error") return;
-  throw new StatewrightError("invalid_option", {
-    what: `${factory}: \`nonZero\` must be "result" or "error", got ${JSON.stringify(nonZero)}`,
-    next: 'Use "result" or "error"',
-  });
+  checkChoice(factory, { nonZero }, ["result", "error"]);
 }
 
 /** Arguments of a shell tool. */

@@ -1,15 +1,8 @@
 /**
  * Middleware that stores the list of the tool `todo` in state, and shows it to a model that no longer sees the call.
  */
-import {
-  type Channel,
-  channel,
-  defineMiddleware,
-  type Message,
-  type Middleware,
-  StatewrightError,
-} from "@statewright/core";
-import { checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
+import { type Channel, channel, defineMiddleware, type Message, type Middleware } from "@statewright/core";
+import { checkOptions, createGuardSchema, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import type { TodoItem } from "./todo.ts";
 
 /** Options of `todoList`. */
@@ -48,10 +41,7 @@ export function todoList(options: TodoListOptions = {}): Middleware {
   checkOptions("todoList", options, listOptionNames<TodoListOptions>({ instructions: true }));
   const { instructions = defaultInstructions } = options;
   if (typeof instructions !== "string")
-    throw new StatewrightError("invalid_option", {
-      what: "todoList: `instructions` must be a string",
-      next: "Pass a string, or omit it",
-    });
+    throw invalidOption({ where: "todoList", option: "instructions", expected: "a string", got: instructions });
   return defineMiddleware({
     name: "todoList",
     channels: todos,
