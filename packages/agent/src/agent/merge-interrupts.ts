@@ -1,5 +1,6 @@
 /** Merges the interrupt declarations of an agent or a team: one key has one schema. */
-import { type InterruptShape, StatewrightError } from "@statewright/core";
+import type { InterruptShape } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** Interrupt declarations with a label of their origin for errors. */
 export interface InterruptSource {
@@ -18,9 +19,11 @@ export function mergeInterrupts(owner: string, sources: readonly InterruptSource
     for (const [key, declared] of Object.entries(interrupts)) {
       const first = labels.get(key);
       if (first !== undefined && merged[key] !== declared)
-        throw new StatewrightError("invalid_option", {
-          what: `${owner}: ${first} and ${label} declare different interrupts under the key "${key}"`,
-          next: "Rename one of the keys; to share an interrupt, use the same middleware or the same schema in both",
+        throw invalidOption({
+          where: owner,
+          expected: `one interrupt under the key "${key}"`,
+          found: `different interrupts of ${first} and ${label}`,
+          fix: "Rename one of the keys; to share an interrupt, use the same middleware or the same schema in both",
         });
       if (first === undefined) labels.set(key, label);
       merged[key] = declared;

@@ -8,10 +8,9 @@ import {
   decide,
   defineMiddleware,
   type Middleware,
-  StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { checkChoice, checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { createStringsSchema } from "../output/strings-schema.ts";
 import { checkAskOptions } from "./check-ask-options.ts";
 
@@ -69,11 +68,7 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
   } = options;
   checkAskOptions("guardUntrusted", askOptions);
   checkFlag("guardUntrusted", { tree });
-  if (action !== "ask" && action !== "refuse")
-    throw new StatewrightError("invalid_option", {
-      what: "guardUntrusted: `action` has an unknown value",
-      next: 'Use "ask" or "refuse"',
-    });
+  checkChoice("guardUntrusted", { action }, ["ask", "refuse"]);
   return defineMiddleware({
     name: "guardUntrusted",
     required: true,

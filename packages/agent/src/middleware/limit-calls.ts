@@ -9,11 +9,17 @@ import {
   defineMiddleware,
   type Middleware,
   type Schema,
-  StatewrightError,
   type ToolCallBlock,
   ToolError,
 } from "@statewright/core";
-import { checkFlag, checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
+import {
+  checkChoice,
+  checkCount,
+  checkFlag,
+  checkOptions,
+  createGuardSchema,
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { getMessages, listEarlierSiblings } from "./conversation-calls.ts";
 
 /** Maximum calls. */
@@ -84,15 +90,14 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
     listOptionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true, tree: true }),
   );
   const { tools = {}, atLimit = "refuse", tree = true } = options;
-  checkLimits("limitCalls", options);
+  checkCount("limitCalls", { perRun: options.perRun, perThread: options.perThread }, 0);
   checkFlag("limitCalls", { tree });
   for (const [tool, limits] of Object.entries(tools)) {
     const owner = `limitCalls.tools["${tool}"]`;
     checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));
-    checkLimits(owner, limits);
+    checkCount(owner, { perRun: limits.perRun, perThread: limits.perThread }, 0);
   }
-  if (atLimit !== "refuse" && atLimit !== "end")
-    throw createOptionError("limitCalls", "atLimit", '"refuse" or "end"', atLimit);
+  checkChoice("limitCalls", { atLimit }, ["refuse", "end"]);
 
   /** Returns the text of the reached limit, counting this run and thread plus earlier calls of the same message. */
   const findReachedLimit = (
@@ -159,17 +164,4 @@ function sumCounts(counts: Readonly<Record<string, number>>): number {
 
 function formatReachedLimit(limit: number | undefined, used: number, unit: string): string | undefined {
   return limit === undefined || used < limit ? undefined : `The limit of ${limit} ${unit} is reached.`;
-}
-
-function checkLimits(owner: string, { perRun, perThread }: CallLimits): void {
-  for (const [name, limit] of Object.entries({ perRun, perThread }))
-    if (limit !== undefined && !(Number.isInteger(limit) && limit >= 0))
-      throw createOptionError(owner, name, "an integer ≥ 0", limit);
-}
-
-function createOptionError(owner: string, option: string, expected: string, value: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${owner}: \`${option}\` must be ${expected}, got ${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
-    next: `Pass ${expected}`,
-  });
 }

@@ -1,7 +1,7 @@
 /** Middleware that limits the rate of tool calls, to protect external services. */
 
-import { defineMiddleware, type Middleware, StatewrightError, ToolError } from "@statewright/core";
-import { checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { defineMiddleware, type Middleware, ToolError } from "@statewright/core";
+import { checkChoice, checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
 
 /** Options of `limitRate`. */
@@ -38,16 +38,18 @@ export function limitRate(options: LimitRateOptions): Middleware {
     listOptionNames<LimitRateOptions>({ calls: true, perMs: true, tools: true, atLimit: true, tree: true }),
   );
   const { calls, perMs, tools, atLimit = "wait", tree = true } = options;
-  if (!Number.isInteger(calls) || calls < 1 || !(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
-    throw new StatewrightError("invalid_option", {
-      what: "limitRate: expected `calls` as an integer ≥ 1 and `perMs` > 0",
-      next: "Pass limitRate({ calls: 10, perMs: 60_000 })",
+  const fix = "Pass limitRate({ calls: 10, perMs: 60_000 })";
+  if (!(Number.isInteger(calls) && calls >= 1))
+    throw invalidOption({ where: "limitRate", option: "calls", expected: "an integer ≥ 1", got: calls, fix });
+  if (!(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
+    throw invalidOption({
+      where: "limitRate",
+      option: "perMs",
+      expected: "a number of milliseconds > 0",
+      got: perMs,
+      fix,
     });
-  if (atLimit !== "wait" && atLimit !== "refuse")
-    throw new StatewrightError("invalid_option", {
-      what: "limitRate: `atLimit` has an unknown value",
-      next: 'Use "wait" or "refuse"',
-    });
+  checkChoice("limitRate", { atLimit }, ["wait", "refuse"]);
   checkFlag("limitRate", { tree });
   const limitedTools = tools === undefined ? undefined : new Set(tools);
   const gate = createRateGate({ calls, perMs });

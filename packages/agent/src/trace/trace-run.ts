@@ -3,7 +3,8 @@
  * OpenTelemetry semantic conventions for generative AI (version 1.41.0, in development). Created from run events;
  * spans contain no texts, arguments or results.
  */
-import { type RunEvent, StatewrightError, type Usage } from "@statewright/core";
+import type { RunEvent, Usage } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** Version of the OpenTelemetry generative AI conventions. */
 export const genAiConventions = "1.41.0";
@@ -49,9 +50,11 @@ export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
   tracer: Tracer<Span>,
 ): Handle {
   if (typeof tracer?.startSpan !== "function")
-    throw new StatewrightError("invalid_option", {
-      what: "traceRun: expected a tracer with startSpan",
-      next: "Pass { startSpan: ({ name, kind, attributes, at, parent }) => span }",
+    throw invalidOption({
+      where: "traceRun",
+      expected: "a tracer with startSpan",
+      got: tracer,
+      fix: "Pass { startSpan: ({ name, kind, attributes, at, parent }) => span }",
     });
   const openSpans = new Map<string, Span>();
   let root: Span | undefined;
