@@ -77,8 +77,7 @@ export function inputGuardrail<Context = unknown, State = unknown>(
         if (refusal !== undefined) {
           if (typeof refusal?.refuse !== "string")
             throw invalidOption({
-              where: name,
-              option: "the result of `check`",
+              where: `${name}: result of \`check\``,
               expected: "{ refuse: text } or undefined",
               got: refusal,
             });

@@ -44,10 +44,10 @@ export interface OutputGuardrailOptions<Context = unknown, State = unknown> {
   /** Text with which the agent ends when no answer has passed. */
   readonly fallbackText?: string;
   /**
-   * `hold` (default): streams nothing before an answer has passed. `void`: streams the answer, and retracts it when
-   * it does not pass.
+   * `hold` (default): streams nothing before an answer has passed. `retract`: streams the answer, and retracts an
+   * answer that does not pass (`message.retracted`).
    */
-  readonly stream?: "hold" | "void";
+  readonly stream?: "hold" | "retract";
   /** Name, unique among the guardrails of an agent. Default `outputGuardrail`. */
   readonly name?: string;
 }
@@ -76,7 +76,7 @@ export function outputGuardrail<Context = unknown, State = unknown>(
   const { fallbackText = "I cannot answer that." } = options;
   checkFunction("outputGuardrail", { check: check ?? null });
   checkChoice("outputGuardrail", { replies }, ["answers", "all"]);
-  checkChoice("outputGuardrail", { stream }, ["hold", "void"]);
+  checkChoice("outputGuardrail", { stream }, ["hold", "retract"]);
   checkCount("outputGuardrail", { attempts });
   /** Verdicts of `aroundModel` by reply content, so that `afterModel` does not check the same content again. */
   const verdicts: WeakMap<ModelReply["content"], Verdict> = new WeakMap();
@@ -86,8 +86,7 @@ export function outputGuardrail<Context = unknown, State = unknown>(
     const verdict: unknown = (await check({ text: getReplyText(reply), reply }, runtime)) ?? "passed";
     if (!isVerdict(verdict))
       throw invalidOption({
-        where: name,
-        option: "the result of `check`",
+        where: `${name}: result of \`check\``,
         expected: "{ refuse: text }, { askAgain: reason } or undefined",
         got: verdict,
       });

@@ -164,7 +164,7 @@ function findKnownSummary(messages: readonly Message[], state: unknown): KnownSu
 function applySummary(request: ModelRequest, { text, upTo, start }: KnownSummary): ModelRequest {
   const { messages } = request;
   const range = toTrimRange(messages, start);
-  const retained = trimToRange(messages, range, false);
+  const retained = trimToRange(messages, range, { keepFirst: false });
   const systemCount = retained.findIndex(({ role }) => role !== "system");
   const summary = createUserMessage(`summary:${upTo}`, `A summary of the conversation until now:\n${text}`);
   return { ...request, messages: [...retained.slice(0, systemCount), summary, ...retained.slice(systemCount)] };

@@ -70,7 +70,7 @@ export function trimMessages(options: TrimMessagesOptions): Middleware {
       }
       return from === 0
         ? undefined
-        : { ...request, messages: trimToRange(messages, computeTrimRange(messages, from), keepFirst) };
+        : { ...request, messages: trimToRange(messages, computeTrimRange(messages, from), { keepFirst }) };
     },
   });
 }
@@ -96,7 +96,7 @@ function findTrimStart(
   // Adds the weight of messages retained before the start: the first message, and from the second round also the last
   // user turn.
   for (let round = 0; round < 3; round++) {
-    const frontWeight = getRetainedFront(messages, computeTrimRange(messages, from), keepFirst).reduce(
+    const frontWeight = getRetainedFront(messages, computeTrimRange(messages, from), { keepFirst }).reduce(
       (sum, each) => sum + getWeight(each),
       0,
     );

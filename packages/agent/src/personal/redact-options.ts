@@ -1,6 +1,6 @@
 /** Parses and validates the options of `redactPersonal`. */
 import { checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
-import { type PersonalKind, personalKinds } from "./find-personal.ts";
+import { type PersonalKind, personalKinds } from "./personal-kind.ts";
 
 /**
  * Treatment of personal data: `redact` replaces it by its kind, `mask` keeps its end, `hash` replaces equal values by

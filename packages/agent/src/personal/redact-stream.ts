@@ -2,7 +2,8 @@
  * Redacts a streaming text with the same result as for the whole text: holds back characters that may still become a
  * match.
  */
-import { createWordShape, isSpace, isWordSeparator, type WordShape } from "./find-personal.ts";
+import { isSpace, isWordSeparator } from "./characters.ts";
+import { createWordShape, type WordShape } from "./find-personal.ts";
 
 /** Takes the next piece of a text; returns the redacted text that is safe to emit. */
 export type StreamRedactor = (piece: string) => string;
