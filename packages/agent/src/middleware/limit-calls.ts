@@ -84,43 +84,8 @@ function incrementCount(counts: Readonly<Record<string, number>>, tool: string):
  * of its result; a refused call counts only within its message. Within one message, earlier calls have priority.
  */
 export function limitCalls(options: LimitCallsOptions): Middleware {
-  checkOptions(
-    "limitCalls",
-    options,
-    listOptionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true, tree: true }),
-  );
-  const { tools = {}, atLimit = "refuse", tree = true } = options;
-  checkCount("limitCalls", { perRun: options.perRun, perThread: options.perThread }, 0);
-  checkFlag("limitCalls", { tree });
-  for (const [tool, limits] of Object.entries(tools)) {
-    const owner = `limitCalls.tools["${tool}"]`;
-    checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));
-    checkCount(owner, { perRun: limits.perRun, perThread: limits.perThread }, 0);
-  }
-  checkChoice("limitCalls", { atLimit }, ["refuse", "end"]);
-
-  /** Returns the text of the reached limit, counting this run and thread plus earlier calls of the same message. */
-  const findReachedLimit = (
-    name: string,
-    run: string,
-    made: CallCounts,
-    earlierCalls: readonly ToolCallBlock[],
-  ): string | undefined => {
-    const inRun = made.run === run ? made.inRun : {};
-    const toolLimits = Object.hasOwn(tools, name) ? tools[name] : undefined;
-    const sameToolCount = toolLimits === undefined ? 0 : earlierCalls.filter((each) => each.name === name).length;
-    return [
-      formatReachedLimit(options.perRun, sumCounts(inRun) + earlierCalls.length, "calls in this run"),
-      formatReachedLimit(options.perThread, sumCounts(made.thread) + earlierCalls.length, "calls in this conversation"),
-      formatReachedLimit(toolLimits?.perRun, (inRun[name] ?? 0) + sameToolCount, `calls of "${name}" in this run`),
-      formatReachedLimit(
-        toolLimits?.perThread,
-        (made.thread[name] ?? 0) + sameToolCount,
-        `calls of "${name}" in this conversation`,
-      ),
-    ].find((text) => text !== undefined);
-  };
-
+  checkLimitCallsOptions(options);
+  const { atLimit = "refuse", tree = true } = options;
   return defineMiddleware({
     name: "limitCalls",
     required: true,
@@ -133,7 +98,7 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
       if (ledger.has("call")) return undefined;
       const siblings = listEarlierSiblings(getMessages(state), call.id);
       const findReached = (made: CallCounts, earlierCalls: readonly ToolCallBlock[]): string | undefined =>
-        findReachedLimit(call.name, run.run, made, earlierCalls);
+        findReachedLimit(options, { name: call.name, run: run.run }, made, earlierCalls);
       const made = ledger.getValue({ excludedKeys: ["call"] });
       // Fast path: below every limit, the sum of all entries suffices, which is cached.
       const isBelowLimits = findReached(made, siblings) === undefined;
@@ -156,6 +121,45 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
       return undefined;
     },
   });
+}
+
+function checkLimitCallsOptions(options: LimitCallsOptions): void {
+  checkOptions(
+    "limitCalls",
+    options,
+    listOptionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true, tree: true }),
+  );
+  const { perRun, perThread, tools = {}, atLimit = "refuse", tree = true } = options;
+  checkCount("limitCalls", { perRun, perThread }, 0);
+  checkFlag("limitCalls", { tree });
+  for (const [tool, limits] of Object.entries(tools)) {
+    const owner = `limitCalls.tools["${tool}"]`;
+    checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));
+    checkCount(owner, { perRun: limits.perRun, perThread: limits.perThread }, 0);
+  }
+  checkChoice("limitCalls", { atLimit }, ["refuse", "end"]);
+}
+
+/** Returns the text of the reached limit, counting this run and thread plus earlier calls of the same message. */
+function findReachedLimit(
+  { perRun, perThread, tools = {} }: LimitCallsOptions,
+  { name, run }: { readonly name: string; readonly run: string },
+  made: CallCounts,
+  earlierCalls: readonly ToolCallBlock[],
+): string | undefined {
+  const inRun = made.run === run ? made.inRun : {};
+  const toolLimits = Object.hasOwn(tools, name) ? tools[name] : undefined;
+  const sameToolCount = toolLimits === undefined ? 0 : earlierCalls.filter((each) => each.name === name).length;
+  return [
+    formatReachedLimit(perRun, sumCounts(inRun) + earlierCalls.length, "calls in this run"),
+    formatReachedLimit(perThread, sumCounts(made.thread) + earlierCalls.length, "calls in this conversation"),
+    formatReachedLimit(toolLimits?.perRun, (inRun[name] ?? 0) + sameToolCount, `calls of "${name}" in this run`),
+    formatReachedLimit(
+      toolLimits?.perThread,
+      (made.thread[name] ?? 0) + sameToolCount,
+      `calls of "${name}" in this conversation`,
+    ),
+  ].find((text) => text !== undefined);
 }
 
 function sumCounts(counts: Readonly<Record<string, number>>): number {

@@ -12,7 +12,7 @@ import {
 } from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
-import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
+import { acquireAll, type Pass, RateGate } from "../rate-gate.ts";
 
 /** Options of `limitModelRate`. */
 export interface LimitModelRateOptions {
@@ -68,7 +68,7 @@ export function limitModelRate(options: LimitModelRateOptions): Middleware {
   const getTokenSums = createTokenLedger(meter);
   const estimateRequestTokens = (request: ModelRequest): number =>
     tokens === undefined ? 0 : Math.min(tokens, meter.countFrame(request) + getTokenSums(request.messages).total);
-  const gate = createRateGate({ calls: requests, tokens, perMs });
+  const gate = new RateGate({ calls: requests, tokens, perMs });
   return defineMiddleware({
     name: "limitModelRate",
     required: true,

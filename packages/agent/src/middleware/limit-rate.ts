@@ -2,7 +2,7 @@
 
 import { defineMiddleware, type Middleware, ToolError } from "@statewright/core";
 import { checkChoice, checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
-import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
+import { acquireAll, type Pass, RateGate } from "../rate-gate.ts";
 
 /** Options of `limitRate`. */
 export interface LimitRateOptions {
@@ -52,7 +52,7 @@ export function limitRate(options: LimitRateOptions): Middleware {
   checkChoice("limitRate", { atLimit }, ["wait", "refuse"]);
   checkFlag("limitRate", { tree });
   const limitedTools = tools === undefined ? undefined : new Set(tools);
-  const gate = createRateGate({ calls, perMs });
+  const gate = new RateGate({ calls, perMs });
   return defineMiddleware({
     name: "limitRate",
     required: true,

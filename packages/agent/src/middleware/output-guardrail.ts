@@ -52,6 +52,15 @@ export interface OutputGuardrailOptions<Context = unknown, State = unknown> {
   readonly name?: string;
 }
 
+const optionNames = listOptionNames<OutputGuardrailOptions>({
+  check: true,
+  replies: true,
+  attempts: true,
+  fallbackText: true,
+  stream: true,
+  name: true,
+});
+
 /**
  * Checks answers of the model. Drops an answer that does not pass: calls the model again with the reason, within the
  * same recorded call, or ends the agent with the refusal text. The usage of dropped answers is recorded as failed
@@ -60,18 +69,7 @@ export interface OutputGuardrailOptions<Context = unknown, State = unknown> {
 export function outputGuardrail<Context = unknown, State = unknown>(
   options: OutputGuardrailOptions<Context, State>,
 ): Middleware<Context, State> {
-  checkOptions(
-    "outputGuardrail",
-    options,
-    listOptionNames<OutputGuardrailOptions>({
-      check: true,
-      replies: true,
-      attempts: true,
-      fallbackText: true,
-      stream: true,
-      name: true,
-    }),
-  );
+  checkOptions("outputGuardrail", options, optionNames);
   const { check, replies = "answers", attempts = 2, stream = "hold", name = "outputGuardrail" } = options;
   const { fallbackText = "I cannot answer that." } = options;
   checkFunction("outputGuardrail", { check: check ?? null });

@@ -72,13 +72,12 @@ const defaultInstructions = `You condense conversations between a user and an as
  */
 export function summarise(options: SummariseOptions): Middleware {
   checkSummariseOptions(options);
-  const { model, triggerTokens, triggerMessages, countTokens, maxSummaryTokens = 2_000 } = options;
+  const { triggerTokens, triggerMessages, countTokens } = options;
   const keepTokens = options.keepTokens ?? (triggerTokens === undefined ? undefined : Math.ceil(triggerTokens / 4));
   const keepMessages =
     options.keepMessages ?? (triggerMessages === undefined ? undefined : Math.ceil(triggerMessages / 4));
   const meter = createTokenMeter("summarise", countTokens);
   const getTokenSums = createTokenLedger(meter);
-  const chunkTokens = triggerTokens ?? 50_000;
 
   const exceedsTrigger = (request: ModelRequest): boolean =>
     (triggerMessages !== undefined && request.messages.length > triggerMessages) ||
@@ -91,29 +90,6 @@ export function summarise(options: SummariseOptions): Middleware {
     if (keepTokens === undefined) byTokens = 0;
     else while (byTokens > 0 && sums.total - sums.getTokensBefore(byTokens - 1) <= keepTokens) byTokens -= 1;
     return computeTrimRange(messages, Math.max(byMessages, byTokens)).start;
-  };
-
-  /** Summarizes messages, in several model calls when they exceed the chunk size. */
-  const createSummary = async (
-    older: readonly Message[],
-    previousSummary: string | undefined,
-    ask: ModelHookRuntime["ask"],
-  ): Promise<string> => {
-    let text = previousSummary;
-    for (const part of joinChunks(older.map(formatMessage), chunkTokens, meter)) {
-      const heading = text === undefined ? "" : `Summary of what came before:\n${text}\n\n`;
-      const reply = await ask("summary", {
-        model,
-        request: {
-          instructions: options.instructions ?? defaultInstructions,
-          messages: [createUserMessage("conversation", `${heading}The conversation:\n${part}`)],
-          tools: [],
-          maxOutputTokens: maxSummaryTokens,
-        },
-      });
-      text = getMessageText({ ...reply, role: "assistant", id: "" }).trim() || text;
-    }
-    return text ?? "";
   };
 
   return defineMiddleware({
@@ -133,7 +109,8 @@ export function summarise(options: SummariseOptions): Middleware {
       if (upTo === undefined || older.length === 0) return known && shortenedRequest;
       let text: string;
       try {
-        text = await createSummary(older, known?.text, runtime.ask);
+        const chunks = joinChunks(older.map(formatMessage), triggerTokens ?? 50_000, meter);
+        text = await createSummary(chunks, known?.text, { ...options, ask: runtime.ask });
       } catch (thrown) {
         if (!isStatewrightError(thrown, "model_failed") || runtime.signal.aborted) throw thrown;
         return known && shortenedRequest;
@@ -143,6 +120,30 @@ export function summarise(options: SummariseOptions): Middleware {
       return applySummary(request, { text, upTo, start });
     },
   });
+}
+
+/** Summarizes chunks of a conversation, one model call per chunk; each summary extends the previous summary. */
+async function createSummary(
+  chunks: readonly string[],
+  previousSummary: string | undefined,
+  summarizer: Pick<SummariseOptions, "model" | "instructions" | "maxSummaryTokens"> & Pick<ModelHookRuntime, "ask">,
+): Promise<string> {
+  const { model, instructions = defaultInstructions, maxSummaryTokens = 2_000, ask } = summarizer;
+  let text = previousSummary;
+  for (const chunk of chunks) {
+    const heading = text === undefined ? "" : `Summary of what came before:\n${text}\n\n`;
+    const reply = await ask("summary", {
+      model,
+      request: {
+        instructions,
+        messages: [createUserMessage("conversation", `${heading}The conversation:\n${chunk}`)],
+        tools: [],
+        maxOutputTokens: maxSummaryTokens,
+      },
+    });
+    text = getMessageText({ ...reply, role: "assistant", id: "" }).trim() || text;
+  }
+  return text ?? "";
 }
 
 interface KnownSummary extends ConversationSummary {
