@@ -96,7 +96,7 @@ async function main() {
     types: ["node"],
   };
   writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["user.ts"] }));
-  copyFileSync("packages/statewright/test/docs/assistant.ts", join(project, "assistant.ts"));
+  copyFileSync("packages/statewright/test/docs/start/assistant.ts", join(project, "assistant.ts"));
   for (const version of TYPESCRIPTS) {
     const tsc = join(project, `node_modules/typescript-${version}/bin/tsc`);
     step(`type-check with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: project });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 const root = join(import.meta.dirname, "../..");
 
 const programs = [
-  ...files("packages", /\/test\/docs\/[^/]+\.ts$/),
+  ...files("packages", /\/test\/docs\/.+\.ts$/),
   ...files("apps/examples", /^apps\/examples\/(src|tools)\/.+\.ts$/),
 ].map((file) => squeezed(readFileSync(join(root, file), "utf8")));
 

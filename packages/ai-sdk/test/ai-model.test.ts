@@ -2,7 +2,7 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provide
 import type { Model } from "@statewright/core";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { aiModel, isLanguageModel, type LanguageModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4, streamOf } from "./support/hand-made.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4, streamOf } from "./support/language-models.ts";
 import { ask, gate, listening, rejection, weather } from "./support/requests.ts";
 
 describe("request settings", () => {

@@ -3,7 +3,7 @@ import type { ModelReply } from "@statewright/core";
 import { modelConformance, type OpenModel } from "@statewright/testing/conformance";
 import { test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
 
 type AnyPart = LanguageModelV2StreamPart & LanguageModelV3StreamPart & LanguageModelV4StreamPart;
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { loadModel } from "../src/index.ts";
-import { finish, madeV4 } from "./support/hand-made.ts";
+import { finish, madeV4 } from "./support/language-models.ts";
 import { ask, listening, rejection } from "./support/requests.ts";
 
 const messageOf = async (promise: Promise<unknown>): Promise<string> => ((await rejection(promise)) as Error).message;

@@ -5,7 +5,7 @@ import { getBlockText } from "@statewright/core/adapter";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
 import { listening } from "./support/requests.ts";
 
 type Spec = "v2" | "v3" | "v4";

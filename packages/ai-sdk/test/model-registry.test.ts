@@ -3,7 +3,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import type { Model } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { isModelRegistry, modelRegistry, namedModel } from "../src/index.ts";
-import { finish, madeV4 } from "./support/hand-made.ts";
+import { finish, madeV4 } from "./support/language-models.ts";
 import { ask, listening, rejection } from "./support/requests.ts";
 
 const made = (modelId: string) => madeV4([finish()], { modelId }).model;

@@ -4,7 +4,7 @@ import { openai } from "@ai-sdk/openai";
 import type { ModelReply } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel, listProviderCalls, listSources, providerTool } from "../src/index.ts";
-import { finish, madeV4 } from "./support/hand-made.ts";
+import { finish, madeV4 } from "./support/language-models.ts";
 import { ask, listening } from "./support/requests.ts";
 
 describe("provider tools", () => {

@@ -2,7 +2,7 @@ import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageMode
 import type { Message, ModelReply, Usage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
 import { ask, listening, rejection, user } from "./support/requests.ts";
 
 const replyV4 = (...parts: LanguageModelV4StreamPart[]): Promise<ModelReply> =>

@@ -1,7 +1,7 @@
 import type { ModelRequest } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel, type LanguageModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/hand-made.ts";
+import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
 import { ask, listening, weather } from "./support/requests.ts";
 
 const specs = [

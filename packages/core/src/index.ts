@@ -163,7 +163,8 @@ export type {
 export type { TextOptions } from "./run/session/text-stream.ts";
 export { type Channel, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
-export { type ClassCodec, type Codec, type CodecOptions, createCodec } from "./state/codec.ts";
+export type { ClassCodec } from "./state/class-codec.ts";
+export { type Codec, type CodecOptions, createCodec } from "./state/codec.ts";
 export type { StateShape, TypesOfShape } from "./state/definition.ts";
 export {
   type DefinedState,

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { type FetchOptions, fetchUrl, isPublicAddress } from "../src/index.ts";
-import { failureOf, stillWorld } from "./processes.ts";
+import { failureOf, stillWorld } from "./support/processes.ts";
 
 const ends: (() => Promise<void>)[] = [];
 afterEach(async () => {

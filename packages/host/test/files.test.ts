@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isHostError, runProcess, type Workspace, workspace } from "../src/index.ts";
-import { failureOf, onLinux } from "./processes.ts";
+import { failureOf, onLinux } from "./support/processes.ts";
 
 const posix = process.platform !== "win32";
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));

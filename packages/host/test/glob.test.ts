@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createGlobMatcher } from "../src/index.ts";
-import { failureOf } from "./processes.ts";
+import { failureOf } from "./support/processes.ts";
 
 test("a glob matches paths like .gitignore and ripgrep", () => {
   const fits = (glob: string, ...paths: string[]) => paths.filter(createGlobMatcher(glob));

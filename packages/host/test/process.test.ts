@@ -15,7 +15,16 @@ import {
   startProcess,
 } from "../src/index.ts";
 import { createGatedCommand, getProcessGroup, signalGroup, spawnWatcher } from "../src/process-group.ts";
-import { childrenOf, failureOf, isRunning, membersOf, onLinux, outputWatch, stillWorld, until } from "./processes.ts";
+import {
+  childrenOf,
+  failureOf,
+  isRunning,
+  membersOf,
+  onLinux,
+  outputWatch,
+  stillWorld,
+  until,
+} from "./support/processes.ts";
 
 const posix = process.platform !== "win32";
 const folder = mkdtempSync(join(tmpdir(), "statewright-process-"));

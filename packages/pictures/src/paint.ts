@@ -50,7 +50,7 @@ function toRect(box: Box, direction: Direction): Rect {
 
 /** Returns the number of sheets of a node: two for a node that runs several times. */
 function countSheets({ kind }: OutlineNode): 1 | 2 {
-  return kind === "task" ? 2 : 1;
+  return kind === "input" ? 2 : 1;
 }
 
 /** Renders the shape of a node as sheets with rounded corners. */
@@ -227,8 +227,9 @@ function describeNode({ name, kind, deferred, inside }: OutlineNode): string {
   if (kind === "end") return "end";
   const words = {
     body: inside === undefined ? "node" : "subgraph",
-    task: inside === undefined ? "task node" : "subgraph, once for each input",
+    input: inside === undefined ? "input node" : "subgraph, once for each input",
     tools: "tool node",
+    turn: "agent turn",
     state: "state",
   };
   return `${name}: ${words[kind]}${deferred ? ", runs when no other node is runnable" : ""}`;

@@ -33,7 +33,7 @@ describe("picture content", () => {
     const node = (id: string) => nodes.find((each) => each.id === id);
     expect(node("ask")).toMatchObject({ classes: ["body"], title: "ask: node", texts: ["ask"] });
     expect(node("research.check")).toMatchObject({ classes: ["tools"], title: "check: tool node" });
-    expect(node("research.search.Fetch")).toMatchObject({ classes: ["task"], title: "Fetch: task node" });
+    expect(node("research.search.Fetch")).toMatchObject({ classes: ["input"], title: "Fetch: input node" });
     expect(node("research.search.rank")).toMatchObject({
       classes: ["body", "deferred"],
       title: "rank: node, runs when no other node is runnable",

@@ -1,7 +1,6 @@
 /** Plugin process: one process from its start and description to its end. */
 import { StatewrightError, ToolError, type World } from "@statewright/core";
-import { type RunningProcess, startProcess } from "@statewright/host";
-import { createLineReader } from "./line-reader.ts";
+import { createLineReader, type RunningProcess, startProcess } from "@statewright/host";
 import {
   type PluginDescription,
   type PluginNotification,

@@ -8,7 +8,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Child, startChild } from "./support/child.ts";
+import { type Child, startChild } from "./support/child-process.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

@@ -14,8 +14,8 @@ import {
 import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { change } from "./support/file.ts";
-import { anything, first, growing, happened, upTo } from "./support/growing.ts";
+import { change } from "./support/database-file.ts";
+import { anything, first, growing, happened, upTo } from "./support/growing-graph.ts";
 import { graph, question, running, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

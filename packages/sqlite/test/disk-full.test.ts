@@ -6,9 +6,9 @@ import { resume, run } from "@statewright/core";
 import type { Commit } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { first, growing, happened, upTo } from "./support/growing.ts";
-import { runLimited } from "./support/limited.ts";
+import { first, growing, happened, upTo } from "./support/growing-graph.ts";
 import { append, checkpoint, graph, running, superstep, tell } from "./support/rows.ts";
+import { runLimited } from "./support/run-limited.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -103,7 +103,9 @@ describe("a run on a full disk", () => {
 
   test("a real file size limit pauses the run in the file, and the run completes without the limit", async () => {
     const rounds = 120;
-    const ended = await runLimited("./growing-main.ts", [file, diary, "5000", String(rounds)], { fileBlocks: 4_000 });
+    const ended = await runLimited("./processes/growing-process.ts", [file, diary, "5000", String(rounds)], {
+      fileBlocks: 4_000,
+    });
     expect([ended.code, ended.signal, ended.complaints]).toEqual([0, null, ""]);
     expect(JSON.parse(ended.said)).toEqual({
       status: "paused",

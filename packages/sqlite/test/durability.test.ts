@@ -3,7 +3,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { startChild } from "./support/child.ts";
+import { startChild } from "./support/child-process.ts";
 import { append, checkpoint, graph, itemsOf, question, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

@@ -6,7 +6,7 @@ import { copyThread, exportThread, importThread } from "@statewright/core/inspec
 import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread, portraitOf, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { bytesOf, change, textOf } from "./support/file.ts";
+import { bytesOf, change, textOf } from "./support/database-file.ts";
 import {
   append,
   artifact,

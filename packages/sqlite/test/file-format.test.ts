@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterAll, expect, test } from "vitest";
-import { change, tablesOf } from "./support/file.ts";
+import { change, tablesOf } from "./support/database-file.ts";
 import { graph, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

@@ -5,8 +5,8 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
-import { change } from "./support/file.ts";
-import { first, growing } from "./support/growing.ts";
+import { change } from "./support/database-file.ts";
+import { first, growing } from "./support/growing-graph.ts";
 import { graph, question, running, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Child, startChild } from "./support/child.ts";
+import { type Child, startChild } from "./support/child-process.ts";
 import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 

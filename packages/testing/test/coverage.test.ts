@@ -36,8 +36,8 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
     "
     Graph coverage
 
-    graph      nodes      edges  questions  tools  guards
-    shop   3/3 100 %  5/6  83 %  2/2 100 %      -       -
+    graph      nodes      edges  interrupts  tools  guards
+    shop   3/3 100 %  5/6  83 %   2/2 100 %      -       -
       edges never: review → end
 
     ERROR: coverage of the edges of the graph "shop": expected at least 90 %, got 83 %. Not covered: review → end"
@@ -45,7 +45,7 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
 });
 
 test("excluded parts do not count for coverage, and an exclusion that matches nothing is refused", () => {
-  const nothing = { nodes: [], edges: [], questions: [], tools: [], guards: [] };
+  const nothing = { nodes: [], edges: [], interrupts: [], tools: [], guards: [] };
   const coverage = {
     graph: "shop",
     declared: { ...nothing, edges: ["review -> __end__", "ask -> review"], outline: { nodes: [], edges: [] } },

@@ -1,8 +1,8 @@
 import { call, crashMatrix, say, scriptedModel } from "@statewright/testing";
 import "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
-import { desk, words } from "./support/desk.ts";
-import { type Defect, orders } from "./support/orders.ts";
+import { desk, words } from "./support/desk-graph.ts";
+import { type Defect, orders } from "./support/order-graph.ts";
 
 function matrix(defect: Defect) {
   return crashMatrix((outside) => ({

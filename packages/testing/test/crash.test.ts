@@ -5,7 +5,7 @@ import { memoryStore } from "@statewright/core";
 import { crashPoint, crashPoints, killAt, logEffect, runUntilDone } from "@statewright/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-const script = new URL("./support/dies.ts", import.meta.url);
+const script = new URL("./support/crash-script.ts", import.meta.url);
 let folder = "";
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "statewright-crash-"));

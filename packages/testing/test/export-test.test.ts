@@ -19,7 +19,7 @@ import {
 import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { desk, words } from "./support/desk.ts";
+import { desk, words } from "./support/desk-graph.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-export-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

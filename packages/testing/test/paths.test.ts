@@ -2,7 +2,7 @@ import { channel, commandTargets, defineGraph, defineState, END, goto, join, rou
 import { listPaths } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { desk, words } from "./support/desk.ts";
+import { desk, words } from "./support/desk-graph.ts";
 import "@statewright/testing/vitest";
 
 describe("paths of a desk agent", () => {
@@ -35,7 +35,10 @@ const review = start
   .nodes({
     write: () => ({ log: ["written"] }),
     spell: () => ({ log: ["spelled"] }),
-    legal: { asks: ["allow"], run: async (_state, { interrupt }) => ({ log: [String(await interrupt("allow"))] }) },
+    legal: {
+      interrupts: ["allow"],
+      run: async (_state, { interrupt }) => ({ log: [String(await interrupt("allow"))] }),
+    },
     decide: () => ({ log: ["decided"] }),
     publish: (state) => (state.log.length > 100 ? goto("write") : goto(END)),
   })

@@ -4,10 +4,10 @@ import { HostError } from "@statewright/host";
 import { describe, expect, test } from "vitest";
 import { bash, type ShellOptions } from "../src/index.ts";
 import { toToolError } from "../src/to-tool-error.ts";
-import { begin, call } from "./support/calls.ts";
-import { testFolder } from "./support/folder.ts";
+import { stillWorld } from "./support/manual-world.ts";
 import { gone, ownSeconds, running } from "./support/processes.ts";
-import { stillWorld } from "./support/still-world.ts";
+import { testFolder } from "./support/test-folder.ts";
+import { begin, call } from "./support/tool-calls.ts";
 
 const folder = testFolder();
 const shell = (options: Partial<ShellOptions> = {}) => bash({ root: folder.root, ...options });

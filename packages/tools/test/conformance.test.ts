@@ -2,7 +2,7 @@ import { truncateSync } from "node:fs";
 import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
 import { expect, test } from "vitest";
 import { allTools, bash, find, listFiles, readFile, search } from "../src/index.ts";
-import { testFolder } from "./support/folder.ts";
+import { testFolder } from "./support/test-folder.ts";
 
 const folder = testFolder();
 const { root } = folder;

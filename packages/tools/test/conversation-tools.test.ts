@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { askUser, sharedState, todo } from "../src/index.ts";
-import { begin, call } from "./support/calls.ts";
+import { begin, call } from "./support/tool-calls.ts";
 
 test("todo returns the complete list in its details and counts for the model", async () => {
   const items = [

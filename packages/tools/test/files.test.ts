@@ -2,8 +2,8 @@ import { chmodSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, tru
 import type { JsonObject } from "@statewright/core";
 import { expect, test } from "vitest";
 import { editFile, readFile, writeFile } from "../src/index.ts";
-import { begin, call } from "./support/calls.ts";
-import { testFolder } from "./support/folder.ts";
+import { testFolder } from "./support/test-folder.ts";
+import { begin, call } from "./support/tool-calls.ts";
 
 const folder = testFolder();
 const { root } = folder;

@@ -3,8 +3,8 @@ import type { JsonObject } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { find, listFiles, search } from "../src/index.ts";
 import { createRipgrepArgv } from "../src/ripgrep.ts";
-import { begin, call } from "./support/calls.ts";
-import { testFolder } from "./support/folder.ts";
+import { testFolder } from "./support/test-folder.ts";
+import { begin, call } from "./support/tool-calls.ts";
 
 const folder = testFolder();
 const { root } = folder;

@@ -4,7 +4,7 @@ import { type ToolPack, toolConformance } from "@statewright/testing/conformance
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { extractHtmlText } from "../src/html-text.ts";
 import { webFetch } from "../src/index.ts";
-import { begin, call } from "./support/calls.ts";
+import { begin, call } from "./support/tool-calls.ts";
 
 let server: Server;
 let base = "";

@@ -25,7 +25,7 @@ import { toMermaid } from "@statewright/core/inspect";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/pay.ts";
+import { payingInto } from "../support/payment-tool.ts";
 
 function shown({ messages }: ModelRequest): readonly string[] {
   return messages.map((message) => {

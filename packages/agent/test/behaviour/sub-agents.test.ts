@@ -25,7 +25,7 @@ import { toMermaid } from "@statewright/core/inspect";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/pay.ts";
+import { payingInto } from "../support/payment-tool.ts";
 
 /** The text of the last message of a request. */
 function lastOf({ messages }: ModelRequest): string {

@@ -149,10 +149,10 @@ const cacheNames = listOptionNames<CachePolicy<unknown>>({ key: true, ttlMs: tru
 /** Throws `invalid_option` for invalid values in a node policy or in the defaults of a graph. */
 export function checkPolicyValues(
   owner: string,
-  policy: { readonly [Option in "effect" | "defer" | "cache" | "onError" | "asks" | "writes"]?: unknown },
+  policy: { readonly [Option in "effect" | "defer" | "cache" | "onError" | "interrupts" | "writes"]?: unknown },
 ): void {
-  const { effect, defer, cache, onError, asks, writes } = policy;
-  for (const [option, names] of Object.entries({ asks, writes }))
+  const { effect, defer, cache, onError, interrupts, writes } = policy;
+  for (const [option, names] of Object.entries({ interrupts, writes }))
     if (names !== undefined && !Array.isArray(names))
       throw createOptionError(`the option ${option} of ${owner}`, names, "a list of names");
   checkEffect(owner, effect);

@@ -191,7 +191,7 @@ function createNodeRecord(name: string, declared: unknown, index: number, defaul
 
 function mergePolicy(
   name: string,
-  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError, asks, writes }: OwnPolicy,
+  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError, interrupts, writes }: OwnPolicy,
   defaults: DeclaredPolicy,
 ): DeclaredPolicy {
   const { retry: _, ...withoutRetry } = defaults;
@@ -205,7 +205,7 @@ function mergePolicy(
     ...(defer === undefined || defer === false ? {} : { defer }),
     ...(cache === undefined ? {} : { cache: resolveCachePolicy(name, cache) }),
     ...(onError === undefined ? {} : { onError }),
-    ...copyDeclarations(name, { asks, writes }),
+    ...copyDeclarations(name, { interrupts, writes }),
   };
   checkPolicy(`the node "${name}"`, policy);
   return policy;

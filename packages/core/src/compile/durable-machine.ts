@@ -470,7 +470,7 @@ function createTransitionEdge(targets: readonly string[]): EdgeRecord {
 }
 
 function createStateRecord(name: string, index: number): NodeRecord {
-  return { name, index, kind: "body", logic: functionKind, body: rejectStateBody, policy: {} };
+  return { name, index, logic: functionKind, body: rejectStateBody, policy: {} };
 }
 
 function rejectStateBody(): never {

@@ -21,7 +21,7 @@ export function copyDeclarations(
   );
 }
 
-type NodeDeclarations = { readonly [Option in "asks" | "writes"]?: readonly string[] };
+type NodeDeclarations = { readonly [Option in "interrupts" | "writes"]?: readonly string[] };
 
 /** Returns unknown interrupts and channels in declarations, and interrupts declared on nodes that cannot interrupt. */
 export function findNodeDeclarationProblems(graph: GraphDefinition): GraphProblem[] {
@@ -33,22 +33,22 @@ export function findNodeDeclarationProblems(graph: GraphDefinition): GraphProble
 
 function findInterruptProblems({ interrupts }: GraphDefinition, node: NodeRecord): GraphProblem[] {
   const { name, policy } = node;
-  const { asks = [] } = policy;
+  const { interrupts: keys = [] } = policy;
   const obstacle = policy.onError === undefined ? node.logic.getInterruptObstacle(node) : undefined;
   const disallowed: GraphProblem[] =
-    obstacle === undefined || asks.length === 0
+    obstacle === undefined || keys.length === 0
       ? []
       : [
           {
             code: "cannot_interrupt",
             node: name,
-            message: `the node "${name}" ${obstacle}, and declares the interrupts ${asks.map((key) => `"${key}"`).join(" and ")}`,
+            message: `the node "${name}" ${obstacle}, and declares the interrupts ${keys.map((key) => `"${key}"`).join(" and ")}`,
             hint: "interrupt in an earlier node",
           },
         ];
   return [
     ...disallowed,
-    ...asks
+    ...keys
       .filter((key) => !Object.hasOwn(interrupts, key))
       .map(
         (key): GraphProblem => ({

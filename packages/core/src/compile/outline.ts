@@ -32,7 +32,7 @@ function createGraphOutline(graph: GraphDefinition, path: string, ancestors: rea
   });
   const describe = (inner: GraphDefinition, innerPath: string): Outline => createOutline(inner, innerPath, ancestors);
   const nodes = [...graph.nodes.values()].map((node): OutlineNode => {
-    const { name, kind, policy, logic } = node;
+    const { name, policy, logic } = node;
     const inside = logic.outline(node, `${path}${name}.`, {
       describe,
       isEnclosing: (each) => ancestors.includes(each),
@@ -40,9 +40,9 @@ function createGraphOutline(graph: GraphDefinition, path: string, ancestors: rea
     return {
       id: path + name,
       name,
-      kind,
+      kind: logic.shownAs,
       deferred: policy.defer === true,
-      ...(policy.asks === undefined ? {} : { interrupts: policy.asks }),
+      ...(policy.interrupts === undefined ? {} : { interrupts: policy.interrupts }),
       ...(inside === undefined ? {} : { inside }),
     };
   });

@@ -99,7 +99,7 @@ function describeShape(graph: GraphDefinition, ancestors: readonly GraphDefiniti
     ]),
     nodes: [...graph.nodes.values()].map((node) => {
       const input = node.logic.getInputSchema(node);
-      return [node.name, node.kind, input === undefined ? null : (toJsonSchema(input) ?? null)];
+      return [node.name, node.logic.savedAs, input === undefined ? null : (toJsonSchema(input) ?? null)];
     }),
     edges: [...graph.edges].map(([source, edge]) => [source, edge.kind, [...edge.targets]]),
     interrupts: Object.entries(graph.interrupts).map(([key, declared]) => [

@@ -201,7 +201,7 @@ export interface NodeClaims<State, Interrupts extends InterruptShape, Written ex
    * Keys of the allowed interrupts; default: all interrupts of the graph. Any other key fails with
    * `unknown_interrupt`.
    */
-  readonly asks?: readonly (keyof Interrupts & string)[];
+  readonly interrupts?: readonly (keyof Interrupts & string)[];
   /** Writable channels; default: all channels. Any other channel fails with `undeclared_write`. */
   readonly writes?: readonly Written[];
 }
@@ -230,7 +230,7 @@ export interface InputNode<
   Written extends string = keyof State & string,
 > extends NodePolicy,
     NodeClaims<State, Interrupts, Written> {
-  readonly kind: "task";
+  readonly kind: "input";
   readonly input: Schema<Given, unknown>;
   /**
    * The runtime also has `input`. The type omits `input`: with the parameters of {@link NodeBody} the compiler infers
@@ -266,7 +266,7 @@ export const policyOptionNames: readonly string[] = listOptionNames<
   idleTimeoutMs: true,
   effect: true,
   defer: true,
-  asks: true,
+  interrupts: true,
   writes: true,
   cache: true,
   onError: true,
@@ -294,7 +294,7 @@ export function inputNode<
   checkOptions("the policy of an input node", policy, policyOptionNames);
   const { cache, onError, ...rest } = policy;
   return {
-    kind: "task",
+    kind: "input",
     input: input as Schema<SchemaInput<S>, unknown>,
     run: run as Node["run"],
     ...rest,

@@ -304,7 +304,9 @@ function choicesAt(plan: Plan, source: string): readonly Choice[] {
       return [choosing([0]), choosing([])];
     case "commandTargets": {
       const leads = edge.targets.map((target): readonly RouteIntent[] =>
-        plan.nodes.get(target)?.kind === "task" ? [{ kind: "send", target, input: 0 }] : [{ kind: "goto", target }],
+        plan.nodes.get(target)?.logic.takesInput === true
+          ? [{ kind: "send", target, input: 0 }]
+          : [{ kind: "goto", target }],
       );
       return [[], ...leads].map((each) => ({ plan, leads: each, always: [] }));
     }

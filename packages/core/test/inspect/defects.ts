@@ -47,7 +47,7 @@ const State = defineState({
   messages: channel.messages(),
 });
 
-/** A graph whose nodes do nothing: what counts is where control may go. Names with a capital letter are task nodes. */
+/** A graph whose nodes do nothing: what counts is where control may go. Names with a capital letter are input nodes. */
 export function shape(
   edges: Readonly<Record<string, unknown>>,
   special: Readonly<Record<string, unknown>> = {},
@@ -91,11 +91,11 @@ export const tools = (): unknown => toolNode({ tools: [ping] });
 export const deferred = (claims: object = {}): unknown => ({ defer: true, run: () => undefined, ...claims });
 /** A node that says what it writes. */
 export const writing = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
-/** A task node that does. */
+/** An input node that does. */
 export const sentWriting = (...writes: readonly string[]): unknown =>
   inputNode(z.unknown(), () => undefined, { writes: writes as never });
 /** A node that says what it asks. */
-export const asking = (...asks: readonly string[]): unknown => ({ asks, run: () => undefined });
+export const asking = (...interrupts: readonly string[]): unknown => ({ interrupts, run: () => undefined });
 /** A graph as a node. */
 export const call = (graph: AnyGraph): unknown => subgraph(graph, { input: () => ({}), output: () => undefined });
 

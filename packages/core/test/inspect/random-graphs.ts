@@ -28,7 +28,7 @@ export type EdgeDrawing = { readonly deferred?: boolean } & (
   | { readonly kind: "join"; readonly target: string }
 );
 
-/** Edges by source. Names with a capital letter are task nodes. */
+/** Edges by source. Names with a capital letter are input nodes. */
 export type GraphDrawing = Readonly<Record<string, EdgeDrawing>>;
 
 type Part =

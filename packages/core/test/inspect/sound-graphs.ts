@@ -67,15 +67,15 @@ const payment = defineGraph({
 })
   .nodes({
     approve: {
-      asks: ["approve"],
+      interrupts: ["approve"],
       writes: ["note"],
       run: async (state, { interrupt }) => {
         const { ok, note } = await interrupt("approve", { payload: { amount: state.amount } });
         return ok ? goto("pay") : goto("decline", { note });
       },
     },
-    pay: { asks: [], effect: "once", run: () => undefined },
-    decline: { asks: [], run: () => undefined },
+    pay: { interrupts: [], effect: "once", run: () => undefined },
+    decline: { interrupts: [], run: () => undefined },
   })
   .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
@@ -104,7 +104,7 @@ const look = defineTool({
 
 /** What an agent is. */
 const agent = defineGraph({ name: "agent", state: Chat, interrupts: { approve: z.boolean() } })
-  .nodes({ model: { asks: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
+  .nodes({ model: { interrupts: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
   .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
 
 const fan = defineGraph({
@@ -183,7 +183,7 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
     "a question that the handler of a `once` node asks",
     shape(
       { [START]: "a", a: END },
-      { a: { effect: "once", asks: ["approve"], run: () => undefined, onError: () => undefined } },
+      { a: { effect: "once", interrupts: ["approve"], run: () => undefined, onError: () => undefined } },
       { approve: z.boolean() },
     ),
   ],

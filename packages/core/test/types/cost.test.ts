@@ -1,6 +1,6 @@
 /** What the types of a graph cost the compiler, in instantiations and types: counts, which are the same on every machine. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Compiled, type Consumer, consumer } from "../support/consumer.ts";
+import { type Compiled, type Consumer, consumer } from "../support/consumer-project.ts";
 
 let project: Consumer;
 beforeAll(async () => {

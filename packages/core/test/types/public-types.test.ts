@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, expectTypeOf, test } from "vitest";
 import type { Graph, GraphMachine } from "../../src/index.ts";
-import { type Consumer, consumer, emitted } from "../support/consumer.ts";
+import { type Consumer, consumer, emitted } from "../support/consumer-project.ts";
 
 let project: Consumer;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 /** Each program of wrong-programs.ts is refused by the compiler for its one mistake, in words that a reader can use. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
-import { type Compiled, consumer } from "../support/consumer.ts";
+import { type Compiled, consumer } from "../support/consumer-project.ts";
 import { mistakes } from "./wrong-programs.ts";
 
 const lines = readFileSync(new URL("wrong-programs.ts", import.meta.url), "utf8").split("\n");

@@ -31,7 +31,7 @@ const ping = defineTool({
 });
 
 /** A node without a body: `task`, `tools`, `deferred`, or a graph. */
-export type Part = "body" | "task" | "tools" | "deferred" | Graph;
+export type Part = "body" | "input" | "tools" | "deferred" | Graph;
 
 /** A graph of such nodes. */
 export function graphOf(
@@ -65,7 +65,7 @@ export function each(target: string, otherwise?: string): unknown {
 
 /** Any graph, with graphs in it so many deep. Each node leads to the next one, so that all are reached, and perhaps elsewhere. */
 export function anyGraph(depth: number): fc.Arbitrary<Graph> {
-  const plain: fc.Arbitrary<Part> = fc.constantFrom("body", "body", "task", "tools", "deferred");
+  const plain: fc.Arbitrary<Part> = fc.constantFrom("body", "body", "input", "tools", "deferred");
   const part =
     depth === 0 ? plain : fc.oneof({ weight: 6, arbitrary: plain }, { weight: 1, arbitrary: anyGraph(depth - 1) });
   const node = fc.record({
@@ -75,7 +75,7 @@ export function anyGraph(depth: number): fc.Arbitrary<Graph> {
     ends: fc.boolean(),
   });
   return fc.array(node, { minLength: 1, maxLength: 7 }).map((drawn) => {
-    const names = drawn.map(({ part }, index) => `${part === "task" ? "T" : "n"}${index}`);
+    const names = drawn.map(({ part }, index) => `${part === "input" ? "T" : "n"}${index}`);
     const isPlain = (name: string): boolean => !name.startsWith("T");
     const edges: Record<string, unknown> = {};
     [{ form: "to", jumps: [], ends: false }, ...drawn].forEach(({ form, jumps, ends }, index) => {
@@ -130,7 +130,7 @@ export const anyMachine: fc.Arbitrary<GraphDefinition> = fc
 /** Two levels of subgraphs around a fan-out. */
 export function nestedGraph(): Graph {
   const search = graphOf(
-    { query: "body", Fetch: "task", rank: "deferred" },
+    { query: "body", Fetch: "input", rank: "deferred" },
     { [START]: "query", query: each("Fetch", END), Fetch: "rank", rank: END },
     "search",
   );
@@ -163,7 +163,7 @@ export function largeGraph(): Graph {
   const words = ["load", "parse", "check_input", "score", "merge", "ask", "summarise", "store_the_result"];
   const names = Array.from({ length: 48 }, (_, index) => `${words[index % words.length]}_${index}`);
   const inner = graphOf(
-    { look: "body", Read: "task", rank: "deferred" },
+    { look: "body", Read: "input", rank: "deferred" },
     { [START]: "look", look: each("Read", "rank"), Read: "rank", rank: END },
   );
   const outer = graphOf({ plan: "tools", inner }, { [START]: "plan", plan: either("inner", END), inner: "plan" });

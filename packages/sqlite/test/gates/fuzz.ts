@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { isStatewrightError } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
-import { change } from "../support/file.ts";
+import { change } from "../support/database-file.ts";
 import { graph, running, superstep, tell } from "../support/rows.ts";
 import { cases, type Found, type Seeded } from "./seeded.ts";
 

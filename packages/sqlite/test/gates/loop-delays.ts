@@ -15,7 +15,13 @@ export async function loopDelays(home: string, { count: seconds }: { readonly co
   const failures: { seed: number; what: string }[] = [];
   const rival = spawn(
     process.execPath,
-    [fileURLToPath(new URL("../support/writers-main.ts", import.meta.url)), file, "rival", String(writers), "1000000"],
+    [
+      fileURLToPath(new URL("../support/processes/writers-process.ts", import.meta.url)),
+      file,
+      "rival",
+      String(writers),
+      "1000000",
+    ],
     { stdio: ["ignore", "ignore", "inherit"] },
   );
   const until = process.hrtime.bigint() + BigInt(seconds) * 1_000_000_000n;

@@ -20,7 +20,7 @@ import { getArtifactHandle } from "@statewright/core/adapter";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pieceBytes } from "../../src/write/artifact-bodies.ts";
-import { bytesOf, change, countsOf } from "../support/file.ts";
+import { bytesOf, change, countsOf } from "../support/database-file.ts";
 import { artifact, graph, tell } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 

@@ -6,7 +6,7 @@ import { type Encryption, encryptStore, type SqliteStore, sqliteStore } from "@s
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { longTermQueries } from "../../src/write/long-term-rows.ts";
-import { bytesOf, change } from "../support/file.ts";
+import { bytesOf, change } from "../support/database-file.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;

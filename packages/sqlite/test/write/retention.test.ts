@@ -5,8 +5,8 @@ import type { PruneWrite } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Child, startChild } from "../support/child.ts";
-import { change, countsOf } from "../support/file.ts";
+import { type Child, startChild } from "../support/child-process.ts";
+import { change, countsOf } from "../support/database-file.ts";
 import { append, checkpoint, graph, itemsOf, superstep, tell } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 

@@ -5,7 +5,7 @@
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Json } from "statewright";
-import { type Kind, liveMatrix } from "./matrix-life.ts";
+import { type Kind, liveMatrix } from "./crash-matrix-run.ts";
 
 /** Which of the pairs: every so many-th, and of those the share of one process out of several. */
 export interface PairShare {

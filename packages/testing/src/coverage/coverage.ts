@@ -77,7 +77,7 @@ function coverage(options: CoverageOptions = {}): CoverageReporter {
   }
 
   function mergeModules(): readonly GraphCoverage[] {
-    const nothing: CoveredParts = { nodes: [], edges: [], questions: [], tools: [], guards: [] };
+    const nothing: CoveredParts = { nodes: [], edges: [], interrupts: [], tools: [], guards: [] };
     return [...declared]
       .filter(([graph]) => graphNames?.includes(graph) !== false)
       .map(([graph, all]) => ({

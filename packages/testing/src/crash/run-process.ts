@@ -20,7 +20,7 @@ import {
 import { systemWorld } from "@statewright/core/adapter";
 import { type InterruptRow, plainCodec } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
-import { omitFailedAttempts } from "../simulation/omit-failed-attempts.ts";
+import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
 import { wrapStore } from "../wrap-store.ts";
 import { type CrashProgram, createRunOptions, getAnswer } from "./crash-program.ts";

@@ -15,7 +15,7 @@ import {
 } from "@statewright/core";
 import type { Delta } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
-import { omitFailedAttempts } from "../simulation/omit-failed-attempts.ts";
+import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
 
 /** A model request and its reply. The request is undefined until the run was replayed once. */
 export interface RecordedReply {

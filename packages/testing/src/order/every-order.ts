@@ -7,9 +7,9 @@ import { explainRun } from "../run/explain-run.ts";
 import { createIdNormalizer, normalizeIds } from "../run/normalize-ids.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { getTraceContext } from "../run/trace-context.ts";
-import { type Chance, createChance } from "../simulation/chance.ts";
 import { formatWrite } from "../trace/format-write.ts";
 import { formatPath, listChannelWrites } from "../trace/trace.ts";
+import { type Chance, createChance } from "./chance.ts";
 import { type Difference, findFirstDifference, formatValue } from "./first-difference.ts";
 import type { Order } from "./order.ts";
 

@@ -74,7 +74,7 @@ function listOutcomes(
       ...fails,
     ];
   }
-  const interruptKeys = record?.policy.asks ?? [];
+  const interruptKeys = record?.policy.interrupts ?? [];
   const answered = interruptKeys.flatMap((key) =>
     choices.map((to): NodeOutcome => ({ node, how: "returns", to, asked: { key, how: "answered" } })),
   );

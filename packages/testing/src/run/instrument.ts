@@ -135,17 +135,21 @@ interface StepContext {
   readonly idempotencyKey: string;
 }
 
-function instrumentBody({ name, kind, body }: NodeRecord, instruments: Instruments, path: string): Body {
+function instrumentBody(
+  { name, logic: { takesInput }, body }: NodeRecord,
+  instruments: Instruments,
+  path: string,
+): Body {
   const { isAlive, gate, onEntry } = instruments;
   const node = `${path}${name}`;
   return ((state: never, runtime: BodyRuntime) => {
     if (!isAlive()) return waitForever();
-    const point = kind === "task" ? `${node}(${JSON.stringify(runtime.input)})` : node;
+    const point = takesInput ? `${node}(${JSON.stringify(runtime.input)})` : node;
     const enter = (): unknown => {
       const returned: unknown = body(state, instrumentRuntime(node, point, runtime, instruments) as never);
       if (onEntry === undefined || path !== "") return returned;
       const reportReturn = (result: unknown): unknown => {
-        for (const entry of toReturnEntries(name, kind === "task" ? runtime.input : undefined, result)) onEntry(entry);
+        for (const entry of toReturnEntries(name, takesInput ? runtime.input : undefined, result)) onEntry(entry);
         return result;
       };
       return returned instanceof Promise ? returned.then(reportReturn) : reportReturn(returned);

@@ -24,11 +24,11 @@ export async function writeStartCheckpoint(
       throw createMissingChannelError(graph, channel);
   const now = world.clock.now();
   const claim = await store.claim({ thread, graph: graph.name, version: graph.version, shape: "start-at", at: now });
-  const isTask = graph.nodes.get(node)?.kind === "task";
+  const takesInput = graph.nodes.get(node)?.logic.takesInput === true;
   const control = {
     machine: createMachineValue(graph, node),
-    tasks: [{ id: "0:0", node, ...(isTask ? { input: 0 } : {}) }],
-    inputs: isTask ? [input] : [],
+    tasks: [{ id: "0:0", node, ...(takesInput ? { input: 0 } : {}) }],
+    inputs: takesInput ? [input] : [],
     joins: {},
   };
   const deltas = Object.entries(state).map(([channel, value]) => ({

@@ -3,7 +3,7 @@ import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { claims, office, words } from "../support/claims.ts";
+import { claims, office, words } from "../support/claims-graph.ts";
 
 describe("toHaveRunOnce", () => {
   test("toHaveRunOnce counts nodes, tools and steps across all processes", async () => {

@@ -1,7 +1,7 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
-import { office, words } from "../support/claims.ts";
+import { office, words } from "../support/claims-graph.ts";
 
 async function letters() {
   const model = scriptedModel([

@@ -18,7 +18,7 @@ export const nodeKind: unique symbol = Symbol.for("statewright.nodeKind") as nev
 
 /** Declaration of a node, without its policy. `options` holds the policy; undefined for a node without own policy. */
 export interface NodeDeclaration {
-  readonly parts: Pick<NodeRecord, "kind" | "logic" | "body" | "input" | "tools" | "subgraph">;
+  readonly parts: Pick<NodeRecord, "logic" | "body" | "input" | "tools" | "subgraph">;
   readonly options: object | undefined;
   readonly hasPolicy: boolean;
 }
@@ -29,15 +29,15 @@ export function readNodeDeclaration(declared: unknown): NodeDeclaration {
   const { kind, input, run, [nodeKind]: logic, ...options } = declared as DeclaredObject;
   if (logic !== undefined) {
     const body = run === undefined ? rejectBody : (run as NodeRecord["body"]);
-    return { parts: { kind: logic.shownAs, logic, body }, options, hasPolicy: true };
+    return { parts: { logic, body }, options, hasPolicy: true };
   }
   if (kind === "tools") {
-    const parts = { kind, logic: toolKind, body: rejectBody, tools: declared as ToolNode<never, never> } as const;
+    const parts = { logic: toolKind, body: rejectBody, tools: declared as ToolNode<never, never> } as const;
     return { parts, options: undefined, hasPolicy: false };
   }
   const parts = readBody(run);
   if (kind === undefined) return { parts, options, hasPolicy: true };
-  return { parts: { ...parts, kind: "task", logic: createInputKind(parts.logic), input }, options, hasPolicy: true };
+  return { parts: { ...parts, logic: createInputKind(parts.logic), input }, options, hasPolicy: true };
 }
 
 interface DeclaredObject {
@@ -47,12 +47,10 @@ interface DeclaredObject {
   readonly [nodeKind]?: NodeKind;
 }
 
-function readBody(run: unknown): Pick<NodeRecord, "kind" | "logic" | "body" | "subgraph"> {
+function readBody(run: unknown): Pick<NodeRecord, "logic" | "body" | "subgraph"> {
   const body = run as NodeRecord["body"];
   const subgraph = getSubgraph(body);
-  return subgraph === undefined
-    ? { kind: "body", logic: functionKind, body }
-    : { kind: "body", logic: subgraphKind, body, subgraph };
+  return subgraph === undefined ? { logic: functionKind, body } : { logic: subgraphKind, body, subgraph };
 }
 
 /** Body of a node whose kind does not call a body. */
@@ -82,20 +80,20 @@ export function findNodeProblems(node: string, declared: unknown): readonly Grap
       ? []
       : [createProblem(`the tool node "${node}" was not created by toolNode`, "use toolNode({ tools })")];
   }
-  if (kind === "task") checkSyncSchema(declared["input"], `the input of the input node "${node}"`, { node });
+  if (kind === "input") checkSyncSchema(declared["input"], `the input of the input node "${node}"`, { node });
   const problems: GraphProblem[] = [];
   if (typeof declared["run"] !== "function")
     problems.push(
       createProblem(`the run of the node "${node}" is ${describeValue(declared["run"])}`, "give a function"),
     );
-  if (kind !== undefined && kind !== "task")
+  if (kind !== undefined && kind !== "input")
     problems.push(
       createProblem(
         `the node "${node}" has the unknown kind ${describeValue(kind)}`,
         "create the node with inputNode or toolNode",
       ),
     );
-  if (kind === "task" && !isSchema(declared["input"]))
+  if (kind === "input" && !isSchema(declared["input"]))
     problems.push(
       createProblem(
         `the input of the input node "${node}" is ${describeValue(declared["input"])}`,

@@ -80,20 +80,26 @@ export function createIdempotencyKey(position: Position, task: Task, key: string
 }
 
 /** Performs an effect, or returns its recorded outcome. */
-export function perform<Value>(session: Session, request: EffectRequest<Value>): Promise<Value> {
+export function perform<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  request: EffectRequest<Value>,
+): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const place = toJournalKey(session.position.step, request.task.id, request.key);
-  const isNew =
-    !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.journal.has(place)));
+  const isNew = !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.rows.has(place)));
   return isNew ? startEffect(session.position, session.journal, request) : performRecorded(session, request, place);
 }
 
-async function performRecorded<Value>(session: Session, request: EffectRequest<Value>, place: string): Promise<Value> {
+async function performRecorded<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  request: EffectRequest<Value>,
+  place: string,
+): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const previous = outcomes.get(place);
   if (previous !== undefined && "error" in previous) throw previous.error;
   if (previous !== undefined) return reuse(session.events, request, previous.value as Value, 1);
-  const row = saved?.journal.get(place);
+  const row = saved?.rows.get(place);
   if (saved !== undefined && row?.outcome !== undefined) {
     const outcome = saved.codec.decode(row.outcome);
     if (row.state === "ok") return reuse(session.events, request, outcome as Value, row.attempts);
@@ -121,7 +127,7 @@ function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectId
  * throws, since a step cannot raise an interrupt.
  */
 function reusePriorEffect<Value>(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   saved: Persistence,
   request: EffectRequest<Value>,
   found: PriorEffect,
@@ -143,7 +149,7 @@ function reusePriorEffect<Value>(
 
 /** Adopts the value of a prior effect of another branch: records the effect in this journal as finished now. */
 export function adoptPriorEffect<Value>(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   saved: Persistence,
   request: EffectIdentity<Value>,
   { priorRow, value }: { readonly priorRow: EffectRow; readonly value: Value },
@@ -182,7 +188,11 @@ function reuse<Value>(events: EventEmitter, request: EffectRequest<Value>, value
   return value;
 }
 
-async function repeatEffect<Value>(session: Session, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+async function repeatEffect<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): Promise<Value> {
   const { task, key, kind, name, effect } = request;
   if (effect === "once") {
     const reconciled = await request.reconcile?.(row.idempotencyKey);
@@ -297,7 +307,7 @@ export function recordCancelledStart(world: World, saved: Persistence, row: Effe
 /** Marks a possibly recorded start as not performed. The effect waits for an interrupt and starts after the answer. */
 export function cancelStart(position: Position, journal: Journal, task: Task, key: string): void {
   const { saved } = journal;
-  const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved !== undefined && row !== undefined && isInFlight(row)) recordCancelledStart(journal.world, saved, row);
 }
 
@@ -376,13 +386,13 @@ async function completeEffect<Value>(
 
 /** Journals the stage of a started effect with the next write. */
 export function recordStage(
-  session: Session,
+  session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
   { stage, attempts }: { readonly stage: string; readonly attempts: number },
 ): void {
   const { saved } = session.journal;
-  const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
   recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
 }
@@ -395,7 +405,7 @@ export function recordFailure(
   { key, error }: { readonly key: string; readonly error: unknown },
 ): void {
   const { saved } = journal;
-  const row = saved?.journal.get(toJournalKey(position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
   journal.outcomes.set(toJournalKey(position.step, task.id, key), { error });
   recordEffect(saved, {

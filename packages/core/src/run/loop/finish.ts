@@ -32,7 +32,10 @@ import { inspectStop } from "../superstep/inspect-run.ts";
 import { release } from "../task/open-session.ts";
 
 /** Finishes the run as waiting for these interrupts. */
-export async function finishWaiting(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
+export async function finishWaiting(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  waiting: readonly InterruptRow[],
+): Promise<RunResult<State>> {
   const { saved } = session.journal;
   if (saved === undefined)
     throw new StatewrightError("missing_store", {
@@ -63,7 +66,10 @@ export async function finishWaiting(session: Session, waiting: readonly Interrup
 }
 
 /** Pauses the run at a breakpoint. All work is saved; a resume continues the run. */
-export async function finishPaused(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
+export async function finishPaused(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  breakpoint: StatewrightError,
+): Promise<RunResult<State>> {
   const cause = toRedactedRecord(session.env.redactor, breakpoint);
   const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
   if (session.journal.saved !== undefined)
@@ -77,7 +83,10 @@ export async function finishPaused(session: Session, breakpoint: StatewrightErro
 }
 
 /** Parks the run until a person resumes the thread. Its timers are dropped. */
-export async function finishParked(session: Session, error: StatewrightError): Promise<RunResult<State>> {
+export async function finishParked(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  error: StatewrightError,
+): Promise<RunResult<State>> {
   const cause = toRedactedRecord(session.env.redactor, error);
   const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
   await commitFinish(
@@ -94,7 +103,10 @@ export async function finishParked(session: Session, error: StatewrightError): P
  * Cancels the run. Finished outcomes stay in the journal for a resume, but the answers to the tool calls of a saved
  * message are committed to the state at once, so that a new input may follow.
  */
-export async function finishCancelled(session: Session, step?: PartialSuperstep): Promise<RunResult<State>> {
+export async function finishCancelled(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "lineage">,
+  step?: PartialSuperstep,
+): Promise<RunResult<State>> {
   const { reason } = session.signals.abort.signal;
   const text = describeFailure(reason);
   const tasks = step?.finished.map(({ task }) => task) ?? [];
@@ -179,7 +191,7 @@ function toRunError(position: Position, cause: unknown): StatewrightError {
 
 /** Saves the failure of the run and releases the thread. Resolves to the store error when the write fails. */
 function saveFailure(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "journal">,
   error: ErrorRecord,
   { rows: events }: DurableEvent,
 ): Promise<StatewrightError | undefined> {

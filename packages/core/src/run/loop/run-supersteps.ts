@@ -115,7 +115,7 @@ export function createDrainedError(position: Position, reason: string): Statewri
 }
 
 /** Returns true if saved tool calls get their answers after a cancel; false when a resume answers them. */
-function shouldAnswerCalls(session: Session): boolean {
+function shouldAnswerCalls(session: Pick<Session, "position" | "progress" | "signals">): boolean {
   const { reason } = session.signals.abort.signal;
   return !(reason instanceof Preemption) && hasToolTask(session.position, session.progress.control.tasks);
 }
@@ -168,7 +168,7 @@ function runJournaled(session: Session, task: Task): Promise<TaskResult> {
 }
 
 async function runSaved(session: Session, saved: Persistence, task: Task): Promise<TaskResult> {
-  const known = saved.journal.get(toJournalKey(session.position.step, task.id, taskKey));
+  const known = saved.rows.get(toJournalKey(session.position.step, task.id, taskKey));
   if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
     emit(session.events, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
@@ -221,7 +221,7 @@ function omitUntrackedWrites(position: Position, outcome: TaskOutcome): TaskOutc
 }
 
 /** Moves the machine by the result of each node: done when all its tasks are done, else interrupted or failed. */
-function moveMachine(session: Session, results: readonly TaskResult[]): void {
+function moveMachine(session: Pick<Session, "position" | "progress" | "events">, results: readonly TaskResult[]): void {
   const [only] = results;
   if (results.length === 1 && only?.kind === "done") {
     moveNode(session, only.task.node, "done");
@@ -237,7 +237,11 @@ function moveMachine(session: Session, results: readonly TaskResult[]): void {
   for (const [node, kind] of nodeResults) moveNode(session, node, kind);
 }
 
-function moveNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
+function moveNode(
+  session: Pick<Session, "position" | "progress" | "events">,
+  node: string,
+  kind: "done" | "failed" | "interrupted",
+): void {
   if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, { shown: true });
   else
     applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, { shown: true });
@@ -263,7 +267,7 @@ function combineFailures(
 }
 
 /** Throws `step_limit` when the run has used all its supersteps. */
-export function checkStepLimit(session: Session): void {
+export function checkStepLimit(session: Pick<Session, "env" | "position" | "progress">): void {
   const { maxSteps } = session.env.limits;
   if (countSteps(session.position) < maxSteps) return;
   const what = `the run did not end within ${maxSteps} supersteps`;

@@ -87,7 +87,7 @@ export async function runTask(session: Session, task: Task, loop: Loop): Promise
 const noRetry: RetryPolicy = { attempts: 1 };
 
 function completeTask(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   result: Extract<TaskResult, { kind: "done" }>,
   startedAt: number,
   { reused }: { readonly reused: boolean },

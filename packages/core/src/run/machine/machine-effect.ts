@@ -40,7 +40,7 @@ export function getPromiseRow(
   { saved }: Journal,
   { task, address }: InvokedPromise,
 ): EffectRow | undefined {
-  return saved?.journal.get(toJournalKey(step, task.id, address));
+  return saved?.rows.get(toJournalKey(step, task.id, address));
 }
 
 /** Returns the idempotency key of a promise, the same after a restart. */
@@ -54,7 +54,7 @@ function getPromiseKey(position: Position, work: InvokedPromise): string {
  * promise cannot be saved.
  */
 export async function runPromise(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   work: InvokedPromise,
   create: (key: string) => PromiseLike<unknown>,
   isAbandoned: () => boolean,
@@ -120,7 +120,7 @@ export function carryRows(
   }
   for (const row of rows) recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
   return () => {
-    for (const row of rows) saved.journal.set(toJournalKey(row.step, row.task, row.key), row);
+    for (const row of rows) saved.rows.set(toJournalKey(row.step, row.task, row.key), row);
   };
 }
 

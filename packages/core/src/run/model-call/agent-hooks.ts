@@ -42,7 +42,7 @@ interface AfterAgentOutcome {
  * the agent, otherwise undefined.
  */
 export async function runBeforeAgentHooks(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
   middleware: readonly Middleware[],
@@ -103,7 +103,7 @@ interface RunAfterAgentHooksOptions {
  * write, but cannot continue the agent.
  */
 export async function runAfterAgentHooks(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   key: string,
   { middleware, getTaskWrites, findAgentEnd }: RunAfterAgentHooksOptions,
@@ -151,14 +151,14 @@ async function callAfterAgentHooks(
       throw createHookResultError(hooks, "afterAgent", returned, "{ messages: […] }");
     if (returned["messages"].length === 0) continue;
     if (hookContext.phase === "final") {
-      const { graph } = hookContext.session.position.run;
+      const { graph } = hookContext.position.run;
       const warning = `afterAgent of middleware "${hooks.name}" returned messages, but the end by "${ended.by}" is final: the messages were ignored`;
-      hookContext.session.env.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
+      hookContext.env.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
       continue;
     }
     hookContext.writes.push(
-      ...readHookWrites(hookContext.session.position, hookContext.scope, hooks, {
-        codec: hookContext.session.env.codec,
+      ...readHookWrites(hookContext.position, hookContext.scope, hooks, {
+        codec: hookContext.env.codec,
         update: {
           messages: returned["messages"],
         },

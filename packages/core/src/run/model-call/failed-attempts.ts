@@ -34,7 +34,7 @@ export interface PreviousAttempts {
 /** Finds previous attempts. Call before the model call starts, because the call adds a journal row of its own. */
 export function findPreviousAttempts(position: Position, records: Journal, task: Task, key: string): PreviousAttempts {
   const sessionAttempts = attemptsBySession.get(records);
-  const journal = records.saved?.journal;
+  const journal = records.saved?.rows;
   if (sessionAttempts === undefined && (journal === undefined || journal.size === 0)) return noAttempts;
   const rowKey = toJournalKey(position.step, task.id, key);
   const remembered = sessionAttempts?.get(rowKey);
@@ -68,13 +68,13 @@ export function forgetFailedAttempts(position: Position, journal: Journal, task:
  * hides no request. The first request needs no write: the row of the call itself is written concurrently.
  */
 export function recordRequestedModels(
-  session: Session,
+  session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
   { failedAttempts, nextModel }: { readonly failedAttempts: readonly FailedAttempt[]; readonly nextModel: string },
 ): Promise<void> {
   const { saved } = session.journal;
-  const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row === undefined || !isInFlight(row) || session.signals.abort.signal.aborted)
     return Promise.resolve();
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);

@@ -67,7 +67,7 @@ export interface AttemptParts {
 
 /** Creates the requests of a call by its policy; `previous` are the attempts already made for its message. */
 export function createModelAttempts(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal" | "signals">,
   scope: TaskScope,
   {
     primaryModel,

@@ -57,7 +57,7 @@ import { recordTurnLimitMessage } from "./turn-limit-message.ts";
  * middleware run inside recorded effects, so a replay runs no hooks.
  */
 export async function callModel(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   key: string,
   call: ModelCall | AgentTurn,
@@ -89,7 +89,7 @@ function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
 
 /** Generates the message. An agent prepares its call from the state after the preceding hooks. */
 function generateForCall(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
   call: ModelCall | AgentTurn,
@@ -120,7 +120,7 @@ function resolvePolicy({ node }: Task, call: ModelCall, middleware: readonly Mid
 type RecordedReply = AssistantMessage | { readonly message: AssistantMessage; readonly writes: readonly Write[] };
 
 async function generateMessage(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
   call: ModelCall,
@@ -221,7 +221,7 @@ async function generateWithHooks(
   middleware: readonly Middleware[],
   { attempts, previous }: { readonly attempts: ModelAttempts; readonly previous: PreviousAttempts },
 ): Promise<RecordedReply> {
-  const { session, scope, effect } = pass;
+  const { events, position, env, scope, effect } = pass;
   const { model } = call;
   const id = `${scope.task.id}:${effect}`;
   if (previous.attempts.length > 0) await notifyPreviousAttempts(pass, previous.attempts, createAttemptKey);
@@ -229,12 +229,12 @@ async function generateWithHooks(
   if (pass.ending !== undefined)
     return finishRecordedReply(pass, middleware, attempts.finishMessage(createEndingMessage(pass.ending, id)));
   pass.phase = "sent";
-  emitStart(session.events, scope, model, request);
-  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session.position) };
+  emitStart(events, scope, model, request);
+  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(position) };
   let isAnswered = false;
   const send = async (outgoing: ModelRequest): Promise<ModelReply> => {
     sentRequest.tools = outgoing.tools;
-    sentRequest.registries = findChangedRegistries(session.position);
+    sentRequest.registries = findChangedRegistries(position);
     const response = await attempts.generate(outgoing);
     isAnswered = true;
     return response;
@@ -244,7 +244,7 @@ async function generateWithHooks(
   const { ending } = pass;
   const answer =
     ending === undefined
-      ? toAssistantMessage(session.position, session.env.redactor, call.request, {
+      ? toAssistantMessage(position, env.redactor, call.request, {
           reply: reviewed,
           sentRequest,
           attempts,

@@ -9,7 +9,7 @@ import { createEndingMessage } from "./hook-runtime.ts";
 
 /** Records the message that ends the agent at its turn limit, so that the message is emitted once. */
 export function recordTurnLimitMessage(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   task: Task,
   key: string,
   limit: TurnLimit,

@@ -69,5 +69,5 @@ export function forgetFailure(position: Position, journal: Journal, task: Task):
 }
 
 function getTaskRow({ step }: Position, { saved }: Journal, task: Task): EffectRow | undefined {
-  return saved?.journal.get(toJournalKey(step, task.id, taskKey));
+  return saved?.rows.get(toJournalKey(step, task.id, taskKey));
 }

@@ -33,12 +33,12 @@ import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility
 
 /** Runs a `once` body, or returns its outcome from a user's answer or from another branch. */
 export async function runOnce(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress">,
   saved: Persistence,
   scope: TaskScope,
   { body, read }: { readonly body: () => unknown; readonly read: (returned: unknown) => TaskOutcome },
 ): Promise<TaskOutcome> {
-  const row = saved.journal.get(toJournalKey(session.position.step, scope.task.id, taskKey));
+  const row = saved.rows.get(toJournalKey(session.position.step, scope.task.id, taskKey));
   if (row !== undefined && (row.state === "error" || isInFlight(row))) {
     const about = `${session.position.run.branch} ${describeStart(row)}`;
     const response = askInDoubt(scope, row.attempts, about, buildInDoubtPayload(session.progress, scope.task, row));

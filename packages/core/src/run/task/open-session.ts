@@ -302,7 +302,7 @@ async function loadSession(
     namespace: claim.branch,
     parents: [],
     parent: head?.id,
-    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),

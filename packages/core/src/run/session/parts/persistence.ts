@@ -37,7 +37,7 @@ export interface Persistence {
   readonly parents: readonly Persistence[];
   parent: number | undefined;
   /** Journal rows of the current step, including rows from before a crash. */
-  readonly journal: Map<string, EffectRow>;
+  readonly rows: Map<string, EffectRow>;
   /** Interrupts of the branch by id, including interrupts of inner graphs. */
   readonly interrupts: Map<string, InterruptRow>;
   readonly pending: Map<string, PendingEffect>;
@@ -111,7 +111,7 @@ function bufferEffect(saved: Persistence, effect: PendingEffect): void {
     ...effect,
     onCommitted: previous === undefined ? onCommitted : combineCallbacks(previous, onCommitted),
   });
-  saved.journal.set(key, effect.row);
+  saved.rows.set(key, effect.row);
 }
 
 /** Commits pending rows at the end of the current turn of the event loop, with the pending rows of parent graphs. */

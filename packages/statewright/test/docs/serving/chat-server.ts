@@ -1,0 +1,189 @@
+/** A chat over HTTP: users, a stream to the browser, approval, and a process that may be killed. */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import process from "node:process";
+import {
+  createAgent,
+  defineContext,
+  engine,
+  getState,
+  isStatewrightError,
+  listThreads,
+  type RunEvent,
+  type RunHandle,
+  sqliteStore,
+} from "statewright";
+import { confirmTools } from "statewright/middleware";
+import * as z from "zod";
+import { createBankModel, defineTransfer } from "./bank-model.ts";
+
+const User = defineContext({ userId: z.string() });
+const model = createBankModel();
+const transfer = defineTransfer(User.from(({ userId }) => userId));
+
+// the agent
+const store = sqliteStore("chats.db");
+const assistant = createAgent({
+  name: "assistant",
+  model,
+  context: User,
+  tools: [transfer],
+  middleware: [confirmTools()],
+  store,
+});
+
+// who listens
+const browsers = new Map<string, Set<ServerResponse>>();
+const writing = new Map<string, Map<string, string>>();
+
+function tell(thread: string, what: object | undefined): void {
+  if (what === undefined) return;
+  for (const browser of browsers.get(thread) ?? []) send(browser, what);
+}
+
+function send(browser: ServerResponse, what: object): void {
+  browser.write(`data: ${JSON.stringify(what)}\n\n`);
+  if (browser.writableLength > 1_000_000) browser.destroy(); // too slow: it comes again, and loads what there is
+}
+
+function listen(thread: string, browser: ServerResponse): void {
+  browser.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+  const others = browsers.get(thread) ?? new Set();
+  browsers.set(thread, others.add(browser));
+  browser.once("close", () => {
+    others.delete(browser);
+    if (others.size === 0 && browsers.get(thread) === others) browsers.delete(thread);
+  });
+  for (const [id, text] of writing.get(thread) ?? []) send(browser, { type: "so-far", id, text });
+  send(browser, { type: "listening" });
+}
+
+// what it hears
+function seen(thread: string, event: RunEvent): object | undefined {
+  if (event.within !== undefined) return undefined; // of a sub-agent
+  const texts = writing.get(thread) ?? new Map<string, string>();
+  switch (event.type) {
+    case "message.delta":
+      if (event.kind !== "text") return undefined;
+      writing.set(thread, texts.set(event.messageId, (texts.get(event.messageId) ?? "") + event.text));
+      return { type: "text", id: event.messageId, text: event.text };
+    case "message.retracted":
+      texts.delete(event.messageId);
+      return { type: "so-far", id: event.messageId, text: "" };
+    case "message.completed":
+      texts.delete(event.message.id);
+      return { type: "message", message: event.message };
+    case "tool.completed":
+    case "tool.failed":
+      return { type: "tool", call: event.callId, label: event.label, content: event.result.content };
+    case "run.waiting":
+      return { type: "questions", questions: event.interrupts };
+    case "run.completed":
+    case "run.cancelled":
+    case "run.paused":
+    case "run.failed":
+      writing.delete(thread);
+      return { type: "rests", how: event.type };
+    default:
+      return undefined;
+  }
+}
+
+const host = engine({
+  store,
+  graphs: [assistant],
+  context: ({ metadata }) => ({ userId: metadata?.["userId"] }),
+  onRun: (run) => run.on((event) => tell(run.thread, seen(run.thread, event))),
+});
+
+// what a browser may ask
+const Words = z.object({ id: z.string(), text: z.string().min(1) });
+const Verdict = z.object({ question: z.string(), approved: z.boolean(), reason: z.string().optional() });
+const ChatId = z.string().regex(/^[\w-]{1,60}$/);
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+  const userId = userOf(request);
+  const [, , chat, part = ""] = new URL(request.url ?? "/", "http://localhost").pathname.split("/");
+  if (chat === undefined) return listThreads(store, { metadata: { userId } });
+  const thread = `${userId}.${ChatId.parse(chat)}`;
+  const context = { userId };
+  switch (`${request.method} ${part}`) {
+    case "GET events":
+      return listen(thread, response);
+    case "GET ": {
+      const { state, interrupts, status } = await getState(assistant, { store, thread });
+      return { messages: state.messages, questions: interrupts, status };
+    }
+    case "POST ": {
+      const { id, text } = Words.parse(await bodyOf(request));
+      const input = assistant.toInput(text);
+      const metadata = { userId };
+      return begun(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "cancel" }));
+    }
+    case "POST verdicts": {
+      const { question, approved, reason } = Verdict.parse(await bodyOf(request));
+      const answers = { [question]: { approved, reason } };
+      return begun(host.resume(assistant, { thread, context, answers, by: userId }));
+    }
+  }
+  throw new HttpError(404);
+}
+
+/** Resolves when a run is under way; a refusal, such as `already_answered`, is thrown by the loop. */
+async function begun(run: RunHandle<unknown>): Promise<object> {
+  for await (const event of run.events()) return { run: run.id, event: event.type };
+  return { run: run.id };
+}
+
+// the server
+const server = createServer((request, response) => {
+  const give = (status: number, body: object): void => {
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  };
+  answer(request, response).then(
+    (body) => (typeof body === "object" && body !== null ? give(200, body) : undefined),
+    (error: unknown) => {
+      if (error instanceof HttpError) return give(error.status, {});
+      if (error instanceof z.ZodError) return give(400, { error: "invalid_request" });
+      if (!isStatewrightError(error)) return give(500, {});
+      const { code, kind } = error;
+      give(code === "unknown_thread" ? 404 : kind === "input" ? 409 : 500, { error: code });
+    },
+  );
+});
+
+await host.start();
+server.listen(Number(process.argv[2] ?? 0), () => console.log(JSON.stringify(server.address())));
+process.once("SIGTERM", async () => {
+  await host.stop({ graceMs: 5_000 });
+  server.closeAllConnections();
+  server.close();
+});
+
+// what the page leaves out
+class HttpError extends Error {
+  readonly status: number;
+  constructor(status: number) {
+    super(`${status}`);
+    this.status = status;
+  }
+}
+
+/** Who asks: read from a session here, from a header in this program. */
+function userOf({ headers }: IncomingMessage): string {
+  const user = headers["x-user"];
+  if (typeof user !== "string" || !/^[\w-]{1,60}$/.test(user)) throw new HttpError(401);
+  return user;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  let text = "";
+  for await (const chunk of request) {
+    text += chunk;
+    if (text.length > 100_000) throw new HttpError(413);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new HttpError(400);
+  }
+}
