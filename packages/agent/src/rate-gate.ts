@@ -11,7 +11,7 @@ export interface Rate {
   readonly perMs: number;
 }
 
-/** Acquired slot; its tokens may be corrected later. */
+/** Acquired slot; `tokens` may be corrected later. */
 export interface RateSlot {
   startedAt: number;
   tokens: number;
@@ -19,7 +19,7 @@ export interface RateSlot {
 
 type WaitRuntime = Pick<MiddlewareRuntime, "clock" | "wait" | "signal">;
 
-/** Passage through one gate, with the acquired slot. */
+/** Passage through a gate, with the acquired slot. */
 export interface Pass {
   readonly gate: RateGate;
   readonly tokens: number;
@@ -28,7 +28,7 @@ export interface Pass {
 
 let gateCount = 0;
 
-/** Rate limiter, shared by all its users in this process. */
+/** Rate limiter, shared by all users in this process. */
 export class RateGate {
   /** Creation number; defines a global order of gates. */
   readonly order: number = gateCount++;
@@ -134,7 +134,7 @@ export class RateGate {
 }
 
 /**
- * Acquires a slot at each gate, so that all slots start at the same time. While waiting at one gate, holds the slots
+ * Acquires a slot at each gate, so that all slots start at the same time. While waiting at a gate, holds the slots
  * of earlier gates and releases the slots of later gates; this global order prevents deadlocks. Returns false when
  * the run is aborted while waiting.
  */

@@ -9,7 +9,7 @@ import { isLanguageModel } from "./language-model.ts";
 import { createLanguageModel } from "./provider-instance.ts";
 import { omitUndefined } from "./provider-json.ts";
 
-/** Options of `loadModel`. */
+/** Import of provider packages. */
 export interface LoadModelOptions {
   /**
    * Imports a package; default: relative to this package. Pass `(name) => import(name)` if the package manager hides

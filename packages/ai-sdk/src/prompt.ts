@@ -17,7 +17,7 @@ import {
 import { toProviderOptions } from "./provider-json.ts";
 import { toApprovalPart, toResultPart, toTrailingFileParts } from "./tool-result.ts";
 
-/** One prompt message in the dialect of a specification. */
+/** Prompt message in the dialect of a specification. */
 export type PromptMessage<Data, Media, NativePart> =
   | ({ role: "system"; content: string } & WithOptions)
   | { role: "user"; content: (TextPart | FilePart<Data>)[] }
@@ -25,8 +25,8 @@ export type PromptMessage<Data, Media, NativePart> =
   | { role: "tool"; content: (ResultPart<Media> | ApprovalOf<Media>)[] };
 
 /**
- * Returns the prompt of a request. Results of the calls of one assistant message share one tool message. Empty
- * messages are left out: providers reject them. If tool results cannot hold files, the files follow in one user
+ * Returns the prompt of a request. Results of the calls of an assistant message share a tool message. Empty
+ * messages are left out: providers reject them. If tool results cannot hold files, the files follow in a user
  * message.
  */
 export function toPrompt<Data, Media, NativePart>(
@@ -103,7 +103,7 @@ function toSystemMessage<Data, Media, NativePart>({
 
 /**
  * Sends a system message in mid-conversation as a marked user message if the client accepts system messages only at
- * the start. The Anthropic client accepts such a message, but most Anthropic models reject it: a message with
+ * the start. The Anthropic client accepts such a message, but most Anthropic models reject the message: a message with
  * Anthropic options is sent unchanged.
  */
 function toLaterSystemMessage<Data, Media, NativePart>(

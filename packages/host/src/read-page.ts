@@ -46,7 +46,7 @@ const chunkBytes = 64 * 1024;
 const skipChunkBytes = 2 ** 20;
 const lineEnd = 10;
 
-/** Reads one page of an open file of `size` bytes. A zero byte in the first chunk marks a binary file. */
+/** Reads a page of an open file of `size` bytes. A zero byte in the first chunk marks a binary file. */
 export async function readPage(handle: Handle, size: number, options: PageOptions): Promise<PageResult> {
   const { signal, onScanned } = options;
   const page = new PageBuilder(options);
@@ -73,7 +73,7 @@ export async function readPage(handle: Handle, size: number, options: PageOption
   return page.build(Math.max(size, total));
 }
 
-/** Collects the lines of one page from consecutive chunks of a file. */
+/** Collects the lines of a page from consecutive chunks of a file. */
 class PageBuilder {
   readonly #from: number;
   readonly #limits: { readonly maxLines: number; readonly maxBytes: number; readonly maxLineBytes: number };
@@ -172,8 +172,8 @@ class PageBuilder {
 }
 
 /**
- * Skips lines; returns their count and the index after the last one. A byte loop is faster than one `indexOf` per
- * line.
+ * Skips lines; returns the count and the index after the last skipped line. A byte loop is faster than an `indexOf`
+ * per line.
  */
 function skipLines(bytes: Uint8Array, maxLines: number): { readonly lines: number; readonly at: number } {
   let lines = 0;

@@ -28,7 +28,7 @@ export interface Frame extends Layout {
   readonly crossings: ReadonlyMap<string, readonly Point[]>;
 }
 
-/** Input of a frame drawing: its outline, sizes, and the positions computed by dagre. */
+/** Content of a frame: outline, sizes, and the positions computed by dagre. */
 interface FrameParts {
   readonly outline: Outline;
   readonly routes: readonly Route[];

@@ -1,7 +1,7 @@
 /**
  * Computes the layout. Each graph is laid out separately, from the innermost outwards, and is a box in its parent
- * graph. An edge between different regions is laid out in segments: one in each region that the edge leaves or
- * enters, and one between the regions.
+ * graph. An edge between different regions is laid out in segments: a segment in each region that the edge
+ * leaves or enters, and a segment between the regions.
  */
 import type { Outline } from "@statewright/core/inspect";
 import { drawFrame, type Frame, type FrameContext, translateLine } from "./frame.ts";
@@ -62,7 +62,7 @@ function createFrame(outline: Outline, crossings: readonly Crossing[], context: 
   return addBorder(drawFrame({ outline, routes, frames, sizes, labels, ranked, context }), crossings, context);
 }
 
-/** Adds a border to a drawing; its corner becomes the origin. */
+/** Adds a border to a drawing; the corner of the border becomes the origin. */
 function addBorder(
   drawn: Omit<Frame, keyof Extent>,
   crossings: readonly Crossing[],

@@ -1,15 +1,15 @@
 /**
- * Routes of edges in one frame: the boxes at both ends of each edge, and the border crossed by an edge with an
+ * Routes of edges in a frame: the boxes at both ends of each edge, and the border crossed by an edge with an
  * outside end.
  */
 import type { Outline, OutlineEdge } from "@statewright/core/inspect";
 import { type Direction, type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
 import { type RankedEdge, rank } from "./ranks.ts";
 
-/** Lines enter a box before it and leave after it along the flow, except backward lines. */
+/** Side of a box along the flow: lines enter before the box and leave after the box, except backward lines. */
 type Side = "before" | "after";
 
-/** Segment of an edge inside a frame, for an edge with one end outside. */
+/** Segment of an edge inside a frame, for an edge with an outside end. */
 export interface Crossing {
   readonly key: string;
   /** Inner end of the edge: source or target, and its node id. */
@@ -20,7 +20,7 @@ export interface Crossing {
 }
 
 /**
- * An edge within one frame, between two boxes; a box may be a region that contains the end, or a gate in the border.
+ * An edge within a frame, between two boxes; a box may be a region that contains the end, or a gate in the border.
  */
 export interface Route {
   readonly id: string;

@@ -5,7 +5,7 @@ import { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from 
 import { createLayout } from "./layout.ts";
 import { type Mark, paint } from "./paint.ts";
 
-/** Options of `toSvg`. */
+/** Direction of flow, and highlights. */
 export interface SvgOptions {
   /** Direction of flow; default `down`. */
   readonly direction?: "down" | "right";

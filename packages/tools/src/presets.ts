@@ -14,7 +14,7 @@ import { todo } from "./todo.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 import { writeFile } from "./write-file.ts";
 
-/** Options of a preset. */
+/** Root folder, and settings of the shell tool, for the tools of a preset. */
 export interface PresetOptions extends ToolOptions {
   /** Options of the shell tool. */
   readonly shell?: Omit<ShellOptions, keyof ToolOptions>;

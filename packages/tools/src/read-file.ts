@@ -14,7 +14,7 @@ import { createPacedUpdates } from "./paced-updates.ts";
 import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** Options of `read_file`. */
+/** Limits of pages and images. */
 export interface ReadFileOptions extends ToolOptions {
   /** Maximum lines per page. Default 500, at most 1,000. */
   readonly pageLines?: number;

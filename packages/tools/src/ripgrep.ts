@@ -1,4 +1,4 @@
-/** Searches with ripgrep: creates its arguments and parses its output. */
+/** Searches with ripgrep: creates the arguments and parses the output. */
 import { ToolError, type World } from "@statewright/core";
 import { HostError, startProcess } from "@statewright/host";
 import { formatLine, type SearchReport, type SearchRequest } from "./search-hits.ts";
@@ -67,7 +67,7 @@ export function createRipgrepArgv({
     "--line-number",
     "--null",
     "--sort=path",
-    // More columns than shown, but bounded, so that a file with one huge line does not exhaust the memory.
+    // More columns than shown, but bounded, so that a file with a huge line does not exhaust the memory.
     "--max-columns=1000",
     "--max-columns-preview",
     "--hidden",

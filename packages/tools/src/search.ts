@@ -9,7 +9,7 @@ import type { SearchHit, SearchReport, SearchRequest } from "./search-hits.ts";
 import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** Options of `search`. */
+/** Search program, and the limit of found lines. */
 export interface SearchOptions extends ToolOptions {
   /**
    * Program name or path of ripgrep (default `rg`), or false for the built-in search, which is also used when ripgrep

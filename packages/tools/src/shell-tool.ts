@@ -1,4 +1,4 @@
-/** Shared implementation of the shell tools: runs one command in its own process group, with bounded output. */
+/** Shared implementation of the shell tools: runs a command in a new process group, with bounded output. */
 import { join } from "node:path";
 import {
   type ArtifactDraft,
@@ -17,7 +17,7 @@ import { createPacedUpdates } from "./paced-updates.ts";
 import { toToolError } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** Options of the shell tools. */
+/** Shell, environment, timeouts and output limits of commands. */
 export interface ShellOptions extends ToolOptions {
   /** Name of the shell on PATH, or its path. For `bash`, any POSIX shell. */
   readonly shell?: string;
@@ -33,7 +33,7 @@ export interface ShellOptions extends ToolOptions {
   readonly graceMs?: number;
   /** Bytes at the end of the output shown to the model; larger output becomes an artifact. Default 6,000. */
   readonly tailBytes?: number;
-  /** Maximum stored bytes of an output: its beginning and its end. Default 8 MiB. */
+  /** Maximum stored bytes of an output: the beginning and the end. Default 8 MiB. */
   readonly logBytes?: number;
   /** Treatment of a nonzero exit code: a normal result (default), or an error. */
   readonly nonZero?: "result" | "error";
@@ -125,7 +125,7 @@ export interface Shell {
   readonly artifactName: string;
 }
 
-/** Runs one command to its end. Throws a ToolError for errors reported to the model. */
+/** Runs a command to the end. Throws a ToolError for errors reported to the model. */
 export async function runInShell(
   shell: Shell,
   options: ShellOptions,

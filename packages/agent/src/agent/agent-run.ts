@@ -1,4 +1,4 @@
-/** Handle of an agent run: the handle of its graph run with messages instead of state updates. */
+/** Handle of an agent run: the handle of the graph run with messages instead of state updates. */
 import type { AgentEnd, Message, OutputSchema, RunEvent, RunHandle, RunResult, World } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { type PartialOutput, streamPartialOutputs } from "../output/partial-output.ts";
@@ -40,7 +40,7 @@ export interface AgentStream<State, Output = unknown>
 
 type ConversationState = { readonly messages: readonly Message[] };
 
-/** Creates the handle of an agent run from the handle of its graph run. */
+/** Creates the handle of an agent run from the handle of the graph run. */
 export function createAgentRun<State extends ConversationState>(
   handle: RunHandle<State, unknown>,
   world: World | undefined,

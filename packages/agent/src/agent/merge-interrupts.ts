@@ -1,16 +1,16 @@
-/** Merges the interrupt declarations of an agent or a team: one key has one schema. */
+/** Merges the interrupt declarations of an agent or a team: a key has a single schema. */
 import type { InterruptShape } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 
-/** Interrupt declarations with a label of their origin for errors. */
+/** Interrupt declarations, with a label of the origin for errors. */
 export interface InterruptSource {
   readonly label: string;
   readonly interrupts: InterruptShape | undefined;
 }
 
 /**
- * Merges interrupt declarations. Throws `invalid_option` when two sources declare different schemas for one key,
- * because an answer could satisfy only one of them.
+ * Merges interrupt declarations. Throws `invalid_option` when two sources declare different schemas for a key,
+ * because an answer could satisfy only one schema.
  */
 export function mergeInterrupts(owner: string, sources: readonly InterruptSource[]): InterruptShape {
   const merged: Record<string, InterruptShape[string]> = {};

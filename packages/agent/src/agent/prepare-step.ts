@@ -35,7 +35,7 @@ export interface PreparedStep<AnyModel = Model, Tools extends string = string, C
 }
 
 /**
- * Customizes the next model request. Called once per turn, and again when a crash repeats the turn: it should be a
+ * Customizes the next model request. Called once per turn, and again when a crash repeats the turn: should be a
  * pure function of the state.
  */
 export type PrepareStep<

@@ -17,7 +17,7 @@ export interface StopInput<State = unknown> {
  */
 export type StopCondition<State = unknown> = (input: StopInput<State>) => boolean;
 
-/** One condition, or several; the agent ends when any returns true. */
+/** A condition, or several; the agent ends when any condition returns true. */
 export type StopWhen<State = unknown> = StopCondition<State> | readonly StopCondition<State>[];
 
 /**
@@ -43,7 +43,7 @@ export function hasTurnCount(stopWhen: StopWhen<never> | undefined): boolean {
 }
 
 /**
- * Creates a condition that ends the agent after the last model message called one of these tools, and the call is
+ * Creates a condition that ends the agent after the last model message called any of these tools, and the call is
  * answered.
  */
 export function hasToolCall(...names: readonly string[]): StopCondition {
@@ -95,5 +95,5 @@ export function shouldStop(
 }
 
 function ignoreRejection(): void {
-  // The condition was already rejected as asynchronous; its result is not used.
+  // The condition was already rejected as asynchronous; the result is not used.
 }

@@ -3,7 +3,7 @@
 import type { StatewrightError, Usage } from "@statewright/core";
 import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 
-/** Price per million tokens, in any one currency. */
+/** Price per million tokens, in any currency. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;

@@ -10,7 +10,7 @@ import { isFromPerson } from "../agent/is-from-person.ts";
 export interface TrimRange {
   /** All messages from this index on remain. */
   readonly start: number;
-  /** The last user messages, from `user` to `userEnd` (exclusive), remain when they lie before `start`. */
+  /** The last user messages, from `user` to `userEnd` (exclusive), remain when before `start`. */
   readonly user: number;
   readonly userEnd: number;
 }

@@ -37,13 +37,13 @@ export type LifecycleEvent =
   | { readonly kind: "turn.end" }
   | ({ readonly kind: "agent.end" } & AgentStop);
 
-/** Creates a translator from the events of one run, in order, to lifecycle events; skips events of inner graphs. */
+/** Creates a translator from the events of a run, in order, to lifecycle events; skips events of inner graphs. */
 export function createLifecycleTranslator(): (event: RunEvent) => readonly LifecycleEvent[] {
   const translator = new LifecycleTranslator();
   return (event) => (event.within === undefined ? translator.translate(event) : []);
 }
 
-/** State of the translation of one run: open turn, open message and started tool calls. */
+/** State of the translation of a run: open turn, open message and started tool calls. */
 class LifecycleTranslator {
   /** Arguments of unfinished tool calls, by call id: a refused call has no `tool.started` event with arguments. */
   readonly #pendingArgs = new Map<string, unknown>();

@@ -13,7 +13,7 @@ import { checkChoice, checkCount, checkOptions, checkTime, listOptionNames } fro
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type MemoryNamespace, toMemory, toMemoryKey } from "./memory-namespace.ts";
 
-/** Options of `memoryTools`. */
+/** Namespace, search and lifetime of memories. */
 export interface MemoryToolsOptions<Context = unknown> {
   /** Returns the memory namespace of a run, such as `({ context }) => ["users", context.user]`. */
   readonly namespace: MemoryNamespace<Context>;

@@ -3,7 +3,7 @@
 import { decide, defineMiddleware, type Middleware, type ToolCall, type ToolSpec } from "@statewright/core";
 import { checkChoice, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 
-/** Options of `allowTools`. */
+/** Effect of a call that is not allowed. */
 export interface AllowOptions {
   /** `repair` (default): the model receives an error result and continues. `fail`: the run fails. */
   readonly onViolation?: "repair" | "fail";

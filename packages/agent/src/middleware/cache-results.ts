@@ -5,7 +5,7 @@ import { checkCount, checkOptions, invalidOption, listOptionNames } from "@state
 import { createLruCache, defaultCacheBytes } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
 
-/** Options of `cacheResults`. */
+/** Lifetime, size and tools of a result cache. */
 export interface CacheResultsOptions {
   /** Lifetime of a cached result in milliseconds. */
   readonly ttlMs: number;

@@ -22,7 +22,7 @@ import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { findExchangeStart } from "../context/trim-range.ts";
 
-/** Options of `clearToolResults`. */
+/** Trigger, retained results and replacement text. */
 export interface ClearToolResultsOptions {
   /** Request size in tokens above which results are cleared. Default 100,000. */
   readonly triggerTokens?: number;

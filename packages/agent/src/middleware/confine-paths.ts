@@ -3,7 +3,7 @@
 import { decide, defineMiddleware, type Middleware, type ToolSpec } from "@statewright/core";
 import { checkFlag, checkOptions, invalidOption, listOptionNames, toModelTool } from "@statewright/core/adapter";
 
-/** Options of `confinePaths`. */
+/** Root folder, and the path arguments of each tool. */
 export interface ConfineOptions {
   /** Root folder of the workspace. */
   readonly root: string;

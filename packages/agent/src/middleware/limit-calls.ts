@@ -44,7 +44,7 @@ export interface CallCounts {
   readonly inRun: Readonly<Record<string, number>>;
 }
 
-/** Update of `callCounts` by one call. */
+/** Update of `callCounts` by a call. */
 export interface CallCountUpdate {
   readonly run: string;
   readonly tool: string;
@@ -67,7 +67,7 @@ const countsSchema: Schema<CallCounts | undefined, CallCounts> = createGuardSche
   inRun: {},
 });
 
-/** Channel of call counts; add it to a user-defined graph: `defineState({ …, ...callCounts })`. */
+/** Channel of call counts, for a user-defined graph: `defineState({ …, ...callCounts })`. */
 export const callCounts: { readonly callCounts: Channel<CallCounts, CallCountUpdate, CallCounts | undefined> } = {
   callCounts: channel.reduce(countsSchema, (counts, { run, tool }: CallCountUpdate) => {
     const inRun = counts.run === run ? counts.inRun : {};

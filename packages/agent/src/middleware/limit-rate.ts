@@ -4,7 +4,7 @@ import { defineMiddleware, type Middleware, ToolError } from "@statewright/core"
 import { checkChoice, checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { acquireAll, type Pass, RateGate } from "../rate-gate.ts";
 
-/** Options of `limitRate`. */
+/** Rate of tool calls, the limited tools, and the effect of a reached limit. */
 export interface LimitRateOptions {
   /** Maximum calls started within `perMs` milliseconds. */
   readonly calls: number;
@@ -28,8 +28,9 @@ const passesByTask: WeakMap<AbortSignal, Map<string, Pass[]>> = new WeakMap();
 
 /**
  * Limits tool calls started within any `perMs`, over all runs with this middleware in this process, including
- * sub-agents. Register it last: a call denied by a later hook has used its slot. A call under several limits starts
- * when all allow it. A waiting call holds no lock; a cancel ends the wait and releases the slot.
+ * sub-agents. Register this middleware last: a call denied by a later hook has used its slot. A call under several
+ * limits starts when all limits allow the call. A waiting call holds no lock; a cancel ends the wait and releases the
+ * slot.
  */
 export function limitRate(options: LimitRateOptions): Middleware {
   checkOptions(

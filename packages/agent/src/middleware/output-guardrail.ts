@@ -1,4 +1,4 @@
-/** Middleware that checks answers of the model before they leave the agent. */
+/** Middleware that checks answers of the model before the answers leave the agent. */
 
 import {
   defineMiddleware,
@@ -18,7 +18,7 @@ import {
 import { getReplyText, isFinalAnswer, isFinalCall } from "../output/is-final-answer.ts";
 import type { Refusal } from "./input-guardrail.ts";
 
-/** Input of an output guardrail. */
+/** Answer to check. */
 export interface GuardedOutput {
   /** Text of the answer; structured output as JSON, native or by tool call. */
   readonly text: string;
@@ -30,16 +30,16 @@ export interface RetryVerdict {
   readonly askAgain: string;
 }
 
-/** Options of `outputGuardrail`. */
+/** Check of answers, and the effect of an answer that does not pass. */
 export interface OutputGuardrailOptions<Context = unknown, State = unknown> {
-  /** Checks an answer; undefined accepts it. */
+  /** Checks an answer; undefined accepts the answer. */
   readonly check: (
     output: GuardedOutput,
     runtime: WritingRuntime<Context, State>,
   ) => Refusal | RetryVerdict | undefined | Promise<Refusal | RetryVerdict | undefined>;
   /** Checked replies: final answers (default), or all replies including tool calls. */
   readonly replies?: "answers" | "all";
-  /** Maximum answers of the model until one passes. Default 2. */
+  /** Maximum answers of the model until an answer passes. Default 2. */
   readonly attempts?: number;
   /** Text with which the agent ends when no answer has passed. */
   readonly fallbackText?: string;
@@ -123,8 +123,8 @@ export function outputGuardrail<Context = unknown, State = unknown>(
 }
 
 /**
- * Creates the messages of a retry: the dropped answer as text, and the reason. Omits its tool calls, because they
- * have no results.
+ * Creates the messages of a retry: the dropped answer as text, and the reason. Omits the tool calls, which have
+ * no results.
  */
 function createRetryMessages(reply: ModelReply, reason: string, attempt: number): ModelRequest["messages"] {
   const texts = reply.content.filter(({ type }) => type === "text");

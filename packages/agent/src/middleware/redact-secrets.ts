@@ -13,7 +13,7 @@ export interface SecretPattern {
   readonly minLength: number;
 }
 
-/** Options of `redactSecrets`. */
+/** Secret texts and patterns, and the replacement text. */
 export interface RedactOptions {
   /** Literal secrets of at least 4 characters. */
   readonly texts?: readonly string[];
@@ -85,12 +85,12 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
   });
 }
 
-/** Bounds the rescans of one position. */
+/** Bounds the rescans of a position. */
 function isValidMinLength(minLength: number): boolean {
   return Number.isInteger(minLength) && minLength >= 1 && minLength <= 256;
 }
 
-/** Creates a single-pass redactor: at each position it tries the longest literal secret first, then the patterns. */
+/** Creates a single-pass redactor: at each position the longest literal secret is tried first, then the patterns. */
 function createRedactor(
   texts: readonly string[],
   patterns: readonly SecretPattern[],

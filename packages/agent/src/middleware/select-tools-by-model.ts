@@ -26,7 +26,7 @@ import { isFromPerson } from "../agent/is-from-person.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { formatMessage } from "../context/format-message.ts";
 
-/** Options of `selectToolsByModel`. */
+/** Selecting model, and the number of shown tools. */
 export interface SelectToolsOptions {
   /** Model that selects tools. */
   readonly model: Model;
@@ -53,7 +53,7 @@ function isSelectedTools(value: object): value is SelectedTools {
   return typeof id === "string" && Array.isArray(names) && names.every((name) => typeof name === "string");
 }
 
-/** Channel of the selected tools; add it to a user-defined graph: `defineState({ …, ...selectedTools })`. */
+/** Channel of the selected tools, for a user-defined graph: `defineState({ …, ...selectedTools })`. */
 export const selectedTools: { readonly selectedTools: LastValueChannel<SelectedTools> } = {
   selectedTools: createLastValueChannel("selected tools, { for, names }", isSelectedTools),
 };

@@ -4,7 +4,7 @@ import { checkCount, checkOptions, listOptionNames } from "@statewright/core/ada
 import { getMessages, listCallsSinceUser } from "./conversation-calls.ts";
 import { stringifyArgs, stringifySavedArgs } from "./stringify-args.ts";
 
-/** Options of `stopLoops`. */
+/** Number of equal calls before a denial, and of denials before the end. */
 export interface StopLoopsOptions {
   /** Maximum calls of a tool with equal arguments since the last user message. Default 3. */
   readonly same?: number;

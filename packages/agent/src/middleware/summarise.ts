@@ -26,7 +26,7 @@ import { createTokenLedger, type TokenSums } from "../context/token-ledger.ts";
 import { computeTrimRange, findLastUserTurn, type TrimRange, trimToRange } from "../context/trim-range.ts";
 import { getMessages } from "./conversation-calls.ts";
 
-/** Options of `summarise`: the model, and at least one trigger. */
+/** Summarizing model, triggers (at least one is required) and retained messages. */
 export interface SummariseOptions {
   /** Model that writes summaries. */
   readonly model: Model;
@@ -57,7 +57,7 @@ function isConversationSummary(value: object): value is ConversationSummary {
   return typeof text === "string" && typeof upTo === "string";
 }
 
-/** Channel of the summary; add it to a user-defined graph: `defineState({ …, ...conversationSummary })`. */
+/** Channel of the summary, for a user-defined graph: `defineState({ …, ...conversationSummary })`. */
 export const conversationSummary: { readonly conversationSummary: LastValueChannel<ConversationSummary> } = {
   conversationSummary: createLastValueChannel("a summary, { text, upTo }", isConversationSummary),
 };
@@ -67,7 +67,7 @@ const defaultInstructions = `You condense conversations between a user and an as
 /**
  * Summarizes the older part of the conversation with a model when a request exceeds the trigger, and sends the
  * summary instead. `messages` in state stays complete: the summary has its own channel, and each summary extends the
- * previous one. The summarizing call is a recorded auxiliary model call, and its usage is recorded with the next
+ * previous summary. The summarizing call is a recorded auxiliary model call, and its usage is recorded with the next
  * message. After a permanent failure the request is sent unchanged, and the next request tries again.
  */
 export function summarise(options: SummariseOptions): Middleware {
@@ -122,7 +122,7 @@ export function summarise(options: SummariseOptions): Middleware {
   });
 }
 
-/** Summarizes chunks of a conversation, one model call per chunk; each summary extends the previous summary. */
+/** Summarizes chunks of a conversation, a model call per chunk; each summary extends the previous summary. */
 async function createSummary(
   chunks: readonly string[],
   previousSummary: string | undefined,
@@ -151,14 +151,14 @@ interface KnownSummary extends ConversationSummary {
   readonly start: number;
 }
 
-/** Returns the summary in state; undefined when it belongs to another conversation. */
+/** Returns the summary in state; undefined for a summary of another conversation. */
 function findKnownSummary(messages: readonly Message[], state: unknown): KnownSummary | undefined {
   const { conversationSummary: summary } = state as { readonly conversationSummary?: ConversationSummary | null };
   if (summary === null || summary === undefined) return undefined;
   const last = messages.findLastIndex(({ id }) => id === summary.upTo);
   if (last >= 0) return { ...summary, start: last + 1 };
-  // The summarized messages can be missing from the request because other middleware trimmed them. When the message
-  // is missing from state too, the conversation was edited, and the summary is obsolete.
+  // The summarized messages can be missing from the request because other middleware trimmed the request. When the
+  // message is missing from state too, the conversation was edited, and the summary is obsolete.
   return getMessages(state).some(({ id }) => id === summary.upTo) ? { ...summary, start: 0 } : undefined;
 }
 
@@ -171,7 +171,7 @@ function applySummary(request: ModelRequest, { text, upTo, start }: KnownSummary
   return { ...request, messages: [...retained.slice(0, systemCount), summary, ...retained.slice(systemCount)] };
 }
 
-/** Returns the trim range for a known start; the last user turn can lie before or after it. */
+/** Returns the trim range for a known start; the last user turn can lie before or after the start. */
 function toTrimRange(messages: readonly Message[], start: number): TrimRange {
   const user = findLastUserTurn(messages);
   return user < 0 || user >= start

@@ -6,7 +6,7 @@ import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { computeTrimRange, findUserTurnsStart, getRetainedFront, trimToRange } from "../context/trim-range.ts";
 
-/** Options of `trimMessages`: at least one limit. */
+/** Limits of a conversation, of which at least one is required. */
 export interface TrimMessagesOptions {
   /** Maximum tokens of a request, including instructions and tools. */
   readonly maxTokens?: number;
@@ -106,7 +106,7 @@ function findTrimStart(
 }
 
 /**
- * Returns the first index with `count` messages before it; system messages do not count, because they always remain.
+ * Returns the first index with `count` messages before it; system messages always remain and do not count.
  */
 function findIndexAfterMessages(messages: readonly Message[], count: number): number {
   let seen = 0;

@@ -1,6 +1,6 @@
 /**
- * Agent as a tool of another agent: its model and tool calls are recorded in their own namespace, and its answer is
- * the tool result.
+ * Agent as a tool of another agent: model and tool calls are recorded in a namespace of the sub-agent, and the answer
+ * is the tool result.
  */
 import {
   type AgentEnd,
@@ -61,7 +61,7 @@ type SharedOptions<Inner extends GraphTypes, Name extends string, Input extends 
   keyof typeof graphToolOptionNames
 >;
 
-/** Options of `agentTool`. */
+/** Definition of an agent tool: arguments, input of the agent, accepted ends and result. */
 export interface AgentToolOptions<
   Inner extends ConversationGraphTypes,
   Name extends string,
@@ -264,7 +264,7 @@ function isFromModel(message: Message): message is AssistantMessage {
   return message.role === "assistant" && message.ended === undefined;
 }
 
-/** Returns the final text of an agent: its answer, or the result of the tool call that ended it. */
+/** Returns the final text of an agent: the answer, or the result of the tool call that ended the agent. */
 function getEndText(messages: readonly Message[], { by }: AgentEnd): string {
   const last = messages.at(-1);
   if (by === "answer") return getAnswerText(messages);

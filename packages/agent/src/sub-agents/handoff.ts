@@ -27,7 +27,7 @@ export interface HandoffInfo {
  */
 export type HandoffFilter = (messages: readonly Message[], handoff: HandoffInfo) => readonly Message[];
 
-/** Options of `handoff`. */
+/** Definition of the handoff tool, and the filter of handed-over messages. */
 export interface HandoffOptions<Name extends string, Input extends ToolInput> {
   /** Name of the tool. Default: `transfer_to_` and the agent's name in snake case. */
   readonly name?: Name;

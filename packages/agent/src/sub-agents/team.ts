@@ -1,5 +1,5 @@
 /**
- * Team: agents that share one conversation and hand it over to each other; one graph with a model node and a tool
+ * Team: agents that share a conversation and hand the conversation over; one graph with a model node and a tool
  * node per agent.
  */
 
@@ -37,10 +37,13 @@ import { createTeamInput, createTeamOutput, mergeChannels, mergeContexts } from 
 /** Agent of a team, created with `createAgent`. */
 export type TeamMember = GraphDefinition & { readonly types?: Pick<GraphTypes, "state" | "context" | "given"> };
 
-/** Options of `team`. */
+/** Definition of a team: agents, routing of user input, and limits. */
 export interface TeamOptions<Members extends readonly TeamMember[]> {
   readonly name: string;
-  /** Version of the team; increment it when pending threads must not continue with the changed team. Default 1. */
+  /**
+   * Version of the team; increment the version when pending threads must not continue with the changed team. Default
+   * 1.
+   */
   readonly version?: number;
   /** Agents of the team; an agent with `handoff` tools can hand the conversation over to the named agents. */
   readonly agents: Members;
@@ -52,7 +55,7 @@ export interface TeamOptions<Members extends readonly TeamMember[]> {
   readonly maxHandoffs?: number;
   /** Middleware for all model and tool calls, outside the middleware of the agents. */
   readonly middleware?: readonly Middleware[];
-  /** Store of the team's threads; the options of a run override it. */
+  /** Store of the team's threads; the options of a run override this store. */
   readonly store?: Store;
   /** Number of inbox messages delivered at a time. Default `all`. */
   readonly inbox?: "one" | "all";
@@ -81,7 +84,7 @@ type ContextIntersection<Types> = (
 export type Team<ContextInput = unknown> = Omit<Agent<TeamState, unknown, ContextInput>, "setTools">;
 
 /**
- * Creates a team. The conversation is one list of messages: a handoff is a tool call with a result, and the next
+ * Creates a team. The conversation is a single list of messages: a handoff is a tool call with a result, and the next
  * model request is made by the other agent. Events carry the agent's name as node; `state.activeAgent` is the active
  * agent. Throws `invalid_option` for invalid agents, duplicate names, and handoffs to an agent outside the team.
  */

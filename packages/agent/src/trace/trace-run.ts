@@ -1,5 +1,5 @@
 /**
- * Traces a run as spans of any tracer: one span for the agent, and one per model call and tool call, named by the
+ * Traces a run as spans of any tracer: a span for the agent, and a span per model call and tool call, named by the
  * OpenTelemetry semantic conventions for generative AI (version 1.41.0, in development). Created from run events;
  * spans contain no texts, arguments or results.
  */
@@ -42,7 +42,7 @@ export interface Traceable {
 }
 
 /**
- * Traces a run from its start until it ends, fails or waits; a resumed run is a new trace. Returns the handle, so
+ * Traces a run from the start until the run ends, fails or waits; a resumed run is a new trace. Returns the handle, so
  * that the call can be wrapped: `traceRun(agent.run({ … }), tracer)`. Results replayed after a crash create no span.
  */
 export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
@@ -61,7 +61,7 @@ export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
   return handle;
 }
 
-/** Spans of one run. */
+/** Spans of a run. */
 class RunTrace<Span extends TracedSpan> {
   readonly #tracer: Tracer<Span>;
   readonly #openSpans = new Map<string, Span>();
