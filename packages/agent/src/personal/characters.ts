@@ -5,8 +5,8 @@ export const colon: number = 0x3a;
 export const dot: number = 0x2e;
 export const plus: number = 0x2b;
 export const zero: number = 0x30;
-export const space: number = 0x20;
-export const noBreakSpace: number = 0xa0;
+const space = 0x20;
+const noBreakSpace = 0xa0;
 export const openParenthesis: number = 0x28;
 
 /** True for a separator between words of a chain. */
