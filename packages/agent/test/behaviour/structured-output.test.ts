@@ -617,7 +617,9 @@ describe("partial output", () => {
     };
     expect(read).toBeTypeOf("function");
     const plain = createAgent({ name: "plain", model: scriptedModel([say("Hi")]) });
-    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(/partialOutput: the agent has no output/);
+    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(
+      /partialOutput: expected an agent with structured output, got an agent without `output`/,
+    );
   });
 });
 

@@ -591,7 +591,7 @@ test("a conversation continues over several inputs, each with its own sub-agent 
 describe("invalid agent tools", () => {
   test("agentTool with an agent factory requires a name", () => {
     expect(() => agentTool(() => researcher(), { description: "x" })).toThrow(
-      /agentTool: .+ needs a tool name, got undefined/,
+      /agentTool: `name` must be a tool name .+, got undefined/,
     );
   });
   test("agentTool refuses an unknown option", () => {
