@@ -114,19 +114,19 @@ describe("thread export", () => {
       rows.push({ row: "trigger", trigger: {} });
     },
     "a row of two kinds": (rows) => {
-      find(rows, "run")["line"] = {};
+      find(rows, "run")["namespace"] = {};
     },
     "a thread id outside the grammar": (rows) => {
       (rows[0] as { id: string }).id = "../t";
     },
-    "a line outside the grammar": (rows) => {
-      find(rows, "line")["line"]!["name"] = "ma in";
+    "a namespace outside the grammar": (rows) => {
+      find(rows, "namespace")["namespace"]!["name"] = "ma in";
     },
     "a run id outside the grammar": (rows) => {
       find(rows, "run")["run"]!["id"] = "r'1";
     },
     "a reserved name": (rows) => {
-      find(rows, "line")["line"]!["name"] = "__proto__";
+      find(rows, "namespace")["namespace"]!["name"] = "__proto__";
     },
     "a status that nobody writes": (rows) => {
       find(rows, "run")["run"]!["status"] = "crashed";
@@ -145,8 +145,8 @@ describe("thread export", () => {
       const checkpoints = rows.filter((row) => row["row"] === "checkpoint") as Row[];
       checkpoints.at(-1)!["checkpoint"]!.row!["id"] = 2 ** 30;
     },
-    "a line that goes on from nowhere": (rows) => {
-      find(rows, "line")["line"]!["from"] = 77;
+    "a namespace that continues from a missing checkpoint": (rows) => {
+      find(rows, "namespace")["namespace"]!["from"] = 77;
     },
     "a question twice": (rows) => {
       rows.splice(rows.indexOf(find(rows, "interrupt")), 0, find(rows, "interrupt"));
@@ -163,7 +163,7 @@ describe("thread export", () => {
     "a fraction for a step": (rows) => {
       find(rows, "effect")["effect"]!["step"] = 0.5;
     },
-    "rows before any line": (rows) => {
+    "rows before any namespace": (rows) => {
       rows.splice(1, 0, find(rows, "effect"));
     },
     "a run on a branch that is not there": (rows) => {
