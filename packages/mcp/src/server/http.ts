@@ -3,7 +3,7 @@
  * handler.
  */
 import { createMcpHandler, isLegacyRequest } from "@modelcontextprotocol/server";
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { serveHttp } from "@statewright/host";
 import { createConnection, type ServerConfig } from "./connection.ts";
 import { createAccess, createRefusal, createToken, loopback, type McpAccess } from "./http-access.ts";
@@ -109,9 +109,12 @@ export async function listenHttp(config: ServerConfig, options: McpListenOptions
   const { port, host = "127.0.0.1", path = "/mcp", ...accessOptions } = options;
   const isLocal = loopback.includes(host) || host === "::1";
   if (!isLocal && accessOptions.hosts === undefined)
-    throw new StatewrightError("invalid_option", {
-      what: `serveMcp: listening on ${host}, which is reachable from other machines, needs hosts`,
-      next: 'Add the host names of the server, such as hosts: ["mcp.example"], and use an HTTPS proxy',
+    throw invalidOption({
+      where: "serveMcp",
+      option: "hosts",
+      expected: `set for the host "${host}", which is reachable from other machines`,
+      got: undefined,
+      fix: 'Add the host names of the server, such as hosts: ["mcp.example"], and use an HTTPS proxy',
     });
   const needsToken =
     accessOptions.token === undefined && accessOptions.tokens === undefined && accessOptions.authorize === undefined;
