@@ -1,4 +1,4 @@
-/** What an agent decides for each turn: the request's settings, tools and model, and whether there is a further turn. */
+/** Settings per turn: request settings, tools, model, and the decision about a further turn. */
 import {
   defineContext,
   defineState,
@@ -42,7 +42,7 @@ describe("settings", () => {
     [
       "a choice of a tool that the model is not shown",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
-      /`toolChoice` names the tool "pay", which is missing in `allowedTools`/,
+      /`toolChoice` must be the name of a tool in `allowedTools`, got "pay"/,
     ],
     ["a prepareStep that is no function", { prepareStep: {} }, /prepareStep/],
     ["a condition that is none", { stopWhen: 5 }, /stopWhen/],
@@ -190,7 +190,7 @@ describe("prepareStep", () => {
     [
       "a choice of a tool that the model is not shown",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
-      /`toolChoice` names the tool "pay"/,
+      /`toolChoice` must be the name of a tool in `allowedTools`, got "pay"/,
     ],
     ["what no request has", { activeTools: ["look"] }, /"activeTools".+allowedTools/],
     ["a model that is none", { model: "gpt-5" }, /model/],
