@@ -76,7 +76,7 @@ export async function loadCheckedPlugin(pluginOptions: PluginOptions | string, c
         acceptedDigest = hashDescription(next);
         return next;
       }),
-    close: supervisor.close,
+    close: () => supervisor.close(),
   };
 }
 

@@ -8,7 +8,7 @@ import { serveHttp } from "@statewright/host";
 import { createConnection, type ServerConfig } from "./connection.ts";
 import { createAccess, createRefusal, createToken, loopback, type McpAccess } from "./http-access.ts";
 import { readBody } from "./http-body.ts";
-import { createHttpSessions } from "./http-sessions.ts";
+import { HttpSessions } from "./http-sessions.ts";
 
 /** Options of the HTTP transport. */
 export interface McpHttpOptions extends McpAccess {
@@ -43,7 +43,7 @@ export interface McpListener {
 export function createHttpHandler(config: ServerConfig, options: McpHttpOptions): McpHttpHandler {
   const { path = "/mcp", ...accessOptions } = options;
   const access = createAccess(accessOptions);
-  const sessions = createHttpSessions(config);
+  const sessions = new HttpSessions(config);
   const report = (error: Error): void => config.world.log("warn", "an HTTP request was rejected", { error });
   const stateless = createMcpHandler(
     ({ authInfo }) => createConnection(config, { id: authInfo?.clientId ?? "" }).server,
