@@ -159,7 +159,7 @@ describe("misbehaving servers", () => {
     });
     await expect(serve("usual", { only: ["ehco"] })).rejects.toMatchObject({
       code: "invalid_option",
-      message: expect.stringMatching(/no tool "ehco".*"echo"/),
+      message: expect.stringMatching(/expected names of its tools, got "ehco".*"echo"/),
     });
     const prefixed = await serve("collide", { only: ["Echo"], prefix: true });
     expect(prefixed.tools.map(({ spec }) => [spec.name, spec.originalName])).toEqual([["hand_echo", "Echo"]]);
