@@ -73,12 +73,7 @@ test("a configuration with MCP servers needs a connector, and options in its pla
 
 test.each([
   ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
-  [
-    "a preset where none are given",
-    "tools: { preset: coding }",
-    /unknown preset "coding".*Pass presets to loadTools/,
-    {},
-  ],
+  ["a preset without presets", "tools: { preset: coding }", /unknown preset "coding".*Pass presets to loadTools/, {}],
   ["an unknown key", "tools: { presets: coding }", /unknown key "presets" in tools.*preset, plugins/],
   ["an unknown key of a plugin", "tools: { plugins: [{ path: a, arg: b }] }", /"arg" in plugins\[0\].*path, args, env/],
   ["an unknown key at the top", "tool: {}", /"tool" in the file.*tools/],

@@ -411,23 +411,23 @@ describe("invalid teams", () => {
   test.each([
     ["without agents", () => team({ name: "t", agents: [] }), /team "t": expected at least one agent in `agents`/],
     [
-      "with a hand-off to nobody",
+      "with a hand-off to an unknown agent",
       () => team({ name: "t", agents: [a, b] }),
       /team "t": tool "transfer_to_nobody" of agent "a" hands over to "nobody", which is not an agent of the team/,
     ],
     ["with two of one name", () => team({ name: "t", agents: [b, b] }), /two agents are named "b"/],
     [
-      "with a start that is none",
+      "with an unknown start",
       () => team({ name: "t", agents: [b], start: "c" as never }),
       /`start` names "c", which is not an agent/,
     ],
     [
-      "with something else than agents",
+      "with a value that is not an agent",
       () => team({ name: "t", agents: [{} as never] }),
       /`agents` contains a value that is not an agent/,
     ],
     [
-      "with an option that there is not",
+      "with an unknown option",
       () => team({ name: "t", agents: [b], filter: 1 } as never),
       /team has no option "filter"/,
     ],
@@ -446,7 +446,7 @@ describe("invalid teams", () => {
       () => team({ name: "t", agents: [asking("a", z.string())], middleware: [who(z.number())] }),
       /team "t": agent "a" and middleware "who" declare different interrupts/,
     ],
-    ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
+    ["with an invalid number", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
   ])("teams %s are refused", (_what, make, message) => {
     expect(make).toThrow(message);
   });

@@ -119,7 +119,7 @@ test("a fallback model answers within a conversation, and the tool calls of its 
 });
 
 test.each([
-  ["two that say the same", () => [modelRetry(), modelRetry({ attempts: 5 })], /retry .* twice/],
+  ["two equal options", () => [modelRetry(), modelRetry({ attempts: 5 })], /retry .* twice/],
   ["an unknown kind", () => [modelFallback([], { on: ["sometimes" as never] })], /"sometimes"/],
   ["no model", () => [modelFallback(["gpt" as never])], /"gpt"/],
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],

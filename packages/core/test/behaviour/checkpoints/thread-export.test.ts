@@ -128,7 +128,7 @@ describe("thread export", () => {
     "a reserved name": (rows) => {
       find(rows, "line")["line"]!["name"] = "__proto__";
     },
-    "a status that nobody writes": (rows) => {
+    "an unknown status": (rows) => {
       find(rows, "run")["run"]!["status"] = "crashed";
     },
     "a checkpoint that does not follow": (rows) => {
@@ -145,19 +145,19 @@ describe("thread export", () => {
       const checkpoints = rows.filter((row) => row["row"] === "checkpoint") as Row[];
       checkpoints.at(-1)!["checkpoint"]!.row!["id"] = 2 ** 30;
     },
-    "a line that goes on from nowhere": (rows) => {
+    "a namespace with an unknown parent": (rows) => {
       find(rows, "line")["line"]!["from"] = 77;
     },
     "a question twice": (rows) => {
       rows.splice(rows.indexOf(find(rows, "interrupt")), 0, find(rows, "interrupt"));
     },
-    "an effect of a class that there is not": (rows) => {
+    "an effect of an unknown class": (rows) => {
       find(rows, "effect")["effect"]!["effect"] = "always";
     },
     "a lone surrogate in a name": (rows) => {
       find(rows, "effect")["effect"]!["key"] = "\ud800";
     },
-    "a number that is none": (rows) => {
+    "an invalid number": (rows) => {
       find(rows, "effect")["effect"]!["startedAt"] = "1";
     },
     "a fraction for a step": (rows) => {

@@ -1041,17 +1041,17 @@ describe("invalid graph tool", () => {
   test.each([
     ["no graph", () => graphTool({} as never, { ...usual, name: "x" }), /the graph of tool "x" is/],
     [
-      "a mapping that is no function",
+      "a mapping that is not a function",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", answer: "y" as never }),
       /answer of tool "x" is "y"/,
     ],
     [
-      "a depth that is none",
+      "an invalid depth",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", maxDepth: 0 }),
       /maxDepth of tool "x" is 0/,
     ],
     [
-      "an option that there is not",
+      "an unknown option",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", effect: "once" } as never),
       /effect/,
     ],
