@@ -151,8 +151,10 @@ test("vector search is refused without embeddings, with wrong dimensions, and wh
   const bare = memoryStore();
   await longTermStore(bare).under("n").put("a", "text");
   await expect(longTermStore(bare).search({ near: "text" })).rejects.toMatchObject({ code: "invalid_option" });
-  expect(() => memoryStore({ longTerm: { embed, dimensions: 0 } })).toThrow(/memoryStore: longTerm is/);
-  expect(() => sqliteStore(":memory:", { longTerm: { dimensions: 3 } as never })).toThrow(/sqliteStore: longTerm is/);
+  expect(() => memoryStore({ longTerm: { embed, dimensions: 0 } })).toThrow(/memoryStore: `longTerm` must be/);
+  expect(() => sqliteStore(":memory:", { longTerm: { dimensions: 3 } as never })).toThrow(
+    /sqliteStore: `longTerm` must be/,
+  );
   const short = longTermStore(memoryStore({ longTerm: { embed, dimensions: 3 } })).under("n");
   await expect(short.put("a", "text")).rejects.toThrow(/3 numbers/);
   const broken = { embed: () => Promise.reject(new Error("no network")), dimensions };

@@ -202,7 +202,7 @@ describe("setTools", () => {
     expect(state.messages.map(getMessageText)).toContain("quick done");
     const without = createAgent({ name: "b", model: scriptedModel([say("Hi")]) });
     expect(() => without.setTools([made("quick")])).toThrow(
-      /"b": setTools needs a tool node, and the agent was created without tools.+tools: \[\]/,
+      /"b": setTools: expected an agent with a tool node, got an agent created without tools.+tools: \[\]/,
     );
   });
 

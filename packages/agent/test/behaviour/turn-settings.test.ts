@@ -38,7 +38,7 @@ describe("settings", () => {
     [
       "a choice of a tool that is not advertised",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
-      /`toolChoice` names the tool "pay", which is missing in `allowedTools`/,
+      /`toolChoice` must be the name of a tool in `allowedTools`, got "pay"/,
     ],
     ["a prepareStep that is not a function", { prepareStep: {} }, /prepareStep/],
     ["an invalid condition", { stopWhen: 5 }, /stopWhen/],
@@ -186,7 +186,7 @@ describe("prepareStep", () => {
     [
       "a choice of a tool that is not advertised",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
-      /`toolChoice` names the tool "pay"/,
+      /`toolChoice` must be the name of a tool in `allowedTools`, got "pay"/,
     ],
     ["an unknown request property", { activeTools: ["look"] }, /"activeTools".+allowedTools/],
     ["an invalid model", { model: "gpt-5" }, /model/],

@@ -119,7 +119,7 @@ test("a fallback model answers within a conversation, and the tool calls of its 
 });
 
 test.each([
-  ["two equal options", () => [modelRetry(), modelRetry({ attempts: 5 })], /retry .* twice/],
+  ["two equal options", () => [modelRetry(), modelRetry({ attempts: 5 })], /one retry .* got two/],
   ["an unknown kind", () => [modelFallback([], { on: ["sometimes" as never] })], /"sometimes"/],
   ["no model", () => [modelFallback(["gpt" as never])], /"gpt"/],
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],
@@ -133,6 +133,6 @@ test("createAgent refuses a model call option set both on the agent and by middl
   const model = scriptedModel([say("Hi")]);
   const making = () => createAgent({ name: "chat", model, retry: { attempts: 2 }, middleware: [modelRetry()] });
   expect(making).toThrow(
-    /agent "chat" sets retry of its model calls twice: in its own options and in middleware "modelRetry"/,
+    /agent "chat": expected one retry for its model calls, got two: in its own options and in middleware "modelRetry"/,
   );
 });

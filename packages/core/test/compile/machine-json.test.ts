@@ -170,5 +170,5 @@ test("toMachineJson refuses a durable machine, which is its own source", async (
     () => toMachineJson(durableMachine(machine, { version: 1 }) as Graph),
     "invalid_option",
   );
-  expect(error.message).toContain('"hand" is user-written');
+  expect(error.message).toContain('the user-written machine "hand"');
 });

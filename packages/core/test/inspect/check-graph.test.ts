@@ -75,7 +75,7 @@ test("checkGraph reports a machine whose failures cannot be resumed", () => {
 test("checkGraph refuses a durable machine", async () => {
   const machine = setup({}).createMachine({ id: "drawn", initial: "a", states: { a: {} } });
   const error = await failureOf(() => checkGraph(durableMachine(machine, { version: 1 })), "invalid_option");
-  expect(error.message).toContain('"drawn" is a user-written machine');
+  expect(error.message).toContain('the user-written machine "drawn"');
 });
 
 describe("sound graph", () => {

@@ -73,17 +73,17 @@ describe("output schema", () => {
   });
 
   test.each([
-    ["an invalid value", 7, /is 7/],
+    ["an invalid value", 7, /expected a schema of plain types, got 7/],
     ["undefined", undefined, /undefined/],
     [
       "a schema that JSON Schema cannot express",
       z.object({ at: z.date() }),
-      /has a part that JSON Schema cannot represent/,
+      /a part that JSON Schema cannot represent/,
     ],
     [
       "a schema without a JSON Schema",
       { "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } },
-      /does not support JSON Schema/,
+      /without support for JSON Schema/,
     ],
   ])("outputSchema refuses %s", (_what, given, says) => {
     expect(() => outputSchema(given as never)).toThrow(says);

@@ -112,7 +112,7 @@ interface Told {
   readonly thread: string;
   readonly status: string;
   readonly output?: unknown;
-  readonly questions?: readonly { readonly id: string; readonly key: string }[];
+  readonly interrupts?: readonly { readonly id: string; readonly key: string }[];
 }
 
 describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => {
@@ -189,8 +189,8 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
   test("an MCP client without elicitation receives the pending interrupts and answers them in a second call", async () => {
     log.length = 0;
     const first = await call("parcel", { item: "vase", thread: "vase" });
-    expect(first.told).toMatchObject({ thread: "vase", status: "waiting", questions: [{ key: "address" }] });
-    const [{ id = "" } = {}] = first.told.questions ?? [];
+    expect(first.told).toMatchObject({ thread: "vase", status: "waiting", interrupts: [{ key: "address" }] });
+    const [{ id = "" } = {}] = first.told.interrupts ?? [];
     expect(first.text).toContain(`Answer "${id}" with`);
     // A repeated call starts no run; another input is queued.
     expect((await call("parcel", { item: "vase", thread: "vase" })).told).toEqual(first.told);
@@ -219,7 +219,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     log.length = 0;
     const { told, text } = await call("office", { euros: 900 });
     expect(text).toContain("A person must answer at the host of this server");
-    const [{ id = "" } = {}] = told.questions ?? [];
+    const [{ id = "" } = {}] = told.interrupts ?? [];
     for (const key of [id, "approve"])
       expect(await call("office_continue", { thread: told.thread, answers: { [key]: true } })).toMatchObject({
         isError: true,

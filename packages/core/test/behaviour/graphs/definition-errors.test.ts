@@ -140,7 +140,7 @@ describe("invalid state", () => {
       "a context value that is not a schema",
       () => loose(defineContext)({ user: "string" }),
       "invalid_option",
-      '"user"',
+      "`user`",
     ],
   ]);
 });

@@ -603,7 +603,7 @@ describe("durable machine under a newer version [E50]", () => {
         () => defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 } }), ...more } as never),
         "invalid_option",
       );
-    expect((await refused({ interrupts: { SIGN: "SIGN" } })).message).toContain("renames more than states");
+    expect((await refused({ interrupts: { SIGN: "SIGN" } })).message).toContain("expected only renamed states");
     expect((await refused({ nodes: { asked: "gone" } })).message).toContain('"gone"');
     const store = memoryStore();
     await run(v1, { store, thread: "t" }).result;

@@ -147,7 +147,7 @@ describe("invalid node declarations", () => {
         () => start.nodes({ node: fromJavaScript<() => undefined>({ [option]: given, run: body }) }),
         "invalid_option",
       );
-      expect(error.message).toContain(`node "node": expected a list of names for ${option}, got `);
+      expect(error.message).toContain(`node "node": \`${option}\` must be a list of names, got `);
     }
   });
 });

@@ -1039,16 +1039,20 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
 describe("invalid graph tool", () => {
   const usual = { description: "x", input: topic, given: (args: { topic: string }) => args, answer: () => "" };
   test.each([
-    ["no graph", () => graphTool({} as never, { ...usual, name: "x" }), /the graph of tool "x" is/],
+    [
+      "no graph",
+      () => graphTool({} as never, { ...usual, name: "x" }),
+      /tool "x": `graph` must be the result of defineGraph/,
+    ],
     [
       "a mapping that is not a function",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", answer: "y" as never }),
-      /answer of tool "x" is "y"/,
+      /tool "x": `answer` must be a function, got "y"/,
     ],
     [
       "an invalid depth",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", maxDepth: 0 }),
-      /maxDepth of tool "x" is 0/,
+      /tool "x": `maxDepth` must be an integer ≥ 1, got 0/,
     ],
     [
       "an unknown option",

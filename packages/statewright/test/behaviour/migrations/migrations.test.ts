@@ -745,30 +745,33 @@ test("an invalid migration is refused at definition", () => {
   const state = () => ({ euros: 1 });
   refused(
     () => defineMigration({ from: first, to: second, state, nodes: { gone: "confirm" } as never }),
-    'renames the node "gone"',
+    '`nodes` must be names of nodes of the old graph, got "gone"',
   );
   refused(
     () => defineMigration({ from: first, to: second, state, nodes: { approve: "gone" } as never }),
-    'to "gone", which the new graph does not have',
+    '`nodes.approve` must be one of the nodes of the new graph, got "gone"',
   );
   refused(
     () => defineMigration({ from: first, to: second, state, interrupts: { approve: "gone" } as never }),
-    'renames the interrupt "approve"',
+    '`interrupts.approve` must be one of the interrupts of the new graph, got "gone"',
   );
   refused(
     () => defineMigration({ from: first, to: second, state, tools: { send: "post" } }),
-    'renames the tool "send"',
+    '`tools` must be names of tools of the old graph, got "send"',
   );
-  refused(() => defineMigration({ from: first, to: first }), "leads to the same graph");
+  refused(
+    () => defineMigration({ from: first, to: first }),
+    "`to` must be another version of the graph, got the same graph",
+  );
   refused(
     () => defineMigration({ from: first, to: { ...second, name: "other" }, state }),
     'expected two versions of one graph, got "payment" and "other"',
   );
   refused(
     () => defineMigration({ from: first, to: {} as never } as never),
-    'expected a graph for "to", got an object. Pass a result of defineGraph(…)',
+    '`to` must be a graph, got an object. Pass a result of defineGraph(…)',
   );
-  refused(() => defineMigration({ from: first, to: second, state: 5 as never }), "from version 1 to 2 is 5");
+  refused(() => defineMigration({ from: first, to: second, state: 5 as never }), "from version 1 to 2: `state` must be a function of the old state, got 5");
   refused(() => defineMigration({ from: first, to: second, state, node: {} } as never), "node");
   refused(() => defineMigration({ from: first, to: second, state, inner: { approve: toThird } }), "is not the graph");
 });

@@ -14,7 +14,7 @@ import * as z from "zod";
 
 const thread = "t";
 const store = sqliteStore("office.db");
-const isFirst = process.env["STATEWRIGHT_CRASH_LIFE"] !== "2";
+const isFirst = process.env["STATEWRIGHT_CRASH_PROCESS"] !== "2";
 
 /** Wraps a model: records its requests and answers by `reply`. */
 function logged(
