@@ -415,7 +415,7 @@ describe("invalid teams", () => {
       /team "t": `agents` must be a list of at least one agent, got an empty list/,
     ],
     [
-      "with a hand-off to nobody",
+      "with a hand-off to an unknown agent",
       () => team({ name: "t", agents: [a, b] }),
       /team "t": handoff "transfer_to_nobody" of agent "a": expected the name of an agent of the team, got "nobody"/,
     ],
@@ -425,17 +425,17 @@ describe("invalid teams", () => {
       /`agents` must be a list of agents with different names, got two agents named "b"/,
     ],
     [
-      "with a start that is none",
+      "with an unknown start",
       () => team({ name: "t", agents: [b], start: "c" as never }),
       /`start` must be the name of an agent of the team, got "c"/,
     ],
     [
-      "with something else than agents",
+      "with a value that is not an agent",
       () => team({ name: "t", agents: [{} as never] }),
       /`agents` must be a list of agents, got /,
     ],
     [
-      "with an option that there is not",
+      "with an unknown option",
       () => team({ name: "t", agents: [b], filter: 1 } as never),
       /team has no option "filter"/,
     ],
@@ -454,7 +454,7 @@ describe("invalid teams", () => {
       () => team({ name: "t", agents: [asking("a", z.string())], middleware: [who(z.number())] }),
       /team "t": .*got different interrupts of agent "a" and middleware "who"/,
     ],
-    ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
+    ["with an invalid number", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
   ])("teams %s are refused", (_what, make, message) => {
     expect(make).toThrow(message);
   });

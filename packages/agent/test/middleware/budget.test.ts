@@ -625,7 +625,11 @@ describe("budget trees", () => {
 
   test.each([
     ["throws", () => Promise.reject(new Error("broken")), false],
-    ["asks what nobody may answer", ({ interrupt }: Pick<ModelHookRuntime, "interrupt">) => interrupt("nothing"), true],
+    [
+      "raises an undeclared interrupt",
+      ({ interrupt }: Pick<ModelHookRuntime, "interrupt">) => interrupt("nothing"),
+      true,
+    ],
   ])("a budget tree does not wait for a request blocked by a hook: it %s", async (_, fails, isFatal) => {
     const researcher = createAgent({
       name: "researcher",
