@@ -33,6 +33,9 @@ describe("library homes [K10]", () => {
     immer: "packages/core",
     "p-queue": "packages/core",
     "better-sqlite3": "packages/sqlite",
+    ajv: "packages/json-schema",
+    "@modelcontextprotocol/client": "packages/mcp",
+    "@modelcontextprotocol/server": "packages/mcp",
   };
   for (const [library, home] of Object.entries(homes)) {
     test(`${library} ships with ${home} alone [K10]`, () => {

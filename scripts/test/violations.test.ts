@@ -110,6 +110,11 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
     code: 'import { Server } from "@modelcontextprotocol/server";\nnew Server({ name: "", version: "" });',
     refusal: "The SDK of MCP stays inside",
   },
+  {
+    file: "packages/plugins/src/validator.ts",
+    code: 'import { Ajv } from "ajv";\nnew Ajv();',
+    refusal: "ajv stays inside",
+  },
   { file: "packages/sqlite/src/db.ts", code: 'import Database from "better-sqlite3";\nnew Database("");' },
   {
     file: "packages/testing/src/index2.ts",

@@ -3,7 +3,7 @@
  * survive a restart of the process.
  */
 import process from "node:process";
-import { offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
+import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { defineGraph, defineState, END, START, sqliteStore } from "statewright";
 import * as z from "zod";
 import { calculator } from "./calculator.ts";

@@ -49,12 +49,7 @@ export {
   type RetryVerdict,
 } from "./middleware/output-guardrail.ts";
 export { type PromptCacheOptions, promptCache } from "./middleware/prompt-cache.ts";
-export {
-  type PersonalDetector,
-  type PersonalStrategy,
-  type RedactPersonalOptions,
-  redactPersonal,
-} from "./middleware/redact-personal.ts";
+export { redactPersonal } from "./middleware/redact-personal.ts";
 export { knownSecrets, type RedactOptions, redactSecrets, type SecretPattern } from "./middleware/redact-secrets.ts";
 export { refuseUnclassified } from "./middleware/refuse-unclassified.ts";
 export {
@@ -72,3 +67,4 @@ export {
 } from "./middleware/summarise.ts";
 export { type TrimMessagesOptions, trimMessages } from "./middleware/trim-messages.ts";
 export { type PersonalKind, personalKinds } from "./personal/find-personal.ts";
+export type { PersonalDetector, PersonalStrategy, RedactPersonalOptions } from "./personal/redact-options.ts";

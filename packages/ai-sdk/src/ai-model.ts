@@ -1,14 +1,8 @@
 /** Adapts an AI SDK language model to `Model`: one request, one stream, one reply. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import {
-  type Message,
-  type Model,
-  type ModelCallOptions,
-  type ModelReply,
-  type ModelRequest,
-  StatewrightError,
-} from "@statewright/core";
+import type { Message, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
 import { v2, v3, v4 } from "./dialect.ts";
@@ -17,7 +11,7 @@ import type { LanguageModel } from "./language-model.ts";
 import { createUrlPredicate } from "./media.ts";
 import { toPrompt } from "./prompt.ts";
 import { isObject, omitUndefined } from "./provider-json.ts";
-import { createReplyBuilder } from "./reply.ts";
+import { ReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
 
 /** Facts about a model for `aiModel`, for which the AI SDK has no field. */
@@ -54,9 +48,11 @@ export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Mod
 
 function checkSpecification(version: string, id: string): void {
   if (["v2", "v3", "v4"].includes(version)) return;
-  throw new StatewrightError("invalid_option", {
-    what: `aiModel: expected a language model of specification "v2", "v3" or "v4", got ${JSON.stringify(version)} from "${id}"`,
-    next: "Install a version of the provider package with one of these specifications",
+  throw invalidOption({
+    where: "aiModel",
+    expected: 'a language model of specification "v2", "v3" or "v4"',
+    found: `${JSON.stringify(version)} from "${id}"`,
+    fix: "Install a version of the provider package with one of these specifications",
   });
 }
 
@@ -79,7 +75,7 @@ async function respond(
   { signal, delta, alive, warn = ignoreWarning }: ModelCallOptions,
 ): Promise<ModelReply> {
   signal.throwIfAborted();
-  const reply = createReplyBuilder({
+  const reply = new ReplyBuilder({
     client: model.provider,
     model: model.modelId,
     messages: request.messages,

@@ -4,71 +4,76 @@ import { createIdAllocator } from "./call-names.ts";
 import { isObject, mergeMetadata, omitUndefined, toJsonObject } from "./provider-json.ts";
 import type { Part } from "./stream-part.ts";
 
-/** Returns a log of the calls of one reply; each call gets an id that is unique within the conversation. */
-export function createCallLog(messages: ModelRequest["messages"]): {
-  readonly start: (part: Part<"tool-input-start">) => void;
-  /** Appends argument text. Returns the call if its arguments are streamed, otherwise undefined. */
-  readonly append: (part: Part<"tool-input-delta">) => { readonly id: string; readonly name: string } | undefined;
-  /** Returns the complete call, and the argument text not yet streamed. */
-  readonly finish: (part: Part<"tool-call">) => { readonly block: ToolCallBlock; readonly unstreamed: string };
-  /** Removes a call executed by the provider. */
-  readonly remove: (id: string) => void;
-  /** Returns calls without an end, truncated or broken in the stream. Each call needs a tool result. */
-  readonly listUnfinished: () => ToolCallBlock[];
-} {
-  interface StartedCall {
-    readonly id: string;
-    readonly name: string;
-    readonly provider: JsonObject | undefined;
-    /**
-     * False for freeform text arguments, which would read as broken JSON: such arguments are streamed once complete.
-     */
-    readonly streamed: boolean;
-    text: string;
+interface StartedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly provider: JsonObject | undefined;
+  /** False for freeform text arguments: a part of such arguments is no JSON, so they are streamed once complete. */
+  readonly streamed: boolean;
+  text: string;
+}
+
+/** Log of the calls of one reply; each call gets an id that is unique within the conversation. */
+export class CallLog {
+  readonly #messages: ModelRequest["messages"];
+  readonly #started = new Map<string, StartedCall>();
+  #allocate: ((id: string) => string) | undefined;
+
+  constructor(messages: ModelRequest["messages"]) {
+    this.#messages = messages;
   }
-  const started = new Map<string, StartedCall>();
-  let allocate: ((id: string) => string) | undefined;
-  const allocateId = (id: string): string => {
-    allocate ??= createIdAllocator(listCallIds(messages));
-    return allocate(id);
-  };
-  return {
-    start: (part) => {
-      if (part.providerExecuted === true) return;
-      started.set(part.id, {
-        id: allocateId(part.id),
-        name: part.toolName,
-        provider: toJsonObject(part.providerMetadata),
-        streamed: !("inputEncoding" in part && part.inputEncoding === "text"),
-        text: "",
-      });
-    },
-    append: (part) => {
-      const call = started.get(part.id);
-      if (call === undefined) return undefined;
-      call.text += part.delta;
-      return call.streamed ? { id: call.id, name: call.name } : undefined;
-    },
-    finish: (part) => {
-      const known = started.get(part.toolCallId);
-      started.delete(part.toolCallId);
-      const { text, ...args } = parseArgs(part.input);
-      const block: ToolCallBlock = {
-        type: "call",
-        id: known?.id ?? allocateId(part.toolCallId),
-        name: part.toolName,
-        ...args,
-        ...omitUndefined({ provider: mergeMetadata(known?.provider, part.providerMetadata) }),
-      };
-      return { block, unstreamed: known?.streamed === true && known.text !== "" ? "" : text };
-    },
-    remove: (id) => void started.delete(id),
-    listUnfinished: () =>
-      [...started.values()].map(({ id, name, text, provider }) => {
-        const { text: _shown, ...args } = parseArgs(text);
-        return { type: "call", id, name, ...args, ...omitUndefined({ provider }) };
-      }),
-  };
+
+  start(part: Part<"tool-input-start">): void {
+    if (part.providerExecuted === true) return;
+    this.#started.set(part.id, {
+      id: this.#allocateId(part.id),
+      name: part.toolName,
+      provider: toJsonObject(part.providerMetadata),
+      streamed: !("inputEncoding" in part && part.inputEncoding === "text"),
+      text: "",
+    });
+  }
+
+  /** Appends argument text. Returns the call if its arguments are streamed, otherwise undefined. */
+  append(part: Part<"tool-input-delta">): { readonly id: string; readonly name: string } | undefined {
+    const call = this.#started.get(part.id);
+    if (call === undefined) return undefined;
+    call.text += part.delta;
+    return call.streamed ? { id: call.id, name: call.name } : undefined;
+  }
+
+  /** Returns the complete call, and the argument text not yet streamed. */
+  finish(part: Part<"tool-call">): { readonly block: ToolCallBlock; readonly unstreamed: string } {
+    const known = this.#started.get(part.toolCallId);
+    this.#started.delete(part.toolCallId);
+    const { text, ...args } = parseArgs(part.input);
+    const block: ToolCallBlock = {
+      type: "call",
+      id: known?.id ?? this.#allocateId(part.toolCallId),
+      name: part.toolName,
+      ...args,
+      ...omitUndefined({ provider: mergeMetadata(known?.provider, part.providerMetadata) }),
+    };
+    return { block, unstreamed: known?.streamed === true && known.text !== "" ? "" : text };
+  }
+
+  /** Removes a call executed by the provider. */
+  remove(id: string): void {
+    this.#started.delete(id);
+  }
+
+  /** Returns calls without an end, truncated or broken in the stream. Each call needs a tool result. */
+  listUnfinished(): ToolCallBlock[] {
+    return [...this.#started.values()].map(({ id, name, text, provider }) => {
+      const { text: _shown, ...args } = parseArgs(text);
+      return { type: "call", id, name, ...args, ...omitUndefined({ provider }) };
+    });
+  }
+
+  #allocateId(id: string): string {
+    this.#allocate ??= createIdAllocator(listCallIds(this.#messages));
+    return this.#allocate(id);
+  }
 }
 
 function listCallIds(messages: ModelRequest["messages"]): string[] {

@@ -17,6 +17,9 @@ export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/
 export { checkOptions, listOptionNames } from "./base/options.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { systemWorld } from "./base/world.ts";
+export { functionKind } from "./compile/kinds/function.ts";
+export { nodeKind } from "./compile/kinds/kinds.ts";
+export type { NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";
 export { graphToolOptionNames } from "./define/graph-tool.ts";
 export {
   applyMachineEvents,

@@ -43,6 +43,7 @@ export {
 } from "./compile/durable-machine.ts";
 export type { Graph, GraphDefaults, GraphMachine, GraphOptions } from "./compile/graph.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
+export type { AgentEndCheck, AgentTurn, TurnLimit } from "./define/agent-turn.ts";
 export { edit, type Goto, goto, type Recipe, type Send, send } from "./define/command.ts";
 export type { ContextOf, ContextShape, GivenContext } from "./define/context.ts";
 export { type ContextDefinition, defineContext } from "./define/context.ts";
@@ -66,9 +67,8 @@ export {
   type GraphToolOptions,
   graphTool,
 } from "./define/graph-tool.ts";
+export type { ModelCall } from "./define/model-call.ts";
 export {
-  type AgentEndCheck,
-  type AgentTurn,
   type AttemptPolicy,
   type CachePolicy,
   type ErrorHandler,
@@ -76,14 +76,12 @@ export {
   type InputNode,
   type InputNodePolicy,
   inputNode,
-  type ModelCall,
   type NodeClaims,
   type NodePolicy,
   type NodeReturn,
   type NodeRuntime,
   type StepOptions,
   type StepRuntime,
-  type TurnLimit,
 } from "./define/node.ts";
 export { type CacheEntry, memoryCache, type NodeCache } from "./define/node-cache.ts";
 export type { GraphProblem } from "./define/problem.ts";
@@ -163,7 +161,8 @@ export type {
 export type { TextOptions } from "./run/session/text-stream.ts";
 export { type Channel, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
-export { type ClassCodec, type Codec, type CodecOptions, createCodec } from "./state/codec.ts";
+export type { ClassCodec } from "./state/class-codec.ts";
+export { type Codec, type CodecOptions, createCodec } from "./state/codec.ts";
 export type { StateShape, TypesOfShape } from "./state/definition.ts";
 export {
   type DefinedState,

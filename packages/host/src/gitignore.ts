@@ -5,6 +5,8 @@
  * All strings are byte strings (latin1), because git compares bytes: `?` matches one byte of a longer character.
  */
 
+import type { FileKind } from "./file-kind.ts";
+
 /** Verdict of an ignore file for a path; undefined when no rule matches. */
 export type Verdict = "ignored" | "kept" | undefined;
 
@@ -12,10 +14,8 @@ export type Verdict = "ignored" | "kept" | undefined;
 export interface IgnoreRule {
   readonly verdict: "ignored" | "kept";
   readonly folderOnly: boolean;
-  /**
-   * True: matched against the name, at any depth. False: matched against the path from the folder of the .gitignore.
-   */
-  readonly nameOnly: boolean;
+  /** Matched text: the name, at any depth, or the path from the folder of the .gitignore. */
+  readonly matched: "name" | "path";
   readonly segments: readonly Segment[];
 }
 
@@ -35,10 +35,15 @@ export function parseIgnoreRules(bytes: string): readonly IgnoreRule[] {
 }
 
 /** Returns the verdict for a path below the folder of the rules; the last matching rule decides. */
-export function matchIgnoreRules(rules: readonly IgnoreRule[], path: readonly string[], isFolder: boolean): Verdict {
+export function matchIgnoreRules(
+  rules: readonly IgnoreRule[],
+  path: readonly string[],
+  kind: FileKind | "link",
+): Verdict {
   const name = path.slice(-1);
   return rules.findLast(
-    (rule) => (isFolder || !rule.folderOnly) && matchPath(rule.segments, rule.nameOnly ? name : path),
+    ({ folderOnly, matched, segments }) =>
+      (kind === "folder" || !folderOnly) && matchPath(segments, matched === "name" ? name : path),
   )?.verdict;
 }
 
@@ -49,10 +54,10 @@ function parseRule(line: string): IgnoreRule | undefined {
   if (isNegated) pattern = pattern.slice(1);
   const folderOnly = pattern.endsWith("/");
   if (folderOnly) pattern = pattern.slice(0, -1);
-  const nameOnly = !pattern.includes("/");
+  const matched = pattern.includes("/") ? "path" : "name";
   if (pattern.startsWith("/")) pattern = pattern.slice(1);
-  const segments = pattern === "" ? undefined : parseSegments(pattern, nameOnly);
-  return segments && { verdict: isNegated ? "kept" : "ignored", folderOnly, nameOnly, segments };
+  const segments = pattern === "" ? undefined : parseSegments(pattern, matched);
+  return segments && { verdict: isNegated ? "kept" : "ignored", folderOnly, matched, segments };
 }
 
 /** Trailing spaces are ignored, except a space after a backslash. */
@@ -67,12 +72,12 @@ function trimTrailingSpaces(line: string): string {
 }
 
 /** Splits a pattern at its slashes; undefined for an unclosed bracket or a trailing backslash. */
-function parseSegments(pattern: string, nameOnly: boolean): readonly Segment[] | undefined {
+function parseSegments(pattern: string, matched: IgnoreRule["matched"]): readonly Segment[] | undefined {
   const segments: Segment[] = [];
   let tokens: Token[] = [];
   let start = 0;
   const endSegment = (end: number) => {
-    const deep = !nameOnly && /^\*\*+$/.test(pattern.slice(start, end));
+    const deep = matched === "path" && /^\*\*+$/.test(pattern.slice(start, end));
     segments.push(deep ? "deep" : tokens);
     tokens = [];
   };

@@ -24,7 +24,7 @@ export function createGlobMatcher(glob: string): (path: string) => boolean {
   }
   return (path) => {
     const parts = Buffer.from(path).toString("latin1").split("/");
-    return matchIgnoreRules(rules, parts, false) === "ignored";
+    return matchIgnoreRules(rules, parts, "file") === "ignored";
   };
 }
 

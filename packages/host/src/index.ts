@@ -2,6 +2,7 @@
 
 export { getCompleteUtf8Length } from "./capture.ts";
 export type { EnvironmentOptions } from "./environment.ts";
+export { expandVariables } from "./expand-variables.ts";
 export {
   type FetchOptions,
   type FetchResult,
@@ -10,9 +11,12 @@ export {
   type OpenOptions,
   openUrl,
 } from "./fetch-url.ts";
+export type { FileKind } from "./file-kind.ts";
 export { createGlobMatcher } from "./glob.ts";
 export { HostError, type HostErrorCode, type HostErrorDetails, isHostError } from "./host-error.ts";
 export { type HttpHandler, type HttpServer, type ServeHttpOptions, serveHttp } from "./http-server.ts";
+export { createLineReader, type LineReader } from "./line-reader.ts";
+export type { Listing, ListOptions } from "./list-folder.ts";
 export {
   type OutputStream,
   type ProcessOptions,
@@ -26,15 +30,20 @@ export type { ProcessResult } from "./process-result.ts";
 export { isPublicAddress } from "./public-address.ts";
 export type { PageLine, PageOptions, PageResult } from "./read-page.ts";
 export { resolvePathInside, resolveRealPathInside } from "./resolve-path-inside.ts";
+export {
+  createSupervisor,
+  createUntrustedError,
+  type StartCheck,
+  type SupervisedResource,
+  type Supervisor,
+  type SupervisorOptions,
+} from "./supervisor.ts";
 export { type WatchOptions, watchFile } from "./watch-file.ts";
 export {
-  type FileKind,
   type FileStat,
-  type Listing,
-  type ListOptions,
   type ReadOptions,
   type ReadResult,
   type Workspace,
-  type WriteResult,
   workspace,
 } from "./workspace.ts";
+export type { WriteResult } from "./write-file.ts";

@@ -41,8 +41,8 @@ export function killProcessGroup(group: ProcessGroup): "killed" | "gone" | "unkn
  * Signals every process of a group; false for a group without processes. The system does not reuse a pid while its
  * group has members, so a live process with the pid of a collected leader is unrelated and is not signalled.
  */
-export function signalGroup(id: number, signal: NodeJS.Signals, leaderCollected: boolean): boolean {
-  if (leaderCollected && isProcessAlive(id)) return false;
+export function signalGroup(id: number, signal: NodeJS.Signals, leader: "running" | "collected"): boolean {
+  if (leader === "collected" && isProcessAlive(id)) return false;
   try {
     return sendSignal(id, signal);
   } catch (error) {

@@ -126,11 +126,11 @@ export async function startProcess(
   // No await between here and the gate: the group is registered with the watcher before its command runs.
   const group = getProcessGroup(child.pid);
   if (!watchGroup(group)) {
-    signalGroup(group.id, "SIGKILL", false);
+    signalGroup(group.id, "SIGKILL", "running");
     throw createSpawnError(command, "EAGAIN");
   }
   openGate(child.process);
-  return supervise(command, child, group, { ...options, world });
+  return new Supervisor(command, child, group, { ...options, world }).getRunningProcess();
 }
 
 interface Child {
@@ -150,11 +150,11 @@ async function spawnChild(
     readonly isShell: boolean;
   },
 ): Promise<Child> {
-  const { cwd, env, withInput, isShell } = options;
+  const { cwd, env, withInput } = options;
   const input = withInput ? "pipe" : "ignore";
   const posix: SpawnOptions = { cwd, env, detached: true, stdio: [input, "pipe", "pipe", "pipe"] };
   const windows: SpawnOptions = { cwd, env, windowsHide: true, stdio: [input, "pipe", "pipe"] };
-  const started = createSpawnCommand(target, args, env, isShell);
+  const started = createSpawnCommand(target, args, options);
   let child: ChildProcess;
   try {
     child = spawn(started.command, started.args, process.platform === "win32" ? windows : posix);
@@ -175,8 +175,7 @@ async function spawnChild(
 function createSpawnCommand(
   target: string,
   args: readonly string[],
-  env: Record<string, string>,
-  isShell: boolean,
+  { env, isShell }: { readonly env: Record<string, string>; readonly isShell: boolean },
 ): { command: string; args: string[] } {
   if (process.platform === "win32") return { command: target, args: [...args] };
   return isShell ? { command: target, args: addGateToScript(args) } : createGatedCommand(target, args, env);
@@ -193,125 +192,172 @@ function openGate(child: ChildProcess): void {
 
 function ignore(): void {}
 
-function supervise(
-  command: string,
-  child: Child,
-  group: ProcessGroup,
-  options: StartOptions & { readonly world: World },
-): RunningProcess {
-  const { world, signal, timeoutMs, graceMs = 2000, lingerMs = 200, maxBytes = 2 ** 20 } = options;
-  const { clock, schedule } = world;
-  const startedMs = clock.monotonic();
-  const captures = { stdout: new Capture(maxBytes), stderr: new Capture(maxBytes) };
-  let ended: ProcessResult["ended"] = "exited";
-  let exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null } | undefined;
-  let failure: { readonly error: unknown } | undefined;
-  let killAtMs = 0;
-  let cancelTimer = () => {};
+/** Exit of a process: an exit code, or the signal that ended the process. */
+interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
 
-  let resolve: (result: ProcessResult) => void = ignore;
-  let reject: (error: unknown) => void = ignore;
-  const result = new Promise<ProcessResult>((resolvePromise, rejectPromise) => {
-    resolve = resolvePromise;
-    reject = rejectPromise;
-  });
-  // An unobserved result must not end this process by an unhandled rejection.
-  result.catch(ignore);
+/** Started child process: forwards output, enforces timeout and abort signal, and ends the whole process group. */
+class Supervisor {
+  readonly #group: ProcessGroup;
+  readonly #result: Promise<ProcessResult>;
+  readonly #command: string;
+  readonly #child: Child;
+  readonly #options: StartOptions;
+  readonly #world: World;
+  readonly #startedMs: number;
+  readonly #captures: Record<OutputStream, Capture>;
+  #ended: ProcessResult["ended"] = "exited";
+  #exit: Exit | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  #killAtMs = 0;
+  #cancelTimer: () => void = ignore;
+  #resolve: (result: ProcessResult) => void = ignore;
+  #reject: (error: unknown) => void = ignore;
 
-  const setTimer = (delayMs: number, callback: () => void) => {
-    cancelTimer();
-    cancelTimer = schedule.after(delayMs, callback);
-  };
-  const kill = (name: NodeJS.Signals) => signalChild(child, group, name, exit !== undefined);
-  const stop = (reason: "stopped" | "timeout" | "cancelled") => {
-    if (exit !== undefined) {
-      // The command has exited: its remaining children get no grace period.
-      kill("SIGKILL");
-    } else if (ended === "exited") {
-      ended = reason;
-      killAtMs = clock.monotonic() + graceMs;
-      kill("SIGTERM");
-      setTimer(graceMs, () => kill("SIGKILL"));
-    }
-  };
-  const forwardOutput = (text: string, bytes: Uint8Array | undefined, stream: OutputStream) => {
-    if (failure !== undefined) return;
-    try {
-      if (bytes !== undefined) options.onBytes?.(bytes, stream);
-      if (text !== "") options.onOutput?.(text, stream);
-    } catch (error) {
-      failure = { error };
-      stop("stopped");
-    }
-  };
-  const onAbort = () => stop("cancelled");
-
-  for (const stream of ["stdout", "stderr"] as const) {
-    child.process[stream]?.on("data", (chunk: Buffer) => forwardOutput(captures[stream].add(chunk), chunk, stream));
-    child.process[stream]?.on("end", () => forwardOutput(captures[stream].end(), undefined, stream));
-  }
-  child.process.once("exit", (code, signalName) => {
-    exit = { code, signal: signalName };
-    if (!isGroupAlive(group.id)) releaseGroup(group);
-    setTimer(ended === "exited" ? lingerMs : Math.max(0, killAtMs - clock.monotonic()), () => {
-      kill("SIGKILL");
-      // A child outside the group can hold the pipes open; the output is closed anyway.
-      setTimer(lingerMs, () => closeOutput(child.process));
+  constructor(command: string, child: Child, group: ProcessGroup, options: StartOptions & { readonly world: World }) {
+    const { world, maxBytes = 2 ** 20 } = options;
+    this.#group = group;
+    this.#command = command;
+    this.#child = child;
+    this.#options = options;
+    this.#world = world;
+    this.#startedMs = world.clock.monotonic();
+    this.#captures = { stdout: new Capture(maxBytes), stderr: new Capture(maxBytes) };
+    this.#result = new Promise<ProcessResult>((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
     });
-  });
-  child.process.once("close", () => {
-    cancelTimer();
-    signal?.removeEventListener("abort", onAbort);
-    kill("SIGKILL");
-    releaseGroup(group);
-    if (failure === undefined) resolve(createResult());
-    else reject(failure.error);
-  });
-  const createResult = (): ProcessResult => {
-    const stdout = captures.stdout.getOutput();
-    const stderr = captures.stderr.getOutput();
+    // An unobserved result must not end this process by an unhandled rejection.
+    this.#result.catch(ignore);
+    this.#listen();
+    this.#limitTime();
+    this.#sendInput();
+  }
+
+  getRunningProcess(): RunningProcess {
+    const { process: child, stdin } = this.#child;
     return {
-      exitCode: getExitCode(exit),
-      signal: exit?.signal ?? undefined,
-      ended,
+      group: this.#group,
+      result: this.#result,
+      write: (data) => writeInput(this.#command, stdin, data),
+      endInput: () => stdin?.end(),
+      stop: () => {
+        this.#end("stopped");
+        setReference(child, "ref");
+        return this.#result;
+      },
+      holdOpen: (isHeld) => setReference(child, isHeld ? "ref" : "unref"),
+    };
+  }
+
+  #listen(): void {
+    const { process: child } = this.#child;
+    for (const stream of ["stdout", "stderr"] as const) {
+      const capture = this.#captures[stream];
+      child[stream]?.on("data", (chunk: Buffer) => this.#forwardOutput(stream, capture.add(chunk), chunk));
+      child[stream]?.on("end", () => this.#forwardOutput(stream, capture.end()));
+    }
+    child.once("exit", (code, signal) => this.#onExit({ code, signal }));
+    child.once("close", () => this.#onClose());
+  }
+
+  #limitTime(): void {
+    const { timeoutMs, signal } = this.#options;
+    if (timeoutMs !== undefined) this.#setTimer(timeoutMs, () => this.#end("timeout"));
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+    if (signal?.aborted) this.#onAbort();
+  }
+
+  #sendInput(): void {
+    const { input, keepInputOpen } = this.#options;
+    if (input !== undefined) this.#child.stdin?.write(input);
+    if (keepInputOpen !== true) this.#child.stdin?.end();
+  }
+
+  #forwardOutput(stream: OutputStream, text: string, bytes?: Uint8Array): void {
+    if (this.#failure !== undefined) return;
+    try {
+      if (bytes !== undefined) this.#options.onBytes?.(bytes, stream);
+      if (text !== "") this.#options.onOutput?.(text, stream);
+    } catch (error) {
+      this.#failure = { error };
+      this.#end("stopped");
+    }
+  }
+
+  readonly #onAbort = (): void => this.#end("cancelled");
+
+  #onExit(exit: Exit): void {
+    const { lingerMs = 200 } = this.#options;
+    this.#exit = exit;
+    if (!isGroupAlive(this.#group.id)) releaseGroup(this.#group);
+    const remainingMs = Math.max(0, this.#killAtMs - this.#world.clock.monotonic());
+    this.#setTimer(this.#ended === "exited" ? lingerMs : remainingMs, () => {
+      this.#signal("SIGKILL");
+      // A child outside the group can hold the pipes open; the output is closed anyway.
+      this.#setTimer(lingerMs, () => closeOutput(this.#child.process));
+    });
+  }
+
+  #onClose(): void {
+    this.#cancelTimer();
+    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    this.#signal("SIGKILL");
+    releaseGroup(this.#group);
+    if (this.#failure === undefined) this.#resolve(this.#createResult());
+    else this.#reject(this.#failure.error);
+  }
+
+  #end(reason: "stopped" | "timeout" | "cancelled"): void {
+    const { graceMs = 2000 } = this.#options;
+    if (this.#exit !== undefined) {
+      // The command has exited: its remaining children get no grace period.
+      this.#signal("SIGKILL");
+    } else if (this.#ended === "exited") {
+      this.#ended = reason;
+      this.#killAtMs = this.#world.clock.monotonic() + graceMs;
+      this.#signal("SIGTERM");
+      this.#setTimer(graceMs, () => this.#signal("SIGKILL"));
+    }
+  }
+
+  #signal(name: NodeJS.Signals): void {
+    signalChild(this.#child, this.#group, name, this.#exit === undefined ? "running" : "collected");
+  }
+
+  #setTimer(delayMs: number, callback: () => void): void {
+    this.#cancelTimer();
+    this.#cancelTimer = this.#world.schedule.after(delayMs, callback);
+  }
+
+  #createResult(): ProcessResult {
+    const stdout = this.#captures.stdout.getOutput();
+    const stderr = this.#captures.stderr.getOutput();
+    return {
+      exitCode: getExitCode(this.#exit),
+      signal: this.#exit?.signal ?? undefined,
+      ended: this.#ended,
       stdout: stdout.text,
       stderr: stderr.text,
       truncated: stdout.droppedBytes + stderr.droppedBytes > 0,
       droppedBytes: { stdout: stdout.droppedBytes, stderr: stderr.droppedBytes },
-      durationMs: clock.monotonic() - startedMs,
+      durationMs: this.#world.clock.monotonic() - this.#startedMs,
     };
-  };
-
-  if (timeoutMs !== undefined) setTimer(timeoutMs, () => stop("timeout"));
-  signal?.addEventListener("abort", onAbort, { once: true });
-  if (signal?.aborted) onAbort();
-  if (options.input !== undefined) child.stdin?.write(options.input);
-  if (options.keepInputOpen !== true) child.stdin?.end();
-
-  return {
-    group,
-    result,
-    write: (data) => writeInput(command, child.stdin, data),
-    endInput: () => child.stdin?.end(),
-    stop: () => {
-      stop("stopped");
-      holdOpen(child.process, true);
-      return result;
-    },
-    holdOpen: (isHeld) => holdOpen(child.process, isHeld),
-  };
+  }
 }
 
-function holdOpen(child: ChildProcess, isHeld: boolean): void {
-  const method = isHeld ? "ref" : "unref";
+/** Makes a child and its pipes keep the event loop of this process alive (`ref`), or not (`unref`). */
+function setReference(child: ChildProcess, method: "ref" | "unref"): void {
   child[method]();
   for (const pipe of child.stdio) if (pipe instanceof Socket && !pipe.destroyed) pipe[method]();
 }
 
 /** Signals the process group of a child; on Windows, ends its process tree. */
-function signalChild(child: Child, group: ProcessGroup, name: NodeJS.Signals, collected: boolean): void {
-  if (process.platform !== "win32") signalGroup(group.id, name, collected);
-  else if (!collected)
+function signalChild(child: Child, group: ProcessGroup, name: NodeJS.Signals, leader: "running" | "collected"): void {
+  if (process.platform !== "win32") signalGroup(group.id, name, leader);
+  else if (leader === "running")
     spawn("taskkill", ["/pid", String(child.pid), "/t", "/f"], { stdio: "ignore" }).on("error", ignore);
 }
 
@@ -321,9 +367,7 @@ function closeOutput(child: ChildProcess): void {
 }
 
 /** A signal has no exit code: 128 + n, as in shells. */
-function getExitCode(
-  exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null } | undefined,
-): number {
+function getExitCode(exit: Exit | undefined): number {
   if (exit?.signal) return 128 + constants.signals[exit.signal];
   return exit?.code ?? 1;
 }

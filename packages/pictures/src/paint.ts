@@ -78,7 +78,7 @@ function renderGroup(
 function renderRegion(box: Box, options: PaintOptions): string {
   const { node, depth } = box;
   const rect = toRect(box, options.turned);
-  const many = node.kind === "task";
+  const many = node.kind === "input";
   const top = rect.y + titlePosition.top + (many ? sheetOffset : 0);
   const name = `<text class="title" x="${round(rect.x + titlePosition.left)}" y="${round(top)}">${escapeXml(getDisplayName(node))}${node.deferred ? " (deferred)" : ""}</text>`;
   const classes = ["region", depth % 2 === 0 ? "odd" : "even", ...listDeferredClasses(node)];
@@ -97,7 +97,7 @@ function renderNode(box: Box, options: PaintOptions): string {
       node.kind === "start" ? renderCircle("shape", 9) : renderCircle("shape", 8.2) + renderCircle("dot", 4.5);
     return renderGroup(node, classes, options, describeNode(node), drawn);
   }
-  const many = node.kind === "task";
+  const many = node.kind === "input";
   const shape = node.kind === "tools" ? renderOctagon(rect) : renderSheets(rect, many, node.kind === "state" ? 18 : 8);
   const middle = { x: x - (many ? sheetOffset / 2 : 0), y: y + (many ? sheetOffset / 2 : 0) };
   const line = node.deferred ? middle.y - 3 : middle.y + nameSize * 0.35;
@@ -209,8 +209,9 @@ function describeNode({ name, kind, deferred, inside }: OutlineNode): string {
   if (kind === "end") return "end";
   const words = {
     body: inside === undefined ? "node" : "subgraph",
-    task: inside === undefined ? "task node" : "subgraph, once for each input",
+    input: inside === undefined ? "input node" : "subgraph, once for each input",
     tools: "tool node",
+    turn: "agent turn",
     state: "state",
   };
   return `${name}: ${words[kind]}${deferred ? ", runs when no other node is runnable" : ""}`;

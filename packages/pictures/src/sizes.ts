@@ -39,7 +39,7 @@ export function measureNode(node: OutlineNode): RenderedSize {
     node.deferred ? measureWidth("deferred", labelSize) + 28 : 0,
   );
   const height = 36 + (node.deferred ? noteHeight : 0);
-  if (node.kind === "task") return { width: width + sheetOffset, height: height + sheetOffset };
+  if (node.kind === "input") return { width: width + sheetOffset, height: height + sheetOffset };
   return { width, height };
 }
 
@@ -74,7 +74,7 @@ function getLabelText({ kind, to, label }: OutlineEdge, outline: Outline): strin
 /** Returns the padding of a region, or of the diagram without a region. */
 export function getFramePadding(parent: OutlineNode | undefined): Padding {
   if (parent === undefined) return { top: 24, right: 24, bottom: 24, left: 24, minWidth: 0 };
-  const sheetRoom = parent.kind === "task" ? sheetOffset : 0;
+  const sheetRoom = parent.kind === "input" ? sheetOffset : 0;
   const titleText = parent.deferred ? `${getDisplayName(parent)} deferred` : getDisplayName(parent);
   return {
     top: 36 + sheetRoom,

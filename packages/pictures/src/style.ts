@@ -9,8 +9,9 @@ interface Colours {
   readonly region: readonly [string, string];
   readonly border: string;
   readonly body: readonly [string, string];
-  readonly task: readonly [string, string];
+  readonly input: readonly [string, string];
   readonly tools: readonly [string, string];
+  readonly turn: readonly [string, string];
   readonly state: readonly [string, string];
   readonly good: string;
   readonly bad: string;
@@ -25,8 +26,9 @@ const light: Colours = {
   region: ["#f6f8fa", "#eceff3"],
   border: "#b4bfcb",
   body: ["#eaf1fe", "#4a7bd0"],
-  task: ["#e6f7ee", "#2c9464"],
+  input: ["#e6f7ee", "#2c9464"],
   tools: ["#fef3df", "#c07f16"],
+  turn: ["#eaf1fe", "#4a7bd0"],
   state: ["#f1edfd", "#7a66cf"],
   good: "#178a43",
   bad: "#d3261c",
@@ -41,8 +43,9 @@ const dark: Colours = {
   region: ["#151b23", "#1d2530"],
   border: "#465361",
   body: ["#15243f", "#6c9bf0"],
-  task: ["#10291f", "#46bb85"],
+  input: ["#10291f", "#46bb85"],
   tools: ["#2f2510", "#dea447"],
+  turn: ["#15243f", "#6c9bf0"],
   state: ["#231d3d", "#a594f2"],
   good: "#3fc974",
   bad: "#ff6b61",
@@ -77,7 +80,7 @@ function createRule(selectors: string, declarations: string): string {
 }
 
 function createColorRules(colours: Colours): readonly string[] {
-  const kinds = (["body", "task", "tools", "state"] as const).flatMap((kind) => {
+  const kinds = (["body", "input", "tools", "turn", "state"] as const).flatMap((kind) => {
     const [fill, stroke] = colours[kind];
     return [createRule(`.${kind}>.shape`, `fill:${fill};stroke:${stroke}`)];
   });
@@ -101,8 +104,8 @@ function createColorRules(colours: Colours): readonly string[] {
     createRule(".line", `stroke:${colours.line}`),
     createRule(".tip", `fill:${colours.line};stroke:${colours.line}`),
     createRule(".join .tip", `fill:${colours.canvas}`),
-    createRule(".each .line", `stroke:${colours.task[1]}`),
-    createRule(".each .tip", `fill:${colours.task[1]};stroke:${colours.task[1]}`),
+    createRule(".each .line", `stroke:${colours.input[1]}`),
+    createRule(".each .tip", `fill:${colours.input[1]};stroke:${colours.input[1]}`),
     ...marks,
   ];
 }

@@ -2,8 +2,8 @@
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import { workspace } from "@statewright/host";
+import { isJsonObject } from "@statewright/json-schema";
 import { parse } from "yaml";
-import { isObject } from "./protocol.ts";
 
 /** Plugin entry of a configuration. */
 export interface PluginEntry {
@@ -137,7 +137,7 @@ function parseProgram(
 }
 
 function parseStringMap(file: string, input: unknown, location: string): Readonly<Record<string, string>> {
-  if (!isObject(input) || !Object.values(input).every((value) => typeof value === "string"))
+  if (!isJsonObject(input) || !Object.values(input).every((value) => typeof value === "string"))
     throw createConfigError(file, `${location} must be a map of strings`, "Put numbers in quotes");
   return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, String(value)]));
 }
@@ -149,7 +149,7 @@ function parseFields(
   knownKeys: readonly string[],
 ): Readonly<Record<string, unknown>> {
   if (value === null || value === undefined) return {};
-  if (!isObject(value)) throw createConfigError(file, `${location} must be a map`, `Give ${knownKeys.join(", ")}`);
+  if (!isJsonObject(value)) throw createConfigError(file, `${location} must be a map`, `Give ${knownKeys.join(", ")}`);
   const unknownKey = Object.keys(value).find((key) => !knownKeys.includes(key));
   if (unknownKey === undefined) return value;
   throw createConfigError(

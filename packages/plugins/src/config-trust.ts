@@ -8,8 +8,8 @@ import { basename, dirname, isAbsolute, join, parse as parsePath, relative, reso
 import { fileURLToPath } from "node:url";
 import { isStatewrightError, StatewrightError } from "@statewright/core";
 import { isHostError, resolveRealPathInside, workspace } from "@statewright/host";
+import { isJsonObject } from "@statewright/json-schema";
 import { type ConfigFile, readConfig } from "./config-file.ts";
-import { isObject } from "./protocol.ts";
 
 /** Description of a configuration for an approval. */
 export interface ConfigurationDescription {
@@ -47,7 +47,7 @@ export function configTrust(path: string = getUserTrustFile()): ConfigTrust {
       });
     if (file === undefined) return {};
     const digests = file.kind === "text" && !file.truncated ? parseJson(file.text) : undefined;
-    if (isObject(digests) && Object.values(digests).every((digest) => typeof digest === "string"))
+    if (isJsonObject(digests) && Object.values(digests).every((digest) => typeof digest === "string"))
       return digests as Readonly<Record<string, string>>;
     throw new StatewrightError("invalid_option", {
       what: `trust file ${trustFile} is damaged`,
@@ -193,7 +193,7 @@ async function describeEntryPoints(folder: string): Promise<string | undefined> 
 function parseMain(read: { readonly kind: string; readonly text?: string }): string | undefined {
   try {
     const manifest: unknown = JSON.parse(read.text ?? "");
-    const main: unknown = isObject(manifest) ? manifest["main"] : undefined;
+    const main: unknown = isJsonObject(manifest) ? manifest["main"] : undefined;
     return typeof main === "string" ? main : undefined;
   } catch {
     // An invalid manifest names no program; its contents are part of the digest anyway.

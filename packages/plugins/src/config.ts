@@ -4,17 +4,16 @@
  */
 
 import { type Tool, type ToolRegistry, toolRegistry } from "@statewright/core";
-import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
-import { watchFile } from "@statewright/host";
+import { checkOptions, invalidOption, listOptionNames, systemWorld } from "@statewright/core/adapter";
+import { type StartCheck, watchFile } from "@statewright/host";
 import { type ConfigFile, createConfigError, type McpEntry, type PluginEntry, readConfig } from "./config-file.ts";
 import { type ConfigTrust, checkTrusted, isTrusted } from "./config-trust.ts";
 import { createManagedPlugin, type ManagedPlugin } from "./managed-plugin.ts";
-import type { McpCommonOptions, McpServer } from "./mcp/connect-mcp.ts";
 import { loadCheckedPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
-import type { StartCheck } from "./supervisor.ts";
+import type { ToolServer, ToolServerConnector } from "./tool-server.ts";
 
 /** Options of {@link loadTools}. */
-export interface ToolConfigOptions {
+export interface ToolConfigOptions<Server extends ToolServer = ToolServer> {
   /**
    * Presets by name, such as the presets of @statewright/tools. Without this option a configuration may not name a
    * preset.
@@ -22,8 +21,11 @@ export interface ToolConfigOptions {
   readonly presets?: Readonly<Record<string, () => readonly Tool[]>>;
   /** Options of every plugin process, in addition to the configuration. */
   readonly plugins?: Omit<PluginOptions, "command" | "args" | "env" | "cwd">;
-  /** Options of every MCP connection, in addition to the configuration. */
-  readonly mcp?: Omit<McpCommonOptions, "name" | "only" | "prefix" | "pins" | "elicitation">;
+  /**
+   * Connects to MCP servers: `mcpConnector(options)` of @statewright/mcp. Without this option a configuration may not
+   * name an MCP server.
+   */
+  readonly mcp?: ToolServerConnector<Server>;
   /**
    * Trust store for a file of a workspace: programs start only after an approval of the current file. Plugins then
    * receive the usual environment variables and the variables named in the configuration, unless `plugins.inheritEnv`
@@ -45,11 +47,11 @@ export interface ConfigChange {
 }
 
 /** Current tools of a configuration, and their running plugins. */
-export interface ConfiguredTools {
+export interface ConfiguredTools<Server extends ToolServer = ToolServer> {
   readonly tools: readonly Tool[];
   readonly plugins: readonly Plugin[];
   /** Connected MCP servers. */
-  readonly servers: readonly McpServer[];
+  readonly servers: readonly Server[];
   /** Tools as a registry for an agent. A change of the file takes effect at the next model request. */
   readonly registry: ToolRegistry;
   /**
@@ -61,10 +63,10 @@ export interface ConfiguredTools {
 }
 
 /** Loaded configuration with its started sources. */
-interface LoadedConfig {
+interface LoadedConfig<Server extends ToolServer> {
   readonly config: ConfigFile;
   readonly preset: readonly Tool[];
-  readonly sources: ReadonlyMap<string, ManagedPlugin<Plugin | McpServer>>;
+  readonly sources: ReadonlyMap<string, ManagedSource<Server>>;
 }
 
 const knownOptions = listOptionNames<ToolConfigOptions>({
@@ -84,8 +86,12 @@ const noChange: ConfigChange = Object.freeze({ added: [], removed: [], replaced:
  * source that does not start, after closing the other sources; `untrusted_configuration` for a configuration without
  * approval.
  */
-export async function loadTools(file: string, options: ToolConfigOptions = {}): Promise<ConfiguredTools> {
+export async function loadTools<Server extends ToolServer = ToolServer>(
+  file: string,
+  options: ToolConfigOptions<Server> = {},
+): Promise<ConfiguredTools<Server>> {
   checkOptions("loadTools", options, knownOptions);
+  checkConnector(options.mcp);
   const { watch = false } = options;
   const world = options.plugins?.world ?? systemWorld();
   const reportChange = (change: ConfigChange): void => {
@@ -103,7 +109,7 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
   let onChange = (): void => undefined;
   const onEnd = (error: unknown): void => reportChange({ ...noChange, error });
   const unwatch = watch === false ? undefined : watchFile(file, { world, onEnd, onChange: () => onChange() });
-  let current: LoadedConfig;
+  let current: LoadedConfig<Server>;
   let registry: ToolRegistry;
   const { trust } = options;
   const canStart = trust === undefined ? undefined : () => isTrusted(current.config, trust);
@@ -114,7 +120,7 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
     unwatch?.();
     throw error;
   }
-  const retired: ManagedSource[] = [];
+  const retired: ManagedSource<Server>[] = [];
   let isClosed = false;
   /** Text of the last reload: the watched folder also reports changes of other files. */
   let lastText: unknown = current.config.text;
@@ -178,12 +184,12 @@ export async function loadTools(file: string, options: ToolConfigOptions = {}): 
  * Starts the sources of a configuration and keeps running sources of the previous one. Closes all newly started
  * sources before a throw.
  */
-async function loadSources(
+async function loadSources<Server extends ToolServer>(
   config: ConfigFile,
-  options: ToolConfigOptions,
+  options: ToolConfigOptions<Server>,
   canStart: StartCheck,
-  previous?: LoadedConfig,
-): Promise<LoadedConfig> {
+  previous?: LoadedConfig<Server>,
+): Promise<LoadedConfig<Server>> {
   if (options.trust !== undefined) await checkTrusted(config, options.trust);
   const isSame = previous !== undefined && previous.config.preset === config.preset;
   const preset = isSame ? previous.preset : loadPreset(config.file, config.preset, options.presets ?? {});
@@ -210,60 +216,80 @@ function createEntryKeys(plugins: readonly (PluginEntry | McpEntry)[]): readonly
   return texts.map((text, index) => `${texts.slice(0, index).filter((other) => other === text).length} ${text}`);
 }
 
-type ManagedSource = ManagedPlugin<Plugin | McpServer>;
+type ManagedSource<Server extends ToolServer> = ManagedPlugin<Plugin | Server>;
 
-async function startSource(
+async function startSource<Server extends ToolServer>(
   entry: PluginEntry | McpEntry,
-  { folder }: ConfigFile,
-  options: ToolConfigOptions,
+  config: ConfigFile,
+  options: ToolConfigOptions<Server>,
   canStart: StartCheck,
-): Promise<ManagedSource> {
+): Promise<ManagedSource<Server>> {
   const { plugins, trust } = options;
   const world = plugins?.world ?? systemWorld();
-  if ("target" in entry) return connectServer(entry, folder, options, canStart);
+  if ("target" in entry) return connectServer(entry, config, options, canStart);
   const inheritEnv = plugins?.inheritEnv ?? trust === undefined;
-  return createManagedPlugin<Plugin | McpServer>(
-    (check) => loadCheckedPlugin({ ...plugins, ...entry, inheritEnv, cwd: folder }, check),
-    ({ pid }) => pid !== undefined,
+  return createManagedPlugin<Plugin | Server>(
+    (check) => loadCheckedPlugin({ ...plugins, ...entry, inheritEnv, cwd: config.folder }, check),
+    (plugin) => !isServer(plugin) && plugin.pid !== undefined,
     world,
     canStart,
   );
 }
 
-/** Connects an MCP server. Imports the MCP SDK only on use. */
-async function connectServer(
+/** Connects an MCP server. Throws `invalid_option` without the option `mcp`. */
+async function connectServer<Server extends ToolServer>(
   { name, prefix, only, target }: McpEntry,
-  folder: string,
-  { mcp, plugins }: ToolConfigOptions,
+  { file, folder }: ConfigFile,
+  { mcp, plugins }: ToolConfigOptions<Server>,
   canStart: StartCheck,
-): Promise<ManagedSource> {
-  const { connectCheckedMcp } = await import("./mcp/connect-mcp.ts");
-  const world = mcp?.world ?? plugins?.world ?? systemWorld();
-  const common = { ...mcp, name, prefix, world, ...(only === undefined ? {} : { only }) };
-  const options = { ...common, ...("command" in target ? { ...target, cwd: folder } : target) };
-  return createManagedPlugin<Plugin | McpServer>(
-    (check) => connectCheckedMcp(options, check),
-    (server) => isServer(server) && !server.isClosed,
+): Promise<ManagedSource<Server>> {
+  if (mcp === undefined)
+    throw createConfigError(
+      file,
+      `tools.mcp names the MCP server "${name}", and loadTools has no option mcp`,
+      "Install @statewright/mcp and pass its mcpConnector() as the option mcp of loadTools, or remove tools.mcp",
+    );
+  const world = mcp.world ?? plugins?.world ?? systemWorld();
+  const common = { name, prefix, world, ...(only === undefined ? {} : { only }) };
+  const server = { ...common, ...("command" in target ? { ...target, cwd: folder } : target) };
+  return createManagedPlugin<Plugin | Server>(
+    (check) => mcp.connect(server, check),
+    (source) => isServer(source) && !source.isClosed,
     world,
     "command" in target ? canStart : undefined,
   );
 }
 
-function isServer(source: Plugin | McpServer): source is McpServer {
-  return "prompts" in source;
+function isServer<Server extends ToolServer>(source: Plugin | Server): source is Server {
+  return "isClosed" in source;
 }
 
-async function closeNewSources(loaded: LoadedConfig, previous: LoadedConfig | undefined): Promise<void> {
-  const isNew = ([key]: readonly [string, ManagedSource]): boolean => previous?.sources.has(key) !== true;
+/** Throws `invalid_option` for a value without `connect`, such as the options of the connections. */
+function checkConnector(mcp: ToolServerConnector | undefined): void {
+  if (mcp === undefined || typeof mcp?.connect === "function") return;
+  throw invalidOption({
+    where: "loadTools",
+    option: "mcp",
+    expected: "a connector",
+    got: mcp,
+    fix: "Pass mcpConnector(options) of @statewright/mcp",
+  });
+}
+
+async function closeNewSources<Server extends ToolServer>(
+  loaded: LoadedConfig<Server>,
+  previous: LoadedConfig<Server> | undefined,
+): Promise<void> {
+  const isNew = ([key]: readonly [string, ManagedSource<Server>]): boolean => previous?.sources.has(key) !== true;
   await Promise.all([...loaded.sources].filter(isNew).map(([, held]) => held.close()));
 }
 
-function listTools({ preset, sources }: LoadedConfig): readonly Tool[] {
+function listTools({ preset, sources }: LoadedConfig<ToolServer>): readonly Tool[] {
   return [...preset, ...[...sources.values()].flatMap(({ tools }) => tools())];
 }
 
 /** Creates the registry of a configuration. Closes the started sources after a duplicate tool name. */
-async function createRegistry(loaded: LoadedConfig): Promise<ToolRegistry> {
+async function createRegistry(loaded: LoadedConfig<ToolServer>): Promise<ToolRegistry> {
   try {
     return toolRegistry(listTools(loaded));
   } catch (error) {
@@ -275,8 +301,8 @@ async function createRegistry(loaded: LoadedConfig): Promise<ToolRegistry> {
 /** Updates a registry to the next configuration, atomically. Keeps tools registered by other code. */
 async function updateRegistry(
   registry: ToolRegistry,
-  previous: LoadedConfig,
-  updated: LoadedConfig,
+  previous: LoadedConfig<ToolServer>,
+  updated: LoadedConfig<ToolServer>,
 ): Promise<ConfigChange> {
   const oldTools = new Map(listTools(previous).map((tool) => [tool.spec.name, tool]));
   const newTools = new Map(listTools(updated).map((tool) => [tool.spec.name, tool]));

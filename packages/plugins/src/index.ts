@@ -7,6 +7,12 @@ export {
   describeConfiguration,
   isUntrustedConfiguration,
 } from "./config-trust.ts";
-export { ajvValidator, jsonSchema } from "./json-schema.ts";
 export { loadPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
 export type { PluginCapability, PluginToolDefinition } from "./protocol.ts";
+export type {
+  ToolServer,
+  ToolServerAddress,
+  ToolServerConnector,
+  ToolServerEntry,
+  ToolServerProgram,
+} from "./tool-server.ts";

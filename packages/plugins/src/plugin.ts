@@ -19,11 +19,11 @@ import {
   toolSpec,
   toSnakeCase,
 } from "@statewright/core/adapter";
-import { expand } from "./expand.ts";
-import { jsonSchema } from "./json-schema.ts";
-import { notReady, type PluginProcess, type PluginStartOptions, startPlugin } from "./plugin-process.ts";
-import { isObject, type PluginReply, type PluginToolDefinition } from "./protocol.ts";
-import { createSupervisor, type StartCheck } from "./supervisor.ts";
+import { createSupervisor, expandVariables, type StartCheck } from "@statewright/host";
+import { isJsonObject, jsonSchema } from "@statewright/json-schema";
+import { type PluginProcess, type PluginStartOptions, startPlugin } from "./plugin-process.ts";
+import { notReady } from "./plugin-session.ts";
+import type { PluginReply, PluginToolDefinition } from "./protocol.ts";
 
 /** Options of a plugin: its start, its tools, and the handling of timeouts. */
 export interface PluginOptions
@@ -221,8 +221,10 @@ function createStartOptions(options: PluginOptions): PluginStartOptions {
   const world = options.world ?? systemWorld();
   return {
     command,
-    args: args.map((arg) => expand(arg, environment, location)),
-    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, expand(value, environment, location)])),
+    args: args.map((arg) => expandVariables(arg, environment, location)),
+    env: Object.fromEntries(
+      Object.entries(env).map(([name, value]) => [name, expandVariables(value, environment, location)]),
+    ),
     inherit: inheritEnv === true ? "all" : inheritEnv === false ? [] : inheritEnv,
     cwd: options.cwd,
     startTimeoutMs: options.startTimeoutMs ?? defaults.startTimeoutMs,
@@ -285,6 +287,6 @@ function hashDescription({ description }: PluginProcess): string {
 }
 
 function sortKeys(_key: string, value: unknown): unknown {
-  if (!isObject(value)) return value;
+  if (!isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

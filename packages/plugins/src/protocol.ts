@@ -1,5 +1,6 @@
 /** Plugin protocol: one JSON object per line. */
 import type { ContentBlock, Json, JsonObject } from "@statewright/core";
+import { isJsonObject } from "@statewright/json-schema";
 
 /** Capability beyond protocol version 1, declared in the description. */
 export type PluginCapability = "call_id" | "update" | "cancel" | "shutdown" | "concurrent";
@@ -49,7 +50,7 @@ export function parseLine(line: string): ProtocolLine {
   const text = line.trim();
   if (!text.startsWith("{")) return { kind: "noise" };
   const message = parseJson(text);
-  if (!isObject(message)) return { kind: "broken" };
+  if (!isJsonObject(message)) return { kind: "broken" };
   const callId = typeof message["call_id"] === "string" ? message["call_id"] : undefined;
   const { type } = message;
   if (type === "progress" && callId !== undefined && typeof message["text"] === "string")
@@ -76,7 +77,7 @@ export function parseDescription(line: string): PluginDescription | string | und
   const text = line.trim();
   if (!text.startsWith("{")) return undefined;
   const message = parseJson(text);
-  if (!isObject(message)) return "its description is not a complete JSON object on one line";
+  if (!isJsonObject(message)) return "its description is not a complete JSON object on one line";
   const isList = Array.isArray(message["tools"]);
   const tools: PluginToolDefinition[] = [];
   for (const entry of isList ? (message["tools"] as readonly unknown[]) : [message]) {
@@ -93,11 +94,11 @@ export function parseDescription(line: string): PluginDescription | string | und
 }
 
 function parseTool(value: unknown): PluginToolDefinition | string {
-  if (!isObject(value)) return "a described tool is not an object";
+  if (!isJsonObject(value)) return "a described tool is not an object";
   const { name, description, parameters, label, effect } = value;
   if (typeof name !== "string" || name === "") return "a described tool has no name";
   if (typeof description !== "string") return `the described tool "${name}" has no description`;
-  if (!isObject(parameters))
+  if (!isJsonObject(parameters))
     return `the described tool "${name}" has no parameters: expected a JSON Schema of an object`;
   return {
     name,
@@ -146,7 +147,7 @@ function parseBlocks(content: unknown): readonly ContentBlock[] | undefined {
 
 function parseBlock(value: unknown): ContentBlock {
   if (typeof value === "string") return { type: "text", text: value };
-  if (!isObject(value)) return toJsonText(value);
+  if (!isJsonObject(value)) return toJsonText(value);
   if (value["type"] === "text" && typeof value["text"] === "string") return { type: "text", text: value["text"] };
   const mimeType = value["mimeType"] ?? value["mime_type"];
   if (value["type"] === "image" && typeof value["data"] === "string" && typeof mimeType === "string")
@@ -156,9 +157,4 @@ function parseBlock(value: unknown): ContentBlock {
 
 function toJsonText(value: unknown): ContentBlock {
   return { type: "text", text: JSON.stringify(value) };
-}
-
-/** Returns true for a JSON object. Values from JSON.parse have no other objects except arrays. */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

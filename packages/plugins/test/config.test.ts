@@ -59,25 +59,16 @@ test("a plugin path is relative to the folder of its configuration, and JSON con
   expect(await say(tools, { say: "hello" })).toBe("hello");
 });
 
-test("a YAML configuration loads an MCP server with its tools next to others, and closes it with them", async () => {
-  const { tools, servers, plugins } = await load(`
-tools:
-  preset: coding
-  mcp:
-    - name: hand
-      command: ${process.execPath}
-      args: [${join(import.meta.dirname, "fixtures/mcp.mjs")}]
-      env: { SECRET: given }
-      only: [echo, "Files/Read"]
-      prefix: true
-`);
-  expect(tools.map(({ spec }) => spec.name)).toEqual(["look", "hand_files_read", "hand_echo"]);
-  const [server] = servers;
-  expect(await say(tools, {}, "hand_echo")).toBe(`given ${server?.pid}`);
-  expect(plugins).toEqual([]);
-  const pid = server?.pid;
-  await open?.close();
-  expect([isAlive(pid), server?.isClosed]).toEqual([false, true]);
+test("a configuration with MCP servers needs a connector, and options in its place are refused", async () => {
+  const text = "tools: { mcp: [{ name: hand, command: node }] }";
+  await expect(load(text)).rejects.toMatchObject({
+    code: "invalid_option",
+    message: expect.stringMatching(/MCP server "hand".*Install @statewright\/mcp and pass its mcpConnector\(\)/),
+  });
+  await expect(load(text, { mcp: { timeoutMs: 1 } as never })).rejects.toMatchObject({
+    code: "invalid_option",
+    message: expect.stringMatching(/`mcp` must be a connector.*Pass mcpConnector\(options\) of @statewright\/mcp/),
+  });
 });
 
 test.each([

@@ -24,12 +24,15 @@ export type { PluginCommand, PluginFaults } from "./faults/faulty-plugin.ts";
 export type { StoreFaults } from "./faults/faulty-store.ts";
 export type { ToolFaults } from "./faults/faulty-tool.ts";
 export { faults } from "./faults.ts";
+export { type Chance, createChance } from "./order/chance.ts";
 export { type GraphPath, listPaths, type PathsOptions } from "./paths/list-paths.ts";
 export type { NodeOutcome, PathEvent } from "./paths/path-event.ts";
-export type { PathRunOptions, PathTool } from "./paths/run-path.ts";
+export type { PathTool } from "./paths/path-graph.ts";
+export type { PathRunOptions } from "./paths/run-path.ts";
 export { type RecordedModel, type RecordedModelOptions, recordedModel } from "./recorded-model.ts";
 export type { RecordingMode } from "./recording/recording.ts";
 export { type LoadedRun, type LoadReport, loadRuns } from "./run/load-runs.ts";
+export { omitFailedAttempts } from "./run/omit-failed-attempts.ts";
 export {
   call,
   failWith,
@@ -50,18 +53,5 @@ export {
   stall,
   think,
 } from "./scripted-model.ts";
-export { type Chance, createChance } from "./simulation/chance.ts";
-export type { ActOptions, ExternalWorld } from "./simulation/external-world.ts";
-export type { FaultKind } from "./simulation/faults.ts";
-export { omitFailedAttempts } from "./simulation/omit-failed-attempts.ts";
-export {
-  type ProgramFactory,
-  runUninterrupted,
-  type SimulatedProgram,
-  type SimulatedStores,
-  type SimulationOptions,
-  type SimulationReport,
-  simulate,
-} from "./simulation/simulate.ts";
 export { rejectInvalidTranscripts } from "./transcript.ts";
 export { type LogLine, type VirtualClock, type VirtualClockOptions, virtualClock } from "./virtual-clock.ts";

@@ -36,8 +36,8 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
     "
     Graph coverage
 
-    graph      nodes      edges  questions  tools  guards
-    shop   3/3 100 %  5/6  83 %  2/2 100 %      -       -
+    graph      nodes      edges  interrupts  tools  guards
+    shop   3/3 100 %  5/6  83 %   2/2 100 %      -       -
       edges never: review → end
 
     ERROR: coverage of the edges of the graph "shop": expected at least 90 %, got 83 %. Not covered: review → end"
@@ -45,7 +45,7 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
 });
 
 test("excluded parts do not count for coverage, and an exclusion that matches nothing is refused", () => {
-  const nothing = { nodes: [], edges: [], questions: [], tools: [], guards: [] };
+  const nothing = { nodes: [], edges: [], interrupts: [], tools: [], guards: [] };
   const coverage = {
     graph: "shop",
     declared: { ...nothing, edges: ["review -> __end__", "ask -> review"], outline: { nodes: [], edges: [] } },
@@ -54,6 +54,6 @@ test("excluded parts do not count for coverage, and an exclusion that matches no
   expect(listViolations([coverage], { edges: 90 })).toHaveLength(1);
   expect(listViolations([removeExcepted(coverage, ["review → end"])], { edges: 90 })).toEqual([]);
   expect(() => removeExcepted(coverage, ["review → ask"])).toThrow(
-    'coverage: `except` contains "review → ask", which is no part of the graph "shop". Use a name from the coverage table',
+    'coverage: `except` must be names from the coverage table of the graph "shop", got "review → ask". Use a name from the table',
   );
 });

@@ -16,7 +16,7 @@ import { faults, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { words as letter, office } from "./support/claims.ts";
+import { words as letter, office } from "./support/claims-graph.ts";
 
 const words = defineState({ seen: channel.list(z.string()) });
 const steps = defineGraph({ name: "steps", state: words })

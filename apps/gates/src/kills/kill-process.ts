@@ -8,9 +8,12 @@ import process from "node:process";
 import { getState, isStatewrightError, type OpenInterrupt, resume, run, type Store } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
-import { type ExternalWorld, omitFailedAttempts, runUninterrupted, type SimulatedProgram } from "@statewright/testing";
+import { omitFailedAttempts } from "@statewright/testing";
 import { createProgramFactory } from "../simulation/create-program.ts";
+import type { ExternalWorld } from "../simulation/external-world.ts";
 import { createRandomProgram } from "../simulation/random-program.ts";
+import { runUninterrupted } from "../simulation/simulate.ts";
+import { type SimulatedProgram, simulatedThread } from "../simulation/simulated-program.ts";
 
 /** Output line of this process. */
 export type KillMessage =
@@ -23,7 +26,7 @@ interface LogLine {
   readonly value: unknown;
 }
 
-const thread = "simulated";
+const thread = simulatedThread;
 const real = systemWorld();
 /** Retry delays are shortened. */
 const world = {

@@ -72,9 +72,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a write is reported before the write is durable",
     file: "run/session/parts/persistence.ts",
-    find: "    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
+    find: "  return awaitDurable((onCommitted) => writeCommit(saved, parts, onCommitted));\n",
     replace:
-      "    queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
+      "  return new Promise((resolve, reject) => queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))));\n",
   },
   {
     name: "the next superstep starts before the previous superstep is durable",
@@ -90,13 +90,13 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a write is accepted after a failed write",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "checkpoint/memory/memory-commit.ts",
     find: "  if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);\n",
     replace: "",
   },
   {
     name: "a replaced writer can commit",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "checkpoint/memory/memory-commit.ts",
     find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);",
     replace: "if (thread === undefined) throw createFencedError(commit);",
   },
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the journal is cleared when a thread is released",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "checkpoint/memory/memory-commit.ts",
     find: "  if (commit.release === true) thread.owner = undefined;\n",
     replace:
       "  if (commit.release === true && head !== undefined) foldJournal(namespace, head.step);\n  if (commit.release === true) thread.owner = undefined;\n",
@@ -155,8 +155,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the journal is not read after a crash",
     file: "run/task/open-session.ts",
-    find: "    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
-    replace: "    journal: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
+    find: "    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
+    replace: "    rows: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
   },
   {
     name: "interrupts are not read after a crash",
@@ -282,7 +282,7 @@ export const mutants: readonly Mutant[] = [
   // Tool calls.
   {
     name: "a call in doubt fails the run without an interrupt",
-    file: "run/tool-call/tool-call.ts",
+    file: "run/tool-call/call-in-doubt.ts",
     find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;',
     replace: "if (known !== null) return undefined;",
   },

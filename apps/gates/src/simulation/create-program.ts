@@ -28,10 +28,12 @@ import {
   ToolError,
   toolNode,
 } from "@statewright/core";
-import { type ExternalWorld, type ProgramFactory, rejectInvalidTranscripts } from "@statewright/testing";
+import { rejectInvalidTranscripts } from "@statewright/testing";
 import * as z from "zod";
+import type { ExternalWorld } from "./external-world.ts";
 import { createLooseGraph, toUntyped } from "./loose-graph.ts";
 import type { BlockSpec, CallSpec, NodeSpec, PartSpec, ProgramSpec, StepSpec } from "./random-program.ts";
+import type { ProgramFactory } from "./simulated-program.ts";
 
 interface State {
   readonly log: readonly string[];

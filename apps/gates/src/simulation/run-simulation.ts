@@ -1,13 +1,9 @@
 /** Simulation of a seed. Several seeds share a program, each with its own faults. */
-import {
-  type ProgramFactory,
-  runUninterrupted,
-  type SimulationOptions,
-  type SimulationReport,
-  simulate,
-} from "@statewright/testing";
 import { createProgramFactory } from "./create-program.ts";
 import { createRandomProgram } from "./random-program.ts";
+import { runUninterrupted, type SimulationOptions, simulate } from "./simulate.ts";
+import type { ProgramFactory } from "./simulated-program.ts";
+import type { SimulationReport } from "./simulation-report.ts";
 
 /** Consecutive seeds with the same program. */
 const seedsPerProgram = 4;

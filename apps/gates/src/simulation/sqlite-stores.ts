@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
-import type { SimulatedStores } from "@statewright/testing";
+import type { SimulatedStores } from "./simulated-stores.ts";
 
 /** Creates the store of one simulation: one process at a time; the next process opens a copy of the file. */
 export function createSqliteStores(): SimulatedStores {

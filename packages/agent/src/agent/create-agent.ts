@@ -21,6 +21,7 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { parseAgentOutput } from "../output/agent-output.ts";
 import { type ActiveRuns, type AgentListener, createActiveRuns } from "./active-runs.ts";
 import { createAgentGraph } from "./agent-graph.ts";
@@ -255,8 +256,10 @@ function createMissingInputError(name: string, options: object | undefined): Sta
 }
 
 function createMissingToolsError(name: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `agent "${name}": setTools needs a tool node, and the agent was created without tools`,
-    next: "Pass tools to createAgent, at least an empty list: tools: []",
+  return invalidOption({
+    where: `agent "${name}": setTools`,
+    expected: "an agent with a tool node",
+    found: "an agent created without tools",
+    fix: "Pass tools to createAgent, at least an empty list: tools: []",
   });
 }

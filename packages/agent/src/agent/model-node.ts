@@ -1,40 +1,35 @@
 /** Model node of an agent: one model call per execution. */
 import {
-  type AgentEnd,
   type AssistantMessage,
   listToolCalls,
   type Message,
   type Middleware,
   type Model,
   type ModelCall,
-  type ModelRequest,
   type NodeRuntime,
-  StatewrightError,
   type ToolCallBlock,
-  type ToolChoice,
   type ToolMessage,
   type ToolNamesIn,
   type ToolRegistry,
   type TurnLimit,
   toolRegistry,
 } from "@statewright/core";
-import { finalCallName, isRegistry } from "@statewright/core/adapter";
+import { type finalCallName, isRegistry, type NodeKind, nodeKind } from "@statewright/core/adapter";
 import {
   type AgentOutput,
   checkRepairLimit,
   chooseOutputStrategy,
   createRepairMessages,
-  isOutputSatisfied,
   parseAgentOutput,
 } from "../output/agent-output.ts";
+import { agentTurnKind } from "../turns/agent-turn-kind.ts";
 import { type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turns.ts";
 import { createTurnLimit } from "../turns/turn-limit.ts";
-import { getAgentEnd } from "./agent-end.ts";
-import { isAnswered } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";
 import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
 import { checkPreparedStep, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
+import { createAnswerEndCheck, createTurnCallBuilder } from "./turn-call.ts";
 
 /** Names allowed in `toolChoice`: tools, the final call, and any name with provider tools. */
 export type ToolChoiceNames<Tools, ProviderTools> =
@@ -45,8 +40,9 @@ export type ToolChoiceNames<Tools, ProviderTools> =
 type ModelNodeRuntime<Context> = Pick<NodeRuntime<Context>, "context" | "model" | "step" | "run">;
 type TurnUpdate = { readonly messages: readonly Message[] };
 
-/** Node that calls the model. */
+/** Node that takes one turn of an agent: a model call, between the hooks of the agent's run. */
 export interface ModelNode<State = unknown, Context = unknown> {
+  readonly [nodeKind]: NodeKind;
   readonly run: (state: State, runtime: ModelNodeRuntime<Context>) => Promise<TurnUpdate>;
 }
 
@@ -90,58 +86,19 @@ export function createModelNode(
   output: AgentOutput | undefined,
   defaultLimit?: TurnLimit,
 ): ModelNode<Conversation> {
-  const { model, toolChoice, retry = { attempts: 3 }, timeouts, fallback, prepareStep, allowedTools } = options;
-  const { providerTools, maxTurns } = options;
+  const { prepareStep, maxTurns } = options;
   const limit = maxTurns === undefined ? defaultLimit : createTurnLimit(maxTurns);
-  const policy = { retry, timeouts, fallback };
   const middleware = (options.middleware ?? []) as readonly Middleware[];
-  const settings = toolChoice === undefined ? options.settings : { ...options.settings, toolChoice };
-  const defaultHooks = allowedTools === undefined ? middleware : [createToolFilter(tools, allowedTools), ...middleware];
-  const fixedAllowedTools = typeof allowedTools === "function" ? undefined : allowedTools;
-  /**
-   * Throws when the tool of `toolChoice` does not exist or is hidden from the model: the provider would reject the
-   * request.
-   */
-  const checkChoice = (choice: ToolChoice | undefined, allowed: readonly string[] | undefined): void => {
-    if (typeof choice !== "object" || (output !== undefined && choice.tool === finalCallName)) return;
-    if (providerTools?.some(({ name }) => name === choice.tool)) return;
-    tools.forModel([choice.tool]);
-    if (allowed !== undefined && !allowed.includes(choice.tool)) throw createToolChoiceError(choice.tool);
-  };
-  checkChoice(toolChoice, fixedAllowedTools);
-  const getEnd = ({ messages }: Conversation): AgentEnd | undefined =>
-    isAnswered(messages) && (output === undefined || isOutputSatisfied(output, messages))
-      ? getAgentEnd(messages)
-      : undefined;
-
-  /** Creates the model call of a turn: the options of the node, overridden by `prepareStep`. */
-  const createCall = (
-    state: Conversation,
-    { context }: ModelNodeRuntime<unknown>,
-    prepared: PreparedStep | undefined,
-  ): ModelCall => {
-    const request: ModelRequest = {
-      ...settings,
-      ...(prepared && toRequestSettings(prepared)),
-      instructions: prepared?.instructions ?? resolveInstructions(options, state, context),
-      messages: prepared?.messages ?? state.messages,
-      tools: tools.forModel(),
-      ...(providerTools && { providerTools }),
-    };
-    const allowed = prepared?.allowedTools;
-    checkChoice(request.toolChoice, allowed ?? fixedAllowedTools);
-    const hooks = allowed === undefined ? defaultHooks : [createToolFilter(tools, allowed), ...middleware];
-    const call = { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
-    return output === undefined ? call : addOutputRequest(output, call);
-  };
-  const runTurn = async (
+  const buildCall = createTurnCallBuilder(options, tools, output);
+  const ends = createAnswerEndCheck(output);
+  const takeTurn = async (
     state: Conversation,
     runtime: ModelNodeRuntime<unknown>,
   ): Promise<TurnUpdate & Partial<CountedTurns>> => {
     if (output !== undefined) await checkRepairLimit(output, state.messages, runtime);
     let strategy: "native" | "tool" = "native";
-    const createTurnCall = (current: Conversation, prepared: PreparedStep | undefined): ModelCall => {
-      const call = createCall(current, runtime, prepared);
+    const createCall = (current: Conversation, prepared: PreparedStep | undefined): ModelCall => {
+      const call = buildCall(current, runtime.context, prepared);
       if (output !== undefined) strategy = chooseOutputStrategy(output, call);
       return call;
     };
@@ -149,22 +106,15 @@ export function createModelNode(
       middleware,
       prepare: (current: Conversation) =>
         prepareStep === undefined
-          ? createTurnCall(current, undefined)
-          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createTurnCall(current, prepared)),
-      ends: getEnd,
+          ? createCall(current, undefined)
+          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createCall(current, prepared)),
+      ends,
       limit,
     });
     const repair = output === undefined ? [] : createRepairMessages(output, strategy, reply);
     return { messages: [reply, ...repair], ...countTurn(state) };
   };
-  return { run: runTurn };
-}
-
-function createToolChoiceError(tool: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `\`toolChoice\` names the tool "${tool}", which is missing in \`allowedTools\``,
-    next: `Add "${tool}" to allowedTools, or use another toolChoice`,
-  });
+  return { [nodeKind]: agentTurnKind, run: takeTurn };
 }
 
 async function runPrepareStep(
@@ -183,62 +133,13 @@ async function runPrepareStep(
   return prepared;
 }
 
-function toRequestSettings({ settings, toolChoice }: PreparedStep): Partial<ModelRequest> {
-  return { ...settings, ...(toolChoice === undefined ? {} : { toolChoice }) };
-}
-
-function resolveInstructions(
-  { instructions }: AnyModelNodeOptions,
-  state: Conversation,
-  context: unknown,
-): string | undefined {
-  return typeof instructions === "function" ? instructions(state as never, context as never) : instructions;
-}
-
-/** Creates middleware that shows only allowed tools. An unknown tool name fails the turn. */
-function createToolFilter(
-  tools: ToolRegistry<Conversation>,
-  allowed: NonNullable<AnyModelNodeOptions["allowedTools"]>,
-): Middleware {
-  const name = "allowedTools";
-  if (typeof allowed !== "function") {
-    tools.forModel(allowed);
-    // A tool removed from the registry later is ignored.
-    return { name, selectTools: (names) => names.filter((each) => allowed.includes(each)) };
-  }
-  return {
-    name,
-    selectTools: (names, { state, context }) => {
-      const chosen = tools.forModel(allowed(state as never, context as never));
-      return names.filter((each) => chosen.some((tool) => tool.name === each));
-    },
-  };
-}
-
-/**
- * Adds the output request to a model call: natively by the provider, or as a final call in addition to the selected
- * tools.
- */
-function addOutputRequest(output: AgentOutput, call: ModelCall): ModelCall {
-  if (chooseOutputStrategy(output, call) === "native")
-    return { ...call, request: { ...call.request, output: output.native } };
-  const outputMiddleware: Middleware = {
-    name: "output",
-    beforeModel: (request) => ({
-      ...request,
-      tools: [...request.tools, output.final.tool],
-      toolChoice: request.toolChoice ?? "required",
-    }),
-  };
-  return { ...call, middleware: [...(call.middleware ?? []), outputMiddleware] };
-}
-
 /**
  * Wraps the model node of an agent without tools: answers invented tool calls with an error result, so that the
  * conversation stays valid.
  */
-export function refuseToolCalls({ run }: ModelNode<Conversation>): ModelNode<Conversation> {
+export function refuseToolCalls({ run, ...node }: ModelNode<Conversation>): ModelNode<Conversation> {
   return {
+    ...node,
     run: async (state, runtime) => {
       const turn = await run(state, runtime);
       const refusals = turn.messages.flatMap((message) =>

@@ -7,59 +7,24 @@ import {
   type Message,
   type Middleware,
   type ModelDelta,
+  type ModelHookRuntime,
   type ModelReply,
+  type ModelRequest,
   type ToolCallBlock,
   type ToolResult,
   type UserMessage,
 } from "@statewright/core";
-import { checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { cleanBlock, cleanData, cleanOutput, cleanResult, type TextTransform } from "../output/clean-result.ts";
 import { isFinalCall } from "../output/is-final-answer.ts";
 import { cleanAnswer, isLikelyJson } from "../personal/clean-answer.ts";
-import { findPersonal, type PersonalKind, type PersonalMatch, personalKinds } from "../personal/find-personal.ts";
+import { createFindings, PersonalRedactor } from "../personal/personal-redactor.ts";
+import {
+  type ParsedRedactOptions,
+  parseRedactOptions,
+  type RedactPersonalOptions,
+} from "../personal/redact-options.ts";
 import { createStreamRedactor } from "../personal/redact-stream.ts";
 import { getMessages } from "./conversation-calls.ts";
-
-/**
- * Treatment of personal data: `redact` replaces it by its kind, `mask` keeps its end, `hash` replaces equal values by
- * equal pseudonyms, `block` rejects the whole text.
- */
-export type PersonalStrategy = "redact" | "mask" | "hash" | "block";
-
-/** User-defined kind of personal data. */
-export interface PersonalDetector {
-  readonly kind: string;
-  /** Finds the ranges of matches in a text, in order. */
-  readonly find: (text: string) => readonly { readonly start: number; readonly end: number }[];
-}
-
-/** Options of `redactPersonal`. */
-export interface RedactPersonalOptions {
-  /** Detected kinds. Default: all of `email`, `iban`, `card`, `ip`, `phone`. */
-  readonly kinds?: readonly PersonalKind[];
-  /** Additional detectors. With detectors, answers do not stream. */
-  readonly detectors?: readonly PersonalDetector[];
-  /** Strategy for all kinds, or per kind. Default `redact`. */
-  readonly strategy?: PersonalStrategy | Readonly<Record<string, PersonalStrategy>>;
-  /** Redacts user messages before a model reads them. Default true. */
-  readonly input?: boolean;
-  /** Redacts answers of the model before they are saved or shown. Default true. */
-  readonly output?: boolean;
-  /** Redacts tool results. Default true. */
-  readonly toolResults?: boolean;
-  /** Secret key of `hash`, which prevents brute-force recovery of values. */
-  readonly hashKey?: string;
-}
-
-type Match = PersonalMatch<string>;
-
-/** Findings of a redaction, in addition to the redacted text. */
-interface Findings {
-  /** Values replaced by a pseudonym. */
-  readonly hashed: Set<string>;
-  /** Kinds with the strategy `block` that were found. */
-  readonly blocked: Set<string>;
-}
 
 /**
  * Redacts model requests, answers and tool results. State keeps user messages unchanged; answers and results are
@@ -68,117 +33,23 @@ interface Findings {
  * sub-agents too.
  */
 export function redactPersonal(options: RedactPersonalOptions = {}): Middleware {
-  checkRedactOptions(options);
-  const { kinds = personalKinds, detectors = [], strategy = "redact", hashKey } = options;
-  const { input = true, output = true, toolResults = true } = options;
-  const kindSet = new Set(kinds);
-  const getStrategy = (kind: string): PersonalStrategy =>
-    typeof strategy === "string"
-      ? strategy
-      : ((Object.hasOwn(strategy, kind) ? strategy[kind] : undefined) ?? "redact");
-
-  const findMatches = (text: string): readonly Match[] =>
-    detectors.length === 0
-      ? findPersonal(text, kindSet)
-      : removeOverlaps([
-          ...findPersonal(text, kindSet),
-          ...detectors.flatMap(({ kind, find }) => find(text).map((range) => ({ ...range, kind }))),
-        ]);
-
-  /** Creates a text redactor that records its findings; `names` contains the pseudonyms of hashed values. */
-  const createRedactor = (findings: Findings, pseudonyms: ReadonlyMap<string, string> = new Map()): TextTransform => {
-    const getReplacement = (kind: string, value: string): string => {
-      switch (getStrategy(kind)) {
-        case "mask":
-          return maskValue(kind, value);
-        case "hash":
-          findings.hashed.add(value);
-          return `[${kind}${pseudonyms.has(value) ? `:${pseudonyms.get(value)}` : ""}]`;
-        case "block":
-          findings.blocked.add(kind);
-          return `[${kind}]`;
-        default:
-          return `[${kind}]`;
-      }
-    };
-    return (text) => {
-      let cleaned = "";
-      let from = 0;
-      for (const { kind, start, end } of findMatches(text)) {
-        cleaned += text.slice(from, start) + getReplacement(kind, text.slice(start, end));
-        from = end;
-      }
-      return from === 0 ? text : cleaned + text.slice(from);
-    };
-  };
-
-  /** Redacts a value in two passes: the first pass collects values to hash, the second inserts their pseudonyms. */
-  const redactWithHashes = async <Value>(
-    transform: (clean: TextTransform) => Value,
-  ): Promise<{ readonly value: Value; readonly finds: Findings }> => {
-    const finds: Findings = { hashed: new Set(), blocked: new Set() };
-    const value = transform(createRedactor(finds));
-    if (finds.hashed.size === 0 || hashKey === undefined) return { value, finds };
-    const pseudonyms = new Map<string, string>();
-    for (const each of finds.hashed) pseudonyms.set(each, await hashValue(each, hashKey));
-    return { value: transform(createRedactor(finds, pseudonyms)), finds };
-  };
-
-  /** Cache of redacted messages; an unchanged message keeps its object identity. */
-  const redactedMessages: WeakMap<Message, { readonly message: Message; readonly blocked: readonly string[] }> =
-    new WeakMap();
-  const redactMessageOnce = async <Kind extends UserMessage | (Message & { readonly role: "tool" })>(
-    message: Kind,
-  ): Promise<{ readonly message: Message; readonly blocked: readonly string[] }> => {
-    const cached = redactedMessages.get(message);
-    if (cached !== undefined) return cached;
-    const { value, finds } = await redactWithHashes((clean) => cleanMessage(clean, message));
-    const result = { message: value, blocked: [...finds.blocked] };
-    redactedMessages.set(message, result);
-    return result;
-  };
-
-  const shouldRedact = (message: Message): message is UserMessage | (Message & { readonly role: "tool" }) =>
-    (message.role === "user" && input) || (message.role === "tool" && toolResults);
-
+  const parsedOptions = parseRedactOptions(options);
+  const { input, output, toolResults, detectors } = parsedOptions;
+  const redactor = new PersonalRedactor(parsedOptions);
+  const conversation = new ConversationRedactor(parsedOptions, redactor);
   return defineMiddleware({
     name: "redactPersonal",
     required: true,
     inherited: true,
-    showMessages: async (messages) => {
-      const redacted: Message[] = [];
-      for (const message of messages)
-        redacted.push(shouldRedact(message) ? (await redactMessageOnce(message)).message : message);
-      return redacted;
-    },
-    beforeModel: async (request, runtime) => {
-      if (!input && !toolResults) return undefined;
-      const conversation = getMessages(runtime.state);
-      const newMessages = conversation.slice(conversation.findLastIndex(({ role }) => role === "assistant") + 1);
-      const newIds = new Set(newMessages.map(({ id }) => id));
-      const messages: Message[] = [];
-      for (const message of request.messages) {
-        if (!shouldRedact(message)) {
-          messages.push(message);
-          continue;
-        }
-        const cleaned = await redactMessageOnce(message);
-        if (message.role === "user" && cleaned.blocked.length > 0 && newIds.has(message.id))
-          return runtime.end(formatRefusal(cleaned.blocked), {
-            by: "guardrail",
-            reason: formatReason(cleaned.blocked),
-          });
-        messages.push(cleaned.message);
-      }
-      const isSame = messages.every((message, index) => message === request.messages[index]);
-      return isSame ? undefined : { ...request, messages };
-    },
+    showMessages: (messages) => conversation.redactMessages(messages),
+    beforeModel: async (request, runtime) =>
+      input || toolResults ? conversation.redactRequest(request, runtime) : undefined,
     ...(output
       ? {
-          onModelDelta: () => (detectors.length > 0 ? dropAnswerDelta : createDeltaFilter(createRedactor)),
+          onModelDelta: () => (detectors.length > 0 ? dropAnswerDelta : createDeltaFilter(redactor)),
           afterModel: async (reply, { end }) => {
-            const { value, finds } = await redactWithHashes((clean) => cleanReply(clean, reply));
-            const blocked = [...finds.blocked];
+            const { value, findings } = await redactor.redact((clean) => cleanReply(clean, reply));
+            const blocked = [...findings.blocked];
             if (blocked.length > 0)
               return end(formatWithheld(blocked), { by: "guardrail", reason: formatReason(blocked) });
             return value;
@@ -188,17 +59,84 @@ export function redactPersonal(options: RedactPersonalOptions = {}): Middleware 
     ...(toolResults
       ? {
           onToolUpdate: ({ partial }) => {
-            const finds: Findings = { hashed: new Set(), blocked: new Set() };
-            const cleaned = cleanOutput(createRedactor(finds), partial);
-            return finds.blocked.size > 0 ? null : cleaned;
+            const findings = createFindings();
+            const cleaned = cleanOutput(redactor.createTransform(findings), partial);
+            return findings.blocked.size > 0 ? null : cleaned;
           },
           afterTool: async ({ result }) => {
-            const { value, finds } = await redactWithHashes((clean) => cleanResult(clean, result));
-            return finds.blocked.size > 0 ? createWithheldResult(result, [...finds.blocked]) : value;
+            const { value, findings } = await redactor.redact((clean) => cleanResult(clean, result));
+            return findings.blocked.size > 0 ? createWithheldResult(result, [...findings.blocked]) : value;
           },
         }
       : {}),
   } satisfies Middleware);
+}
+
+type ToolMessage = Message & { readonly role: "tool" };
+
+/** Redacted message, with the kinds of blocked data in it. */
+interface RedactedMessage {
+  readonly message: Message;
+  readonly blocked: readonly string[];
+}
+
+/** Redacts user and tool messages, each at most once: an unchanged message keeps its object identity. */
+class ConversationRedactor {
+  readonly #options: Pick<ParsedRedactOptions, "input" | "toolResults">;
+  readonly #redactor: PersonalRedactor;
+  readonly #cache: WeakMap<Message, RedactedMessage> = new WeakMap();
+
+  constructor(options: Pick<ParsedRedactOptions, "input" | "toolResults">, redactor: PersonalRedactor) {
+    this.#options = options;
+    this.#redactor = redactor;
+  }
+
+  async redactMessages(messages: readonly Message[]): Promise<Message[]> {
+    const redacted: Message[] = [];
+    for (const message of messages)
+      redacted.push(this.#shouldRedact(message) ? (await this.#redactMessage(message)).message : message);
+    return redacted;
+  }
+
+  /** Ends the agent when a new user message contains blocked data; undefined for a request without personal data. */
+  async redactRequest(
+    request: ModelRequest,
+    runtime: ModelHookRuntime,
+  ): Promise<ModelRequest | ReturnType<ModelHookRuntime["end"]> | undefined> {
+    const newIds = listNewMessageIds(getMessages(runtime.state));
+    const messages: Message[] = [];
+    for (const message of request.messages) {
+      if (!this.#shouldRedact(message)) {
+        messages.push(message);
+        continue;
+      }
+      const cleaned = await this.#redactMessage(message);
+      if (message.role === "user" && cleaned.blocked.length > 0 && newIds.has(message.id))
+        return runtime.end(formatRefusal(cleaned.blocked), { by: "guardrail", reason: formatReason(cleaned.blocked) });
+      messages.push(cleaned.message);
+    }
+    const isSame = messages.every((message, index) => message === request.messages[index]);
+    return isSame ? undefined : { ...request, messages };
+  }
+
+  #shouldRedact(message: Message): message is UserMessage | ToolMessage {
+    const { input, toolResults } = this.#options;
+    return (message.role === "user" && input) || (message.role === "tool" && toolResults);
+  }
+
+  async #redactMessage(message: UserMessage | ToolMessage): Promise<RedactedMessage> {
+    const cached = this.#cache.get(message);
+    if (cached !== undefined) return cached;
+    const { value, findings } = await this.#redactor.redact((clean) => cleanMessage(clean, message));
+    const result = { message: value, blocked: [...findings.blocked] };
+    this.#cache.set(message, result);
+    return result;
+  }
+}
+
+/** Returns the ids of the messages after the last answer of the model. */
+function listNewMessageIds(messages: readonly Message[]): ReadonlySet<string> {
+  return new Set(messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1).map(({ id }) => id));
 }
 
 function dropAnswerDelta(delta: ModelDelta): ModelDelta | null {
@@ -209,11 +147,9 @@ function dropAnswerDelta(delta: ModelDelta): ModelDelta | null {
  * Creates the redactor of a streaming answer. Stops streaming after a finding that is hashed or blocked, until the
  * answer is complete.
  */
-function createDeltaFilter(
-  createRedactor: (findings: Findings) => TextTransform,
-): (delta: ModelDelta) => ModelDelta | null {
-  const finds: Findings = { hashed: new Set(), blocked: new Set() };
-  const clean = createRedactor(finds);
+function createDeltaFilter(redactor: PersonalRedactor): (delta: ModelDelta) => ModelDelta | null {
+  const findings = createFindings();
+  const clean = redactor.createTransform(findings);
   const streams = { text: createStreamRedactor(clean), reasoning: createStreamRedactor(clean) };
   let start = "";
   let isJson: boolean | undefined;
@@ -227,7 +163,7 @@ function createDeltaFilter(
       piece = start;
     }
     const text = streams[delta.type](piece);
-    return text === "" || finds.hashed.size + finds.blocked.size > 0 ? null : { ...delta, text };
+    return text === "" || findings.hashed.size + findings.blocked.size > 0 ? null : { ...delta, text };
   };
 }
 
@@ -292,109 +228,4 @@ function formatWithheld(blocked: readonly string[]): string {
 
 function formatReason(blocked: readonly string[]): string {
   return `personal data: ${blocked.join(", ")}`;
-}
-
-/** Masks a value; the rest lets people distinguish values. */
-function maskValue(kind: string, value: string): string {
-  if (kind === "email") return `${value.charAt(0)}***${value.slice(value.lastIndexOf("@"))}`;
-  if (kind === "ip") return "***";
-  return `***${value.replaceAll(/[^A-Za-z0-9]/g, "").slice(-4)}`;
-}
-
-/** Returns the pseudonym of a value, independent of case and separators: 12 hexadecimal digits of HMAC-SHA-256. */
-async function hashValue(value: string, key: string): Promise<string> {
-  const encoder = new TextEncoder();
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const secret = await crypto.subtle.importKey("raw", encoder.encode(key), algorithm, false, ["sign"]);
-  const normalized = value.toLowerCase().replaceAll(/[\s()/-]/g, "");
-  const digest = new Uint8Array(await crypto.subtle.sign("HMAC", secret, encoder.encode(normalized)));
-  return Array.from(digest.subarray(0, 6), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** Sorts matches and removes overlaps: the first match wins, and the longest of matches with the same start. */
-function removeOverlaps(matches: readonly Match[]): readonly Match[] {
-  const sorted = matches
-    .filter(({ start, end }) => end > start)
-    .toSorted((left, right) => left.start - right.start || right.end - left.end);
-  let lastEnd = 0;
-  return sorted.filter(({ start, end }) => {
-    if (start < lastEnd) return false;
-    lastEnd = end;
-    return true;
-  });
-}
-
-const strategies: readonly string[] = ["redact", "mask", "hash", "block"];
-
-function checkRedactOptions(options: RedactPersonalOptions): void {
-  checkOptions(
-    "redactPersonal",
-    options,
-    listOptionNames<RedactPersonalOptions>({
-      kinds: true,
-      detectors: true,
-      strategy: true,
-      input: true,
-      output: true,
-      toolResults: true,
-      hashKey: true,
-    }),
-  );
-  const {
-    kinds = personalKinds,
-    detectors = [],
-    strategy = "redact",
-    hashKey,
-    input = true,
-    output = true,
-    toolResults = true,
-  } = options;
-  if (!Array.isArray(kinds) || !kinds.every((kind) => personalKinds.includes(kind)))
-    throw invalidOption({
-      where: "redactPersonal",
-      option: "kinds",
-      expected: `a list of ${personalKinds.join(", ")}`,
-      got: kinds,
-    });
-  const isDetector = (each: unknown): boolean =>
-    typeof each === "object" &&
-    each !== null &&
-    "kind" in each &&
-    typeof each.kind === "string" &&
-    "find" in each &&
-    typeof each.find === "function";
-  if (!Array.isArray(detectors) || !detectors.every(isDetector))
-    throw invalidOption({
-      where: "redactPersonal",
-      option: "detectors",
-      expected: "a list of { kind, find: (text) => [{ start, end }] }",
-      got: detectors,
-    });
-  const usedStrategies: readonly unknown[] =
-    typeof strategy === "object" && strategy !== null ? Object.values(strategy) : [strategy];
-  const invalidStrategy = usedStrategies.find((each) => typeof each !== "string" || !strategies.includes(each));
-  if (invalidStrategy !== undefined)
-    throw invalidOption({
-      where: "redactPersonal",
-      option: "strategy",
-      expected: `one of ${strategies.join(", ")}, or an object with one per kind`,
-      got: invalidStrategy,
-    });
-  const names = new Set<string>([...kinds, ...detectors.map(({ kind }) => kind)]);
-  const unknownKind = typeof strategy === "object" ? Object.keys(strategy).find((kind) => !names.has(kind)) : undefined;
-  if (unknownKind !== undefined)
-    throw invalidOption({
-      where: "redactPersonal",
-      option: "strategy",
-      expected: `an object with the detected kinds as keys: ${[...names].join(", ")}`,
-      got: unknownKind,
-    });
-  if (usedStrategies.includes("hash") && !(typeof hashKey === "string" && hashKey.length >= 16))
-    throw invalidOption({
-      where: "redactPersonal",
-      option: "hashKey",
-      expected: "a secret string of at least 16 characters for the strategy hash",
-      found: `a value of type ${typeof hashKey}`,
-    });
-  checkFlag("redactPersonal", { input, output, toolResults });
 }

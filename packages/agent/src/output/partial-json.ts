@@ -2,19 +2,6 @@
  * Incremental JSON parser: reads the complete part of a growing JSON text. Linear time: visits each character once.
  */
 
-/** Incremental parser of one JSON text. */
-export interface PartialJson {
-  /** Appends characters; returns true when the readable value has grown. */
-  readonly add: (characters: string) => boolean;
-  /**
-   * Returns the value read so far; undefined before the first object or array, and for invalid JSON. Includes
-   * incomplete strings, but no incomplete number, literal or key. Values are frozen and share complete members.
-   */
-  readonly read: () => unknown;
-  /** Returns the number of members that `read` copies: the members of all open objects and arrays. */
-  readonly countCopies: () => number;
-}
-
 type Holder = unknown[] | Record<string, unknown>;
 
 /** Open object or array, with the key of the next value. */
@@ -45,172 +32,183 @@ const partialFence = /^(?:`{0,3}|`{3}(?:js?|jso|json)?\s*)$/;
 const maxDepth = 500;
 
 /**
- * Creates an incremental JSON parser. Skips a leading Markdown code fence, which models add without schema
+ * Incremental parser of one JSON text. Skips a leading Markdown code fence, which models add without schema
  * enforcement.
  */
-export function createPartialJson(): PartialJson {
-  const open: OpenContainer[] = [];
-  let next: ExpectedToken = "start";
-  let prefix = "";
-  let literal = "";
-  let openString: OpenString | undefined;
-  let root: unknown;
-  let isInvalid = false;
-  let hasGrown = false;
-  let openMembers = 0;
+export class PartialJson {
+  readonly #open: OpenContainer[] = [];
+  #next: ExpectedToken = "start";
+  #prefix = "";
+  #literal = "";
+  #openString: OpenString | undefined;
+  #root: unknown;
+  #isInvalid = false;
+  #hasGrown = false;
+  #openMembers = 0;
 
-  const refuse = (): void => {
-    isInvalid = true;
-    next = "nothing";
-  };
+  /** Appends characters; returns true when the readable value has grown. */
+  add(characters: string): boolean {
+    this.#hasGrown = false;
+    for (let position = 0; position < characters.length && this.#next !== "nothing"; )
+      if (this.#openString !== undefined) position = this.#consumeString(this.#openString, characters, position);
+      else {
+        this.#consumeOutsideString(characters.charAt(position));
+        position += 1;
+      }
+    return this.#hasGrown && !this.#isInvalid;
+  }
 
-  const addValue = (value: unknown): void => {
-    const parent = open.at(-1);
-    if (parent === undefined) root = value;
-    else {
-      setMember(parent, value);
-      parent.members += 1;
-      openMembers += 1;
+  /**
+   * Returns the value read so far; undefined before the first object or array, and for invalid JSON. Includes
+   * incomplete strings, but no incomplete number, literal or key. Values are frozen and share complete members.
+   */
+  read(): unknown {
+    if (this.#isInvalid) return undefined;
+    if (this.#open.length === 0) return this.#root;
+    const openString = this.#openString;
+    let inner: unknown = openString === undefined || openString.isKey ? absent : openString.content;
+    for (const { holder, key } of this.#open.toReversed()) {
+      const copy: Holder = Array.isArray(holder) ? [...holder] : { ...holder };
+      if (inner !== absent) setMember({ holder: copy, key }, inner);
+      inner = Object.freeze(copy);
     }
-    next = parent === undefined ? "nothing" : "comma";
-  };
+    return inner;
+  }
 
-  const openContainer = (holder: Holder): void => {
-    if (open.length === maxDepth) {
-      refuse();
+  /** Returns the number of members that `read` copies: the members of all open objects and arrays. */
+  countCopies(): number {
+    return this.#openMembers;
+  }
+
+  #consumeOutsideString(character: string): void {
+    if (this.#literal !== "" && !isLiteralEnd(character)) {
+      this.#literal += character;
       return;
     }
-    open.push({ holder, key: "", members: 0 });
-    next = Array.isArray(holder) ? "first item" : "first key";
-    hasGrown = true;
-  };
+    if (this.#literal !== "") this.#finishLiteral();
+    if (this.#next === "start") this.#consumePrefix(character);
+    else if (this.#next !== "nothing") this.#consumeToken(character);
+  }
 
-  const closeContainer = (isList: boolean): void => {
-    const closed = open.at(-1);
-    const canClose = next === "comma" || next === (isList ? "first item" : "first key");
-    if (closed === undefined || !canClose || Array.isArray(closed.holder) !== isList) refuse();
+  #consumePrefix(character: string): void {
+    if (character === "{" || character === "[") {
+      if (completeFence.test(this.#prefix)) this.#openContainer(character === "{" ? {} : []);
+      else this.#refuse();
+      return;
+    }
+    // Stores at most one whitespace character in a row, or a line break: enough to recognize a fence, in bounded
+    // memory.
+    const isBlank = character.trim() === "";
+    if (isBlank && (this.#prefix === "" || this.#prefix.endsWith("\n"))) return;
+    this.#prefix = isBlank ? this.#prefix.trimEnd() + character : this.#prefix + character;
+    if (!partialFence.test(this.#prefix)) this.#refuse();
+  }
+
+  #consumeToken(character: string): void {
+    const next = this.#next;
+    const expectsValue = next === "value" || next === "first item";
+    if (isSpace(character)) return;
+    if (character === '"' && (expectsValue || next === "key" || next === "first key")) {
+      this.#openString = { isKey: !expectsValue, content: "", escape: "" };
+      this.#hasGrown ||= expectsValue;
+    } else if (character === "{" && expectsValue) this.#openContainer({});
+    else if (character === "[" && expectsValue) this.#openContainer([]);
+    else if (character === "}" || character === "]") this.#closeContainer(character);
+    else if (character === ":" && next === "colon") this.#next = "value";
+    else if (character === "," && next === "comma")
+      this.#next = Array.isArray(this.#open.at(-1)?.holder) ? "value" : "key";
+    else if (expectsValue && character !== "," && character !== ":") this.#literal = character;
+    else this.#refuse();
+  }
+
+  #openContainer(holder: Holder): void {
+    if (this.#open.length === maxDepth) {
+      this.#refuse();
+      return;
+    }
+    this.#open.push({ holder, key: "", members: 0 });
+    this.#next = Array.isArray(holder) ? "first item" : "first key";
+    this.#hasGrown = true;
+  }
+
+  #closeContainer(bracket: "}" | "]"): void {
+    const closed = this.#open.at(-1);
+    const isList = bracket === "]";
+    const canClose = this.#next === "comma" || this.#next === (isList ? "first item" : "first key");
+    if (closed === undefined || !canClose || Array.isArray(closed.holder) !== isList) this.#refuse();
     else {
-      open.pop();
-      openMembers -= closed.members;
-      addValue(Object.freeze(closed.holder));
+      this.#open.pop();
+      this.#openMembers -= closed.members;
+      this.#addValue(Object.freeze(closed.holder));
     }
-  };
+  }
 
-  const closeString = ({ content, isKey }: OpenString): void => {
-    openString = undefined;
-    const parent = open.at(-1);
-    if (!isKey) addValue(content);
-    else if (parent !== undefined) {
-      parent.key = content;
-      next = "colon";
-    }
-  };
-
-  const finishEscape = (current: OpenString): void => {
-    const sequence = current.escape;
-    if (sequence.length < (sequence[1] === "u" ? 6 : 2)) return;
-    const decoded = tryParse(`"${sequence}"`);
-    if (typeof decoded !== "string") refuse();
-    else {
-      current.content += decoded;
-      current.escape = "";
-      hasGrown ||= !current.isKey;
-    }
-  };
-
-  /** Consumes characters of the open string; returns the index after them. */
-  const consumeString = (current: OpenString, characters: string, from: number): number => {
+  /** Consumes characters of the open string; returns the index after the last consumed character. */
+  #consumeString(current: OpenString, characters: string, from: number): number {
     if (current.escape !== "") {
       current.escape += characters[from];
-      finishEscape(current);
+      this.#finishEscape(current);
       return from + 1;
     }
     const to = findPlainEnd(characters, from);
     if (to > from) {
       current.content += characters.slice(from, to);
-      hasGrown ||= !current.isKey;
+      this.#hasGrown ||= !current.isKey;
     }
     const character = characters[to];
-    if (character === '"') closeString(current);
+    if (character === '"') this.#closeString(current);
     else if (character === "\\") current.escape = character;
-    else if (character !== undefined) refuse();
+    else if (character !== undefined) this.#refuse();
     return to + 1;
-  };
+  }
 
-  const finishLiteral = (): void => {
-    const value = tryParse(literal);
-    literal = "";
-    if (value === undefined) refuse();
+  #finishEscape(current: OpenString): void {
+    const sequence = current.escape;
+    if (sequence.length < (sequence[1] === "u" ? 6 : 2)) return;
+    const decoded = tryParse(`"${sequence}"`);
+    if (typeof decoded !== "string") this.#refuse();
     else {
-      addValue(value);
-      hasGrown = true;
+      current.content += decoded;
+      current.escape = "";
+      this.#hasGrown ||= !current.isKey;
     }
-  };
+  }
 
-  const consumeToken = (character: string): void => {
-    const expectsValue = next === "value" || next === "first item";
-    if (isSpace(character)) return;
-    if (character === '"' && (expectsValue || next === "key" || next === "first key")) {
-      openString = { isKey: !expectsValue, content: "", escape: "" };
-      hasGrown ||= expectsValue;
-    } else if (character === "{" && expectsValue) openContainer({});
-    else if (character === "[" && expectsValue) openContainer([]);
-    else if (character === "}" || character === "]") closeContainer(character === "]");
-    else if (character === ":" && next === "colon") next = "value";
-    else if (character === "," && next === "comma") next = Array.isArray(open.at(-1)?.holder) ? "value" : "key";
-    else if (expectsValue && character !== "," && character !== ":") literal = character;
-    else refuse();
-  };
-
-  const consumePrefix = (character: string): void => {
-    if (character === "{" || character === "[") {
-      if (completeFence.test(prefix)) openContainer(character === "{" ? {} : []);
-      else refuse();
-      return;
+  #closeString({ content, isKey }: OpenString): void {
+    this.#openString = undefined;
+    const parent = this.#open.at(-1);
+    if (!isKey) this.#addValue(content);
+    else if (parent !== undefined) {
+      parent.key = content;
+      this.#next = "colon";
     }
-    // Stores at most one whitespace character in a row, or a line break: a fence is recognized by them, and memory
-    // stays bounded.
-    const isBlank = character.trim() === "";
-    if (isBlank && (prefix === "" || prefix.endsWith("\n"))) return;
-    prefix = isBlank ? prefix.trimEnd() + character : prefix + character;
-    if (!partialFence.test(prefix)) refuse();
-  };
+  }
 
-  const consumeOutsideString = (character: string): void => {
-    if (literal !== "") finishLiteral();
-    if (next === "start") consumePrefix(character);
-    else if (next !== "nothing") consumeToken(character);
-  };
+  #finishLiteral(): void {
+    const value = tryParse(this.#literal);
+    this.#literal = "";
+    if (value === undefined) this.#refuse();
+    else {
+      this.#addValue(value);
+      this.#hasGrown = true;
+    }
+  }
 
-  return {
-    add: (characters) => {
-      hasGrown = false;
-      for (let position = 0; position < characters.length && next !== "nothing"; ) {
-        const character = characters.charAt(position);
-        if (openString !== undefined) position = consumeString(openString, characters, position);
-        else if (literal !== "" && !isLiteralEnd(character)) {
-          literal += character;
-          position += 1;
-        } else {
-          consumeOutsideString(character);
-          position += 1;
-        }
-      }
-      return hasGrown && !isInvalid;
-    },
-    read: () => {
-      if (isInvalid) return undefined;
-      if (open.length === 0) return root;
-      let inner: unknown = openString === undefined || openString.isKey ? absent : openString.content;
-      for (const { holder, key } of open.toReversed()) {
-        const copy: Holder = Array.isArray(holder) ? [...holder] : { ...holder };
-        if (inner !== absent) setMember({ holder: copy, key }, inner);
-        inner = Object.freeze(copy);
-      }
-      return inner;
-    },
-    countCopies: () => openMembers,
-  };
+  #addValue(value: unknown): void {
+    const parent = this.#open.at(-1);
+    if (parent === undefined) this.#root = value;
+    else {
+      setMember(parent, value);
+      parent.members += 1;
+      this.#openMembers += 1;
+    }
+    this.#next = parent === undefined ? "nothing" : "comma";
+  }
+
+  #refuse(): void {
+    this.#isInvalid = true;
+    this.#next = "nothing";
+  }
 }
 
 function setMember({ holder, key }: Pick<OpenContainer, "holder" | "key">, value: unknown): void {

@@ -2,7 +2,7 @@
 
 import type { OutputSchema, RunEvent } from "@statewright/core";
 import { finalCallName } from "@statewright/core/adapter";
-import { createPartialJson } from "./partial-json.ts";
+import { PartialJson } from "./partial-json.ts";
 
 /** Incomplete output: each property may be missing. */
 export type PartialOutput<Output> = Output extends readonly (infer Item)[]
@@ -24,7 +24,7 @@ export async function* streamPartialOutputs(
   { isWrapped }: Pick<OutputSchema, "isWrapped">,
 ): AsyncGenerator<unknown, undefined, undefined> {
   let message = "";
-  let json = createPartialJson();
+  let json = new PartialJson();
   let newCharacters = 0;
   let isUnread = false;
   for await (const event of events) {
@@ -33,7 +33,7 @@ export async function* streamPartialOutputs(
     if (piece !== undefined) {
       if (piece.answerId !== message) {
         message = piece.answerId;
-        json = createPartialJson();
+        json = new PartialJson();
         newCharacters = 0;
         isUnread = false;
       }

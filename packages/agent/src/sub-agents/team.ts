@@ -19,7 +19,7 @@ import {
   StatewrightError,
   type Store,
 } from "@statewright/core";
-import { checkChoice, checkCount, checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { checkChoice, checkCount, checkOptions, listOptionNames, nodeKind } from "@statewright/core/adapter";
 import { type Agent, addAgentMethods } from "../agent/create-agent.ts";
 import { mergeInterrupts } from "../agent/merge-interrupts.ts";
 import { getHandoff } from "./handoff.ts";
@@ -224,7 +224,7 @@ function createNodes(config: TeamConfig, member: Member): readonly (readonly [st
   const { name, graph, model, tools } = member;
   const view = createView(config, member);
   const hooks = view === undefined ? graph.middleware : [...graph.middleware, createViewMiddleware(view)];
-  const modelNode = { ...model.policy, run: wrapModelNode(hooks, model.body) };
+  const modelNode = { ...model.policy, [nodeKind]: model.logic, run: wrapModelNode(hooks, model.body) };
   if (tools === undefined) return [[name, modelNode]];
   const toolMiddleware = tools.middleware as readonly Middleware[];
   const allMiddleware = [

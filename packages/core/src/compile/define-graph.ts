@@ -1,6 +1,6 @@
-import { StatewrightError } from "../base/errors.ts";
+import { checkCount } from "../base/check-option.ts";
 import { checkId } from "../base/ids.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkRetry } from "../base/retry.ts";
 import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
 import type {
@@ -16,6 +16,7 @@ import type {
 } from "../define/graph.ts";
 import type { NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
+import type { GraphProblem } from "../define/problem.ts";
 import type { StateTypes } from "../state/definition.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkDefinition } from "./check-definition.ts";
@@ -97,68 +98,99 @@ export function defineGraph<
   options: GraphOptions<Types, Context, ContextInput, Interrupts, Private, Input, Output>,
 ): GraphWithoutNodes<GraphTypesWithoutNodes<Types, Context, ContextInput, Interrupts, Private, Input, Output>> {
   checkGraphOptions(options);
-  const { name, version = 1, state, context, interrupts, input, output } = options;
+  const { name, version = 1 } = options;
   const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkId("graph name", name);
-  if (!Number.isInteger(version) || version < 1) {
-    throw new StatewrightError("invalid_option", {
-      what: `the version of the graph "${name}" is ${describeValue(version)}, expected an integer ≥ 1`,
-      next: "Pass an integer from 1",
-    });
-  }
+  checkCount(`graph "${name}"`, { version });
   return {
     nodes: (nodes) => {
       checkDeclaredObject(name, "nodes", nodes);
-      const nodeFaults = Object.entries(nodes).flatMap(([node, declared]) => findNodeProblems(node, declared));
-      const invalidNodes = new Set(nodeFaults.map(({ node }) => node));
-      const records = new Map(
-        Object.entries(nodes as Record<string, AnyNode<GraphTypes>>).map(([node, declared], index) => [
-          node,
-          createNodeRecord(node, invalidNodes.has(node) ? rejectBody : declared, index, defaults),
-        ]),
-      );
+      const declaredNodes = readNodes(nodes as Record<string, AnyNode<GraphTypes>>, defaults);
       return {
         edges: (edges) => {
           checkDeclaredObject(name, "edges", edges);
-          const edgeFaults = Object.entries(edges).flatMap(([source, declared]) => findEdgeProblems(source, declared));
-          const invalidEdges = new Set(edgeFaults.map(({ node }) => node));
-          const edgeRecords = new Map(
-            Object.entries(edges as Record<string, DeclaredEdge>).map(([source, declared]) => [
-              source,
-              toEdgeRecord(invalidEdges.has(source) ? commandTargets(...records.keys()) : declared),
-            ]),
-          );
-          const tools = [...records.values()]
-            .flatMap((node) => node.logic.listTools(node))
-            .flatMap(({ registry }) => registry.names().flatMap((tool) => registry.get(tool) ?? []));
-          const definition: GraphDefinition = {
-            name,
-            version,
-            state,
-            context,
-            interrupts: interrupts ?? {},
-            input,
-            output,
-            private: new Set(options.private ?? []),
-            nodes: records,
-            edges: edgeRecords,
-            tools,
-            inbox: options.inbox ?? "all",
-            middleware: options.middleware ?? [],
-          };
-          checkDefinition(definition, [...nodeFaults, ...edgeFaults]);
-          let machine: GraphMachine | undefined;
-          return Object.freeze({
-            ...definition,
-            get machine() {
-              machine ??= compileMachine(definition);
-              return machine;
-            },
-          });
+          const declaredEdges = readEdges(edges as Record<string, DeclaredEdge>, declaredNodes.records);
+          const definition = createDefinition(options, declaredNodes.records, declaredEdges.records);
+          checkDefinition(definition, [...declaredNodes.problems, ...declaredEdges.problems]);
+          return addMachine(definition);
         },
       };
     },
   };
+}
+
+/** Records of the declared nodes or edges by name, and the problems of their declarations. */
+interface Declared<Entry> {
+  readonly records: ReadonlyMap<string, Entry>;
+  readonly problems: readonly GraphProblem[];
+}
+
+/** Reads the nodes of a graph. A node with an invalid declaration gets a record whose body throws. */
+function readNodes(nodes: Readonly<Record<string, unknown>>, defaults: DeclaredPolicy): Declared<NodeRecord> {
+  const problems = Object.entries(nodes).flatMap(([node, declared]) => findNodeProblems(node, declared));
+  const invalid = new Set(problems.map(({ node }) => node));
+  const records = Object.entries(nodes).map(
+    ([node, declared], index) =>
+      [node, createNodeRecord(node, invalid.has(node) ? rejectBody : declared, index, defaults)] as const,
+  );
+  return { records: new Map(records), problems };
+}
+
+/** Reads the edges of a graph. An invalid edge may lead to every node, so that no node is reported as unreachable. */
+function readEdges(
+  edges: Readonly<Record<string, DeclaredEdge>>,
+  nodes: ReadonlyMap<string, NodeRecord>,
+): Declared<EdgeRecord> {
+  const problems = Object.entries(edges).flatMap(([source, declared]) => findEdgeProblems(source, declared));
+  const invalid = new Set(problems.map(({ node }) => node));
+  const records = Object.entries(edges).map(
+    ([source, declared]) =>
+      [source, toEdgeRecord(invalid.has(source) ? commandTargets(...nodes.keys()) : declared)] as const,
+  );
+  return { records: new Map(records), problems };
+}
+
+type DefinitionParts = Pick<GraphDefinition, "name" | "state"> & {
+  readonly [Part in "version" | "context" | "interrupts" | "input" | "output" | "inbox" | "middleware"]?:
+    | GraphDefinition[Part]
+    | undefined;
+} & { readonly private?: readonly string[] | undefined };
+
+function createDefinition(
+  { name, version = 1, state, context, input, output, inbox = "all", ...parts }: DefinitionParts,
+  nodes: GraphDefinition["nodes"],
+  edges: GraphDefinition["edges"],
+): GraphDefinition {
+  const tools = [...nodes.values()]
+    .flatMap((node) => node.logic.listTools(node))
+    .flatMap(({ registry }) => registry.names().flatMap((tool) => registry.get(tool) ?? []));
+  return {
+    name,
+    version,
+    state,
+    context,
+    interrupts: parts.interrupts ?? {},
+    input,
+    output,
+    private: new Set(parts.private ?? []),
+    nodes,
+    edges,
+    tools,
+    inbox,
+    middleware: parts.middleware ?? [],
+  };
+}
+
+/** Adds the XState machine of a graph, compiled on first access. */
+function addMachine(definition: GraphDefinition): Graph<never> {
+  let machine: GraphMachine | undefined;
+  return Object.freeze({
+    ...definition,
+    get machine() {
+      machine ??= compileMachine(definition);
+      return machine;
+    },
+  });
 }
 
 type DeclaredEdge =
@@ -191,7 +223,7 @@ function createNodeRecord(name: string, declared: unknown, index: number, defaul
 
 function mergePolicy(
   name: string,
-  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError, asks, writes }: OwnPolicy,
+  { retry, timeoutMs, idleTimeoutMs, effect, defer, cache, onError, interrupts, writes }: OwnPolicy,
   defaults: DeclaredPolicy,
 ): DeclaredPolicy {
   const { retry: _, ...withoutRetry } = defaults;
@@ -205,7 +237,7 @@ function mergePolicy(
     ...(defer === undefined || defer === false ? {} : { defer }),
     ...(cache === undefined ? {} : { cache: resolveCachePolicy(name, cache) }),
     ...(onError === undefined ? {} : { onError }),
-    ...copyDeclarations(name, { asks, writes }),
+    ...copyDeclarations(name, { interrupts, writes }),
   };
   checkPolicy(`the node "${name}"`, policy);
   return policy;
@@ -225,15 +257,15 @@ function checkPolicy(owner: string, policy: DeclaredPolicy): void {
   if (retry !== undefined) checkRetry(owner, retry);
   for (const [option, value] of Object.entries({ timeoutMs, idleTimeoutMs, "cache.ttlMs": cache?.ttlMs })) {
     if (value === undefined || (typeof value === "number" && value > 0)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `the ${option} of ${owner} is ${describeValue(value)}, expected milliseconds > 0`,
-      next: "Pass milliseconds above 0",
-    });
+    throw invalidOption({ where: owner, option, expected: "a number of milliseconds > 0", got: value });
   }
   if (effect === "once" && (retry?.attempts ?? 1) > 1)
-    throw new StatewrightError("invalid_option", {
-      what: `${owner} is declared with effect "once" and has a retry policy`,
-      next: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
+    throw invalidOption({
+      where: owner,
+      option: "retry",
+      expected: 'absent for a node with effect "once"',
+      got: retry,
+      fix: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
     });
 }
 

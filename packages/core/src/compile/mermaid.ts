@@ -34,13 +34,14 @@ function renderShape({ kind, name }: OutlineNode): string {
       return "((start))";
     case "end":
       return "((done))";
-    case "task":
+    case "input":
       return `[[${quoteText(name)}]]`;
     case "tools":
       return `{{${quoteText(name)}}}`;
     case "state":
       return `(${quoteText(name)})`;
     case "body":
+    case "turn":
       return `[${quoteText(name)}]`;
   }
 }

@@ -1,6 +1,6 @@
 /** Checks the declarations of nodes against the graph: declared interrupts and declared writes. */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+
+import { invalidOption } from "../base/invalid-option.ts";
 import type { GraphDefinition, NodeRecord } from "../define/graph.ts";
 import type { GraphProblem } from "../define/problem.ts";
 
@@ -13,15 +13,18 @@ export function copyDeclarations(
     Object.entries(declarations).flatMap(([option, names]): [string, readonly string[]][] => {
       if (names === undefined) return [];
       if (Array.isArray(names) && names.every((name) => typeof name === "string")) return [[option, [...names]]];
-      throw new StatewrightError("invalid_option", {
-        what: `node "${node}": expected a list of names for ${option}, got ${describeValue(names)}`,
-        next: `Pass a list of names: ${option}: ["…"]`,
+      throw invalidOption({
+        where: `node "${node}"`,
+        option,
+        expected: "a list of names",
+        got: names,
+        fix: `Pass a list of names: ${option}: ["…"]`,
       });
     }),
   );
 }
 
-type NodeDeclarations = { readonly [Option in "asks" | "writes"]?: readonly string[] };
+type NodeDeclarations = { readonly [Option in "interrupts" | "writes"]?: readonly string[] };
 
 /** Returns unknown interrupts and channels in declarations, and interrupts declared on nodes that cannot interrupt. */
 export function findNodeDeclarationProblems(graph: GraphDefinition): GraphProblem[] {
@@ -33,22 +36,22 @@ export function findNodeDeclarationProblems(graph: GraphDefinition): GraphProble
 
 function findInterruptProblems({ interrupts }: GraphDefinition, node: NodeRecord): GraphProblem[] {
   const { name, policy } = node;
-  const { asks = [] } = policy;
+  const { interrupts: keys = [] } = policy;
   const obstacle = policy.onError === undefined ? node.logic.getInterruptObstacle(node) : undefined;
   const disallowed: GraphProblem[] =
-    obstacle === undefined || asks.length === 0
+    obstacle === undefined || keys.length === 0
       ? []
       : [
           {
             code: "cannot_interrupt",
             node: name,
-            message: `the node "${name}" ${obstacle}, and declares the interrupts ${asks.map((key) => `"${key}"`).join(" and ")}`,
+            message: `the node "${name}" ${obstacle}, and declares the interrupts ${keys.map((key) => `"${key}"`).join(" and ")}`,
             hint: "interrupt in an earlier node",
           },
         ];
   return [
     ...disallowed,
-    ...asks
+    ...keys
       .filter((key) => !Object.hasOwn(interrupts, key))
       .map(
         (key): GraphProblem => ({

@@ -9,8 +9,9 @@ import type { ToolNode } from "../define/tool-node.ts";
 import { toJsonSchema, toModelTool } from "../tool/definition/model-tool.ts";
 import { getAnswerSchema } from "../tool/policy/interrupt.ts";
 import { isParallel } from "./compile-machine.ts";
-import { getMachineDefinition, listStateIds, type MachineDefinition } from "./durable-machine.ts";
-import { getProgramDefinition, type ProgramDefinition } from "./program.ts";
+import { getMachineDefinition, type MachineDefinition } from "./durable-machine.ts";
+import { getProgramDefinition } from "./program.ts";
+import type { ProgramDefinition } from "./programs/program-definition.ts";
 
 /** An executable graph. */
 export interface Plan {
@@ -99,7 +100,7 @@ function describeShape(graph: GraphDefinition, ancestors: readonly GraphDefiniti
     ]),
     nodes: [...graph.nodes.values()].map((node) => {
       const input = node.logic.getInputSchema(node);
-      return [node.name, node.kind, input === undefined ? null : (toJsonSchema(input) ?? null)];
+      return [node.name, node.logic.savedAs, input === undefined ? null : (toJsonSchema(input) ?? null)];
     }),
     edges: [...graph.edges].map(([source, edge]) => [source, edge.kind, [...edge.targets]]),
     interrupts: Object.entries(graph.interrupts).map(([key, declared]) => [
@@ -116,16 +117,6 @@ function describeShape(graph: GraphDefinition, ancestors: readonly GraphDefiniti
       const entry = [tool.spec.name, toModelTool(tool.spec).inputSchema];
       return inner === undefined ? entry : [...entry, describeShape(inner, path)];
     }),
-    drawn: describeMachineShape(getMachineDefinition(graph)),
+    drawn: getProgramDefinition(graph).describeShape(graph),
   };
-}
-
-/** Describes the states, events (including delays) and actors of a user-written machine. */
-function describeMachineShape(definition: MachineDefinition | undefined): Json {
-  if (definition === undefined) return null;
-  const actors = [...definition.actors].map(([name, actor]) => [
-    name,
-    actor.kind === "promise" ? actor.effect : describeMachineShape(actor.definition),
-  ]);
-  return { states: listStateIds(definition.machine), events: [...definition.machine.events], actors };
 }

@@ -11,7 +11,7 @@ import type { ContextDefinition } from "./context.ts";
 import type { END, FanOut, Join, Route, START } from "./edge.ts";
 import type { CachePolicy, InputNode, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy } from "./node.ts";
 import type { NodeCache } from "./node-cache.ts";
-import type { Outline } from "./outline.ts";
+import type { Outline, OutlineNode } from "./outline.ts";
 import type { GraphProblem } from "./problem.ts";
 import type { ToolNode } from "./tool-node.ts";
 
@@ -62,11 +62,11 @@ type ReturnedTargets<Node> =
       ? Target
       : never
     : never;
-type TaskInput<Node> = Node extends { readonly kind: "task"; readonly input: Schema<infer Given, unknown> }
+type TaskInput<Node> = Node extends { readonly kind: "input"; readonly input: Schema<infer Given, unknown> }
   ? Given
   : never;
 type TaskNames<Nodes> = {
-  [Name in keyof Nodes & string]: Nodes[Name] extends { readonly kind: "task" } ? Name : never;
+  [Name in keyof Nodes & string]: Nodes[Name] extends { readonly kind: "input" } ? Name : never;
 }[keyof Nodes & string];
 
 /**
@@ -97,12 +97,12 @@ export interface CommandEdge<Listed extends string, Named extends string> {
 type WrongCommand<Nodes, Item> = Item extends Goto<infer Target> | Send<infer Target>
   ? Target extends keyof Nodes & string
     ? Item extends Send<string, infer Sent>
-      ? Nodes[Target] extends { readonly kind: "task" }
+      ? Nodes[Target] extends { readonly kind: "input" }
         ? [Sent] extends [TaskInput<Nodes[Target]>]
           ? never
           : `the node sends "${Target}" an input that it does not take`
         : `the node sends "${Target}" an input, and it takes none: use goto`
-      : Nodes[Target] extends { readonly kind: "task" }
+      : Nodes[Target] extends { readonly kind: "input" }
         ? `the node goes to "${Target}" without the input that it takes: use send`
         : never
     : Target extends typeof END
@@ -155,7 +155,7 @@ type WrittenChannels<Item> =
 /** Written channels missing from `writes`. An input node created outside its graph infers `never` for `writes`. */
 type UnlistedChannels<Node> = "writes" extends keyof Node
   ? Node extends { readonly writes?: readonly (infer Listed)[] | undefined }
-    ? [Node, Listed] extends [{ readonly kind: "task" }, never]
+    ? [Node, Listed] extends [{ readonly kind: "input" }, never]
       ? never
       : Exclude<WrittenChannels<ReturnedItem<NodeResult<Node>>>, Listed>
     : never
@@ -282,8 +282,13 @@ export interface OutlineContext {
  * a new kind.
  */
 export interface NodeKind {
-  /** Kind in pictures and in the fingerprint of the graph. */
-  readonly shownAs: NodeRecord["kind"];
+  /** Kind in outlines and pictures. */
+  readonly shownAs: Extract<OutlineNode["kind"], "body" | "input" | "tools" | "turn">;
+  /**
+   * Kind in the fingerprint of the graph, which stores save with each run. Another word for an existing kind makes
+   * saved runs look like runs of another graph.
+   */
+  readonly savedAs: "body" | "task" | "tools";
 
   // Run.
 
@@ -341,8 +346,6 @@ export interface NodeRecord {
   readonly name: string;
   /** Index of declaration: results are reduced in this order. */
   readonly index: number;
-  /** Kind in pictures and in the fingerprint of the graph; the engine uses `logic`. */
-  readonly kind: "body" | "task" | "tools";
   readonly logic: NodeKind;
   readonly input?: Schema | undefined;
   readonly body: (state: never, runtime: never) => NodeReturn<unknown, unknown> | Promise<NodeReturn<unknown, unknown>>;
@@ -350,7 +353,7 @@ export interface NodeRecord {
   /** Set when the body is a graph. */
   readonly subgraph?: SubgraphRecord | undefined;
   readonly policy: NodePolicy & {
-    readonly asks?: readonly string[];
+    readonly interrupts?: readonly string[];
     readonly writes?: readonly string[];
     readonly cache?: CachePolicy<never, never> & { readonly store: NodeCache };
     readonly onError?: NodeRecord["body"];

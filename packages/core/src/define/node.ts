@@ -8,12 +8,11 @@ import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
-import type { ModelCallPolicy } from "../model/call-policy.ts";
-import type { AgentEnd, AssistantMessage } from "../model/message.ts";
-import type { Model, ModelRequest } from "../model/model.ts";
+import type { AssistantMessage } from "../model/message.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/policy/interrupt.ts";
-import type { Middleware } from "../tool/policy/middleware.ts";
+import type { AgentTurn } from "./agent-turn.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
+import type { ModelCall } from "./model-call.ts";
 import type { NodeCache } from "./node-cache.ts";
 
 /** Runtime of a recorded step inside a node. */
@@ -24,42 +23,6 @@ export interface StepRuntime {
   /** Long-term store, as in the body. Puts of the step are recorded with its result. */
   readonly longTerm: OpenLongTerm;
 }
-
-/**
- * Model call: the model, the request, and middleware with model hooks. Without `retry` a request is made once;
- * `retry`, `timeouts` and `fallback` in a middleware's `modelCall` take precedence over those of the call.
- */
-export interface ModelCall extends ModelCallPolicy {
-  readonly model: Model;
-  readonly request: ModelRequest;
-  readonly middleware?: readonly Middleware[];
-}
-
-/**
- * Turn of an agent: a model call with the hooks at both ends of the agent's run. The state needs the channel
- * `messages`.
- */
-export interface AgentTurn {
-  /** Middleware whose `beforeAgent` and `afterAgent` hooks apply to the agent's run. */
-  readonly middleware?: readonly Middleware[];
-  /** Creates the model call from the state after `beforeAgent`; called in every attempt and after every resume. */
-  readonly prepare: (state: never) => ModelCall | Promise<ModelCall>;
-  readonly ends: AgentEndCheck;
-  readonly limit?: TurnLimit | undefined;
-}
-
-/** Maximum number of model calls between two user messages; the agent then ends with this text. */
-export interface TurnLimit {
-  readonly turns: number;
-  readonly text: string;
-  readonly ended: AgentEnd;
-}
-
-/**
- * Returns how an agent ends in a state that holds the answer; undefined to continue. Called only with `afterAgent`
- * hooks, and not for an answer with tool calls: an agent answers tool calls before its end.
- */
-export type AgentEndCheck = (state: never) => AgentEnd | undefined | Promise<AgentEnd | undefined>;
 
 /** Options after an interrupt's key: the payload, optional when none is declared. */
 export type InterruptArgs<Payload> = [Payload] extends [never]
@@ -201,7 +164,7 @@ export interface NodeClaims<State, Interrupts extends InterruptShape, Written ex
    * Keys of the allowed interrupts; default: all interrupts of the graph. Any other key fails with
    * `unknown_interrupt`.
    */
-  readonly asks?: readonly (keyof Interrupts & string)[];
+  readonly interrupts?: readonly (keyof Interrupts & string)[];
   /** Writable channels; default: all channels. Any other channel fails with `undeclared_write`. */
   readonly writes?: readonly Written[];
 }
@@ -230,7 +193,7 @@ export interface InputNode<
   Written extends string = keyof State & string,
 > extends NodePolicy,
     NodeClaims<State, Interrupts, Written> {
-  readonly kind: "task";
+  readonly kind: "input";
   readonly input: Schema<Given, unknown>;
   /**
    * The runtime also has `input`. The type omits `input`: with the parameters of {@link NodeBody} the compiler infers
@@ -266,7 +229,7 @@ export const policyOptionNames: readonly string[] = listOptionNames<
   idleTimeoutMs: true,
   effect: true,
   defer: true,
-  asks: true,
+  interrupts: true,
   writes: true,
   cache: true,
   onError: true,
@@ -294,7 +257,7 @@ export function inputNode<
   checkOptions("the policy of an input node", policy, policyOptionNames);
   const { cache, onError, ...rest } = policy;
   return {
-    kind: "task",
+    kind: "input",
     input: input as Schema<SchemaInput<S>, unknown>,
     run: run as Node["run"],
     ...rest,

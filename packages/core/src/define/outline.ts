@@ -12,7 +12,8 @@ export interface OutlineNode {
   readonly id: string;
   /** Local name; always `START` or `END` for markers. */
   readonly name: string;
-  readonly kind: "start" | "end" | "body" | "task" | "tools" | "state";
+  /** `body`: a function or a subgraph; `input`: a node with an input; `tools`: a tool node; `turn`: an agent turn. */
+  readonly kind: "start" | "end" | "body" | "input" | "tools" | "turn" | "state";
   /** True if the node runs only when no other node is runnable. */
   readonly deferred: boolean;
   /** Declared interrupt keys; absent without a declaration. */

@@ -1,7 +1,8 @@
 /** Serving threads: the options of engine and recover, and the scan for claimable runs in a store. */
+import { checkCount } from "../base/check-option.ts";
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
@@ -53,22 +54,10 @@ export function checkServing(call: "engine" | "recover", options: ServingOptions
       next: "Pass the store that holds the threads",
     });
   if (!Array.isArray(options.graphs))
-    throw new StatewrightError("invalid_option", {
-      what: `${call}: expected a list of graphs, got ${describeValue(options.graphs)}`,
-      next: "Pass a list of graphs",
-    });
+    throw invalidOption({ where: call, option: "graphs", expected: "a list of graphs", got: options.graphs });
   for (const graph of options.graphs) checkGraphOption(call, graph);
   checkVersions(call, options);
-  checkCount(call, "parkAfter", options.parkAfter);
-}
-
-/** Throws `invalid_option` for a number that is not an integer ≥ 1. */
-export function checkCount(call: string, name: string, value: number | undefined): void {
-  if (value === undefined || (Number.isInteger(value) && value >= 1)) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${call}: ${name} must be an integer ≥ 1, got ${describeValue(value)}`,
-    next: "Pass an integer ≥ 1",
-  });
+  checkCount(call, { parkAfter: options.parkAfter });
 }
 
 /** Claimable runs of a store. */
@@ -161,18 +150,28 @@ export function getVersionOptions(
   return { older, migrations: migrations.filter(({ to }) => to.name === graph.name) };
 }
 
-/** Creates the run host of a serving process. */
-export function createHost(
-  options: ServingOptions,
-  { canStart, onLaunch }: Pick<RunHost, "canStart" | "onLaunch">,
-): RunHost {
-  const { graphs, context, store, secrets, world, codec } = options;
-  const sharedOptions = {
+/** Returns the options that every run of a serving process shares. */
+export function getSharedOptions({
+  store,
+  secrets,
+  world,
+  codec,
+}: ServingOptions): Pick<ServingOptions, "store" | "secrets" | "world" | "codec"> {
+  return {
     store,
     ...(secrets === undefined ? {} : { secrets }),
     ...(world === undefined ? {} : { world }),
     ...(codec === undefined ? {} : { codec }),
   };
+}
+
+/** Creates the run host of a serving process. */
+export function createHost(
+  options: ServingOptions,
+  { canStart, onLaunch }: Pick<RunHost, "canStart" | "onLaunch">,
+): RunHost {
+  const { graphs, context } = options;
+  const sharedOptions = getSharedOptions(options);
   const host: RunHost = {
     canStart,
     onLaunch,

@@ -64,7 +64,7 @@ export type CallerWithStore = Caller & { readonly options: { readonly store: Sto
  * the queue.
  */
 export async function runAsActive(
-  session: Session,
+  session: Pick<Session, "position" | "events" | "journal" | "signals" | "inboxes">,
   caller: Caller,
   work: () => Promise<RunResult<State>>,
   isStillFirst: (error: unknown) => boolean = () => false,

@@ -1,4 +1,6 @@
-/** Graphs without a defect, on which `checkGraph` must be silent: the programs that users write, and parts that look like defects. */
+/**
+ * Graphs without defects that `checkGraph` must accept: typical user programs, and constructs that resemble defects.
+ */
 import * as z from "zod";
 import {
   channel,
@@ -38,7 +40,7 @@ const Review = defineState({
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
 });
 
-/** Parallel work, a route, a loop. */
+/** Parallel nodes, a route and a loop. */
 const review = defineGraph({ name: "review", state: Review })
   .nodes({
     collect: async () => ({ files: ["a.ts"] }),
@@ -59,7 +61,7 @@ const review = defineGraph({ name: "review", state: Review })
 
 const Pay = defineState({ amount: z.number(), note: z.string().optional() });
 
-/** Ask a person, go on next week. */
+/** An interrupt with an expiry of a week. */
 const payment = defineGraph({
   name: "payment",
   state: Pay,
@@ -67,19 +69,19 @@ const payment = defineGraph({
 })
   .nodes({
     approve: {
-      asks: ["approve"],
+      interrupts: ["approve"],
       writes: ["note"],
       run: async (state, { interrupt }) => {
         const { ok, note } = await interrupt("approve", { payload: { amount: state.amount } });
         return ok ? goto("pay") : goto("decline", { note });
       },
     },
-    pay: { asks: [], effect: "once", run: () => undefined },
-    decline: { asks: [], run: () => undefined },
+    pay: { interrupts: [], effect: "once", run: () => undefined },
+    decline: { interrupts: [], run: () => undefined },
   })
   .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
-/** A graph inside a graph, with a question of its own. */
+/** A subgraph with an interrupt. */
 const bill = defineGraph({
   name: "bill",
   state: defineState({ total: z.number().default(0), note: z.string().default("") }),
@@ -102,9 +104,9 @@ const look = defineTool({
   run: () => "nothing",
 });
 
-/** What an agent is. */
+/** An agent graph. */
 const agent = defineGraph({ name: "agent", state: Chat, interrupts: { approve: z.boolean() } })
-  .nodes({ model: { asks: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
+  .nodes({ model: { interrupts: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
   .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
 
 const fan = defineGraph({
@@ -121,7 +123,7 @@ const fan = defineGraph({
 
 const inner = shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END });
 
-/** Every sound graph, by what is in it. */
+/** All sound graphs by description. */
 export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ["a review: parallel work, a route, a loop", review],
   ["a payment that asks a person", payment],
@@ -183,7 +185,7 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
     "a question that the handler of a `once` node asks",
     shape(
       { [START]: "a", a: END },
-      { a: { effect: "once", asks: ["approve"], run: () => undefined, onError: () => undefined } },
+      { a: { effect: "once", interrupts: ["approve"], run: () => undefined, onError: () => undefined } },
       { approve: z.boolean() },
     ),
   ],

@@ -1,4 +1,4 @@
-/** What nodes say of themselves: the questions that they ask and the channels that they write. */
+/** Node declarations: declared interrupts and declared writes. */
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
@@ -30,7 +30,7 @@ function claims() {
   return start
     .nodes({
       a: {
-        asks: ["approve"],
+        interrupts: ["approve"],
         writes: ["verdict", "log"],
         run: async (state, { interrupt }) => {
           expectTypeOf(state.files).toEqualTypeOf<readonly string[]>();
@@ -40,7 +40,7 @@ function claims() {
         },
         onError: (_state, { error }) => ({ log: [error.message] }),
       },
-      b: { asks: [], writes: [], run: () => undefined },
+      b: { interrupts: [], writes: [], run: () => undefined },
       d: { writes: ["log"], run: (state) => (state.verdict === "" ? goto("b") : goto("c", { log: ["d"] })) },
       c: { writes: ["files"], run: () => edit((draft) => void draft.files.push("c")) },
       call: {
@@ -54,7 +54,7 @@ function claims() {
           expectTypeOf(input).toEqualTypeOf<string>();
           return { log: [input, await interrupt("note")] };
         },
-        { asks: ["note"], writes: ["log"] },
+        { interrupts: ["note"], writes: ["log"] },
       ),
     })
     .edges({
@@ -70,7 +70,7 @@ function claims() {
 
 function wrongClaims() {
   // @ts-expect-error a question that the graph does not declare
-  start.nodes({ a: { asks: ["aprove"], run: () => undefined } });
+  start.nodes({ a: { interrupts: ["aprove"], run: () => undefined } });
   // @ts-expect-error a channel that the state does not have
   start.nodes({ a: { writes: ["verdct"], run: () => undefined } });
   // @ts-expect-error returns a channel that its writes do not list: log
@@ -81,17 +81,17 @@ function wrongClaims() {
   start.nodes({ a: { writes: ["verdict"], run: () => undefined, onError: () => ({ log: ["x"] }) } });
   // @ts-expect-error what the output of a subgraph gives counts too
   start.nodes({ a: { writes: ["verdict"], run: subgraph(inner, { input: () => ({}), output: () => ({ log: [] }) }) } });
-  // @ts-expect-error what a task node returns counts too
+  // @ts-expect-error what an input node returns counts too
   start.nodes({ a: inputNode(z.string(), () => ({ log: ["x"] }), { writes: ["verdict"] }) });
-  // @ts-expect-error a task node asks what the graph does not declare
-  start.nodes({ a: inputNode(z.string(), () => undefined, { asks: ["aprove"] }) });
-  // @ts-expect-error a task node writes what the state does not have
+  // @ts-expect-error an input node asks what the graph does not declare
+  start.nodes({ a: inputNode(z.string(), () => undefined, { interrupts: ["aprove"] }) });
+  // @ts-expect-error an input node writes what the state does not have
   start.nodes({ a: inputNode(z.string(), () => undefined, { writes: ["verdct"] }) });
   // @ts-expect-error a graph without questions
-  defineGraph({ name: "mute", state: State }).nodes({ a: { asks: ["approve"], run: () => undefined } });
+  defineGraph({ name: "mute", state: State }).nodes({ a: { interrupts: ["approve"], run: () => undefined } });
   start.nodes({
     a: {
-      asks: ["approve"],
+      interrupts: ["approve"],
       // @ts-expect-error a payload or answer of a question that the graph does not declare
       run: async (_state, { interrupt }) => void (await interrupt("who")),
     },

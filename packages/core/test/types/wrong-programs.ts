@@ -1,6 +1,7 @@
 /**
- * Programs that do not compile. Each stands below its corrected twin, so that the one mistake is the cause, and the words
- * after `@ts-expect-error` are part of what the compiler says: wrong-programs.test.ts compares them. Nothing here is called.
+ * Programs that do not compile. Each stands below its corrected twin, so that the one mistake is the cause. The text
+ * after `@ts-expect-error` is part of the compiler message, which wrong-programs.test.ts compares. Nothing here is
+ * called.
  */
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
@@ -34,7 +35,7 @@ import {
   toolNode,
 } from "../../src/index.ts";
 
-/** What is wrong, in the order of this file. */
+/** Mistakes in the order of this file. */
 export const mistakes: string[] = [];
 
 function wrong(what: string, _program: () => unknown): void {
@@ -108,12 +109,12 @@ wrong("a node without an edge", () => {
   // @ts-expect-error Property 'b' is missing
   plain.edges({ [START]: "a", a: "b", each: END });
 });
-wrong("an edge to a task node, which takes an input", () => {
+wrong("an edge to an input node, which takes an input", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
   // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: "each", ...rest });
 });
-wrong("a graph that begins with a task node", () => {
+wrong("a graph that begins with an input node", () => {
   plain.edges({ [START]: "a", a: END, ...rest });
   // @ts-expect-error Type of computed property's value is '"each"', which is not assignable to type '"__end__"
   plain.edges({ [START]: "each", a: END, ...rest });
@@ -168,7 +169,7 @@ wrong("sends that lead to a node that is not there when there are none", () => {
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "c" }), ...rest });
 });
-wrong("sends that lead to a task node without an input when there are none", () => {
+wrong("sends that lead to an input node without an input when there are none", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: END }), ...rest });
   // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "each" }), ...rest });
@@ -250,7 +251,7 @@ wrong("a channel that the state does not have, from a node with a policy", () =>
   // @ts-expect-error "returns a channel that the state does not have: verdct"
   start.nodes({ a: { run: () => ({ verdct: "fix" }) } });
 });
-wrong("a channel that the state does not have, from a task node", () => {
+wrong("a channel that the state does not have, from an input node", () => {
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ notes: [input] })) });
   // @ts-expect-error "returns a channel that the state does not have: ntoes"
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ ntoes: [input] })) });
@@ -412,9 +413,9 @@ wrong("an answer for the end of a question's time that its schema does not take"
   defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "eve" }, other: z.string() } });
 });
 wrong("a question in asks that the graph does not declare", () => {
-  pay.nodes({ a: { asks: ["name"], run: () => undefined } });
+  pay.nodes({ a: { interrupts: ["name"], run: () => undefined } });
   // @ts-expect-error Type '"nmae"' is not assignable to type '"approve" | "name"'
-  pay.nodes({ a: { asks: ["nmae"], run: () => undefined } });
+  pay.nodes({ a: { interrupts: ["nmae"], run: () => undefined } });
 });
 wrong("a channel in writes that the state does not have", () => {
   pay.nodes({ a: { writes: ["amount"], run: () => undefined } });
@@ -426,7 +427,7 @@ wrong("an update that the node's writes do not list", () => {
   // @ts-expect-error returns a channel that its writes do not list: notes
   start.nodes({ a: { writes: ["verdict"], run: () => ({ verdict: "ship", notes: [] }) } });
 });
-wrong("an update of a task node that its writes do not list", () => {
+wrong("an update of an input node that its writes do not list", () => {
   start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["notes"] }) });
   // @ts-expect-error returns a channel that its writes do not list: notes
   start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["verdict"] }) });

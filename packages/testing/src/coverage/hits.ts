@@ -9,7 +9,7 @@ import { isDurableMachine } from "../run/instrument.ts";
 import type { Trace } from "../trace/trace.ts";
 
 /** Kinds of covered parts. */
-export const coveredKinds = ["nodes", "edges", "questions", "tools", "guards"] as const;
+export const coveredKinds = ["nodes", "edges", "interrupts", "tools", "guards"] as const;
 
 /** Kind of a covered part. */
 export type CoveredKind = (typeof coveredKinds)[number];
@@ -37,7 +37,7 @@ export function listDeclaredParts(graph: Graph): DeclaredParts {
     outline,
     nodes,
     edges,
-    questions: listInterruptParts(graph),
+    interrupts: listInterruptParts(graph),
     tools: [...new Set(listToolNames(graph))].flatMap((name) => [`${name} ok`, `${name} error`]),
     guards: isDurableMachine(graph)
       ? Object.keys(graph.machine.implementations.guards).flatMap((name) => [`${name} yes`, `${name} no`])
@@ -59,7 +59,7 @@ export function collectHits(trace: Trace, graph: Graph): CoveredParts {
     if (entry.type === "tool.failed") tools.add(`${entry.tool} error`);
   }
   for (const name of listAnsweredKeys(trace)) interrupts.add(`${name} answered`);
-  return { ...covered, questions: [...interrupts], tools: [...tools] };
+  return { ...covered, interrupts: [...interrupts], tools: [...tools] };
 }
 
 /** Merges two sets of covered parts without duplicates. */
@@ -68,7 +68,7 @@ export function mergeHits(a: CoveredParts, b: CoveredParts): CoveredParts {
   return {
     nodes: mergeKind("nodes"),
     edges: mergeKind("edges"),
-    questions: mergeKind("questions"),
+    interrupts: mergeKind("interrupts"),
     tools: mergeKind("tools"),
     guards: mergeKind("guards"),
   };

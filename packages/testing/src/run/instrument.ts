@@ -19,7 +19,7 @@ export interface Instruments {
   readonly model: Model | undefined;
   /** Receives the returned updates of bodies, the choices of edges and the entered steps. */
   readonly onEntry?: (entry: EdgeChosen | NodeReturned | StepExecuted) => void;
-  /** Returns a promise that bodies, steps, models and tools await before they start; undefined starts them at once. */
+  /** Returns a promise that bodies, steps, models and tools await before the start; undefined for no wait. */
   readonly gate?: (point: string) => Promise<void> | undefined;
 }
 
@@ -135,17 +135,21 @@ interface StepContext {
   readonly idempotencyKey: string;
 }
 
-function instrumentBody({ name, kind, body }: NodeRecord, instruments: Instruments, path: string): Body {
+function instrumentBody(
+  { name, logic: { takesInput }, body }: NodeRecord,
+  instruments: Instruments,
+  path: string,
+): Body {
   const { isAlive, gate, onEntry } = instruments;
   const node = `${path}${name}`;
   return ((state: never, runtime: BodyRuntime) => {
     if (!isAlive()) return waitForever();
-    const point = kind === "task" ? `${node}(${JSON.stringify(runtime.input)})` : node;
+    const point = takesInput ? `${node}(${JSON.stringify(runtime.input)})` : node;
     const enter = (): unknown => {
       const returned: unknown = body(state, instrumentRuntime(node, point, runtime, instruments) as never);
       if (onEntry === undefined || path !== "") return returned;
       const reportReturn = (result: unknown): unknown => {
-        for (const entry of toReturnEntries(name, kind === "task" ? runtime.input : undefined, result)) onEntry(entry);
+        for (const entry of toReturnEntries(name, takesInput ? runtime.input : undefined, result)) onEntry(entry);
         return result;
       };
       return returned instanceof Promise ? returned.then(reportReturn) : reportReturn(returned);

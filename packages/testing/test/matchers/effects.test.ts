@@ -3,7 +3,7 @@ import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { claims, office, words } from "../support/claims.ts";
+import { claims, office, words } from "../support/claims-graph.ts";
 
 describe("toHaveRunOnce", () => {
   test("toHaveRunOnce counts nodes, tools and steps across all processes", async () => {
@@ -66,7 +66,7 @@ describe("toHaveRunOnce", () => {
     `);
   });
 
-  test("toHaveRunOnce tells a repeated call from a repeated execution of a tool", async () => {
+  test("toHaveRunOnce distinguishes a repeated call from a repeated execution of a tool", async () => {
     const mail = call("send_mail", { to: "Ann", text: "Paid" });
     const twice = await testRun(office, { input: words, model: scriptedModel([mail, mail, say("Done")]) });
     await twice.finish();

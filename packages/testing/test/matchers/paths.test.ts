@@ -1,7 +1,7 @@
 import { END, START } from "@statewright/core";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
-import { claims } from "../support/claims.ts";
+import { claims } from "../support/claims-graph.ts";
 
 async function small() {
   const t = await testRun(claims, { input: { amount: 50, documents: ["a"] } });

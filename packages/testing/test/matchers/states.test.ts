@@ -1,6 +1,6 @@
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
-import { claims } from "../support/claims.ts";
+import { claims } from "../support/claims-graph.ts";
 
 describe("toBeInState", () => {
   test("toBeInState shows the current state and the guard that refused on the path", async () => {

@@ -2,7 +2,7 @@ import { channel, defineGraph, defineState, END, fanOut, inputNode, START } from
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { claims } from "../support/claims.ts";
+import { claims } from "../support/claims-graph.ts";
 
 describe("toHaveWritten", () => {
   test("toHaveWritten matches each value that a channel had", async () => {

@@ -1,6 +1,19 @@
 /** Inbox of a branch in the memory store: an immutable list replaced by each write. */
-import type { InboxMessage } from "../inbox-message.ts";
+import { checkId } from "../../base/ids.ts";
+import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { Commit } from "../store.ts";
+import { getBranch, type Threads } from "./memory-thread.ts";
+
+/** Adds a message to the inbox of a branch, once per message id. */
+export function postMessage(threads: Threads, { thread: id, branch, ...message }: InboxMessageWrite): InboxMessage {
+  checkId("inbox message", message.id);
+  const { namespace } = getBranch(threads, id, branch);
+  const known = listWaiting(namespace.inbox).find((waiting) => waiting.id === message.id);
+  if (known !== undefined) return known;
+  const row = { ...message, branch: namespace.name };
+  namespace.inbox = [...namespace.inbox, row];
+  return row;
+}
 
 /** Lists the messages not yet received by a run. */
 export function listWaiting(inbox: readonly InboxMessage[]): readonly InboxMessage[] {
@@ -19,12 +32,14 @@ export function applyToInbox(inbox: readonly InboxMessage[], commit: Commit): re
   // Same id sent and received again: one message.
   if (deliveredMessages.length > 0 && receiver !== undefined)
     remaining = remaining
-      .filter((letter) => letter.taken !== receiver || !deliveredMessages.includes(letter.id))
-      .map((letter) =>
-        letter.taken === undefined && deliveredMessages.includes(letter.id) ? { ...letter, taken: receiver } : letter,
+      .filter((message) => message.taken !== receiver || !deliveredMessages.includes(message.id))
+      .map((message) =>
+        message.taken === undefined && deliveredMessages.includes(message.id)
+          ? { ...message, taken: receiver }
+          : message,
       );
   if (rolledBackRun !== undefined) remaining = requeueMessages(remaining, rolledBackRun);
-  return ended === undefined ? remaining : remaining.filter((letter) => letter.taken !== ended);
+  return ended === undefined ? remaining : remaining.filter((message) => message.taken !== ended);
 }
 
 function requeueMessages(inbox: readonly InboxMessage[], run: string): readonly InboxMessage[] {

@@ -6,6 +6,7 @@ import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedRange } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
+import { createUnknownBranchError, createUnknownThreadError, isChildNamespace } from "../rules.ts";
 import type { CheckpointWithDeltas } from "../store.ts";
 import type { TimerRow } from "../timer.ts";
 import { createThreadArtifacts, type ThreadArtifacts } from "./memory-artifacts.ts";
@@ -124,4 +125,34 @@ export function createNamespace(
 /** Returns the parent id for the next checkpoint of a namespace. */
 export function getLastCheckpointId(namespace: StoredNamespace): number | undefined {
   return namespace.checkpoints.at(-1)?.checkpoint.id ?? namespace.from;
+}
+
+/** Returns the thread with this id, or all threads. */
+export function selectThreads(threads: Threads, id: string | undefined): readonly Thread[] {
+  if (id === undefined) return [...threads.values()];
+  const thread = threads.get(id);
+  return thread === undefined ? [] : [thread];
+}
+
+export function getThread(threads: Threads, id: string): Thread {
+  const thread = threads.get(id);
+  if (thread === undefined) throw createUnknownThreadError(id);
+  return thread;
+}
+
+export function findNamespace(thread: Thread | undefined, name: string | undefined): StoredNamespace | undefined {
+  return thread?.namespaces.get(name ?? thread.headBranch);
+}
+
+/** Returns a branch of a thread, by default the head branch. Throws `unknown_thread`, `unknown_branch`. */
+export function getBranch(
+  threads: Threads,
+  id: string,
+  branch: string | undefined,
+): { readonly thread: Thread; readonly namespace: StoredNamespace } {
+  const thread = getThread(threads, id);
+  const namespace = findNamespace(thread, branch);
+  if (namespace === undefined || isChildNamespace(namespace.name))
+    throw createUnknownBranchError(id, branch ?? thread.headBranch);
+  return { thread, namespace };
 }

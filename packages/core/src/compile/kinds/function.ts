@@ -4,6 +4,7 @@ import type { NodeKind } from "../../define/graph.ts";
 /** Kind of a node whose body is a function. */
 export const functionKind: NodeKind = Object.freeze({
   shownAs: "body",
+  savedAs: "body",
   execute: (engine, task) => engine.runBody(task, task.node.body),
   runsToEnd: false,
   endsBeforeRetry: false,

@@ -7,7 +7,8 @@ import type { GraphProblem } from "../../define/problem.ts";
 export function createInputKind(body: NodeKind): NodeKind {
   return Object.freeze({
     ...body,
-    shownAs: "task",
+    shownAs: "input",
+    savedAs: "task",
     takesInput: true,
     getInputSchema: ({ input }) => input,
     findProblems: (node, graph) => [...findSourceProblems(node, graph), ...body.findProblems(node, graph)],

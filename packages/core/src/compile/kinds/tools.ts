@@ -15,6 +15,7 @@ import { functionKind } from "./function.ts";
 export const toolKind: NodeKind = Object.freeze({
   ...functionKind,
   shownAs: "tools",
+  savedAs: "tools",
   execute: (engine, task) => engine.answerCalls(task, getTools(task.node)),
   // Its tool calls stop at the signal, and each call gets an answer.
   runsToEnd: true,

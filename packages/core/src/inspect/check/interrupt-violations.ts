@@ -45,7 +45,7 @@ function findInterruptPath(checked: CheckedGraph, key: string): readonly string[
 function canInterrupt(node: NodeRecord, key: string): boolean {
   if (!node.logic.raisesDeclared) return true;
   if (node.logic.getInterruptObstacle(node) !== undefined && node.policy.onError === undefined) return false;
-  return node.policy.asks?.includes(key) ?? true;
+  return node.policy.interrupts?.includes(key) ?? true;
 }
 
 interface SchemaViolation {

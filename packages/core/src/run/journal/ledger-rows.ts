@@ -42,7 +42,7 @@ export function recordEntry(
 export function loadEntries({ step, plan }: Position, { saved }: Journal): Map<string, LedgerEntry> {
   const entered = new Map<string, LedgerEntry>();
   if (saved === undefined) return entered;
-  for (const row of saved.journal.values()) {
+  for (const row of saved.rows.values()) {
     if (row.step !== step || row.outcome === undefined || !isLedgerRow(row)) continue;
     const write = saved.codec.decode(row.outcome) as Write;
     if (hasChannel(plan, write)) entered.set(row.key, { task: row.task.slice(0, -taskSuffix.length), write });

@@ -39,12 +39,12 @@ interface OpenLedgerOptions {
  * reservations.
  */
 export function openLedger(
-  session: Session,
+  session: Pick<Session, "position" | "journal">,
   scope: TaskScope,
   effect: string,
   { middleware, channel, reservations }: OpenLedgerOptions,
 ): Ledger {
-  const { home, task, name } = findHome(session, scope, middleware, channel);
+  const { home, task, name } = findHome(scope, middleware, channel);
   const space = `${session.position.namespace}/${session.position.step}/${scope.task.id}/${effect}/${name}`;
   const getSlot = (key: string): string => `${space}:${key}`;
   const releases = new Map<string, () => void>();
@@ -117,7 +117,7 @@ interface LedgerHome {
  * Finds the graph that declares a channel. For inherited middleware this is the outermost graph, except for graphs
  * where the channel belongs to other middleware; otherwise the graph nearest to the task.
  */
-function findHome(session: Session, { task }: TaskScope, middleware: Middleware, channel: Channel): LedgerHome {
+function findHome({ session, task }: TaskScope, middleware: Middleware, channel: Channel): LedgerHome {
   let found: LedgerHome | undefined;
   for (let level: Lineage["parent"] = { session, task }; level !== undefined; level = level.session.lineage.parent) {
     const { channels } = level.session.position.plan.graph.state;

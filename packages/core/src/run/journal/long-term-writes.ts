@@ -21,7 +21,6 @@ import { recordEffect, toJournalKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
-import type { Session } from "../session/session.ts";
 import type { FinishedTask } from "../session/step-result.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "./auxiliary-row.ts";
 
@@ -67,7 +66,8 @@ export function createStepLongTerm(
 
 /** A tool call, as far as its changes to the long-term store are concerned. */
 export interface CallChanges {
-  readonly session: Session;
+  readonly position: Position;
+  readonly journal: Journal;
   readonly scope: TaskScope;
   readonly key: string;
   /** Changes of the active attempt; undefined when no attempt is active. */
@@ -80,8 +80,8 @@ export function createCallLongTerm(call: CallChanges): OpenLongTerm {
   const port = (): LongTermPort => {
     const changes = attempt ?? call.longTerm ?? [];
     return createPort(
-      call.session.position,
-      call.session.journal,
+      call.position,
+      call.journal,
       {
         isOver: () => call.longTerm !== changes,
       },
@@ -92,8 +92,8 @@ export function createCallLongTerm(call: CallChanges): OpenLongTerm {
 }
 
 /** Makes the changes of a finished call visible to calls of the same task that start later. */
-export function exposeCallChanges({ session, scope, key }: Omit<CallChanges, "longTerm">): void {
-  const changes = getRecordedChanges(session.position, session.journal, scope.task, key);
+export function exposeCallChanges({ position, journal, scope, key }: Omit<CallChanges, "longTerm">): void {
+  const changes = getRecordedChanges(position, journal, scope.task, key);
   if (changes.length > 0) getChanges(scope).push(...changes);
 }
 
@@ -150,9 +150,9 @@ function createPort(
     // A read access counts immediately, independent of the superstep's commit.
     refresh: async (touches) => {
       const statuses = (await reader?.refresh(touches)) ?? [];
-      const held = touches.filter((_, index) => statuses[index] === "held");
-      if (held.length > 0) change(held.map((touch) => ({ touch })));
-      return statuses.map((each) => each !== "gone");
+      const pending = touches.filter((_, index) => statuses[index] === "pending");
+      if (pending.length > 0) change(pending.map((touch) => ({ touch })));
+      return statuses.map((each) => each !== "missing");
     },
   };
 }
@@ -185,10 +185,10 @@ export function recordChanges(
   task: Task,
   { key, changes }: { readonly key: string; readonly changes: readonly LongTermChange[] },
 ): void {
-  const { step } = position;
   const { saved } = journal;
-  const rowKey = toJournalKey(step, getAuxiliaryTaskId(task.id, "longTerm"), key);
-  if (changes.length === 0 && saved?.journal.has(rowKey) !== true) return;
+  if (changes.length === 0 && saved === undefined) return;
+  const rowKey = toJournalKey(position.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
+  if (changes.length === 0 && saved?.rows.has(rowKey) !== true) return;
   journal.outcomes.set(rowKey, { value: changes });
   if (saved === undefined) return;
   const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "longTerm", key });
@@ -206,7 +206,7 @@ export function getRecordedChanges(
   const rowKey = toJournalKey(position.step, getAuxiliaryTaskId(task.id, "longTerm"), key);
   const outcome = journal.outcomes.get(rowKey);
   if (outcome !== undefined && "value" in outcome) return outcome.value as readonly LongTermChange[];
-  return decodeChanges(journal.codec, journal.saved?.journal.get(rowKey));
+  return decodeChanges(journal.codec, journal.saved?.rows.get(rowKey));
 }
 
 /** Adds the changes of the hooks around an effect to the outcome of the task. */

@@ -9,7 +9,7 @@ import { openLedger } from "./ledger.ts";
 
 /** Creates the runtime of a middleware's hooks. `reservations` collects the release callbacks of open reservations. */
 export function createHookRuntime(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   effect: string,
   {

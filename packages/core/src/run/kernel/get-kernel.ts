@@ -2,7 +2,8 @@
  * Kernels of a graph, created once per graph: the region kernel for runs, and the kernel of the full XState machine.
  */
 import type { Graph } from "../../compile/graph.ts";
-import { getProgramDefinition, type ProgramDefinition } from "../../compile/program.ts";
+import { getProgramDefinition } from "../../compile/program.ts";
+import type { ProgramDefinition } from "../../compile/programs/program-definition.ts";
 import { createGraphKernel } from "./graph-kernel.ts";
 import { createKernel, createTableKernel, type Kernel } from "./kernel.ts";
 

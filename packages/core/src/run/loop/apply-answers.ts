@@ -21,7 +21,7 @@ import { release } from "../task/open-session.ts";
  * released.
  */
 export async function applyAnswers(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "journal">,
   answers: Readonly<Record<string, unknown>>,
   by: string | undefined,
 ): Promise<readonly InterruptRow[]> {

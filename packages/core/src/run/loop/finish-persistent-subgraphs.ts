@@ -72,7 +72,7 @@ export async function finishPersistentSubgraphs(
  * own.
  */
 function createEndNesting(
-  session: Session,
+  session: Pick<Session, "position" | "journal" | "signals">,
   name: string,
   { graph }: Position["plan"],
 ): NonNullable<Position["nesting"]> {
@@ -97,7 +97,7 @@ function createEndNesting(
 
 /** Commits the end state with an empty control. The claim of the thread is unchanged. */
 async function commitEndState(
-  inner: Session,
+  inner: Pick<Session, "env" | "position" | "progress" | "events">,
   saved: Persistence,
   source: CheckpointSource,
   endState: EndState,

@@ -141,7 +141,7 @@ const pageSize = 100;
  * answers belonged to the run.
  */
 async function computeRollbackEnd(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress">,
   saved: Persistence,
   { id, migrations }: RunStart,
   reason: string,
@@ -208,7 +208,7 @@ function isSameValue(codec: Codec, current: unknown, previous: unknown): boolean
  * pending.
  */
 async function computeInnerRollbackEnd(
-  inner: Session,
+  inner: Pick<Session, "env" | "position" | "progress">,
   saved: Persistence,
   runStart: RunStart,
   reason: string,

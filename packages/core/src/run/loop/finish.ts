@@ -17,7 +17,7 @@ import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outco
 import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { awaitCommit, type SessionWrite, writeCommit } from "../session/parts/persistence.ts";
+import { awaitCommit, type SessionWrite } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { redactError, toRedactedRecord } from "../session/redact-error.ts";
@@ -32,7 +32,10 @@ import { inspectStop } from "../superstep/inspect-run.ts";
 import { release } from "../task/open-session.ts";
 
 /** Finishes the run as waiting for these interrupts. */
-export async function finishWaiting(session: Session, waiting: readonly InterruptRow[]): Promise<RunResult<State>> {
+export async function finishWaiting(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  waiting: readonly InterruptRow[],
+): Promise<RunResult<State>> {
   const { saved } = session.journal;
   if (saved === undefined)
     throw new StatewrightError("missing_store", {
@@ -63,7 +66,10 @@ export async function finishWaiting(session: Session, waiting: readonly Interrup
 }
 
 /** Pauses the run at a breakpoint. All work is saved; a resume continues the run. */
-export async function finishPaused(session: Session, breakpoint: StatewrightError): Promise<RunResult<State>> {
+export async function finishPaused(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  breakpoint: StatewrightError,
+): Promise<RunResult<State>> {
   const cause = toRedactedRecord(session.env.redactor, breakpoint);
   const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
   if (session.journal.saved !== undefined)
@@ -77,7 +83,10 @@ export async function finishPaused(session: Session, breakpoint: StatewrightErro
 }
 
 /** Parks the run until a person resumes the thread. Its timers are dropped. */
-export async function finishParked(session: Session, error: StatewrightError): Promise<RunResult<State>> {
+export async function finishParked(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  error: StatewrightError,
+): Promise<RunResult<State>> {
   const cause = toRedactedRecord(session.env.redactor, error);
   const event = createFinalEvent(session.events, session.journal, { type: "run.paused", cause });
   await commitFinish(
@@ -94,7 +103,10 @@ export async function finishParked(session: Session, error: StatewrightError): P
  * Cancels the run. Finished outcomes stay in the journal for a resume, but the answers to the tool calls of a saved
  * message are committed to the state at once, so that a new input may follow.
  */
-export async function finishCancelled(session: Session, step?: PartialSuperstep): Promise<RunResult<State>> {
+export async function finishCancelled(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "lineage">,
+  step?: PartialSuperstep,
+): Promise<RunResult<State>> {
   const { reason } = session.signals.abort.signal;
   const text = describeFailure(reason);
   const tasks = step?.finished.map(({ task }) => task) ?? [];
@@ -161,7 +173,7 @@ export async function finishOnError(session: Session, thrown: unknown): Promise<
   } else {
     const unsaved = await saveFailure(session, record, fact);
     // An unsaved failure is not emitted: a resume meets the same error again. The store error stops the run instead.
-    if (unsaved !== undefined) return finishOnError(session, unsaved);
+    if (unsaved !== undefined) return finishOnError(session, unsaved.storeError);
     fact.emit();
   }
   throw error;
@@ -178,26 +190,24 @@ function toRunError(position: Position, cause: unknown): StatewrightError {
 }
 
 /** Saves the failure of the run and releases the thread. Resolves to the store error when the write fails. */
-function saveFailure(
-  session: Session,
+async function saveFailure(
+  session: Pick<Session, "env" | "position" | "progress" | "journal">,
   error: ErrorRecord,
   { rows: events }: DurableEvent,
-): Promise<StatewrightError | undefined> {
+): Promise<{ readonly storeError: unknown } | undefined> {
   const { saved } = session.journal;
-  if (saved === undefined) return Promise.resolve(undefined);
-  return new Promise((resolve) => {
-    const run = { ...toRunRow(session.position, session.env.world, "failed"), error };
-    const open = [...saved.interrupts.values()].filter(isOpen);
-    const openInterrupts = open.length === 0 ? {} : { interrupts: open };
-    writeCommit(
-      saved,
-      { run, timers: listTimerDrops(session.progress, session.journal), events, release: true, ...openInterrupts },
-      (failure) => {
-        if (failure !== undefined) session.env.world.log("error", "the failure of a run could not be saved", { error });
-        resolve(failure);
-      },
-    );
-  });
+  if (saved === undefined) return undefined;
+  const run = { ...toRunRow(session.position, session.env.world, "failed"), error };
+  const timers = listTimerDrops(session.progress, session.journal);
+  const open = [...saved.interrupts.values()].filter(isOpen);
+  const openInterrupts = open.length === 0 ? {} : { interrupts: open };
+  try {
+    await awaitCommit(saved, { run, timers, events, release: true, ...openInterrupts });
+    return undefined;
+  } catch (storeError) {
+    session.env.world.log("error", "the failure of a run could not be saved", { error });
+    return { storeError };
+  }
 }
 
 /**

@@ -48,7 +48,10 @@ export interface Continuation {
 }
 
 /** Records in the store, then emits, that the run continues. */
-async function recordContinuation(session: Session, answered: readonly InterruptRow[]): Promise<void> {
+async function recordContinuation(
+  session: Pick<Session, "position" | "progress" | "events" | "journal">,
+  answered: readonly InterruptRow[],
+): Promise<void> {
   const { saved } = session.journal;
   const fact = createDurableEvent(session.events, session.journal, {
     type: "run.started",

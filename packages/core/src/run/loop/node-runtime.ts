@@ -14,7 +14,7 @@ import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform, recordFailure } from "../journal/journal.ts";
+import { recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -37,7 +37,7 @@ const loneSurrogate = /\p{Surrogate}/u;
 
 /** Creates the runtime of a node's body. `keyPrefix` precedes the keys of recorded effects. */
 export function createNodeRuntime(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   keyPrefix: string,
 ): NodeRuntime & { readonly input: unknown } {
@@ -142,7 +142,7 @@ const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]:
 };
 
 async function runStep<Value>(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   scope: TaskScope,
   key: string,
   { work, options }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions },
@@ -150,7 +150,7 @@ async function runStep<Value>(
   const { effect = "idempotent", name = key } = options;
   const { task } = scope;
   let changes: LongTermChange[] | undefined;
-  const value = await perform<Value>(session, {
+  const value = await runRecordedEffect<Value>(session, {
     task,
     key,
     kind: "step",
@@ -189,13 +189,13 @@ async function runStep<Value>(
 function getDeclaredInterrupt(position: Position, node: NodeRecord, key: string): InterruptDeclaration {
   const { interrupts } = position.plan.graph;
   const declared = typeof key === "string" && Object.hasOwn(interrupts, key) ? interrupts[key] : undefined;
-  const listed = node.policy.asks?.includes(key) ?? true;
+  const listed = node.policy.interrupts?.includes(key) ?? true;
   if (declared !== undefined && listed) return declared;
   ignoreRejections(key);
   if (declared !== undefined)
     throw new StatewrightError("unknown_interrupt", {
-      what: `the node "${node.name}" in graph "${position.plan.graph.name}" raised the interrupt "${key}", which its asks do not list`,
-      next: `Add "${key}" to the asks of the node`,
+      what: `the node "${node.name}" in graph "${position.plan.graph.name}" raised the interrupt "${key}", which its interrupts do not list`,
+      next: `Add "${key}" to the interrupts of the node`,
       place: getErrorPlace(position, { node: node.name }),
     });
   throw new StatewrightError("unknown_interrupt", {

@@ -9,6 +9,7 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
 import { waitForStarts } from "../journal/journal.ts";
+import { createTaskRow } from "../journal/task-row.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { mapBounded } from "../session/concurrency.ts";
 import { findBreakpoint } from "../session/options/breakpoints.ts";
@@ -115,7 +116,7 @@ export function createDrainedError(position: Position, reason: string): Statewri
 }
 
 /** Returns true if saved tool calls get their answers after a cancel; false when a resume answers them. */
-function shouldAnswerCalls(session: Session): boolean {
+function shouldAnswerCalls(session: Pick<Session, "position" | "progress" | "signals">): boolean {
   const { reason } = session.signals.abort.signal;
   return !(reason instanceof Preemption) && hasToolTask(session.position, session.progress.control.tasks);
 }
@@ -168,7 +169,7 @@ function runJournaled(session: Session, task: Task): Promise<TaskResult> {
 }
 
 async function runSaved(session: Session, saved: Persistence, task: Task): Promise<TaskResult> {
-  const known = saved.journal.get(toJournalKey(session.position.step, task.id, taskKey));
+  const known = saved.rows.get(toJournalKey(session.position.step, task.id, taskKey));
   if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {
     emit(session.events, { type: "task.completed", node: task.node, task: task.id, durationMs: 0, reused: true });
     return { kind: "done", task, outcome: deepFreeze(saved.codec.decode(known.outcome)) as TaskOutcome };
@@ -180,33 +181,15 @@ async function runSaved(session: Session, saved: Persistence, task: Task): Promi
   return result;
 }
 
-/** Options of `journalTask`. */
-interface JournalTaskOptions {
-  readonly world: World;
-  readonly outcome: TaskOutcome;
-  readonly startedAt: number;
-}
-
+/** Journals the outcome of a finished task whose siblings are still running. */
 function journalTask(
   position: Position,
   saved: Persistence,
   task: Task,
-  { world, outcome, startedAt }: JournalTaskOptions,
+  { world, outcome, startedAt }: { readonly world: World; readonly outcome: TaskOutcome; readonly startedAt: number },
 ): void {
   recordEffect(saved, {
-    row: {
-      step: position.step,
-      task: task.id,
-      key: taskKey,
-      kind: "task",
-      name: task.node,
-      effect: position.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
-      state: "ok",
-      attempts: 1,
-      idempotencyKey: "",
-      startedAt,
-      endedAt: world.clock.now(),
-    },
+    row: createTaskRow(position, task, { state: "ok", attempts: 1, startedAt, endedAt: world.clock.now() }),
     encode: () =>
       encodeWrapper(saved.codec, omitUntrackedWrites(position, outcome), `the result of the node "${task.node}"`),
     onCommitted: undefined,
@@ -221,7 +204,7 @@ function omitUntrackedWrites(position: Position, outcome: TaskOutcome): TaskOutc
 }
 
 /** Moves the machine by the result of each node: done when all its tasks are done, else interrupted or failed. */
-function moveMachine(session: Session, results: readonly TaskResult[]): void {
+function moveMachine(session: Pick<Session, "position" | "progress" | "events">, results: readonly TaskResult[]): void {
   const [only] = results;
   if (results.length === 1 && only?.kind === "done") {
     moveNode(session, only.task.node, "done");
@@ -237,7 +220,11 @@ function moveMachine(session: Session, results: readonly TaskResult[]): void {
   for (const [node, kind] of nodeResults) moveNode(session, node, kind);
 }
 
-function moveNode(session: Session, node: string, kind: "done" | "failed" | "interrupted"): void {
+function moveNode(
+  session: Pick<Session, "position" | "progress" | "events">,
+  node: string,
+  kind: "done" | "failed" | "interrupted",
+): void {
   if (kind === "done") applyMachineEvent(session, { type: `xstate.done.actor.${node}` }, { shown: true });
   else
     applyMachineEvent(session, { type: kind === "failed" ? "task.failed" : "task.interrupted", node }, { shown: true });
@@ -263,7 +250,7 @@ function combineFailures(
 }
 
 /** Throws `step_limit` when the run has used all its supersteps. */
-export function checkStepLimit(session: Session): void {
+export function checkStepLimit(session: Pick<Session, "env" | "position" | "progress">): void {
   const { maxSteps } = session.env.limits;
   if (countSteps(session.position) < maxSteps) return;
   const what = `the run did not end within ${maxSteps} supersteps`;

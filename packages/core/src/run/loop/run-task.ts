@@ -11,8 +11,8 @@ import type { Codec } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
 import { addEntries } from "../journal/ledger.ts";
 import { addChanges } from "../journal/long-term-writes.ts";
+import { forgetFailure, type LastFailure, loadFailure, saveFailure } from "../journal/task-row.ts";
 import { addHookWrites } from "../session/hook-writes.ts";
-import { forgetFailure, type LastFailure, loadFailure, saveFailure } from "../session/last-failure.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
@@ -87,7 +87,7 @@ export async function runTask(session: Session, task: Task, loop: Loop): Promise
 const noRetry: RetryPolicy = { attempts: 1 };
 
 function completeTask(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
   result: Extract<TaskResult, { kind: "done" }>,
   startedAt: number,
   { reused }: { readonly reused: boolean },

@@ -72,7 +72,10 @@ import {
 import { decodePriorOutcome, findPriorPromises } from "./prior-promises.ts";
 
 /** Starts the machine and writes the first checkpoint of the run. */
-export async function startMachineRun(session: Session, input: unknown): Promise<void> {
+export async function startMachineRun(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  input: unknown,
+): Promise<void> {
   const began = session.env.world.clock.monotonic();
   const time = getStepTime(session.position, session.env.world);
   const { motion, turn } = startRootMachine(getDefinition(session.position.plan), input, time);
@@ -100,7 +103,7 @@ const actorInDoubt: Schema<ActorInDoubt> = createPlainObjectSchema({ happened: "
  * `ambiguous_answer` or `invalid_answer`; an error changes nothing and releases the thread.
  */
 export async function readResumeInput(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "journal">,
   answers: unknown,
   by: string | undefined,
 ): Promise<ResumeInput> {
@@ -196,7 +199,10 @@ interface MachineLoop {
   wake: (() => void) | undefined;
 }
 
-async function continueMachineRun(session: Session, rows: readonly InterruptRow[]): Promise<void> {
+async function continueMachineRun(
+  session: Pick<Session, "position" | "progress" | "events" | "journal">,
+  rows: readonly InterruptRow[],
+): Promise<void> {
   const { run } = session.position;
   const { control } = session.progress;
   const { saved } = session.journal;
@@ -354,7 +360,7 @@ interface MacrostepOptions {
 
 /** Makes a macrostep durable, emits its events, then runs its actions. */
 async function commitMacrostep(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
   tree: ActorTree,
   macrostep: Macrostep,
   options: MacrostepOptions,
@@ -604,7 +610,7 @@ function closeLoop(loop: MachineLoop): void {
     if (controller !== "in doubt") controller.abort(new Error("the run was stopped"));
 }
 
-function createDoneResult(session: Session): RunResult<State> {
+function createDoneResult(session: Pick<Session, "position" | "progress" | "journal">): RunResult<State> {
   return { status: "done", output: session.progress.state["output"], ...toResultBase(session) };
 }
 
@@ -683,7 +689,11 @@ function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise):
   return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:elsewhere:${inDoubtKey}`;
 }
 
-function listEventInterrupts(session: Session, drawing: MachineDefinition, tree: ActorTree): readonly InterruptRow[] {
+function listEventInterrupts(
+  session: Pick<Session, "env" | "position" | "progress" | "journal">,
+  drawing: MachineDefinition,
+  tree: ActorTree,
+): readonly InterruptRow[] {
   const state = session.progress.control.tasks.map(({ node }) => node).join(" ");
   return listAcceptedTypes(drawing, tree).map((type) =>
     createMachineInterrupt(session, `${session.position.step}:${type}`, type, { node: state, payload: null }),
@@ -691,7 +701,7 @@ function listEventInterrupts(session: Session, drawing: MachineDefinition, tree:
 }
 
 function createMachineInterrupt(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "journal">,
   id: string,
   key: string,
   { node, payload }: { readonly node: string; readonly payload: unknown },

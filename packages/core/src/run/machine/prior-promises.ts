@@ -16,7 +16,7 @@ import { getPromiseRow, type PromiseOutcome } from "./machine-effect.ts";
  * again and is looked up: another branch may have run the promise since.
  */
 export function findPriorPromises(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "journal">,
   tree: ActorTree,
   found: Map<InvokedPromise, PriorEffect | undefined>,
   isDenied: (work: InvokedPromise) => boolean,

@@ -205,7 +205,7 @@ function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRo
   const reason = node.logic.findInterruptProblem(interrupt);
   if (reason !== undefined) return createIncompatibility("question", reason);
   if (node.logic.raisesDeclared && !interrupt.isStartInDoubt) {
-    if (declared === undefined || node.policy.asks?.includes(source.key) === false)
+    if (declared === undefined || node.policy.interrupts?.includes(source.key) === false)
       return createIncompatibility(
         "question",
         isOpen(row)

@@ -5,7 +5,7 @@
 import type { Control } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
-import type { ProgramDefinition } from "../../compile/program.ts";
+import type { ProgramDefinition } from "../../compile/programs/program-definition.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { RunResult } from "../session/options/options.ts";

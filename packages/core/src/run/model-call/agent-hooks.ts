@@ -3,11 +3,11 @@
  * again.
  */
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
-import type { AgentEndCheck } from "../../define/node.ts";
+import type { AgentEndCheck } from "../../define/agent-turn.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { Write } from "../session/returns.ts";
@@ -42,7 +42,7 @@ interface AfterAgentOutcome {
  * the agent, otherwise undefined.
  */
 export async function runBeforeAgentHooks(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
   middleware: readonly Middleware[],
@@ -52,7 +52,7 @@ export async function runBeforeAgentHooks(
   if (!middleware.some(({ beforeAgent }) => beforeAgent !== undefined)) return undefined;
   const effect = `${key}:beforeAgent`;
   const hookWrites = addWriteList(scope);
-  const { writes, answer } = await perform<BeforeAgentOutcome>(session, {
+  const { writes, answer } = await runRecordedEffect<BeforeAgentOutcome>(session, {
     task,
     key: effect,
     kind: "step",
@@ -103,7 +103,7 @@ interface RunAfterAgentHooksOptions {
  * write, but cannot continue the agent.
  */
 export async function runAfterAgentHooks(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   key: string,
   { middleware, getTaskWrites, findAgentEnd }: RunAfterAgentHooksOptions,
@@ -115,7 +115,7 @@ export async function runAfterAgentHooks(
   const finalEnd = getAgentEnd(messages);
   const agentEnd = finalEnd ?? (await findAgentEnd(state as never));
   if (agentEnd === undefined || scope.getSignal().aborted || (await hasDeliverableMessage(session, state))) return;
-  const { writes } = await perform<AfterAgentOutcome>(session, {
+  const { writes } = await runRecordedEffect<AfterAgentOutcome>(session, {
     task: scope.task,
     key: `${key}:afterAgent`,
     kind: "step",
@@ -151,14 +151,14 @@ async function callAfterAgentHooks(
       throw createHookResultError(hooks, "afterAgent", returned, "{ messages: […] }");
     if (returned["messages"].length === 0) continue;
     if (hookContext.phase === "final") {
-      const { graph } = hookContext.session.position.run;
+      const { graph } = hookContext.position.run;
       const warning = `afterAgent of middleware "${hooks.name}" returned messages, but the end by "${ended.by}" is final: the messages were ignored`;
-      hookContext.session.env.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
+      hookContext.env.world.log("warn", warning, { graph, node: hookContext.scope.task.node });
       continue;
     }
     hookContext.writes.push(
-      ...readHookWrites(hookContext.session.position, hookContext.scope, hooks, {
-        codec: hookContext.session.env.codec,
+      ...readHookWrites(hookContext.position, hookContext.scope, hooks, {
+        codec: hookContext.env.codec,
         update: {
           messages: returned["messages"],
         },

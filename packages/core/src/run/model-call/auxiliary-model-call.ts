@@ -14,7 +14,7 @@ import type { FailedAttempt } from "../../model/message.ts";
 import { isModel, type ModelReply } from "../../model/model.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { claimHookKey } from "../session/step-keys.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
@@ -33,7 +33,7 @@ export async function callAuxiliaryModel(
   key: string,
   call: AuxiliaryCall,
 ): Promise<ModelReply> {
-  const { session, scope, effect } = hookContext;
+  const { position, journal, events, scope, effect } = hookContext;
   const { task } = scope;
   checkAuxiliaryCall(hookContext, middleware, key, call);
   const { model, request, ...policy } = call;
@@ -41,17 +41,17 @@ export async function callAuxiliaryModel(
   let effectKey = baseKey;
   for (let nth = 2; hookContext.usedIds.has(effectKey); nth++) effectKey = `${baseKey}:${nth}`;
   hookContext.usedIds.add(effectKey);
-  claimHookKey(session.position, scope, effectKey);
-  const previous = findPreviousAttempts(session.position, session.journal, task, effectKey);
+  claimHookKey(position, scope, effectKey);
+  const previous = findPreviousAttempts(position, journal, task, effectKey);
   await notifyPreviousAttempts(hookContext, previous.attempts, (nth) => `${effectKey} ${createAttemptKey(nth)}`);
-  const reply = await perform<ModelReply>(session, {
+  const reply = await runRecordedEffect<ModelReply>(hookContext, {
     task,
     key: effectKey,
     kind: "model",
     name: model.id,
     effect: "idempotent",
     execute: () =>
-      createModelAttempts(session, scope, {
+      createModelAttempts(hookContext, scope, {
         primaryModel: model,
         key: effectKey,
         policy: { retry: { attempts: 3 }, ...policy },
@@ -65,7 +65,7 @@ export async function callAuxiliaryModel(
       if (reused) return;
       const by = middleware.name;
       const cost = usage === undefined ? {} : { usage };
-      emit(session.events, {
+      emit(events, {
         type: "model.auxiliary_called",
         node: task.node,
         task: task.id,
@@ -89,13 +89,13 @@ export async function callAuxiliaryModel(
   return deepFreeze(reply);
 }
 
-function checkAuxiliaryCall({ session, scope }: HookPass, { name }: Middleware, key: unknown, call: unknown): void {
+function checkAuxiliaryCall({ position, scope }: HookPass, { name }: Middleware, key: unknown, call: unknown): void {
   const owner = `the auxiliary model call of the middleware "${name}"`;
   if (!isPlainObject(call) || !isModel(call["model"]) || !isPlainObject(call["request"]))
     throw new StatewrightError("invalid_option", {
       what: `${owner}: expected a model and a request, got ${describeValue(isPlainObject(call) ? call["model"] : call)}`,
       next: 'Give ask("key", { model, request: { messages: […], tools: [] } })',
-      place: getErrorPlace(session.position, { node: scope.task.node }),
+      place: getErrorPlace(position, { node: scope.task.node }),
     });
   checkId("key", key as string);
   checkOptions(owner, call, ["model", "request", ...callPolicyNames]);

@@ -6,11 +6,11 @@ import type { HookPass } from "./hook-pass.ts";
 
 /** Calls `onFailedAttempt` of all middleware, last to first. */
 export async function notifyFailedAttempt(pass: HookPass, attempt: FailedAttempt, key: string): Promise<void> {
-  const { session, scope, effect, reservations } = pass;
+  const { scope, effect, reservations } = pass;
   for (const hooks of pass.middleware.toReversed()) {
     const { onFailedAttempt } = hooks;
     if (onFailedAttempt === undefined) continue;
-    const runtime = createHookRuntime(session, scope, effect, { middleware: hooks, reservations });
+    const runtime = createHookRuntime(pass, scope, effect, { middleware: hooks, reservations });
     await callHook(hooks, "onFailedAttempt", () => onFailedAttempt({ attempt, key }, runtime));
   }
 }

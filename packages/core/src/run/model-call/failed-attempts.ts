@@ -4,7 +4,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import type { FailedAttempt } from "../../model/message.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { commitEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitDurable, commitEffect, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 
@@ -34,7 +34,7 @@ export interface PreviousAttempts {
 /** Finds previous attempts. Call before the model call starts, because the call adds a journal row of its own. */
 export function findPreviousAttempts(position: Position, records: Journal, task: Task, key: string): PreviousAttempts {
   const sessionAttempts = attemptsBySession.get(records);
-  const journal = records.saved?.journal;
+  const journal = records.saved?.rows;
   if (sessionAttempts === undefined && (journal === undefined || journal.size === 0)) return noAttempts;
   const rowKey = toJournalKey(position.step, task.id, key);
   const remembered = sessionAttempts?.get(rowKey);
@@ -68,21 +68,21 @@ export function forgetFailedAttempts(position: Position, journal: Journal, task:
  * hides no request. The first request needs no write: the row of the call itself is written concurrently.
  */
 export function recordRequestedModels(
-  session: Session,
+  session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
   { failedAttempts, nextModel }: { readonly failedAttempts: readonly FailedAttempt[]; readonly nextModel: string },
 ): Promise<void> {
   const { saved } = session.journal;
-  const row = saved?.journal.get(toJournalKey(session.position.step, task.id, key));
+  const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row === undefined || !isInFlight(row) || session.signals.abort.signal.aborted)
     return Promise.resolve();
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
-  return new Promise((resolve, reject) =>
+  return awaitDurable((onCommitted) =>
     commitEffect(saved, {
       row: { ...row, stage, attempts: failedAttempts.length },
       encode: undefined,
-      onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
+      onCommitted,
     }),
   );
 }

@@ -6,9 +6,11 @@ import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 
+/** Parts of the session that hooks may touch. */
+export type HookParts = Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">;
+
 /** One pass of the hooks around one effect, with everything the hooks have done so far. */
-export interface HookPass {
-  readonly session: Session;
+export interface HookPass extends HookParts {
   readonly scope: TaskScope;
   /** Key of the effect. */
   readonly effect: string;

@@ -30,7 +30,7 @@ import type { Lineage, Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
-import type { HookPass } from "./hook-pass.ts";
+import type { HookParts, HookPass } from "./hook-pass.ts";
 
 /** Options of `createHookPass`. */
 interface CreateHookPassOptions {
@@ -41,7 +41,7 @@ interface CreateHookPassOptions {
 
 /** Creates a pass that starts with the first hook. */
 export function createHookPass(
-  session: Session,
+  { env, position, progress, events, journal, signals }: HookParts,
   scope: TaskScope,
   effect: string,
   { phase, middleware, said = [] }: CreateHookPassOptions,
@@ -55,28 +55,29 @@ export function createHookPass(
     model: undefined,
     ending: undefined,
   };
+  const parts = { env, position, progress, events, journal, signals };
   const held = new Set<() => void>();
-  return { session, scope, effect, middleware, taskWrites: said, phase, reservations: held, ...defaults };
+  return { ...parts, scope, effect, middleware, taskWrites: said, phase, reservations: held, ...defaults };
 }
 
 /** Journals the long-term changes of the hooks, before the outcome of their effect. */
 export function recordLongTermChanges(pass: HookPass): void {
-  const { session, scope, effect, longTerm } = pass;
+  const { position, journal, scope, effect, longTerm } = pass;
   pass.isFinished = true;
-  recordChanges(session.position, session.journal, scope.task, { key: effect, changes: longTerm });
+  recordChanges(position, journal, scope.task, { key: effect, changes: longTerm });
 }
 
 /** Creates the runtime for the hooks of one middleware. */
 export function createModelHookRuntime(pass: HookPass, middleware: Middleware): ModelHookRuntime {
-  const { session, scope } = pass;
+  const { position, env, journal, progress, scope } = pass;
   const isFinished = (): boolean => pass.isFinished || scope.isEnded();
   let cached: { readonly writes: number; readonly state: State } | undefined;
   return Object.defineProperty(
     {
-      ...createHookRuntime(session, scope, pass.effect, { middleware, reservations: pass.reservations }),
+      ...createHookRuntime(pass, scope, pass.effect, { middleware, reservations: pass.reservations }),
       model: pass.model,
       write: (update: Readonly<Record<string, unknown>>) => {
-        const writes = readHookWrites(session.position, scope, middleware, { codec: session.env.codec, update });
+        const writes = readHookWrites(position, scope, middleware, { codec: env.codec, update });
         if (pass.phase === "final") checkMessagesAfterEnd(pass, middleware, writes);
         pass.writes.push(...writes);
       },
@@ -85,7 +86,7 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
       },
       ask: (key: string, call: AuxiliaryCall) => callAuxiliaryModel(pass, middleware, key, call),
       longTerm: (...ids: readonly string[]) =>
-        createStepLongTerm(session.position, session.journal, scope, {
+        createStepLongTerm(position, journal, scope, {
           ids,
           changes: pass.longTerm,
           isOver: isFinished,
@@ -100,7 +101,7 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
         if (cached?.writes !== pass.writes.length)
           cached = {
             writes: pass.writes.length,
-            state: applyHookWrites(session.position, session.progress, scope, [...pass.taskWrites, ...pass.writes]),
+            state: applyHookWrites(position, progress, scope, [...pass.taskWrites, ...pass.writes]),
           };
         return cached.state;
       },
@@ -147,7 +148,7 @@ function parseEnding(pass: HookPass, { name }: Middleware, text: unknown, ended:
     next: isValid
       ? "Write to its messages, or return { messages } to continue the agent"
       : 'Call end("the text of the answer", { by: "who", reason: "why" })',
-    place: getErrorPlace(pass.session.position, { node: pass.scope.task.node }),
+    place: getErrorPlace(pass.position, { node: pass.scope.task.node }),
   });
 }
 
@@ -156,21 +157,19 @@ function parseEnding(pass: HookPass, { name }: Middleware, text: unknown, ended:
  * agent.
  */
 function checkMessagesAfterEnd(
-  { session, scope, taskWrites, writes: before }: HookPass,
+  { position, progress, scope, taskWrites, writes: before }: HookPass,
   { name }: Middleware,
   writes: readonly Write[],
 ): void {
-  const messages = applyHookWrites(session.position, session.progress, scope, [...taskWrites, ...before, ...writes])[
+  const messages = applyHookWrites(position, progress, scope, [...taskWrites, ...before, ...writes])[
     "messages"
   ] as readonly Message[];
   if (getAgentEnd(messages) !== undefined) return;
-  const by = getAgentEnd(
-    applyHookWrites(session.position, session.progress, scope, taskWrites)["messages"] as readonly Message[],
-  )?.by;
+  const by = getAgentEnd(applyHookWrites(position, progress, scope, taskWrites)["messages"] as readonly Message[])?.by;
   throw new StatewrightError("invalid_update", {
     what: `the middleware "${name}" wrote messages after the agent was ended by "${by}", which is final`,
     next: "Edit the message that ends the agent, or write messages only when ended.by is undefined",
-    place: getErrorPlace(session.position, { node: scope.task.node, channel: "messages" }),
+    place: getErrorPlace(position, { node: scope.task.node, channel: "messages" }),
   });
 }
 
@@ -186,65 +185,65 @@ async function raiseInterrupt(
   key: string,
   options: HookInterrupt = {},
 ): Promise<unknown> {
-  const { session, scope, effect } = pass;
+  const { position, journal, scope, effect } = pass;
   let question: InterruptRequest;
   try {
     question = parseInterrupt(pass, middleware, key, options);
   } catch (error) {
     releaseReservations(pass);
-    cancelStart(session.position, session.journal, scope.task, effect);
+    cancelStart(position, journal, scope.task, effect);
     return scope.fail(error);
   }
   const found = scope.consult(question);
   if ("answer" in found) return found.answer;
   // No request was sent: the effect starts when the answer exists.
   releaseReservations(pass);
-  cancelStart(session.position, session.journal, scope.task, effect);
+  cancelStart(position, journal, scope.task, effect);
   return scope.suspend([found.open]);
 }
 
 function parseInterrupt(pass: HookPass, middleware: Middleware, key: string, options: HookInterrupt): InterruptRequest {
   const { name, inherited } = middleware;
-  const { session, scope, effect, usedIds } = pass;
+  const { position, journal, scope, effect, usedIds } = pass;
   const { task } = scope;
   const owner = `the interrupt ${describeValue(key)} of the middleware "${name}"`;
   if (pass.phase !== "before") throw createTooLateError(pass, owner);
   checkOptions(owner, options, ["payload", "expiresMs", "onExpire"]);
   const declared = getDeclaration(pass, name, key);
-  if (scope.node.policy.effect === "once") throw createOnceInterruptError(session.position, task, key);
-  const { codec } = requireStore(session.position, session.journal, task, { key, payload: options.payload });
+  if (scope.node.policy.effect === "once") throw createOnceInterruptError(position, task, key);
+  const { codec } = requireStore(position, journal, task, { key, payload: options.payload });
   const payload = readPayload(`the middleware "${name}"`, key, declared, {
     payload: options.payload,
-    place: getErrorPlace(session.position, { node: task.node }),
+    place: getErrorPlace(position, { node: task.node }),
   });
   codec.encode(payload, `the payload of ${owner}`);
   const baseId = inherited === true ? `${name}:${key}` : `${task.id}/${effect}/${name}:${key}`;
   let id = baseId;
   for (let count = 2; usedIds.has(id); count++) id = `${baseId}:${count}`;
   usedIds.add(id);
-  const place = inherited === true ? locateInterrupt(session, task, key, id) : undefined;
+  const place = inherited === true ? locateInterrupt(scope.session, task, key, id) : undefined;
   const expiry = resolveExpiry(owner, declared, options);
   return { id, sharedId: place, key, payload, schema: toJsonSchema(getAnswerSchema(declared)), expiry };
 }
 
 /** Returns the declaration of an interrupt in the graph or in one of its parent graphs. */
-function getDeclaration({ session, scope }: HookPass, middleware: string, key: unknown): InterruptDeclaration {
-  const { name } = session.position.plan.graph;
-  const declared = typeof key === "string" ? findDeclaration(session, key) : undefined;
+function getDeclaration({ position, scope }: HookPass, middleware: string, key: unknown): InterruptDeclaration {
+  const { name } = position.plan.graph;
+  const declared = typeof key === "string" ? findDeclaration(scope.session, key) : undefined;
   const { node } = scope;
-  if (declared !== undefined && (node.policy.asks?.includes(key as string) ?? true)) return declared;
+  if (declared !== undefined && (node.policy.interrupts?.includes(key as string) ?? true)) return declared;
   ignoreRejections(key);
   const subject = `the middleware "${middleware}" of the node "${node.name}" in graph "${name}" raised the interrupt ${describeValue(key)}`;
   throw new StatewrightError("unknown_interrupt", {
     what:
       declared === undefined
         ? `${subject}, which the graph does not declare`
-        : `${subject}, which the asks option of the node does not list`,
+        : `${subject}, which the interrupts of the node do not list`,
     next:
       declared === undefined
         ? "Add the interrupts of the middleware to those of the graph: interrupts: { …, ...middleware.interrupts }"
-        : `Add ${describeValue(key)} to the asks option of the node`,
-    place: getErrorPlace(session.position, { node: node.name }),
+        : `Add ${describeValue(key)} to the interrupts of the node`,
+    place: getErrorPlace(position, { node: node.name }),
   });
 }
 
@@ -283,10 +282,10 @@ function resolveExpiry(
   return parseExpiry(merged);
 }
 
-function createTooLateError({ session, scope }: HookPass, owner: string): StatewrightError {
+function createTooLateError({ position, scope }: HookPass, owner: string): StatewrightError {
   return new StatewrightError("invalid_option", {
     what: `${owner} was raised after the model request was sent`,
     next: "Raise it in beforeAgent, selectTools or beforeModel",
-    place: getErrorPlace(session.position, { node: scope.task.node }),
+    place: getErrorPlace(position, { node: scope.task.node }),
   });
 }

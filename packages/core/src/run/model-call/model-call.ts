@@ -9,14 +9,15 @@ import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { AgentTurn, ModelCall } from "../../define/node.ts";
+import type { AgentTurn } from "../../define/agent-turn.ts";
+import type { ModelCall } from "../../define/model-call.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../../model/call-policy.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool } from "../../model/model.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites } from "../session/hook-writes.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -57,7 +58,7 @@ import { recordTurnLimitMessage } from "./turn-limit-message.ts";
  * middleware run inside recorded effects, so a replay runs no hooks.
  */
 export async function callModel(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   key: string,
   call: ModelCall | AgentTurn,
@@ -89,7 +90,7 @@ function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
 
 /** Generates the message. An agent prepares its call from the state after the preceding hooks. */
 function generateForCall(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
   call: ModelCall | AgentTurn,
@@ -120,7 +121,7 @@ function resolvePolicy({ node }: Task, call: ModelCall, middleware: readonly Mid
 type RecordedReply = AssistantMessage | { readonly message: AssistantMessage; readonly writes: readonly Write[] };
 
 async function generateMessage(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
   call: ModelCall,
@@ -130,7 +131,7 @@ async function generateMessage(
   const hookWrites = middleware.length === 0 ? undefined : addWriteList(scope);
   const policy = resolvePolicy(task, call, middleware);
   const previous = findPreviousAttempts(session.position, session.journal, task, key);
-  const outcome = await perform<RecordedReply>(session, {
+  const outcome = await runRecordedEffect<RecordedReply>(session, {
     task,
     key,
     kind: "model",
@@ -221,7 +222,7 @@ async function generateWithHooks(
   middleware: readonly Middleware[],
   { attempts, previous }: { readonly attempts: ModelAttempts; readonly previous: PreviousAttempts },
 ): Promise<RecordedReply> {
-  const { session, scope, effect } = pass;
+  const { events, position, env, scope, effect } = pass;
   const { model } = call;
   const id = `${scope.task.id}:${effect}`;
   if (previous.attempts.length > 0) await notifyPreviousAttempts(pass, previous.attempts, createAttemptKey);
@@ -229,12 +230,12 @@ async function generateWithHooks(
   if (pass.ending !== undefined)
     return finishRecordedReply(pass, middleware, attempts.finishMessage(createEndingMessage(pass.ending, id)));
   pass.phase = "sent";
-  emitStart(session.events, scope, model, request);
-  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(session.position) };
+  emitStart(events, scope, model, request);
+  const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(position) };
   let isAnswered = false;
   const send = async (outgoing: ModelRequest): Promise<ModelReply> => {
     sentRequest.tools = outgoing.tools;
-    sentRequest.registries = findChangedRegistries(session.position);
+    sentRequest.registries = findChangedRegistries(position);
     const response = await attempts.generate(outgoing);
     isAnswered = true;
     return response;
@@ -244,7 +245,7 @@ async function generateWithHooks(
   const { ending } = pass;
   const answer =
     ending === undefined
-      ? toAssistantMessage(session.position, session.env.redactor, call.request, {
+      ? toAssistantMessage(position, env.redactor, call.request, {
           reply: reviewed,
           sentRequest,
           attempts,

@@ -18,11 +18,12 @@ export function createBeforeRequest(hooks: HookPass): BeforeRequest | undefined 
 }
 
 async function callHooks(
-  { session, scope, effect, reservations }: HookPass,
+  pass: HookPass,
   middleware: readonly Middleware[],
   { id }: Model,
   request: ModelRequest,
 ): Promise<RequestEndListener> {
+  const { env, scope, effect, reservations } = pass;
   // One object for all hooks: hooks that wait for each other identify a request by this object.
   const outgoing: OutgoingRequest = { model: id, request };
   const endCallbacks: RequestEndListener[] = [];
@@ -33,10 +34,9 @@ async function callHooks(
     for (const hooks of middleware) {
       const { beforeRequest } = hooks;
       if (beforeRequest === undefined) continue;
-      const runtime = createHookRuntime(session, scope, effect, { middleware: hooks, reservations });
+      const runtime = createHookRuntime(pass, scope, effect, { middleware: hooks, reservations });
       const ended: unknown = await callHook(hooks, "beforeRequest", () => beforeRequest(outgoing, runtime));
-      if (typeof ended === "function")
-        endCallbacks.push(withErrorLog(session.env.world, hooks, ended as RequestEndListener));
+      if (typeof ended === "function") endCallbacks.push(withErrorLog(env.world, hooks, ended as RequestEndListener));
       scope.getSignal().throwIfAborted();
     }
   } catch (error) {

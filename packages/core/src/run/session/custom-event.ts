@@ -13,7 +13,12 @@ import { validateEncodable } from "./validate-writes.ts";
  * Emits a custom event. Throws `invalid_option` for a name that is no string, and `unencodable_value` for a payload
  * that cannot be encoded.
  */
-export function emitCustomEvent(session: Session, { node, id: task }: Task, name: string, payload: Json): void {
+export function emitCustomEvent(
+  session: Pick<Session, "env" | "position" | "events">,
+  { node, id: task }: Task,
+  name: string,
+  payload: Json,
+): void {
   const place = getErrorPlace(session.position, { node, task });
   if (typeof name !== "string") {
     ignoreRejections(name);

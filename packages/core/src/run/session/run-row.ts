@@ -47,7 +47,7 @@ export function toRunStarted(
 }
 
 /** Returns the fields common to all results of a run. */
-export function toResultBase(session: Session): {
+export function toResultBase(session: Pick<Session, "position" | "progress" | "journal">): {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;

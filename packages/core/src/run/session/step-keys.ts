@@ -82,7 +82,7 @@ function isRecordedByBody(
   task: Task,
   { key, name }: { readonly key: string; readonly name: string | undefined },
 ): boolean {
-  const findRow = (other: string): EffectRow | undefined => saved?.journal.get(toJournalKey(step, task.id, other));
+  const findRow = (other: string): EffectRow | undefined => saved?.rows.get(toJournalKey(step, task.id, other));
   const known = findRow(key);
   if (known === undefined) return false;
   if (name !== undefined) return known.kind === "step" && known.name === name;

@@ -1,7 +1,7 @@
 /** Turns of agents with a limit: model requests since the last user message, stored in the control state. */
 
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
-import type { TurnLimit } from "../../define/node.ts";
+import type { TurnLimit } from "../../define/agent-turn.ts";
 import { countSteps, type Position } from "./parts/position.ts";
 import type { Progress } from "./parts/progress.ts";
 

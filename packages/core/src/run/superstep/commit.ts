@@ -36,7 +36,7 @@ import { reduceResults, reduceSuperstep } from "./superstep.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
 export function commitInput(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "lineage">,
   result: StepResult,
   source: CheckpointSource,
   {
@@ -61,7 +61,11 @@ interface MachineEvent {
  * Applies an event to the machine of the graph, and emits the transition. `shown` is false when the event only
  * repeats an emitted transition.
  */
-export function applyMachineEvent(session: Session, event: MachineEvent, { shown }: { readonly shown: boolean }): void {
+export function applyMachineEvent(
+  session: Pick<Session, "position" | "progress" | "events">,
+  event: MachineEvent,
+  { shown }: { readonly shown: boolean },
+): void {
   const from = session.progress.snapshot;
   const step = session.progress.kernel.step(from, event);
   [session.progress.snapshot] = step;
@@ -94,7 +98,10 @@ function emitTransition(
 }
 
 /** Resumes pending tasks with answered interrupts: their nodes become active in the machine again. */
-export function resumeTasks(session: Session, answered: ReadonlySet<string>): void {
+export function resumeTasks(
+  session: Pick<Session, "position" | "progress" | "events">,
+  answered: ReadonlySet<string>,
+): void {
   const waiting = new Set(session.progress.control.tasks.flatMap(({ id, node }) => (answered.has(id) ? [node] : [])));
   if (waiting.size === 0) return;
   for (const node of waiting) applyMachineEvent(session, { type: "task.interrupted", node }, { shown: false });
@@ -168,7 +175,11 @@ interface CommitOptions {
 }
 
 /** Makes a superstep durable, then emits its events. No work of the next step starts before. */
-export async function commit(session: Session, result: StepResult, facts: CommitOptions): Promise<void> {
+export async function commit(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "lineage">,
+  result: StepResult,
+  facts: CommitOptions,
+): Promise<void> {
   const { nesting } = session.position;
   const next = listNodes(result.tasks);
   const from = session.progress.snapshot;
@@ -295,7 +306,7 @@ export function allocateEventPlace({ sequence, world, nesting }: EventEmitter): 
 
 /** Moves the session to the result of a durable superstep. */
 function advance(
-  session: Session,
+  session: Pick<Session, "position" | "progress" | "journal" | "lineage">,
   state: State,
   control: Control,
   {
@@ -398,7 +409,7 @@ export async function saveCheckpoint(
   };
   const durable = awaitCommit(saved, parts);
   // Clear synchronously: effects recorded from here on belong to the next step.
-  saved.journal.clear();
+  saved.rows.clear();
   await durable;
   saved.parent = row.id;
   if (position.nesting === undefined) saved.interrupts.clear();
@@ -417,7 +428,7 @@ export function hasToolTask(position: Position, tasks: readonly Task[]): boolean
 
 /** Commits the last checkpoint of a cancelled run: the finished tasks of its aborted superstep. */
 export async function commitCancelled(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "lineage">,
   finished: readonly FinishedTask[],
   startedAt: number,
   body: DurableEventBody,
@@ -449,7 +460,7 @@ export interface PreemptedEnd {
 
 /** Commits the last checkpoint of a pre-empted run; no task runs next, and the thread is released. */
 export function commitPreempted(
-  session: Session,
+  session: Pick<Session, "position" | "progress" | "events" | "journal" | "lineage">,
   result: Pick<StepResult, "state" | "deltas">,
   { body, ...end }: PreemptedEnd,
 ): Promise<DurableEvent> {
@@ -459,7 +470,7 @@ export function commitPreempted(
 
 /** Writes a checkpoint without next tasks, with the event that ends the run, and releases the thread. */
 async function commitFinal(
-  session: Session,
+  session: Pick<Session, "position" | "progress" | "events" | "journal" | "lineage">,
   result: Pick<StepResult, "state" | "deltas">,
   steps: number,
   { body, facts }: { readonly body: DurableEventBody; readonly facts: Omit<SaveOptions, "assignNumbers" | "release"> },

@@ -28,7 +28,7 @@ export interface InboxDelivery {
 
 /** Delivers waiting inbox messages with a superstep; `reduceWith` reduces the superstep with additional writes. */
 export async function drainInbox(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "events" | "signals" | "inboxes">,
   result: StepResult,
   reduceWith: (writes: readonly Write[]) => StepResult,
 ): Promise<InboxDelivery> {
@@ -57,7 +57,9 @@ export function filterSteering(inboxMessages: readonly QueuedMessage[]): readonl
 }
 
 /** Lists steering messages that no run has delivered: they come before the input of the next run. */
-export async function listUndeliveredSteering(session: Session): Promise<readonly QueuedMessage[]> {
+export async function listUndeliveredSteering(
+  session: Pick<Session, "position" | "progress" | "events" | "signals" | "inboxes">,
+): Promise<readonly QueuedMessage[]> {
   if (!canDeliver(session, session.progress.state)) return [];
   return assignNewIds(
     session.progress.state["messages"] as readonly Message[],
@@ -78,13 +80,20 @@ export function toInboxWrites(
 }
 
 /** Returns true if the inbox holds a message for this state, so that the run does not end here. */
-export async function hasDeliverableMessage(session: Session, state: State): Promise<boolean> {
+export async function hasDeliverableMessage(
+  session: Pick<Session, "position" | "events" | "signals" | "inboxes">,
+  state: State,
+): Promise<boolean> {
   return canDeliver(session, state) && (await listWaitingMessages(session)).length > 0;
 }
 
 /** Returns true if messages can be delivered: the run is not being ended, and no tool call is pending. */
 function canDeliver(
-  { position: { nesting, plan }, signals: { abort, drain }, inboxes: { inbox } }: Session,
+  {
+    position: { nesting, plan },
+    signals: { abort, drain },
+    inboxes: { inbox },
+  }: Pick<Session, "position" | "signals" | "inboxes">,
   state: State,
 ): boolean {
   if (!inbox.mayHaveMessages() || nesting !== undefined || !hasConversation(plan)) return false;
@@ -93,7 +102,9 @@ function canDeliver(
 }
 
 /** Lists waiting inbox messages. A read failure is reported and returns no messages, which stay in the inbox. */
-export async function listWaitingMessages(session: Session): Promise<readonly QueuedMessage[]> {
+export async function listWaitingMessages(
+  session: Pick<Session, "position" | "events" | "inboxes">,
+): Promise<readonly QueuedMessage[]> {
   try {
     return await session.inboxes.inbox.listMessages();
   } catch (thrown) {

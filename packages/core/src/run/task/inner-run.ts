@@ -224,7 +224,11 @@ interface LoadedGraph {
   readonly step: number;
 }
 
-function pickLoaded({ journal: { saved }, progress: { state, control }, position: { step } }: Session): LoadedGraph {
+function pickLoaded({
+  journal: { saved },
+  progress: { state, control },
+  position: { step },
+}: Pick<Session, "position" | "progress" | "journal">): LoadedGraph {
   return { saved, state, control, step };
 }
 
@@ -265,7 +269,7 @@ export async function loadInner(
     namespace,
     parents,
     parent: previous?.id,
-    journal: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
     interrupts,
     pending: new Map(),
     starts: new Set(),
@@ -292,7 +296,7 @@ function createLeftoverControl(codec: Codec, previous: CheckpointRow | undefined
 }
 
 function createNesting(
-  outer: Session,
+  outer: Pick<Session, "env" | "position" | "journal" | "signals">,
   { task }: TaskScope,
   { name, id, graph, isTool, middleware, persistence }: InnerCall,
   { line, abort }: { readonly line: string; readonly abort: AbortController },
@@ -324,7 +328,7 @@ function findAnsweredTasks({
   position: { nesting },
   progress: { control },
   journal: { saved },
-}: Session): ReadonlySet<string> {
+}: Pick<Session, "position" | "progress" | "journal">): ReadonlySet<string> {
   const answered = [...(saved?.interrupts.values() ?? [])].filter((row) => !isOpen(row));
   const hasAnswer = (id: string): boolean =>
     answered.some((row) => [":", "/"].some((end) => row.id.startsWith(`${nesting?.idPrefix ?? ""}${id}${end}`)));

@@ -29,7 +29,11 @@ export type CacheLookup =
   | { readonly kind: "miss"; readonly storeOutcome: (outcome: TaskOutcome) => void };
 
 /** Looks up the cached result of a task. Throws when the cache key cannot be computed. */
-export async function consultCache(session: Session, task: Task, policy: Policy): Promise<CacheLookup> {
+export async function consultCache(
+  session: Pick<Session, "env" | "position" | "progress" | "signals">,
+  task: Task,
+  policy: Policy,
+): Promise<CacheLookup> {
   const { store } = policy;
   const key = buildCacheKey(session.position, session.progress, task, policy);
   const entry = await readEntry(session.signals, session.env.world, task, { store, key });

@@ -12,9 +12,9 @@ import type { ToolCallContext } from "./context.ts";
 
 /** Creates the artifact reader of a tool call. */
 export function createToolArtifacts(call: ToolCallContext): ToolArtifacts {
-  const { node, session } = call;
-  const { thread } = session.position.run;
-  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? session.journal.saved?.store.artifacts;
+  const { node, position, journal } = call;
+  const { thread } = position.run;
+  const getStore = (): StoredArtifacts | undefined => node.artifacts ?? journal.saved?.store.artifacts;
   return {
     list: async () => (await getStore()?.list(thread)) ?? [],
     read: async (artifact) => {
@@ -67,7 +67,7 @@ async function readPage(
   { offset, limit }: { readonly offset: number; readonly limit: number },
   { artifact, rows }: { readonly artifact: string; readonly rows: Rows },
 ): Promise<ArtifactPage> {
-  const { thread } = call.session.position.run;
+  const { thread } = call.position.run;
   const [{ key, name, mimeType, text, bytes }] = rows;
   if (!text)
     throw ToolError.failed(

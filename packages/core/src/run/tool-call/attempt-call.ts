@@ -29,9 +29,9 @@ export function attemptCall(
   execution: Execution,
   attempt: number,
 ): Promise<ToolResult> {
-  const { session, scope, toolCall } = call;
+  const { env, progress, scope, toolCall } = call;
   const { spec } = tool;
-  const { schedule } = session.env.world;
+  const { schedule } = env.world;
   return new Promise((resolve, reject) => {
     const controller = new AbortController();
     const taskSignal = scope.getSignal();
@@ -42,7 +42,7 @@ export function attemptCall(
 
     const end = (answer: () => ToolResult): void => {
       if (isFinished) {
-        session.env.world.log("warn", `a late result of the tool "${spec.name}" was dropped`, {
+        env.world.log("warn", `a late result of the tool "${spec.name}" was dropped`, {
           callId: call.block.id,
           attempt,
         });
@@ -89,7 +89,7 @@ export function attemptCall(
     const isOpen = (): boolean => !isFinished && stopError === undefined;
     const runtime = createToolRuntime(call, spec, execution, { attempt, signal: controller.signal, isOpen });
     Promise.resolve()
-      .then(() => tool.call(session.progress.state as never, runtime as never, toolCall))
+      .then(() => tool.call(progress.state as never, runtime as never, toolCall))
       .then(
         (value) => end(() => toResult(value)),
         (thrown: unknown) =>

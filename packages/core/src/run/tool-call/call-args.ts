@@ -57,14 +57,14 @@ export function parseChangedArgs(
     const text = `The arguments from "${by}" are invalid: ${describeIssues(parsed.issues)}.`;
     return toErrorResult(ToolError.invalidArgs(text), getResultFields(call, 0));
   }
-  const { approvedDigest, session, toolCall } = call;
-  if (approvedDigest !== undefined && digestArgs(session.env.codec, parsed.value) !== approvedDigest)
+  const { approvedDigest, env, toolCall } = call;
+  if (approvedDigest !== undefined && digestArgs(env.codec, parsed.value) !== approvedDigest)
     return denyChangedCall(
       call,
       by,
       `"${by}" changed the arguments of this call after their approval, so it was not run.`,
     );
-  return isSameArgs(session.env.codec, parsed.value, toolCall.args)
+  return isSameArgs(env.codec, parsed.value, toolCall.args)
     ? toolCall
     : deepFreeze({ ...toolCall, args: parsed.value });
 }

@@ -22,15 +22,15 @@ export function askClient(
   call: ToolCallContext,
   spec: ToolSpec,
 ): { readonly output: () => unknown } | { readonly open: InterruptRow } {
-  const { block, key, scope, session, toolCall } = call;
+  const { block, key, scope, position, env, toolCall } = call;
   const { timeoutMs } = spec;
-  if (!Object.hasOwn(session.position.plan.graph.interrupts, spec.name)) throw createUndeclaredError(call, spec.name);
+  if (!Object.hasOwn(position.plan.graph.interrupts, spec.name)) throw createUndeclaredError(call, spec.name);
   const reply = scope.consult({
     id: getClientInterruptId(scope.task, key),
     key: spec.name,
     payload: { callId: block.id, tool: spec.name, args: redactCallArgs(call) },
     schema: toJsonSchema(clientAnswer(spec)),
-    about: fingerprint(`${JSON.stringify(toModelTool(spec))} ${digestArgs(session.env.codec, toolCall.args)}`),
+    about: fingerprint(`${JSON.stringify(toModelTool(spec))} ${digestArgs(env.codec, toolCall.args)}`),
     expiry: timeoutMs === undefined ? undefined : { ms: timeoutMs, answer: { value: null } },
   });
   if ("open" in reply) return reply;
@@ -49,10 +49,10 @@ export function getClientInterruptId({ id }: Pick<Task, "id">, call: string): st
 }
 
 /** Creates the error for a client tool that was registered after the graph was defined. */
-function createUndeclaredError({ session, scope, block }: ToolCallContext, tool: string): StatewrightError {
+function createUndeclaredError({ position, scope, block }: ToolCallContext, tool: string): StatewrightError {
   return new StatewrightError("unknown_interrupt", {
-    what: `the tool "${tool}" has no body, and the graph "${session.position.plan.graph.name}" does not declare its interrupt`,
+    what: `the tool "${tool}" has no body, and the graph "${position.plan.graph.name}" does not declare its interrupt`,
     next: `Add it to the graph's interrupts: { ${tool}: the schema of its answer }, or to the agent's tools before the agent is created`,
-    place: getErrorPlace(session.position, { node: scope.task.node, tool, callId: block.id }),
+    place: getErrorPlace(position, { node: scope.task.node, tool, callId: block.id }),
   });
 }

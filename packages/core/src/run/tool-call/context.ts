@@ -21,9 +21,11 @@ import type { Session } from "../session/session.ts";
 import type { CallLocks } from "./call-locks.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
 
+/** Parts of the session that a tool call may touch. */
+export type ToolCallParts = Omit<Session, "lineage">;
+
 /** Context of a tool call in execution. */
-export interface ToolCallContext extends PendingCall {
-  readonly session: Session;
+export interface ToolCallContext extends PendingCall, ToolCallParts {
   readonly scope: TaskScope;
   readonly node: ToolNode<never, never>;
   /** Tool of the call; undefined for an unknown tool name. */
@@ -67,8 +69,8 @@ export function isProviderCall({ block }: PendingCall): boolean {
 }
 
 /** Lists the middleware around the call, outermost first: middleware of the enclosing graphs, then of the node. */
-export function listCallMiddleware({ session, node }: ToolCallContext): readonly Middleware[] {
-  return listNodeMiddleware(session.env, node);
+export function listCallMiddleware({ env, node }: ToolCallContext): readonly Middleware[] {
+  return listNodeMiddleware(env, node);
 }
 
 /** Lists the middleware around the tool calls of a node. */
@@ -79,7 +81,7 @@ export function listNodeMiddleware(env: RunEnvironment, node: ToolNode<never, ne
 /** Returns the redacted arguments for events and interrupts. */
 export function redactCallArgs(call: ToolCallContext, value: unknown = call.toolCall.args): unknown {
   const tool = call.tool?.spec;
-  const { redactor } = call.session.env;
+  const { redactor } = call.env;
   if (tool === undefined) return redactor.redactUncommon(value);
   let args = redactArgs(tool.safety.redact, value as Json);
   for (const { name, showArgs } of listCallMiddleware(call)) {
@@ -87,9 +89,9 @@ export function redactCallArgs(call: ToolCallContext, value: unknown = call.tool
     try {
       args = showArgs({ call: call.toolCall, tool, args });
     } catch (thrown) {
-      call.session.env.world.log("warn", `showArgs of middleware "${name}" failed`, {
+      call.env.world.log("warn", `showArgs of middleware "${name}" failed`, {
         callId: call.block.id,
-        error: toRedactedRecord(call.session.env.redactor, thrown),
+        error: toRedactedRecord(call.env.redactor, thrown),
       });
       return "[withheld]";
     }
@@ -106,7 +108,7 @@ export function getResultFields(
     callId: call.block.id,
     name: call.block.name,
     attempts: attemptsMade,
-    elapsedMs: call.session.env.world.clock.monotonic() - call.startedAt,
+    elapsedMs: call.env.world.clock.monotonic() - call.startedAt,
   };
 }
 
@@ -124,10 +126,10 @@ type CallEventBody =
 
 /** Emits an event of the call if the run has event listeners. */
 export function emitCallEvent(call: ToolCallContext, body: CallEventBody): void {
-  const { session, scope, block, tool } = call;
-  if (!session.events.stream.hasReaders()) return;
+  const { events, scope, block, tool } = call;
+  if (!events.stream.hasReaders()) return;
   const label = tool?.spec.label;
-  emit(session.events, {
+  emit(events, {
     ...body,
     node: scope.task.node,
     task: scope.task.id,
@@ -148,18 +150,18 @@ export function handleHookError(
   thrown: unknown,
 ): ToolResult | undefined {
   if (isToolError(thrown)) return toErrorResult(thrown, getResultFields(call, 0));
-  const { session, scope, block } = call;
+  const { position, env, scope, block } = call;
   if (middleware.required === true) {
     throw new StatewrightError("node_failed", {
       what: `${hook} of the required middleware "${middleware.name}" failed: ${describeThrown(thrown)}`,
       next: "Fix the middleware, then resume the thread: finished work is kept",
-      place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
+      place: getErrorPlace(position, { node: scope.task.node, tool: block.name, callId: block.id }),
       cause: thrown,
     });
   }
-  session.env.world.log("warn", `${hook} of the middleware "${middleware.name}" failed`, {
+  env.world.log("warn", `${hook} of the middleware "${middleware.name}" failed`, {
     callId: block.id,
-    error: toRedactedRecord(session.env.redactor, thrown),
+    error: toRedactedRecord(env.redactor, thrown),
   });
   return undefined;
 }

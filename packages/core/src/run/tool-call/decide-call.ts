@@ -84,8 +84,8 @@ export function decideCall(call: ToolCallContext, tool: Tool<never, never>): Cal
  * approval middleware.
  */
 function denyUnconfirmed(call: ToolCallContext, { spec: { name } }: Tool<never, never>): CallDecision {
-  const { session, scope } = call;
-  session.env.world.log(
+  const { env, scope } = call;
+  env.world.log(
     "warn",
     `the tool "${name}" has confirm: "always", and its agent has no middleware that asks for approval`,
     {
@@ -137,7 +137,7 @@ async function decideRound(
       case "modify": {
         const { args } = call.toolCall;
         if (isProviderCall(call)) {
-          if (isSameArgs(call.session.env.codec, args, decision.args)) break;
+          if (isSameArgs(call.env.codec, args, decision.args)) break;
           return toAnswer(
             denyCall(call, middleware.name, `"${middleware.name}" wants other arguments, ${unchangedNote}`),
           );
@@ -216,9 +216,9 @@ export async function reviewArgs(
 }
 
 /** True when the arguments of a hook, once parsed, equal the shown arguments. */
-function isUnchanged({ session }: ToolCallContext, spec: ToolSpec, shown: unknown, proposed: unknown): boolean {
+function isUnchanged({ env }: ToolCallContext, spec: ToolSpec, shown: unknown, proposed: unknown): boolean {
   const parsed = parseArgs(spec, omitHiddenArgs(spec, proposed));
-  return parsed.ok && isSameArgs(session.env.codec, parsed.value, shown);
+  return parsed.ok && isSameArgs(env.codec, parsed.value, shown);
 }
 
 /** Returns the answer for a hook that does not allow the call. */
@@ -231,9 +231,7 @@ function toCallResult(call: ToolCallContext, middleware: Middleware, decision: F
     case "deny":
       return denyCall(call, middleware.name, decision.reason, decision);
     case "abort":
-      (call.session.position.nesting?.getHookController(middleware) ?? call.session.signals.abort).abort(
-        new Error(decision.reason),
-      );
+      (call.position.nesting?.getHookController(middleware) ?? call.signals.abort).abort(new Error(decision.reason));
       return toErrorResult(
         new ToolError("cancelled", `The run was ended: ${decision.reason}`),
         getResultFields(call, 0),
@@ -263,7 +261,7 @@ async function callBeforeTool(
   try {
     const decision = await middleware.beforeTool?.(
       { call: toolCall, tool: spec },
-      createHookRuntime(call.session, call.scope, call.key, { middleware }),
+      createHookRuntime(call, call.scope, call.key, { middleware }),
     );
     if (decision === undefined || isDecision(decision)) return decision;
     thrown = new TypeError(
@@ -334,8 +332,8 @@ function getInterruptIdentity(
   return JSON.stringify([name, key, shown, expiresMs, onExpire]);
 }
 
-function digestCallArgs({ session, toolCall }: ToolCallContext): string | undefined {
-  return digestArgs(session.env.codec, toolCall.args);
+function digestCallArgs({ env, toolCall }: ToolCallContext): string | undefined {
+  return digestArgs(env.codec, toolCall.args);
 }
 
 const unchangedNote = "but the provider can run the call only unchanged.";
@@ -365,7 +363,7 @@ export function consultPerson(
         ? { ...payload, args: redactCallArgs(call) }
         : payload,
     schema: toJsonSchema(approval),
-    about: fingerprint(`${toolIdentity} ${digestArgs(call.session.env.codec, call.toolCall.args)}`),
+    about: fingerprint(`${toolIdentity} ${digestArgs(call.env.codec, call.toolCall.args)}`),
     ...(isProviderCall(call) ? {} : { tool: tool.spec.name }),
     expiry: createApprovalExpiry(interrupt),
   });
@@ -387,17 +385,17 @@ export function consultPerson(
 }
 
 /** Throws `unknown_interrupt` for a key that the graph does not declare, or that is reserved for another interrupt. */
-function checkInterruptKey({ session, scope, node, block }: ToolCallContext, key: string): void {
-  const { graph } = session.position.plan;
+function checkInterruptKey({ position, scope, node, block }: ToolCallContext, key: string): void {
+  const { graph } = position.plan;
   const reservedFor =
     key === inDoubtKey ? "calls in doubt" : node.registry.get(key)?.spec.client === true && "a tool's answer";
-  if (!reservedFor && isDeclared(session, key)) return;
+  if (!reservedFor && isDeclared(scope.session, key)) return;
   throw new StatewrightError("unknown_interrupt", {
     what: reservedFor
       ? `middleware of the node "${scope.task.node}" raised the interrupt "${key}", which is reserved for ${reservedFor}`
       : `middleware of the node "${scope.task.node}" raised the interrupt "${key}", which the graph "${graph.name}" does not declare`,
     next: reservedFor ? "Use another key" : `Add it to the graph's interrupts: { ${key}: approval }`,
-    place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
+    place: getErrorPlace(position, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
 }
 

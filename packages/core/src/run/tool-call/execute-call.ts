@@ -53,7 +53,7 @@ function runWithHooks(
 
 function startCall(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
   const { startedCall, toolCall } = call;
-  const { saved } = call.session.journal;
+  const { saved } = call.journal;
   if (startedCall === undefined || startedCall === toolCall || saved === undefined)
     return startAttempts(call, tool, execution);
   return recordChangedArgs(call, saved).then(() => startAttempts(call, tool, execution));
@@ -102,7 +102,7 @@ function wrapWithHook(
       const result = await hook(
         { call: call.toolCall, tool: tool.spec },
         next,
-        createHookRuntime(call.session, call.scope, call.key, { middleware }),
+        createHookRuntime(call, call.scope, call.key, { middleware }),
       );
       // A control signal that stops the run must not be replaced by the result of a hook.
       if (control !== undefined) throw control.thrown;
@@ -132,7 +132,7 @@ async function runWithArgs(
 }
 
 async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, execution: Execution): Promise<ToolResult> {
-  const { session } = call;
+  const { signals, env } = call;
   const { retry, onError = "return" } = tool.spec;
   for (let attempt = 1; ; attempt++) {
     try {
@@ -150,7 +150,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
         error.disposition !== "fail" &&
         error.kind !== "cancelled" &&
         isRetryable(tool.spec, error, attempt);
-      const { aborted, reason } = session.signals.abort.signal;
+      const { aborted, reason } = signals.abort.signal;
       // An interrupted call gets no answer: a resume repeats the call, or raises an in-doubt interrupt.
       if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;
       const willRetry = canRetry && !aborted;
@@ -159,30 +159,29 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
         return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);
       }
-      const delayMs =
-        getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, session.env.world.random.next());
+      const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, env.world.random.next());
       if (call.getState() === "executing") call.transition("call.failed_attempt");
-      recordStage(session, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
+      recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
       emitCallEvent(call, {
         type: "tool.retried",
         attempt,
         delayMs,
-        error: session.env.redactor.redact(error.userMessage),
+        error: env.redactor.redact(error.userMessage),
       });
-      await sleep(session.signals, session.env.world, delayMs);
-      if (session.signals.abort.signal.aborted && !isSuspension(session.signals.abort.signal.reason))
+      await sleep(signals, env.world, delayMs);
+      if (signals.abort.signal.aborted && !isSuspension(signals.abort.signal.reason))
         return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
       if (call.getState() === "retryWait") call.transition("call.retried");
-      recordStage(session, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
+      recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
     }
   }
 }
 
-function logFailure({ session, block }: ToolCallContext, tool: string, attempt: number, thrown: unknown): void {
-  session.env.world.log("warn", `the tool "${tool}" failed`, {
+function logFailure({ env, block }: ToolCallContext, tool: string, attempt: number, thrown: unknown): void {
+  env.world.log("warn", `the tool "${tool}" failed`, {
     callId: block.id,
     attempt,
-    error: toRedactedRecord(session.env.redactor, thrown),
+    error: toRedactedRecord(env.redactor, thrown),
   });
 }
 

@@ -29,7 +29,7 @@ export class SuspendedCall extends Error {
 
   constructor(stop: SuspendedStop) {
     super("the call has no answer yet");
-    this.name = "NotYet";
+    this.name = "SuspendedCall";
     this.stop = stop;
   }
 }
@@ -84,19 +84,19 @@ export async function attemptGraphCall(
       },
     );
   } catch (thrown) {
-    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.session.journal, thrown)) throw thrown;
+    if (isSuspendedCall(thrown) || isToolError(thrown) || isRunFailure(call.journal, thrown)) throw thrown;
     throw findToolError(thrown) ?? toGraphFailure(call, record, thrown);
   } finally {
     end();
   }
 }
 
-function getCallContext({ block, session }: ToolCallContext): object {
-  return { callId: block.id, context: session.env.context, state: session.progress.state };
+function getCallContext({ block, env, progress }: ToolCallContext): object {
+  return { callId: block.id, context: env.context, state: progress.state };
 }
 
-function checkDepth({ session, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {
-  const { path, depth } = session.position.nesting ?? { path: [], depth: 0 };
+function checkDepth({ position, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {
+  const { path, depth } = position.nesting ?? { path: [], depth: 0 };
   if (depth < maxDepth) return;
   const callPath = [...path, block.name].join(" → ");
   throw new ToolError(
@@ -111,7 +111,7 @@ function checkDepth({ session, block }: ToolCallContext, { maxDepth }: GraphTool
  * stopped, because the next attempt writes the same rows.
  */
 function createStopSignal(
-  { scope, session }: ToolCallContext,
+  { scope, env }: ToolCallContext,
   { spec: { timeoutMs } }: Tool<never, never>,
 ): { readonly signal: AbortSignal; readonly getStopError: () => ToolError | undefined; readonly end: () => void } {
   const outer = scope.getSignal();
@@ -127,7 +127,7 @@ function createStopSignal(
     stopped ??= ToolError.cancelled();
     controller.abort(outer.reason);
   });
-  const cancelTimer = session.env.world.schedule.after(timeoutMs, () => {
+  const cancelTimer = env.world.schedule.after(timeoutMs, () => {
     stopped ??= ToolError.timeout(timeoutMs);
     controller.abort(stopped);
   });
@@ -149,7 +149,7 @@ function skipCleanup(): void {
 function toUnansweredError(
   stop: Exclude<Stop, { readonly kind: "done" }>,
   call: ToolCallContext,
-  session: Session,
+  session: Pick<Session, "progress" | "signals">,
   { record, stopped }: { readonly record: GraphToolRecord; readonly stopped: ToolError | undefined },
 ): unknown {
   switch (stop.kind) {
@@ -218,8 +218,8 @@ function isRunFailure({ saved }: Pick<Journal, "saved">, error: unknown): boolea
 }
 
 /** Returns the nested session of the call in this process. */
-function getInnerSession({ session, scope, index }: ToolCallContext): Session | undefined {
-  return session.lineage.innerSessions.get(`${session.position.namespace}/${toCallSegment(scope.task.id, index)}`);
+function getInnerSession({ position, scope, index }: ToolCallContext): Session | undefined {
+  return scope.session.lineage.innerSessions.get(`${position.namespace}/${toCallSegment(scope.task.id, index)}`);
 }
 
 /** Adds the usage of the graph to the result, for successful and failed calls. */
@@ -247,11 +247,8 @@ function toGraphFailure(call: ToolCallContext, record: GraphToolRecord, error: u
   log(call, `the graph of the tool "${call.block.name}" failed`, error);
   if (!isStatewrightError(error, "step_limit"))
     return new ToolError("failed", `${call.block.name} failed before it had an answer.`, { cause: error });
-  const { maxSteps } = call.session.env.limits;
-  const state =
-    call.session.lineage.innerSessions.get(
-      `${call.session.position.namespace}/${toCallSegment(call.scope.task.id, call.index)}`,
-    )?.progress.state ?? {};
+  const { maxSteps } = call.env.limits;
+  const state = getInnerSession(call)?.progress.state ?? {};
   return createUnfinishedError(
     call,
     record,
@@ -261,8 +258,8 @@ function toGraphFailure(call: ToolCallContext, record: GraphToolRecord, error: u
 }
 
 function log(call: ToolCallContext, what: string, thrown: unknown): void {
-  call.session.env.world.log("warn", what, {
+  call.env.world.log("warn", what, {
     callId: call.block.id,
-    error: toRedactedRecord(call.session.env.redactor, thrown),
+    error: toRedactedRecord(call.env.redactor, thrown),
   });
 }

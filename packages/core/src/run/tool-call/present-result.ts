@@ -26,8 +26,8 @@ import { toRedactedRecord } from "../session/redact-error.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext } from "./context.ts";
 
 /** True when the artifacts of the call have a store. */
-export function canStoreArtifacts({ session, node }: ToolCallContext): boolean {
-  return node.artifacts !== undefined || session.journal.saved !== undefined;
+export function canStoreArtifacts({ journal, node }: ToolCallContext): boolean {
+  return node.artifacts !== undefined || journal.saved !== undefined;
 }
 
 /**
@@ -140,15 +140,15 @@ function redactOrWithhold(
   drafts: readonly ArtifactDraft[],
 ): RedactedResult {
   // Bytes become text only here: secrets in these texts are not masked yet.
-  const texts = drafts.length === 0 ? drafts : call.session.env.redactor.redact(drafts.map(decodeTextDraft));
+  const texts = drafts.length === 0 ? drafts : call.env.redactor.redact(drafts.map(decodeTextDraft));
   if (redact === undefined) return { result, drafts: texts.map((draft) => ({ ...draft, redaction: "none" })) };
   try {
     return { result: redactResult(redact, result), drafts: texts.map((draft) => redactDraft(redact, draft)) };
   } catch (thrown) {
-    const { session, block } = call;
-    session.env.world.log("error", `a result of the tool "${block.name}" was withheld: redaction failed`, {
+    const { env, block } = call;
+    env.world.log("error", `a result of the tool "${block.name}" was withheld: redaction failed`, {
       callId: block.id,
-      error: toRedactedRecord(session.env.redactor, thrown),
+      error: toRedactedRecord(env.redactor, thrown),
     });
     const text = `The tool "${block.name}" ran, but its result is withheld: it could not be redacted.`;
     return {
@@ -374,7 +374,7 @@ function countBlockBytes(block: ContentBlock): number {
 async function addArtifact(context: LimitContext, draft: Omit<Draft, "redact">): Promise<ArtifactRef | undefined> {
   if (!context.canStore) return undefined;
   const { call, artifacts } = context;
-  const { session, scope, block } = call;
+  const { position, env, scope, block } = call;
   const { name, mimeType, redaction } = draft;
   const text = typeof draft.body === "string";
   const body = typeof draft.body === "string" ? new TextEncoder().encode(draft.body) : draft.body;
@@ -388,12 +388,12 @@ async function addArtifact(context: LimitContext, draft: Omit<Draft, "redact">):
     text,
     redaction,
     tool: block.name,
-    run: session.position.run.id,
-    branch: session.position.namespace,
-    step: session.position.step,
+    run: position.run.id,
+    branch: position.namespace,
+    step: position.step,
     task: scope.task.id,
     call: block.id,
-    at: session.env.world.clock.now(),
+    at: env.world.clock.now(),
   };
   artifacts.push({ row, body });
   return toArtifactRef(row);
@@ -412,24 +412,24 @@ async function putArtifacts(
   external: ArtifactStore,
   artifacts: readonly ArtifactWrite[],
 ): Promise<ReadonlySet<string>> {
-  const { session, block, scope } = call;
+  const { position, env, block, scope } = call;
   const failedKeys = new Set<string>();
   for (const artifact of artifacts) {
     const { key, name } = artifact.row;
     try {
-      await rejectOnAbort(scope.getSignal(), external.put(session.position.run.thread, artifact));
+      await rejectOnAbort(scope.getSignal(), external.put(position.run.thread, artifact));
     } catch (thrown) {
       failedKeys.add(key);
-      session.env.world.log("warn", `the artifact "${name}" of the tool "${block.name}" could not be stored`, {
+      env.world.log("warn", `the artifact "${name}" of the tool "${block.name}" could not be stored`, {
         callId: block.id,
         key,
-        error: toRedactedRecord(session.env.redactor, thrown),
+        error: toRedactedRecord(env.redactor, thrown),
       });
       emitCallEvent(call, {
         type: "tool.artifact_lost",
         key,
         name,
-        error: session.env.redactor.redact(describeThrown(thrown)),
+        error: env.redactor.redact(describeThrown(thrown)),
       });
     }
   }

@@ -35,7 +35,7 @@ export function resolvePriorCall(
   const found = selectPriorEffect(matches);
   if (found === undefined) return undefined;
   const result = decodePriorResult(call, saved, found);
-  if (result !== undefined && call.session.env.onPriorEffect === "reuse") return { kind: "happened", found, result };
+  if (result !== undefined && call.env.onPriorEffect === "reuse") return { kind: "happened", found, result };
   const { idempotencyKey, startedAt } = found.row;
   const { block, scope } = call;
   const details = { callId: block.id, tool: block.name, args: redactCallArgs(call), idempotencyKey, startedAt };

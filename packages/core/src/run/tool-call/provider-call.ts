@@ -31,12 +31,12 @@ export async function askProviderApproval(call: ToolCallContext): Promise<CallDe
 }
 
 /** Throws `unknown_interrupt` when the graph does not declare the approval interrupt. */
-export function checkApprovalDeclared({ session, scope, block }: ToolCallContext): void {
-  if (Object.hasOwn(session.position.plan.graph.interrupts, approveKey)) return;
+export function checkApprovalDeclared({ position, scope, block }: ToolCallContext): void {
+  if (Object.hasOwn(position.plan.graph.interrupts, approveKey)) return;
   throw new StatewrightError("unknown_interrupt", {
-    what: `the provider requires an approval to run "${block.name}", and graph "${session.position.plan.graph.name}" does not declare "${approveKey}"`,
+    what: `the provider requires an approval to run "${block.name}", and graph "${position.plan.graph.name}" does not declare "${approveKey}"`,
     next: `Add it to the graph's interrupts: { ${approveKey}: approval }`,
-    place: getErrorPlace(session.position, { node: scope.task.node, tool: block.name, callId: block.id }),
+    place: getErrorPlace(position, { node: scope.task.node, tool: block.name, callId: block.id }),
   });
 }
 

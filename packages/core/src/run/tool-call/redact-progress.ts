@@ -18,7 +18,7 @@ const progressStates: WeakMap<ToolCallContext, ProgressState> = new WeakMap();
 
 /** Redacts a line of progress. Returns the lines to emit; text withheld from the previous line comes first. */
 export function redactLines(call: ToolCallContext, text: string): readonly string[] {
-  const secrets = call.session.env.redactor.listSecrets();
+  const secrets = call.env.redactor.listSecrets();
   if (secrets.length === 0 || text === "") return [text];
   const state = getProgressState(call);
   const { released, text: told, previous } = redactChunk(text, secrets, state.lastLine);
@@ -28,7 +28,7 @@ export function redactLines(call: ToolCallContext, text: string): readonly strin
 
 /** Redacts the payload of a custom tool event. String payloads under one name count as chunks of one text. */
 export function redactPayload(call: ToolCallContext, name: string, payload: Json): Json {
-  const { redactor } = call.session.env;
+  const { redactor } = call.env;
   const secrets = redactor.listSecrets();
   if (secrets.length === 0 || typeof payload !== "string") return redactor.redact(payload);
   const { events } = getProgressState(call);
@@ -45,7 +45,7 @@ export function flushWithheld(call: ToolCallContext): {
   const state = progressStates.get(call);
   if (state === undefined) return nothingWithheld;
   progressStates.delete(call);
-  const secrets = call.session.env.redactor.listSecrets();
+  const secrets = call.env.redactor.listSecrets();
   const redactWithheld = (before: PreviousChunk | undefined): string => redactText(before?.pending ?? "", secrets);
   const events = [...state.events].map(([name, before]) => [name, redactWithheld(before)] as const);
   return { line: redactWithheld(state.lastLine), events: new Map(events.filter(([, text]) => text !== "")) };
@@ -58,7 +58,7 @@ const nothingWithheld: ReturnType<typeof flushWithheld> = { line: "", events: ne
  * in the final result.
  */
 export function redactPartial(call: ToolCallContext, partial: ToolOutput): ToolOutput {
-  const { redactor } = call.session.env;
+  const { redactor } = call.env;
   const secrets = redactor.listSecrets();
   if (secrets.length === 0) return partial;
   const { content } = getProgressState(call);

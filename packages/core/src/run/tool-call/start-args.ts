@@ -8,6 +8,7 @@ import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { ToolCall } from "../../tool/definition/tool.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "../journal/auxiliary-row.ts";
 import {
+  awaitDurable,
   commitEffect,
   type PendingEffect,
   type Persistence,
@@ -18,38 +19,33 @@ import type { ToolCallContext } from "./context.ts";
 
 /** Journals the start arguments of a call; they become durable with the start row that is recorded next. */
 export function recordStartArgs(call: ToolCallContext): void {
-  const { session, toolCall, parsedCall } = call;
+  const { journal, toolCall, parsedCall } = call;
   call.startedCall = toolCall;
-  const { saved } = session.journal;
-  if (saved === undefined || (toolCall === parsedCall && !saved.journal.has(getArgsKey(call)))) return;
+  const { saved } = journal;
+  if (saved === undefined || (toolCall === parsedCall && !saved.rows.has(getArgsKey(call)))) return;
   recordEffect(saved, createArgsRow(call, saved));
 }
 
 /** Makes arguments durable that a hook around the call changed after the start row was recorded. */
 export function recordChangedArgs(call: ToolCallContext, saved: Persistence): Promise<void> {
   call.startedCall = call.toolCall;
-  return new Promise((resolve, reject) => {
-    const told = (failure?: unknown): void => (failure === undefined ? resolve() : reject(failure));
-    commitEffect(saved, { ...createArgsRow(call, saved), onCommitted: told });
-  });
+  return awaitDurable((onCommitted) => commitEffect(saved, { ...createArgsRow(call, saved), onCommitted }));
 }
 
 /** Returns the call as a crashed process started it, or undefined when its arguments could not be saved. */
 export function loadStartedCall(call: ToolCallContext): ToolCall | undefined {
-  const { session, parsedCall = call.toolCall } = call;
-  const row = session.journal.saved?.journal.get(getArgsKey(call));
+  const { journal, env, parsedCall = call.toolCall } = call;
+  const row = journal.saved?.rows.get(getArgsKey(call));
   if (row === undefined) return parsedCall;
-  return row.outcome === undefined
-    ? undefined
-    : deepFreeze({ ...parsedCall, args: session.env.codec.decode(row.outcome) });
+  return row.outcome === undefined ? undefined : deepFreeze({ ...parsedCall, args: env.codec.decode(row.outcome) });
 }
 
 function createArgsRow(call: ToolCallContext, { codec }: Persistence): PendingEffect {
-  const { session, scope, key, toolCall } = call;
-  const outcome = encodeArgs(session.env.redactor, codec, toolCall.args);
+  const { env, position, scope, key, toolCall } = call;
+  const outcome = encodeArgs(env.redactor, codec, toolCall.args);
   return {
     row: {
-      ...createAuxiliaryRow(session.position, session.env.world, scope.task, { auxiliary: "args", key }),
+      ...createAuxiliaryRow(position, env.world, scope.task, { auxiliary: "args", key }),
       outcome,
     },
     encode: undefined,
@@ -67,6 +63,6 @@ function encodeArgs(redactor: Redactor, codec: Persistence["codec"], args: unkno
   }
 }
 
-function getArgsKey({ session, scope, key }: ToolCallContext): string {
-  return toJournalKey(session.position.step, getAuxiliaryTaskId(scope.task.id, "args"), key);
+function getArgsKey({ position, scope, key }: ToolCallContext): string {
+  return toJournalKey(position.step, getAuxiliaryTaskId(scope.task.id, "args"), key);
 }

@@ -12,7 +12,7 @@ import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts
 /** Returns the answer for skipped calls when a steering message is queued; undefined otherwise. */
 export async function checkSteering(
   { steering }: ToolNode<never, never>,
-  session: Session,
+  session: Pick<Session, "position" | "events" | "signals" | "inboxes">,
 ): Promise<ToolError | undefined> {
   const { nesting, plan } = session.position;
   const { abort } = session.signals;
@@ -32,7 +32,7 @@ const pollIntervalMs = 1_000;
  * Polls the inbox for messages from other processes, so that long waits can end early; the returned function stops
  * polling.
  */
-export function watchInbox(session: Session): () => void {
+export function watchInbox(session: Pick<Session, "env" | "position" | "events" | "journal" | "inboxes">): () => void {
   const { world } = session.env;
   const { nesting } = session.position;
   const { saved } = session.journal;

@@ -3,58 +3,37 @@
  * no hooks.
  */
 
-import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
-import { deepFreeze } from "../../base/json.ts";
-import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
+import { StatewrightError } from "../../base/errors.ts";
+import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { type ToolCallState, toolCallMachine } from "../../compile/tool-call-machine.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
-import { plainCodec } from "../../state/codec.ts";
-import { toJsonSchema } from "../../tool/definition/model-tool.ts";
-import type { Tool, ToolCall, ToolRuntime, ToolSpec } from "../../tool/definition/tool.ts";
+import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
-import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
-import type { Middleware } from "../../tool/policy/middleware.ts";
-import { applyErrorPolicy, isResult, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
+import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
-import {
-  adoptPriorEffect,
-  createIdempotencyKey,
-  describeStart,
-  type EffectIdentity,
-  perform,
-} from "../journal/journal.ts";
-import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
-import { createHookRuntime } from "../journal/middleware-runtime.ts";
+import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
+import { exposeCallChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
 import { resolveTool } from "../model-call/advertised-tools.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
-import type { Session } from "../session/session.ts";
-import { validateEncodable } from "../session/validate-writes.ts";
 import { inspectCall } from "../superstep/inspect-run.ts";
-import { acquireCallLocks } from "./acquire-call-locks.ts";
-import { validateResult } from "./attempt-call.ts";
-import { createCallLocks } from "./call-locks.ts";
+import { concludeInDoubt, consultInDoubt, createReconcile, type ReconcileCall } from "./call-in-doubt.ts";
+import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
-import {
-  emitCallEvent,
-  getResultFields,
-  handleHookError,
-  listCallMiddleware,
-  redactCallArgs,
-  type ToolCallContext,
-} from "./context.ts";
+import { concludeCall } from "./conclude-call.ts";
+import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
 import { decideInOrder, hasStarted } from "./decide-in-order.ts";
 import { executeCall } from "./execute-call.ts";
 import { addUsage, isSuspendedCall } from "./graph-call.ts";
-import { canStoreArtifacts, presentResult } from "./present-result.ts";
 import { type PriorCallDecision, resolvePriorCall } from "./prior-call.ts";
 import { loadStartedCall, recordStartArgs } from "./start-args.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
-import { createInjectionSource, createToolRuntime, type Execution } from "./tool-runtime.ts";
+import { createInjectionSource } from "./tool-runtime.ts";
 
 /** End of a call attempt: the answer, or a suspension. */
 export type CallEnd =
@@ -71,62 +50,27 @@ type Suspension =
 
 let kernel: Kernel | undefined;
 
-/** Options of `runToolCall`. */
-interface RunToolCallOptions {
+/** A call of a tool node: its batch, and the answer of a call that steering skips before its start. */
+interface ToolCallRequest {
   readonly open: PendingCall;
-  readonly set: ToolCallBatch;
+  readonly batch: ToolCallBatch;
   readonly skipError?: ToolError | undefined;
 }
 
-/** Runs one call to its answer; `skipError` is the answer of a call that has not started, after a steering message. */
+/** Runs one call to its answer. */
 export async function runToolCall(
-  session: Session,
+  session: ToolCallParts,
   scope: TaskScope,
   node: ToolNode<never, never>,
-  { open, set, skipError }: RunToolCallOptions,
+  request: ToolCallRequest,
 ): Promise<CallEnd> {
-  kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
-  const machine = kernel;
-  const first = machine.enter();
-  const inspect = inspectCall(session.position, session.events, scope, { id: open.block.id, first });
-  let [at] = first;
-  const { block } = open;
-  const journalRowKey = toJournalKey(session.position.step, scope.task.id, open.key);
-  const recordedRow = session.journal.saved?.journal.get(journalRowKey);
-  const call: ToolCallContext = {
-    ...open,
-    session,
-    scope,
-    node,
-    tool: resolveTool(node, open),
-    batch: set,
-    locks: undefined,
-    hasStarted: hasStarted(session.position, session.journal, scope, { call: open, known: recordedRow }),
-    hasSlot: false,
-    getState: () => at.value as ToolCallState,
-    transition: (type) => {
-      const step = machine.step(at, { type });
-      [at] = step;
-      inspect?.({ type }, step);
-    },
-    startedAt: session.env.world.clock.monotonic(),
-    toolCall: { id: block.id, name: block.name, args: block.args },
-    parsedCall: undefined,
-    startedCall: undefined,
-    isAttemptActive: false,
-    interruptCount: 0,
-    approvedDigest: undefined,
-    artifacts: undefined,
-    longTerm: undefined,
-  };
+  const journalRowKey = toJournalKey(session.position.step, scope.task.id, request.open.key);
+  const recordedRow = session.journal.saved?.rows.get(journalRowKey);
+  const call = createCallContext(session, scope, node, { request, recordedRow });
   const attempts =
     recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session.journal, journalRowKey);
-  if (attempts !== undefined) {
-    exposeCallChanges(call);
-    if (attempts > 0) set.limit?.acquire(true);
-    return { kind: "answered", result: await recordResult(call, "pure", () => throwUnreachable(call)) };
-  }
-  if (skipError !== undefined && shouldSkip(call)) return skipCall(call, skipError);
+  if (attempts !== undefined) return replayCall(call, attempts);
+  if (request.skipError !== undefined && shouldSkip(call)) return skipCall(call, request.skipError);
   const admission = decideInOrder(call);
   const prepared = admission instanceof Promise ? await admission : admission;
   if (prepared.kind === "waiting") return suspendForInterrupt(call, prepared.open);
@@ -136,12 +80,8 @@ export async function runToolCall(
   // A `once` call that had started before a crash stays in doubt, whatever is decided about the call now.
   const unrunEffect = recordedRow?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
-    call.transition("call.finished");
     const reconcileCall = concludeAnswer ?? createReconcile(call, call.tool);
-    return {
-      kind: "answered",
-      result: await recordResult(call, unrunEffect, () => concludeCall(call, prepared.result), { reconcileCall }),
-    };
+    return recordUnrun(call, prepared.result, { effect: unrunEffect, reconcileCall });
   }
   let { tool } = prepared;
   if (tool.spec.client === true) {
@@ -149,9 +89,7 @@ export async function runToolCall(
     if ("open" in clientRequest) return suspendForInterrupt(call, clientRequest.open);
     tool = { ...tool, call: clientRequest.output };
   }
-  // The answer of a client tool is saved, so reading it again has no effect. A graph continues from its checkpoint;
-  // its own nodes and calls protect their `once` effects.
-  const effect = tool.spec.client === true ? "pure" : tool.graph === undefined ? tool.spec.effect : "idempotent";
+  const effect = getCallEffect(tool);
   const { saved } = session.journal;
   const args = effect === "once" && saved !== undefined ? digestArgs(session.env.codec, call.toolCall.args) : undefined;
   // Also checked when the call had started on this branch: another branch may have run it since.
@@ -163,29 +101,18 @@ export async function runToolCall(
       return { kind: "answered", result: await recordPriorEffect(call, saved, priorEffect) };
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
-  const ask = concludeAnswer ?? createReconcile(call, tool, () => injected);
+  const reconcileCall = concludeAnswer ?? createReconcile(call, tool, () => injected);
   const locks = createCallLocks(tool.spec, session.env.world);
   const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
-  if (lockError !== undefined) {
-    call.transition("call.finished");
-    return {
-      kind: "answered",
-      result: await recordResult(call, unrunEffect, () => concludeCall(call, lockError), { reconcileCall: ask }),
-    };
-  }
+  if (lockError !== undefined) return recordUnrun(call, lockError, { effect: unrunEffect, reconcileCall });
   call.locks = locks;
   try {
-    const result = await recordResult(
-      call,
-      effect,
-      async (idempotencyKey) => {
-        const executed = await executeCall(call, tool, { idempotencyKey, injected });
-        locks?.release();
-        return concludeCall(call, executed);
-      },
-      { reconcileCall: ask, args },
-    );
-    return { kind: "answered", result };
+    const execute = async (idempotencyKey: string): Promise<ToolResult> => {
+      const executed = await executeCall(call, tool, { idempotencyKey, injected });
+      locks?.release();
+      return concludeCall(call, executed);
+    };
+    return { kind: "answered", result: await recordResult(call, effect, execute, { reconcileCall, args }) };
   } catch (thrown) {
     if (!isSuspendedCall(thrown)) throw thrown;
     const { stop } = thrown;
@@ -193,6 +120,103 @@ export async function runToolCall(
   } finally {
     locks?.release();
   }
+}
+
+/** Creates the context of a call, with its machine in the first state. */
+function createCallContext(
+  { env, position, progress, events, journal, signals, inboxes }: ToolCallParts,
+  scope: TaskScope,
+  node: ToolNode<never, never>,
+  {
+    request: { open, batch },
+    recordedRow,
+  }: { readonly request: ToolCallRequest; readonly recordedRow: EffectRow | undefined },
+): ToolCallContext {
+  kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
+  const machine = kernel;
+  const first = machine.enter();
+  const { block, key, index, isTruncated, message } = open;
+  const inspect = inspectCall(position, events, scope, { id: block.id, first });
+  let snapshot = first[0];
+  // Each field by name: an object of this size that begins with a spread costs 1 KB more per call.
+  return {
+    block,
+    key,
+    index,
+    isTruncated,
+    message,
+    env,
+    position,
+    progress,
+    events,
+    journal,
+    signals,
+    inboxes,
+    scope,
+    node,
+    tool: resolveTool(node, open),
+    batch,
+    locks: undefined,
+    hasStarted: hasStarted(position, journal, scope, { call: open, known: recordedRow }),
+    hasSlot: false,
+    getState: () => snapshot.value as ToolCallState,
+    transition: (type) => {
+      const step = machine.step(snapshot, { type });
+      snapshot = step[0];
+      inspect?.({ type }, step);
+    },
+    startedAt: env.world.clock.monotonic(),
+    toolCall: { id: block.id, name: block.name, args: block.args },
+    parsedCall: undefined,
+    startedCall: undefined,
+    isAttemptActive: false,
+    interruptCount: 0,
+    approvedDigest: undefined,
+    artifacts: undefined,
+    longTerm: undefined,
+  };
+}
+
+/**
+ * Returns the effect class of a call. The answer of a client tool is saved, so reading the answer again has no effect.
+ * A graph continues from its checkpoint; its own nodes and calls protect their `once` effects.
+ */
+function getCallEffect({ spec, graph }: Tool<never, never>): ToolSpec["effect"] {
+  if (spec.client === true) return "pure";
+  return graph === undefined ? spec.effect : "idempotent";
+}
+
+/** Returns the recorded answer of a call that ran before. */
+async function replayCall(call: ToolCallContext, attempts: number): Promise<CallEnd> {
+  exposeCallChanges(call);
+  if (attempts > 0) call.batch.limit?.acquire(true);
+  return { kind: "answered", result: await recordResult(call, "pure", () => throwUnreachable(call)) };
+}
+
+/** Records the answer of a call that does not run: denied by a hook, answered by a person, or without its locks. */
+async function recordUnrun(
+  call: ToolCallContext,
+  answer: ToolResult,
+  { effect, reconcileCall }: { readonly effect: ToolSpec["effect"]; readonly reconcileCall: ReconcileCall | undefined },
+): Promise<CallEnd> {
+  call.transition("call.finished");
+  const result = await recordResult(call, effect, () => concludeCall(call, answer), { reconcileCall });
+  return { kind: "answered", result };
+}
+
+/** Waits for the locks of a call. Resolves to undefined when acquired, else to the error result of the call. */
+async function acquireCallLocks(call: ToolCallContext, locks: CallLocks): Promise<ToolResult | undefined> {
+  const signal = call.scope.getSignal();
+  try {
+    if ((await locks.acquire(call.toolCall.args, signal)) && !signal.aborted) return undefined;
+  } catch (thrown) {
+    if (!isToolError(thrown)) throw thrown;
+    return toErrorResult(thrown, getResultFields(call, 0));
+  }
+  locks.release();
+  if (isSuspension(signal.reason)) throw signal.reason;
+  call.transition("call.cancelled");
+  return toErrorResult(ToolError.cancelled(), getResultFields(call, 0));
 }
 
 /** Returns the attempts of a call that this process has already answered; undefined otherwise. */
@@ -244,195 +268,36 @@ async function recordPriorEffect(
   let counts = result;
   if (!isResult(counts)) counts = (await concludeInDoubt(call, counts, undefined)) as ToolResult;
   else for (const event of ["call.finished", "call.reviewed", "call.persisted"] as const) call.transition(event);
-  return adoptPriorEffect(call.session, saved, toEffectIdentity(call), { priorRow: found.row, value: counts });
-}
-
-/**
- * Raises the in-doubt interrupt of a `once` call that had started when its process died, if the tool cannot
- * reconcile.
- */
-function consultInDoubt(
-  call: ToolCallContext,
-  known: EffectRow | undefined,
-): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
-  const { block, scope } = call;
-  if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;
-  const startedCall = loadStartedCall(call);
-  if (call.tool?.reconcile !== undefined && startedCall !== undefined) return undefined;
-  const { idempotencyKey, startedAt } = known;
-  const args = startedCall === undefined ? notSaved : redactCallArgs(call, startedCall.args);
-  const response = scope.consult({
-    id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
-    about: describeStart(known),
-    key: inDoubtKey,
-    payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
-    schema: toJsonSchema(inDoubtAnswer),
-  });
-  return "open" in response ? response : (response.answer as InDoubtAnswer);
-}
-
-/** Placeholder for arguments that could not be saved or contain a secret. */
-const notSaved = "[not saved]";
-
-/** Returns the result from an in-doubt answer; undefined when the effect did not happen. */
-async function concludeInDoubt(
-  call: ToolCallContext,
-  { happened, content }: InDoubtAnswer,
-  startedCall: ToolCall | undefined,
-): Promise<ToolResult | undefined> {
-  if (!happened) return undefined;
-  call.toolCall = startedCall ?? call.toolCall;
-  if (call.getState() === "executing") call.transition("call.finished");
-  const text = content ?? "A person has confirmed that this happened. Its result is not known.";
-  return concludeCall(call, toResult(text, getResultFields(call, 1)));
-}
-
-/** Creates the reconcile function of a call in doubt; undefined when its tool has none. */
-function createReconcile(
-  call: ToolCallContext,
-  tool: Tool<never, never> | undefined,
-  injected: () => unknown = () => tool?.resolve?.(createInjectionSource(call)),
-): ((idempotencyKey: string) => Promise<ToolResult | undefined>) | undefined {
-  if (tool?.reconcile === undefined) return undefined;
-  return async (idempotencyKey) => reconcile(call, tool, { idempotencyKey, injected: await injected() });
-}
-
-async function reconcile(
-  call: ToolCallContext,
-  tool: Tool<never, never>,
-  execution: Execution,
-): Promise<ToolResult | undefined> {
-  const runtime = createToolRuntime(call, tool.spec, execution, {
-    attempt: 1,
-    signal: call.scope.getSignal(),
-    isOpen: () => true,
-  });
-  const startedCall = loadStartedCall(call) ?? call.toolCall;
-  const found = await callReconcile(call, tool, runtime, startedCall);
-  if (found === undefined) return undefined;
-  call.toolCall = startedCall;
-  if (call.getState() === "before") call.transition("call.allowed");
-  if (call.getState() === "executing") call.transition("call.finished");
-  return concludeCall(call, found);
-}
-
-/**
- * Calls the tool's reconcile: returns the result, undefined when the effect did not happen, or an error result for an
- * unknown outcome.
- */
-async function callReconcile(
-  call: ToolCallContext,
-  tool: Tool<never, never>,
-  runtime: ToolRuntime,
-  startedCall: ToolCall,
-): Promise<ToolResult | undefined> {
-  try {
-    const happened = await tool.reconcile?.(call.session.progress.state as never, runtime as never, startedCall);
-    return happened === undefined ? undefined : validateResult(call, tool.spec, happened, 1);
-  } catch (thrown) {
-    if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
-    return applyErrorPolicy(toErrorResult(thrown, getResultFields(call, 1)), tool.spec.onError ?? "return");
-  }
-}
-
-/**
- * Calls the after hooks in reverse order, then redacts and validates the result: from the state after to persisted.
- */
-function concludeCall(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
-  const middleware = listCallMiddleware(call);
-  return middleware.some(({ afterTool }) => afterTool !== undefined)
-    ? callAfterHooks(call, middleware, result).then((shown) => presentCallResult(call, shown))
-    : presentCallResult(call, result);
-}
-
-async function callAfterHooks(
-  call: ToolCallContext,
-  middleware: readonly Middleware[],
-  result: ToolResult,
-): Promise<ToolResult> {
-  let current = result;
-  for (const hook of middleware.toReversed()) {
-    try {
-      const replaced = await hook.afterTool?.(
-        { call: call.toolCall, tool: call.tool?.spec, result: current },
-        createHookRuntime(call.session, call.scope, call.key, { middleware: hook }),
-      );
-      if (replaced !== undefined && !isResult(replaced))
-        throw new TypeError("expected a tool result or undefined from the hook");
-      current = replaced ?? current;
-    } catch (thrown) {
-      current = handleHookError(call, hook, "afterTool", thrown) ?? current;
-    }
-  }
-  return current;
-}
-
-/** Moves from the state persisting to persisted; synchronous without artifacts. */
-function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
-  call.transition("call.reviewed");
-  const prepared = presentResult(call, call.session.env.redactor.redact(result));
-  return prepared instanceof Promise
-    ? prepared.then((shown) => finishResult(call, shown))
-    : finishResult(call, prepared);
-}
-
-function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {
-  if (canStoreArtifacts(call)) call.transition("call.persisted");
-  return journalLongTermChanges(
-    call,
-    ensureSavable(call, deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name })),
-  );
-}
-
-/**
- * Journals the long-term store changes of an attempt before its result. A call with an error result changes nothing.
- */
-function journalLongTermChanges(call: ToolCallContext, result: ToolResult): ToolResult {
-  const { session, scope, key, longTerm } = call;
-  if (longTerm === undefined) return result;
-  call.longTerm = undefined;
-  recordChanges(session.position, session.journal, scope.task, { key, changes: result.isError ? [] : longTerm });
-  if (!result.isError && longTerm.length > 0) exposeCallChanges(call);
-  return result;
-}
-
-/** Replaces a result that cannot be saved with an error result: the tool did run, and the run continues. */
-function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
-  const { codec } = call.session.env;
-  const { saved } = call.session.journal;
-  const what = `the result of the tool "${result.name}"`;
-  try {
-    // In a list, as in the channel of messages.
-    if (saved === undefined || codec === plainCodec) validateEncodable(codec, [result], what);
-    else codec.encode([result], what);
-    return result;
-  } catch (cause) {
-    const path = isStatewrightError(cause) ? cause.place.path?.replace(/^0\./, "") : undefined;
-    const where = path === undefined ? "" : ` (at "${path}")`;
-    call.artifacts = undefined;
-    const text = `The tool "${result.name}" ran, but its result is not data that can be saved${where}.`;
-    return toErrorResult(new ToolError("invalid_output", text, { cause }), getResultFields(call, result.attempts));
-  }
+  const { scope, key, block } = call;
+  const identity: EffectIdentity<ToolResult> = {
+    task: scope.task,
+    key,
+    kind: "tool",
+    name: block.name,
+    onCommitted: (committed) => finishCall(call, committed, "new"),
+  };
+  return adoptPriorEffect(call, saved, identity, { priorRow: found.row, value: counts });
 }
 
 /** Records the call's result; emits the final event after the result is durable. */
 function recordResult(
   call: ToolCallContext,
   effect: ToolSpec["effect"],
-  run: (idempotencyKey: string) => ToolResult | Promise<ToolResult>,
+  execute: (idempotencyKey: string) => ToolResult | Promise<ToolResult>,
   {
     reconcileCall,
     args,
-  }: {
-    readonly reconcileCall?: ((idempotencyKey: string) => Promise<ToolResult | undefined>) | undefined;
-    readonly args?: string | undefined;
-  } = {},
+  }: { readonly reconcileCall?: ReconcileCall | undefined; readonly args?: string | undefined } = {},
 ): Promise<ToolResult> {
-  return perform<ToolResult>(call.session, {
-    ...toEffectIdentity(call),
+  return runRecordedEffect<ToolResult>(call, {
+    task: call.scope.task,
+    key: call.key,
+    kind: "tool",
+    name: call.block.name,
+    onCommitted: (result, reused) => finishCall(call, result, reused ? "reused" : "new"),
     effect,
     args,
-    execute: run,
+    execute,
     reconcile: reconcileCall,
     beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
     countAttempts: getAttempts,
@@ -446,25 +311,18 @@ function getAttempts({ attempts }: ToolResult): number {
   return attempts;
 }
 
-function toEffectIdentity(call: ToolCallContext): EffectIdentity<ToolResult> {
-  return {
-    task: call.scope.task,
-    key: call.key,
-    kind: "tool",
-    name: call.block.name,
-    onCommitted: (result, reused) => {
-      if (!reused) {
-        call.transition("call.answered");
-        emitCallEvent(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
-      }
-      call.batch.notifyFinished();
-    },
-  };
+/** Emits the final event of a call with a durable result; a reused result has no event. */
+function finishCall(call: ToolCallContext, result: ToolResult, origin: "new" | "reused"): void {
+  if (origin === "new") {
+    call.transition("call.answered");
+    emitCallEvent(call, result.isError ? { type: "tool.failed", result } : { type: "tool.completed", result });
+  }
+  call.batch.notifyFinished();
 }
 
 function throwUnreachable(call: ToolCallContext): never {
   throw new StatewrightError("machine_failed", {
-    what: `the recorded call ${createIdempotencyKey(call.session.position, call.scope.task, call.key)} was about to run again`,
+    what: `the recorded call ${createIdempotencyKey(call.position, call.scope.task, call.key)} was about to run again`,
     next: "Report this with the thread's rows",
   });
 }

@@ -74,7 +74,7 @@ async function runCalls(
   node: ToolNode<never, never>,
   calls: readonly PendingCall[],
 ): Promise<readonly (CallEnd | ReturnType<typeof toFailure>)[]> {
-  const set = createToolCallBatch(node, calls);
+  const batch = createToolCallBatch(node, calls);
   const stopWatching = watchInbox(session);
   let skipError: ToolError | undefined;
   let isBlocked = false;
@@ -87,10 +87,11 @@ async function runCalls(
     return await runInBatches(
       node,
       calls,
-      (call) => runToolCall(session, scope, node, { open: call, set, skipError: getSkipError(call) }).catch(toFailure),
+      (call) =>
+        runToolCall(session, scope, node, { open: call, batch, skipError: getSkipError(call) }).catch(toFailure),
       async (before) => {
         // The end of a call is reported once durable; no event of the next call comes before.
-        await set.waitForFinished(before.filter(({ kind }) => kind === "answered").length, scope.getSignal());
+        await batch.waitForFinished(before.filter(({ kind }) => kind === "answered").length, scope.getSignal());
         skipError ??= await checkSteering(node, session);
         isBlocked ||= before.some(({ kind }) => kind === "waiting");
       },

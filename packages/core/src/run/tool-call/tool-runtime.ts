@@ -27,17 +27,22 @@ export interface Execution {
  * during an active attempt.
  */
 export function createInjectionSource(call: ToolCallContext): InjectionSource {
-  const { session, scope } = call;
-  const { context, secrets } = session.env;
-  const { state } = session.progress;
-  const emitters = createEmitters(call, () => call.isAttemptActive);
-  const run = getRunIdentity(session.position, scope.task);
-  const longTerm = session.journal.longTerm === undefined ? undefined : createCallLongTerm(call);
-  return { context, state, secrets, run, longTerm, signal: scope.getSignal(), ...emitters };
+  const { position, env, progress, journal, scope } = call;
+  const isOpen = (): boolean => call.isAttemptActive;
+  return {
+    context: env.context,
+    state: progress.state,
+    secrets: env.secrets,
+    run: getRunIdentity(position, scope.task),
+    longTerm: journal.longTerm === undefined ? undefined : createCallLongTerm(call),
+    signal: scope.getSignal(),
+    progress: createProgressEmitter(call, isOpen),
+    emit: createCustomEventEmitter(call, isOpen),
+  };
 }
 
-/** Options of `createToolRuntime`. */
-interface CreateToolRuntimeOptions {
+/** One attempt of a tool execution; `isOpen` is true while the attempt may emit. */
+interface Attempt {
   readonly attempt: number;
   readonly signal: AbortSignal;
   readonly isOpen: () => boolean;
@@ -50,39 +55,43 @@ export function createToolRuntime(
   call: ToolCallContext,
   spec: ToolSpec,
   { idempotencyKey, injected }: Execution,
-  { attempt, signal, isOpen }: CreateToolRuntimeOptions,
+  { attempt, signal, isOpen }: Attempt,
 ): ToolRuntime {
-  const { session, scope, block } = call;
-  const run = getRunIdentity(session.position, scope.task);
-  const emitters = createEmitters(call, isOpen);
+  const { position, env, events, inboxes, signals, scope, block } = call;
+  const run = getRunIdentity(position, scope.task);
   call.longTerm = [];
   const update =
-    session.env.emitsUpdates && session.events.stream.hasReaders()
+    env.emitsUpdates && events.stream.hasReaders()
       ? (partial: ToolOutput): void => {
           if (isOpen()) emitUpdate(call, partial);
         }
       : undefined;
-  const ids = { callId: block.id, toolName: spec.name, attempt, run, idempotencyKey };
   const toPrintable = (): Json => ({
-    ...{ callId: ids.callId, toolName: ids.toolName, attempt, run: { ...run }, idempotencyKey },
+    ...{ callId: block.id, toolName: spec.name, attempt, run: { ...run }, idempotencyKey },
     ...{ progress: "[function]", emit: "[function]" },
     ...(update === undefined ? {} : { update: "[function]" }),
   });
+  // Each field by name: a spread would grow the object field by field, for every call.
   return {
-    ...ids,
-    context: session.env.context,
+    callId: block.id,
+    toolName: spec.name,
+    attempt,
+    run,
+    idempotencyKey,
+    context: env.context,
     injected,
     signal,
-    steered: session.inboxes.inbox.getSteerSignal(),
-    clock: session.env.world.clock,
+    steered: inboxes.inbox.getSteerSignal(),
+    clock: env.world.clock,
     wait: async (ms) => {
-      await sleep(session.signals, session.env.world, ms, signal);
+      await sleep(signals, env.world, ms, signal);
       signal.throwIfAborted();
     },
-    secrets: session.env.secrets,
+    secrets: env.secrets,
     longTerm: createCallLongTerm(call),
     artifacts: createToolArtifacts(call),
-    ...emitters,
+    progress: createProgressEmitter(call, isOpen),
+    emit: createCustomEventEmitter(call, isOpen),
     update,
     toJSON: toPrintable,
     [inspectSymbol]: toPrintable,
@@ -91,21 +100,20 @@ export function createToolRuntime(
 
 const inspectSymbol: symbol = Symbol.for("nodejs.util.inspect.custom");
 
-function createEmitters(call: ToolCallContext, isOpen: () => boolean): Pick<ToolRuntime, "progress" | "emit"> {
-  const { session, scope } = call;
-  return {
-    progress: (text) => {
-      if (typeof text !== "string")
-        throw new TypeError(`progress: expected a line of text, got ${describeValue(text)}`);
-      if (isOpen() && session.env.emitsUpdates) emitProgress(call, text);
-    },
-    emit: (name, payload) => {
-      const { node, id: task } = scope.task;
-      const place = getErrorPlace(session.position, { node, task, tool: call.block.name });
-      validateEncodable(session.env.codec, payload, `the event "${name}"`, place);
-      if (isOpen())
-        emit(session.events, { type: "custom", node, task, name, payload: redactPayload(call, name, payload) });
-    },
+function createProgressEmitter(call: ToolCallContext, isOpen: () => boolean): ToolRuntime["progress"] {
+  return (text) => {
+    if (typeof text !== "string") throw new TypeError(`progress: expected a line of text, got ${describeValue(text)}`);
+    if (isOpen() && call.env.emitsUpdates) emitProgress(call, text);
+  };
+}
+
+function createCustomEventEmitter(call: ToolCallContext, isOpen: () => boolean): ToolRuntime["emit"] {
+  return (name, payload) => {
+    const { position, env, events, scope, block } = call;
+    const { node, id: task } = scope.task;
+    const place = getErrorPlace(position, { node, task, tool: block.name });
+    validateEncodable(env.codec, payload, `the event "${name}"`, place);
+    if (isOpen()) emit(events, { type: "custom", node, task, name, payload: redactPayload(call, name, payload) });
   };
 }
 
@@ -114,7 +122,7 @@ function createEmitters(call: ToolCallContext, isOpen: () => boolean): Pick<Tool
  * must not show.
  */
 function emitProgress(call: ToolCallContext, text: string): void {
-  if (!call.session.events.stream.hasReaders()) return;
+  if (!call.events.stream.hasReaders()) return;
   const hasRedaction = getRedaction(call) !== undefined;
   const shown =
     hasRedaction || listCallMiddleware(call).some(({ onToolUpdate }) => onToolUpdate !== undefined)
@@ -130,7 +138,7 @@ export function emitHeldProgress(call: ToolCallContext): void {
   const { line, events } = flushWithheld(call);
   const { node, id: task } = call.scope.task;
   if (line !== "") emitCallEvent(call, { type: "tool.progress", text: line });
-  for (const [name, payload] of events) emit(call.session.events, { type: "custom", node, task, name, payload });
+  for (const [name, payload] of events) emit(call.events, { type: "custom", node, task, name, payload });
 }
 
 /** Emits a partial result as a copy of its value at call time. */
@@ -164,9 +172,9 @@ function filterUpdate(
     return redact === undefined || shown === null ? shown : redactPartialResult(redact, shown);
   } catch (thrown) {
     ignoreRejections(partial);
-    call.session.env.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
+    call.env.world.log("warn", `an update of the tool "${call.toolCall.name}" was withheld`, {
       callId: call.block.id,
-      error: toRedactedRecord(call.session.env.redactor, thrown),
+      error: toRedactedRecord(call.env.redactor, thrown),
     });
     return null;
   }

@@ -27,13 +27,13 @@ console.log("may write anything:", unknownWrites.join(", "));
 // two nodes write one channel
 const rivals = start
   .nodes({
-    test: { writes: ["note"], asks: [], run: () => ({ note: "all green" }) },
+    test: { writes: ["note"], interrupts: [], run: () => ({ note: "all green" }) },
     approve: {
       writes: ["note"],
-      asks: ["allow"],
+      interrupts: ["allow"],
       run: async (_state, { interrupt }) => ({ note: (await interrupt("allow")) ? "looks good" : "not yet" }),
     },
-    ship: { writes: [], asks: [], run: () => undefined },
+    ship: { writes: [], interrupts: [], run: () => undefined },
   })
   .edges({ [START]: ["test", "approve"], test: join("ship"), approve: join("ship"), ship: END });
 for (const { rule, path } of checkGraph(rivals).violations) console.log(rule, path.join(" → "));

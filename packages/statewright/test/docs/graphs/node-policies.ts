@@ -70,7 +70,7 @@ const scrape = defineGraph({
       onError: (_state, { error }) => ({ log: [`unranked: ${error.place.node}, attempt ${error.place.attempt}`] }),
     },
     // defer, claims, once
-    close: { run: ({ log }) => ({ log: [`close after ${log.length}`] }), defer: true, writes: ["log"], asks: [] },
+    close: { run: ({ log }) => ({ log: [`close after ${log.length}`] }), defer: true, writes: ["log"], interrupts: [] },
     pay: { run: () => ({ log: [`paid ${begun("pay")}`] }), effect: "once" },
   })
   .edges({

@@ -1,5 +1,5 @@
 /** An agent and a tool, offered to hosts over HTTP. */
-import { type McpServer, offerGraph, serveMcp } from "@statewright/plugins/mcp-server";
+import { type McpServer, offerGraph, serveMcp } from "@statewright/mcp/server";
 import { createAgent, defineContext, defineTool, env, inject, type Model, type Store } from "statewright";
 import * as z from "zod";
 

@@ -1,4 +1,4 @@
-import { connectMcp } from "@statewright/plugins/mcp";
+import { connectMcp } from "@statewright/mcp";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, getMessageText, memoryStore, toolRegistry } from "statewright";
 

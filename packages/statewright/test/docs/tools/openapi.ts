@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { loadOpenApi } from "@statewright/plugins/openapi";
+import { loadOpenApi } from "@statewright/openapi";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, env, getMessageText, memoryStore } from "statewright";
 

@@ -36,7 +36,7 @@ export function parseBreakpoints(
  * before; undefined right after a resume, which continues past the breakpoint.
  */
 export function findBreakpoint(
-  session: Session,
+  session: Pick<Session, "env" | "position" | "progress">,
   finishedNodes: readonly string[] | undefined,
 ): StatewrightError | undefined {
   const { breakpoints } = session.env;

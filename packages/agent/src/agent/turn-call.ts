@@ -1,0 +1,125 @@
+/** Model call of each turn: the options of a model node, overridden by `prepareStep`. */
+import type { AgentEnd, Middleware, ModelCall, ModelRequest, ToolChoice, ToolRegistry } from "@statewright/core";
+import { finalCallName, invalidOption } from "@statewright/core/adapter";
+import { type AgentOutput, chooseOutputStrategy, isOutputSatisfied } from "../output/agent-output.ts";
+import { getAgentEnd } from "./agent-end.ts";
+import { isAnswered } from "./agent-routes.ts";
+import type { Conversation } from "./agent-state.ts";
+import type { AnyModelNodeOptions } from "./model-node-options.ts";
+import type { PreparedStep } from "./prepare-step.ts";
+
+/** Creates the model call of one turn. Throws when the tool of `toolChoice` does not exist or is hidden. */
+export type TurnCallBuilder = (state: Conversation, context: unknown, prepared: PreparedStep | undefined) => ModelCall;
+
+/** Creates the builder of a model node's calls. Throws `invalid_option` for unknown tools in the options. */
+export function createTurnCallBuilder(
+  options: AnyModelNodeOptions,
+  tools: ToolRegistry<Conversation>,
+  output: AgentOutput | undefined,
+): TurnCallBuilder {
+  const { model, toolChoice, retry = { attempts: 3 }, timeouts, fallback, allowedTools, providerTools } = options;
+  const policy = { retry, timeouts, fallback };
+  const middleware = (options.middleware ?? []) as readonly Middleware[];
+  const settings = toolChoice === undefined ? options.settings : { ...options.settings, toolChoice };
+  const defaultHooks = allowedTools === undefined ? middleware : [createToolFilter(tools, allowedTools), ...middleware];
+  const fixedAllowedTools = typeof allowedTools === "function" ? undefined : allowedTools;
+  const checkChoice = (choice: ToolChoice | undefined, allowed: readonly string[] | undefined): void => {
+    if (output !== undefined && typeof choice === "object" && choice.tool === finalCallName) return;
+    checkToolChoice(options, tools, { choice, allowed });
+  };
+  checkChoice(toolChoice, fixedAllowedTools);
+  return (state, context, prepared) => {
+    const request: ModelRequest = {
+      ...settings,
+      ...(prepared && toRequestSettings(prepared)),
+      instructions: prepared?.instructions ?? resolveInstructions(options, state, context),
+      messages: prepared?.messages ?? state.messages,
+      tools: tools.forModel(),
+      ...(providerTools && { providerTools }),
+    };
+    const allowed = prepared?.allowedTools;
+    checkChoice(request.toolChoice, allowed ?? fixedAllowedTools);
+    const hooks = allowed === undefined ? defaultHooks : [createToolFilter(tools, allowed), ...middleware];
+    const call = { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
+    return output === undefined ? call : addOutputRequest(output, call);
+  };
+}
+
+/** Creates the check for the end of an agent after an answer of its model. */
+export function createAnswerEndCheck(output: AgentOutput | undefined): (state: Conversation) => AgentEnd | undefined {
+  return ({ messages }) =>
+    isAnswered(messages) && (output === undefined || isOutputSatisfied(output, messages))
+      ? getAgentEnd(messages)
+      : undefined;
+}
+
+/**
+ * Throws when the tool of `toolChoice` does not exist or is hidden from the model: the provider would reject the
+ * request.
+ */
+function checkToolChoice(
+  { providerTools }: AnyModelNodeOptions,
+  tools: ToolRegistry<Conversation>,
+  { choice, allowed }: { readonly choice: ToolChoice | undefined; readonly allowed: readonly string[] | undefined },
+): void {
+  if (typeof choice !== "object" || providerTools?.some(({ name }) => name === choice.tool)) return;
+  tools.forModel([choice.tool]);
+  if (allowed === undefined || allowed.includes(choice.tool)) return;
+  throw invalidOption({
+    where: "model node",
+    option: "toolChoice",
+    expected: "the name of a tool in `allowedTools`",
+    got: choice.tool,
+    fix: `Add "${choice.tool}" to allowedTools, or use another toolChoice`,
+  });
+}
+
+function toRequestSettings({ settings, toolChoice }: PreparedStep): Partial<ModelRequest> {
+  return { ...settings, ...(toolChoice === undefined ? {} : { toolChoice }) };
+}
+
+function resolveInstructions(
+  { instructions }: AnyModelNodeOptions,
+  state: Conversation,
+  context: unknown,
+): string | undefined {
+  return typeof instructions === "function" ? instructions(state as never, context as never) : instructions;
+}
+
+/** Creates middleware that shows only allowed tools. An unknown tool name fails the turn. */
+function createToolFilter(
+  tools: ToolRegistry<Conversation>,
+  allowed: NonNullable<AnyModelNodeOptions["allowedTools"]>,
+): Middleware {
+  const name = "allowedTools";
+  if (typeof allowed !== "function") {
+    tools.forModel(allowed);
+    // A tool removed from the registry later is ignored.
+    return { name, selectTools: (names) => names.filter((each) => allowed.includes(each)) };
+  }
+  return {
+    name,
+    selectTools: (names, { state, context }) => {
+      const chosen = tools.forModel(allowed(state as never, context as never));
+      return names.filter((each) => chosen.some((tool) => tool.name === each));
+    },
+  };
+}
+
+/**
+ * Adds the output request to a model call: natively by the provider, or as a final call in addition to the selected
+ * tools.
+ */
+function addOutputRequest(output: AgentOutput, call: ModelCall): ModelCall {
+  if (chooseOutputStrategy(output, call) === "native")
+    return { ...call, request: { ...call.request, output: output.native } };
+  const outputMiddleware: Middleware = {
+    name: "output",
+    beforeModel: (request) => ({
+      ...request,
+      tools: [...request.tools, output.final.tool],
+      toolChoice: request.toolChoice ?? "required",
+    }),
+  };
+  return { ...call, middleware: [...(call.middleware ?? []), outputMiddleware] };
+}

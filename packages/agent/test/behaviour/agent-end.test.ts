@@ -1,0 +1,99 @@
+/** End of an agent with an incomplete answer, and the error of an agent without an end. */
+import {
+  defineGraph,
+  defineState,
+  defineTool,
+  END,
+  isStatewrightError,
+  type Model,
+  memoryStore,
+  route,
+  run,
+  START,
+  subgraph,
+} from "@statewright/core";
+import { call, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { type AgentFinish, createAgent, getAgentEnd } from "../../src/index.ts";
+
+function answering(text: string, finish: "stop" | "length" | "filter" | "other"): Model {
+  return { id: "m", structuredOutput: true, respond: async () => ({ content: [{ type: "text", text }], finish }) };
+}
+
+describe("incomplete answers", () => {
+  test.each([
+    ["length", "length"],
+    ["filter", "filter"],
+    ["stop", "answer"],
+    ["other", "answer"],
+  ] as const)(
+    "an answer with finish reason %s ends the agent by %s in the result, in onFinish and on a later read",
+    async (finish, by) => {
+      const told: AgentFinish[] = [];
+      const agent = createAgent({
+        name: "a",
+        model: answering("Half of", finish),
+        store: memoryStore(),
+        onFinish: (finished) => void told.push(finished),
+      });
+      const end = await agent.run({ thread: "t", input: "Go" }).result;
+      expect(end).toMatchObject({ status: "done", text: "Half of", ended: { by } });
+      expect(told).toMatchObject([{ text: "Half of", ended: { by } }]);
+      expect(getAgentEnd((await agent.resume({ thread: "t" }).result).state.messages)).toEqual({ by });
+    },
+  );
+
+  test("an agent with an output reports the end of a truncated reply and still returns an output that fits", async () => {
+    const agent = createAgent({
+      name: "a",
+      model: answering('{"n":1}', "length"),
+      output: z.object({ n: z.number() }),
+    });
+    expect(await agent.run({ input: "Go" }).result).toMatchObject({ output: { n: 1 }, ended: { by: "length" } });
+  });
+});
+
+describe("an agent that never ends", () => {
+  const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "nothing" });
+  const endless = () => createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look] });
+  const messageOf = (result: Promise<unknown>): Promise<string> =>
+    result.then(
+      () => "it ended",
+      (error: unknown) => (isStatewrightError(error, "step_limit") ? error.message : String(error)),
+    );
+
+  test("an agent at its step limit fails with its number of model requests and the options that end agents", async () => {
+    const said = await messageOf(endless().run({ input: "Go", maxSteps: 6 }).result);
+    expect(said).toContain("did not end within 6 supersteps: its model was called 3 times since the last user message");
+    for (const option of ["maxTurns", "stopWhen", "maxSteps"]) expect(said).toContain(option);
+    expect(said).not.toContain("cycle");
+  });
+
+  test("the step limit error counts model requests since the last input, also for an agent inside a graph", async () => {
+    const store = memoryStore();
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel(({ messages }) => (messages.length === 1 ? say("Hi") : call("look", {}))),
+      tools: [look],
+      store,
+    });
+    await agent.run({ thread: "t", input: "Hello" }).result;
+    const said = await messageOf(agent.run({ thread: "t", input: "Go", maxSteps: 2 }).result);
+    expect(said).toContain("called once since");
+    const inner = endless();
+    const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
+      .nodes({ a: subgraph(inner, { input: () => inner.toInput("Go"), output: () => ({ n: 1 }) }) })
+      .edges({ [START]: "a", a: END });
+    expect(await messageOf(run(outer, { maxSteps: 4, input: {} }).result)).toContain("called 2 times since");
+  });
+
+  test("the step limit error of a graph without tools names a cycle and no model", async () => {
+    const graph = defineGraph({ name: "g", state: defineState({ n: z.number().default(0) }) })
+      .nodes({ a: ({ n }) => ({ n: n + 1 }) })
+      .edges({ [START]: "a", a: route(["a", END], () => "a") });
+    const said = await messageOf(run(graph, { maxSteps: 2, input: {} }).result);
+    expect(said).toContain("Fix a cycle without an exit, or resume with a higher maxSteps");
+    expect(said).not.toContain("model");
+  });
+});

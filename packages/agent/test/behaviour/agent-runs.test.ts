@@ -1,0 +1,299 @@
+/** Agent methods other than `run`: stream, abort, steer, followUp, setTools, subscribe. */
+import { defineTool, getMessageText, memoryStore, type RunEvent, toolRegistry } from "@statewright/core";
+import { call, failWith, say, scriptedModel } from "@statewright/testing";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import { piDialect, type YoagentEvent, yoagentDialect } from "../../src/dialects.ts";
+import { createAgent } from "../../src/index.ts";
+import { confirmTools } from "../../src/middleware.ts";
+
+function made(name: string, run: () => unknown = () => `${name} done`) {
+  return defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run });
+}
+
+/** Tool that runs until the test releases it. */
+function slow() {
+  let letGo = (): void => undefined;
+  let begun = (): void => undefined;
+  const isAtWork = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const tool = made("slow", async () => {
+    begun();
+    await new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    return "finished";
+  });
+  return { tool, isAtWork, letGo: () => letGo() };
+}
+
+function toldIn(events: readonly RunEvent[]): readonly YoagentEvent[] {
+  return events.flatMap(yoagentDialect());
+}
+
+describe("agent runs", () => {
+  test("an agent stream is returned before the run ends, emits text deltas, and emits the agent end last [S0.52, S2.52]", async () => {
+    const model = scriptedModel([say("one two three")]);
+    const agent = createAgent({ name: "a", model });
+    const run = agent.stream({ input: "Go" });
+    expect(model.requests).toEqual([]);
+    const events: RunEvent[] = [];
+    let isOver = false;
+    void run.result.then(() => {
+      isOver = true;
+    });
+    for await (const event of run) {
+      if (event.type === "message.delta") expect(isOver).toBe(false);
+      events.push(event);
+    }
+    const told = toldIn(events);
+    const deltas = told.flatMap((event) =>
+      event.type === "MessageUpdate" && event.kind === "text" ? [event.delta] : [],
+    );
+    expect(deltas.length).toBeGreaterThan(1);
+    expect(deltas.join("")).toBe("one two three");
+    expect(told.at(-1)).toEqual({ type: "AgentEnd", status: "completed" });
+    expect(told.filter(({ type }) => type === "AgentEnd")).toHaveLength(1);
+    expect(events.at(-1)?.type).toBe("run.completed");
+  });
+
+  test("an agent stream emits text deltas and tool events during the run, up to the agent end [S2.68]", async () => {
+    const work = slow();
+    const model = scriptedModel([[say("I look it up."), call("slow", {})], say("There it is.")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool] });
+    const run = agent.stream({ input: "Go" });
+    const events: RunEvent[] = [];
+    const reading = (async () => {
+      for await (const event of run) events.push(event);
+    })();
+    await work.isAtWork;
+    await new Promise((resolve) => setImmediate(resolve));
+    const before = toldIn(events).map(({ type }) => type);
+    expect(before).toContain("MessageUpdate");
+    expect(before).toContain("ToolExecutionStart");
+    expect(before).not.toContain("ToolExecutionEnd");
+    work.letGo();
+    await reading;
+    const told = toldIn(events);
+    const types = told.map(({ type }) => type);
+    expect(types.indexOf("ToolExecutionEnd")).toBeLessThan(types.lastIndexOf("MessageUpdate"));
+    expect(told.at(-1)?.type).toBe("AgentEnd");
+    const text = told.flatMap((event) => (event.type === "MessageUpdate" ? [event.delta] : [])).join("");
+    expect(text).toBe("I look it up.There it is.");
+  });
+
+  test("a run continues after its stream loop is left", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([say("one two")]) });
+    const run = agent.stream({ input: "Go" });
+    for await (const event of run) if (event.type === "message.delta") break;
+    expect(await run.result).toMatchObject({ status: "done" });
+  });
+
+  test("a failed run emits run.failed to its stream, and its result promise still rejects", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([failWith(new Error("no"))]), retry: { attempts: 1 } });
+    const run = agent.stream({ input: "Go" });
+    const types: string[] = [];
+    for await (const { type } of run) types.push(type);
+    expect(types.at(-1)).toBe("run.failed");
+    await expect(run.result).rejects.toThrow(/no/);
+  });
+
+  test("an agent without an output schema returns its state as output", async () => {
+    const result = await createAgent({ name: "a", model: scriptedModel([say("Hi")]) }).run({ input: "Go" }).result;
+    if (result.status !== "done") throw new Error(result.status);
+    expectTypeOf(result.output).toEqualTypeOf(result.state);
+    expectTypeOf(result.ended.by).toEqualTypeOf<string>();
+    expect(result.output).toEqual(result.state);
+  });
+});
+
+describe("abort", () => {
+  test("abort cancels the run of one thread or all runs, and every tool call is answered", async () => {
+    const waits = defineTool({
+      name: "waits",
+      description: "Waits until it is told to stop.",
+      input: z.object({}),
+      run: (_args, { signal }) =>
+        new Promise<string>((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        }),
+    });
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel((request) => (request.messages.length === 1 ? call("waits", {}) : say("Done"))),
+      tools: [waits],
+    });
+    const [one, two, three] = ["one", "two", "three"].map((thread) => agent.run({ thread, input: "Go" }));
+    const started = (run = one) =>
+      new Promise<void>((resolve) => {
+        run?.on(({ type }) => {
+          if (type === "tool.started") resolve();
+        });
+      });
+    await Promise.all([started(one), started(two), started(three)]);
+    agent.abort({ thread: "one", reason: "not this one" });
+    const first = await one?.result;
+    expect(first).toMatchObject({ status: "cancelled", reason: "not this one" });
+    expect(first?.state.messages.at(-1)).toMatchObject({ role: "tool", isError: true });
+    agent.abort();
+    expect((await two?.result)?.status).toBe("cancelled");
+    expect((await three?.result)?.status).toBe("cancelled");
+    agent.abort();
+  });
+});
+
+describe("steer and followUp", () => {
+  test("steer and followUp reach the run of a thread without its handle, in process and through the store", async () => {
+    const store = memoryStore();
+    const work = slow();
+    const model = scriptedModel([call("slow", {}), say("one"), say("two"), say("three")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool], store });
+    const run = agent.run({ thread: "t", input: "Go" });
+    await work.isAtWork;
+    await agent.steer({ thread: "t", input: "Faster" });
+    await agent.followUp({ thread: "t", input: { text: "And then?" } });
+    work.letGo();
+    const { state } = await run.result;
+    expect(state.messages.map(getMessageText)).toEqual(["Go", "", "finished", "Faster", "one", "And then?", "two"]);
+    await agent.steer({ thread: "t", input: "Before you begin" });
+    const next = await agent.run({ thread: "t", input: "Go on" }).result;
+    expect(next.state.messages.slice(-3).map(getMessageText)).toEqual(["Before you begin", "Go on", "three"]);
+  });
+
+  test("steer reaches an active run without a store, and fails with missing_store when no run is active", async () => {
+    const work = slow();
+    const agent = createAgent({ name: "a", model: scriptedModel([call("slow", {}), say("one")]), tools: [work.tool] });
+    const run = agent.run({ thread: "t", input: "Go" });
+    await work.isAtWork;
+    await agent.steer({ thread: "t", input: "Faster" });
+    work.letGo();
+    expect((await run.result).state.messages.map(getMessageText)).toContain("Faster");
+    await expect(agent.steer({ thread: "t", input: "Too late" })).rejects.toMatchObject({ code: "missing_store" });
+    await expect(agent.followUp({ thread: "t", input: "" })).rejects.toMatchObject({ code: "invalid_input" });
+  });
+});
+
+describe("setTools", () => {
+  test("setTools applies from the next model request, and active tool calls finish with the previous tools [S4.24, S4.25]", async () => {
+    const work = slow();
+    const model = scriptedModel([call("slow", {}), call("quick", {}), say("Done"), say("Done")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool, made("other")] });
+    const run = agent.run({ input: "Go" });
+    await work.isAtWork;
+    agent.setTools([made("quick")]);
+    work.letGo();
+    const { state } = await run.result;
+    expect(model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+      ["other", "slow"],
+      ["quick"],
+      ["quick"],
+    ]);
+    const answers = state.messages.filter(({ role }) => role === "tool");
+    expect(answers.map(getMessageText)).toEqual(["finished", "quick done"]);
+    await createAgent({ name: "b", model, tools: [] }).run({ input: "Go" }).result;
+    expect(model.requests.at(-1)?.tools).toEqual([]);
+  });
+
+  test("setTools works on an agent made with an empty tool list and fails on an agent made without tools", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([call("quick", {}), say("Done")]), tools: [] });
+    agent.setTools([made("quick")]);
+    const { state } = await agent.run({ input: "Go" }).result;
+    expect(state.messages.map(getMessageText)).toContain("quick done");
+    const without = createAgent({ name: "b", model: scriptedModel([say("Hi")]) });
+    expect(() => without.setTools([made("quick")])).toThrow(
+      /"b": setTools: expected an agent with a tool node, got an agent created without tools.+tools: \[\]/,
+    );
+  });
+
+  test("setTools refuses tools that a registry refuses and leaves the tools unchanged", async () => {
+    const registry = toolRegistry([made("quick")]);
+    const agent = createAgent({ name: "a", model: scriptedModel([]), tools: registry });
+    expect(() => agent.setTools([made("a_tool"), made("a_tool")])).toThrow(/two tools/);
+    expect(registry.names()).toEqual(["quick"]);
+  });
+});
+
+describe("resume", () => {
+  test("resume refuses an answer without an interrupt key or id", async () => {
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([call("pay", {}), say("Done")]),
+      tools: [made("pay")],
+      middleware: [confirmTools({ policy: () => "money" })],
+      store: memoryStore(),
+    });
+    expect((await agent.run({ thread: "t", input: "Go" }).result).status).toBe("waiting");
+    const answered = agent.resume({ thread: "t", answers: true as never }).result;
+    await expect(answered).rejects.toThrow(/answers: \{ approve: … \}/);
+    expect((await agent.resume({ thread: "t", answers: { approve: true } }).result).status).toBe("done");
+  });
+});
+
+describe("subscribe", () => {
+  test("subscribe receives the events of every run of the agent, also active ones, until unsubscribed", async () => {
+    const work = slow();
+    const model = scriptedModel([call("slow", {}), say("one"), say("two"), say("three")]);
+    const agent = createAgent({ name: "a", model, tools: [work.tool] });
+    const first = agent.run({ thread: "one", input: "Go" });
+    await work.isAtWork;
+    const heard: string[] = [];
+    const unsubscribe = agent.subscribe(({ type }, { thread }) => heard.push(`${thread} ${type}`));
+    work.letGo();
+    await first.result;
+    await agent.run({ thread: "two", input: "Go" }).result;
+    expect(heard).toContain("one tool.completed");
+    expect(heard).not.toContain("one run.started");
+    expect(heard).toContain("two run.started");
+    expect(heard.at(-1)).toBe("two run.completed");
+    unsubscribe();
+    unsubscribe();
+    heard.length = 0;
+    await agent.run({ thread: "three", input: "Go" }).result;
+    expect(heard).toEqual([]);
+  });
+
+  test("a listener unsubscribed during a run receives no further event, and other listeners still do", async () => {
+    const work = slow();
+    const agent = createAgent({ name: "a", model: scriptedModel([call("slow", {}), say("one")]), tools: [work.tool] });
+    const first: string[] = [];
+    const second: string[] = [];
+    const offFirst = agent.subscribe(({ type }) => first.push(type));
+    const offSecond = agent.subscribe(({ type }) => second.push(type));
+    const run = agent.run({ input: "Go" });
+    await work.isAtWork;
+    offFirst();
+    const heard = first.length;
+    work.letGo();
+    await run.result;
+    offSecond();
+    expect(first).toHaveLength(heard);
+    expect(second.at(-1)).toBe("run.completed");
+  });
+
+  test("a subscribed listener that throws affects neither the run nor other listeners", async () => {
+    const agent = createAgent({ name: "a", model: scriptedModel([say("one")]) });
+    const heard: string[] = [];
+    agent.subscribe(() => {
+      throw new Error("listener");
+    });
+    agent.subscribe(({ type }) => heard.push(type));
+    expect(await agent.run({ input: "Go" }).result).toMatchObject({ status: "done" });
+    expect(heard).toContain("run.completed");
+  });
+});
+
+test("a dialect translates the events of a subscription", async () => {
+  const agent = createAgent({
+    name: "a",
+    model: scriptedModel([call("quick", {}), say("one")]),
+    tools: [made("quick")],
+  });
+  const read = piDialect();
+  const types: string[] = [];
+  agent.subscribe((event) => types.push(...read(event).map(({ type }) => type)));
+  await agent.run({ input: "Go" }).result;
+  expect(types.at(0)).toBe("agent_start");
+  expect(types).toContain("tool_execution_end");
+  expect(types.at(-1)).toBe("agent_end");
+});

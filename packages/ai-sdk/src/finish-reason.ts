@@ -1,0 +1,37 @@
+/** Finish reason of a reply, as the provider reports it and in the terms of Statewright. */
+import type { FinishReason, ModelReply } from "@statewright/core";
+import type { Part } from "./stream-part.ts";
+
+/**
+ * Returns the finish reason in the specification's terms and in the provider's own. Clients of V2 and V3 end a
+ * truncated stream with "unknown", or with "other" and no raw reason; clients of V4 with "interrupted".
+ */
+export function parseFinishReason(reason: Part<"finish">["finishReason"]): {
+  readonly reason: string;
+  readonly word: string | undefined;
+} {
+  if (typeof reason === "string") return { reason: reason === "unknown" ? "interrupted" : reason, word: undefined };
+  const { unified, raw } = reason;
+  return { reason: unified === "other" && raw === undefined ? "interrupted" : unified, word: raw };
+}
+
+/** Returns why a reply with this finish reason is broken; undefined for a complete reply. */
+export function findBreakReason(reason: string): string | undefined {
+  if (reason === "interrupted") return "the stream ended before the reply was complete";
+  return reason === "error" ? "the model stopped because of an error" : undefined;
+}
+
+/** Derives `calls` from the content: providers disagree about the finish reason for tool calls. */
+export function toFinishReason(reason: string, content: ModelReply["content"]): FinishReason {
+  if (reason === "length") return "length";
+  if (reason === "content-filter") return "filter";
+  if (content.some((block) => block.type === "call")) return "calls";
+  return reason === "stop" || reason === "tool-calls" ? "stop" : "other";
+}
+
+/**
+ * Anthropic pauses a long turn of provider-executed tools: the reply continues in a request with the partial reply.
+ */
+export function isPaused(reason: Part<"finish">["finishReason"]): boolean {
+  return typeof reason === "object" && reason.raw === "pause_turn";
+}

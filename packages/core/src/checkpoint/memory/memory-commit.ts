@@ -1,0 +1,106 @@
+/** Commits to the memory store. */
+import { checkId } from "../../base/ids.ts";
+import type { RunRow } from "../checkpoint.ts";
+import type { EffectRow } from "../journal.ts";
+import {
+  checkFollows,
+  createFencedError,
+  createGapError,
+  createRunExistsError,
+  createUnknownBranchError,
+  getChangeTime,
+  getLatestTime,
+  getNewNamespaceParent,
+} from "../rules.ts";
+import type { Commit } from "../store.ts";
+import { putArtifact } from "./memory-artifacts.ts";
+import { appendCheckpoint } from "./memory-checkpoints.ts";
+import { applyToInbox } from "./memory-inbox.ts";
+import { changeTimer, putInterrupt } from "./memory-interrupts.ts";
+import { findRunByKey } from "./memory-runs.ts";
+import {
+  createNamespace,
+  getLastCheckpointId,
+  type Owner,
+  type StoredNamespace,
+  type Thread,
+  type Threads,
+} from "./memory-thread.ts";
+
+/** Checks a commit completely before any change: a refused commit has no effect. Returns the number of queued runs. */
+export function applyCommit(threads: Threads, self: Owner, commit: Commit): number {
+  const thread = threads.get(commit.thread);
+  if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);
+  if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);
+  const namespace = thread.namespaces.get(commit.branch) ?? createChildNamespace(thread, commit);
+  const head = namespace.checkpoints.at(-1)?.checkpoint;
+  if (commit.checkpoint !== undefined)
+    checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
+  if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
+  for (const parentJournal of commit.parentJournals ?? [])
+    if (!thread.namespaces.has(parentJournal.namespace))
+      throw createUnknownBranchError(thread.id, parentJournal.namespace);
+
+  if (commit.run !== undefined) {
+    const known = thread.runs.get(commit.run.id);
+    const isStart = known?.row.status === "queued";
+    if (isStart) thread.queued -= 1;
+    if (known === undefined || isStart) thread.run = namespace.run = commit.run.id;
+    if (commit.run.status !== "waiting") namespace.awaited.clear();
+    thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs, epoch: thread.epoch });
+  }
+  for (const effect of commit.effects ?? []) putEffect(namespace, effect);
+  for (const around of commit.parentJournals ?? []) {
+    const journal = thread.namespaces.get(around.namespace);
+    if (journal !== undefined) for (const effect of around.effects) putEffect(journal, effect);
+  }
+  if (commit.checkpoint !== undefined) {
+    if (head !== undefined && head.step !== commit.checkpoint.row.step) foldJournal(namespace, head.step);
+    thread.writtenBy = thread.writer;
+    appendCheckpoint(thread, namespace, commit.checkpoint);
+  }
+  for (const interrupt of commit.interrupts ?? []) putInterrupt(threads, namespace, interrupt);
+  thread.events.push(...(commit.events ?? []));
+  for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
+  for (const change of commit.timers ?? []) changeTimer(thread.id, namespace, change);
+  if (namespace.inbox.length > 0) namespace.inbox = applyToInbox(namespace.inbox, commit);
+  if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
+  thread.seq = Math.max(thread.seq, commit.seq);
+  thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
+  if (commit.release === true) thread.owner = undefined;
+  return thread.queued;
+}
+
+/** Checks that a new run has a unique key, and that a run cancelled in the queue does not start. */
+function checkRun(thread: Thread, namespace: StoredNamespace, run: RunRow): void {
+  checkId("run", run.id);
+  const known = thread.runs.get(run.id);
+  const isKeyTaken = known === undefined && run.key !== undefined && findRunByKey(thread, run.key) !== undefined;
+  const { queuedAt, status } = known?.row ?? {};
+  const isDequeued = queuedAt !== undefined && status !== "queued" && namespace.run !== run.id;
+  if (isKeyTaken || isDequeued) throw createRunExistsError(run);
+}
+
+/** Creates the child namespace of a first checkpoint; not yet added to the thread. */
+function createChildNamespace(thread: Thread, commit: Commit): StoredNamespace {
+  const parent = getNewNamespaceParent(commit);
+  if (!thread.namespaces.has(parent)) throw createUnknownBranchError(thread.id, parent);
+  const from = commit.checkpoint?.row.parent;
+  const origin = from === undefined ? undefined : thread.checkpoints.get(from)?.namespace;
+  return createNamespace(commit.branch, origin === undefined ? undefined : from, origin);
+}
+
+function putEffect(namespace: StoredNamespace, effect: EffectRow): void {
+  const effects = namespace.effects.get(effect.step) ?? new Map<string, EffectRow>();
+  namespace.effects.set(effect.step, effects.set(JSON.stringify([effect.task, effect.key]), effect));
+}
+
+function foldJournal(namespace: StoredNamespace, step: number): void {
+  const effects = namespace.effects.get(step) ?? new Map<string, EffectRow>();
+  for (const [id, effect] of effects) {
+    const { outcome: _, ...folded } = effect;
+    if (effect.effect === "once") continue;
+    if (effect.kind === "task") effects.delete(id);
+    else effects.set(id, folded);
+  }
+}

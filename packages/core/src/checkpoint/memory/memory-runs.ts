@@ -1,0 +1,90 @@
+/** Runs of the memory store: the queue of a thread, and lists over all threads. */
+import { checkId } from "../../base/ids.ts";
+import type { RunRow, RunStatus } from "../checkpoint.ts";
+import { type ClaimablePage, getClaimableKind } from "../claimable.ts";
+import { checkClaimablePage, checkRunFilter, createRunExistsError, hasMetadata } from "../rules.ts";
+import type { QueueWrite, RunFilter } from "../store.ts";
+import { getBranch, type StoredRun, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
+
+export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }: QueueWrite): RunRow {
+  checkId("run", run.id);
+  const { thread, namespace } = getBranch(threads, id, branch);
+  const known = run.key === undefined ? undefined : findRunByKey(thread, run.key);
+  if (known !== undefined) return known.row;
+  const row: RunRow = {
+    ...run,
+    thread: id,
+    branch: namespace.name,
+    ...(stops === undefined || namespace.run === undefined ? {} : { stops: { run: namespace.run, how: stops } }),
+  };
+  if (thread.runs.has(row.id)) throw createRunExistsError(row);
+  thread.runs.set(row.id, { row, nth: ++threads.runs, epoch: 0 });
+  thread.queued += 1;
+  return row;
+}
+
+export function dequeueRun(thread: Thread | undefined, id: string, endedAt: number, reason: string): boolean {
+  const run = thread?.runs.get(id);
+  if (thread === undefined || run?.row.status !== "queued") return false;
+  const { input: _, ...row } = run.row;
+  thread.runs.set(id, { ...run, row: { ...row, status: "cancelled", endedAt, reason } });
+  thread.queued -= 1;
+  return true;
+}
+
+export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefined {
+  for (const run of runs.values()) if (run.row.key === key) return run;
+  return undefined;
+}
+
+/** Lists the runs that match the filter, newest first. */
+export function listRuns(threads: Threads, filter: RunFilter): readonly RunRow[] {
+  const wanted = checkRunFilter(filter);
+  const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
+  const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
+  return selectThreads(threads, filter.thread)
+    .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })))
+    .filter(({ nth, row }) => hasStatus(wanted, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
+    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
+    .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
+    .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
+    .sort((one, other) => other.nth - one.nth)
+    .slice(0, filter.limit)
+    .map(({ row }) => row);
+}
+
+/** Sorted by the start or queue time of the runs. */
+export function listClaimable(threads: Threads, page: ClaimablePage): readonly RunRow[] {
+  checkClaimablePage(page);
+  const { kind, after, limit } = page;
+  const start = after === undefined ? 0 : (threads.get(after.thread)?.runs.get(after.id)?.nth ?? 0);
+  return [...threads.values()]
+    .flatMap((thread) => {
+      const found = [...thread.runs.values()]
+        .map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) }))
+        .filter(({ row }) => getClaimableKind(row) === kind);
+      return kind !== "queued" ? found : thread.owner?.alive === true ? [] : found.slice(0, 1);
+    })
+    .filter(({ nth }) => nth > start)
+    .sort((one, other) => one.nth - other.nth)
+    .slice(0, limit)
+    .map(({ row }) => row);
+}
+
+/**
+ * Returns the run row with its effective status: `running` reads as `crashed` when the owner is dead or released the
+ * thread.
+ */
+export function toEffectiveRun({ owner, epoch }: Thread, run: StoredRun): RunRow {
+  const { row } = run;
+  if (row.status !== "running" || (owner?.alive === true && run.epoch === epoch)) return row;
+  return { ...row, status: "crashed" };
+}
+
+export function hasStatus(wanted: readonly RunStatus[] | undefined, status: RunStatus | undefined): boolean {
+  return wanted === undefined || (status !== undefined && wanted.includes(status));
+}
+
+export function matches<Value>(wanted: Value | undefined, value: Value | undefined): boolean {
+  return wanted === undefined || wanted === value;
+}

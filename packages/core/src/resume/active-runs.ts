@@ -1,0 +1,99 @@
+/** Active runs of an engine: each run is tracked until it ends or suspends. */
+import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { World } from "../base/world.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { engineStopReason } from "../checkpoint/claimable.ts";
+import type { Store } from "../checkpoint/store.ts";
+import { pauseRun } from "../run/launch.ts";
+import type { RunHandle, RunResult } from "../run/session/options/options.ts";
+
+export interface ActiveRuns {
+  isEmpty(): boolean;
+  /** Tracks a run until it ends or suspends. The run reports its failure itself. */
+  track(handle: RunHandle<unknown>): Promise<void>;
+  /** Lets every active run finish its superstep. */
+  drain(): void;
+  /** Aborts the signals of all active runs. */
+  abort(): void;
+  /** Resolves when no run is active. */
+  waitUntilEmpty(): Promise<void>;
+  /** Lists halted runs whose row still reads `running`: such runs are resumed like crashed runs. */
+  listHalted(isClaimed: (thread: string) => boolean): Promise<readonly RunRow[]>;
+}
+
+/** Pause codes of runs whose store accepts no writes. */
+const haltCodes: readonly unknown[] = ["store_locked", "store_full"];
+
+export function createActiveRuns({
+  store,
+  world,
+  onRun,
+  isStopping,
+  onEnd,
+}: {
+  readonly store: Store;
+  readonly world: World;
+  readonly onRun: ((run: RunHandle<unknown>) => void) | undefined;
+  /** A run tracked while the engine stops is drained immediately. */
+  readonly isStopping: () => boolean;
+  readonly onEnd: () => void;
+}): ActiveRuns {
+  const endings = new Map<RunHandle<unknown>, Promise<void>>();
+  /** Runs halted by their store, by thread: even the pause may be unsaved, so that the row reads `running`. */
+  const haltedByThread = new Map<string, string>();
+
+  function recordHalt(result: RunResult<unknown>): void {
+    const { status, run, thread } = result;
+    if (status === "paused" && haltCodes.includes(result.cause.code)) haltedByThread.set(thread, run);
+  }
+
+  /** Calls `onRun`; errors of the callback do not affect the run. */
+  function notifyOnRun(handle: RunHandle<unknown>): void {
+    const logFailure = (error: unknown): void =>
+      world.log("error", "engine: onRun threw", { thread: handle.thread, error: toErrorRecord(error) });
+    try {
+      const returned: unknown = onRun?.(handle);
+      if (returned instanceof Promise) returned.catch(logFailure);
+    } catch (error) {
+      logFailure(error);
+    }
+  }
+
+  return {
+    isEmpty: () => endings.size === 0,
+    track: (handle) => {
+      const known = endings.get(handle);
+      if (known !== undefined) return known;
+      const ended = handle.result
+        .then(recordHalt, (error: unknown) => {
+          if (isStatewrightError(error, "thread_busy")) return;
+          world.log("warn", "a run failed", { thread: handle.thread, run: handle.id, error: toErrorRecord(error) });
+        })
+        .then(() => {
+          endings.delete(handle);
+          onEnd();
+        });
+      endings.set(handle, ended);
+      if (isStopping()) handle.drain(engineStopReason);
+      notifyOnRun(handle);
+      return ended;
+    },
+    drain: () => {
+      for (const handle of endings.keys()) handle.drain(engineStopReason);
+    },
+    abort: () => {
+      for (const handle of endings.keys()) pauseRun(handle, engineStopReason);
+    },
+    waitUntilEmpty: async () => {
+      while (endings.size > 0) await Promise.all(endings.values());
+    },
+    listHalted: async (isClaimed) => {
+      const rows = [...haltedByThread].map(async ([thread, id]) => {
+        const running = await store.runs({ thread, status: "running" });
+        if (!isClaimed(thread)) haltedByThread.delete(thread);
+        return running.filter((row) => row.id === id);
+      });
+      return (await Promise.all(rows)).flat();
+    },
+  };
+}

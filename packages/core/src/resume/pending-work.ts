@@ -1,0 +1,133 @@
+/** Pending work in the store of an engine: queued, crashed, drained, parked, halted and due runs, by thread. */
+import type { World } from "../base/world.ts";
+import type { RunRow } from "../checkpoint/checkpoint.ts";
+import type { Store } from "../checkpoint/store.ts";
+import type { TimerRow } from "../checkpoint/timer.ts";
+import { getPlan } from "../compile/plan.ts";
+import { getProgram } from "../run/begin.ts";
+import { type CallerWithStore, type RunHost, startNextQueued } from "../run/queue.ts";
+import type { RunHandle } from "../run/session/options/options.ts";
+import { resumeRun } from "./resume.ts";
+import { type ClaimableRuns, continueRun, createCaller, createScanner, type ServingOptions } from "./serving.ts";
+
+/** Pending work of a thread. */
+export interface PendingWork {
+  /** Start or resume one run each; in this order, one after the other. */
+  readonly starters: readonly (() => Promise<RunHandle<unknown> | undefined>)[];
+  /** Counts against the concurrency of the engine. */
+  readonly isBounded: boolean;
+}
+
+export interface PendingWorkScanner {
+  /** Reads the next part of the store and returns its work by thread, except that of claimed threads. */
+  scan(): Promise<ReadonlyMap<string, PendingWork>>;
+  /** True when the last scan was incomplete; reset by the request for the next scan. */
+  hasMore: boolean;
+}
+
+type Starter = (caller: CallerWithStore) => Promise<RunHandle<unknown> | undefined>;
+
+export function createPendingWorkScanner({
+  options,
+  host,
+  world,
+  isClaimed,
+  listHalted,
+  track,
+}: {
+  readonly options: ServingOptions;
+  readonly host: RunHost;
+  readonly world: World;
+  readonly isClaimed: (thread: string) => boolean;
+  readonly listHalted: () => Promise<readonly RunRow[]>;
+  /** Tracks a run in the turn of the event loop that starts the run. */
+  readonly track: (handle: RunHandle<unknown>) => void;
+}): PendingWorkScanner {
+  const { store, parkAfter } = options;
+  const finder = createScanner(store);
+  /** Runs logged as skipped: one log entry per run while the run is found. */
+  let skippedRuns = new Set<string>();
+  /** Runs found since the last complete scan. */
+  const foundRuns = new Set<string>();
+  /** Parked runs already tried with the current graphs. */
+  const triedRuns = new Set<string>();
+
+  async function listRuns(): Promise<ClaimableRuns & { readonly due: readonly RunRow[] }> {
+    const { queued, orphaned, parked, more } = await finder.next();
+    scanner.hasMore = more;
+    const untried = parked.filter(({ id }) => !triedRuns.has(id));
+    const timers = await store.timers({ dueBy: world.clock.now() });
+    const due = [...(await listDueRuns(store, timers)), ...(await listHalted())];
+    for (const { id } of [...queued, ...orphaned, ...untried, ...due]) foundRuns.add(id);
+    if (!more) {
+      skippedRuns = new Set([...skippedRuns].filter((id) => foundRuns.has(id)));
+      foundRuns.clear();
+    }
+    return { queued, orphaned, parked: untried, due };
+  }
+
+  function trackRun(handle: RunHandle<unknown>): RunHandle<unknown> {
+    track(handle);
+    return handle;
+  }
+
+  async function scan(): Promise<ReadonlyMap<string, PendingWork>> {
+    const { queued, orphaned, parked, due } = await listRuns();
+    const threads = new Map<string, PendingWork>();
+    const add = (row: RunRow, start: Starter): void => {
+      if (isClaimed(row.thread) || skippedRuns.has(row.id)) return;
+      const caller = createCaller(options, host, row);
+      if (caller === undefined) {
+        skippedRuns.add(row.id);
+        return;
+      }
+      const { starters } = threads.get(row.thread) ?? { starters: [] };
+      const { isBounded } = getProgram(getPlan(caller.graph));
+      threads.set(row.thread, { starters: [...starters, () => start(caller)], isBounded });
+    };
+    // Queued runs first: a queued run may pre-empt the crashed run.
+    for (const row of queued) add(row, (caller) => startNextQueued(caller, store, row.thread));
+    for (const row of orphaned) add(row, async (caller) => trackRun(continueRun(caller, row, parkAfter)));
+    for (const row of parked)
+      add(row, async (caller) => {
+        triedRuns.add(row.id);
+        return trackRun(continueRun(caller, row, parkAfter));
+      });
+    for (const row of due)
+      add(row, async (caller) => {
+        const { thread, branch } = row;
+        return trackRun(resumeRun({ ...caller, options: { ...caller.options, thread, branch } }));
+      });
+    return threads;
+  }
+
+  const scanner: PendingWorkScanner = { scan, hasMore: false };
+  return scanner;
+}
+
+/** Lists the runs with a due timer, each once. A run paused by a user stays paused. */
+async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
+  const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranch(row)}`, row]));
+  const rows = await Promise.all(
+    [...branches.values()].map(async (timer) => {
+      const waiting = await store.runs({ thread: timer.thread, status: "waiting" });
+      return waiting.filter(({ branch }) => branch === getBranch(timer));
+    }),
+  );
+  return rows.flat();
+}
+
+/** Returns true if a due timer resumes its run. */
+function canWakeRun({ kind }: TimerRow): boolean {
+  switch (kind) {
+    case "after":
+    case "expiry":
+      return true;
+  }
+}
+
+/** Returns the branch of a timer's namespace. */
+function getBranch({ branch }: TimerRow): string {
+  const [name = branch] = branch.split("/");
+  return name;
+}

@@ -1,0 +1,93 @@
+/** Schedule of the store scans of an engine: at the next due time, and in a poll interval. */
+import { toErrorRecord } from "../base/errors.ts";
+import type { World } from "../base/world.ts";
+import type { Store } from "../checkpoint/store.ts";
+
+export interface ScanSchedule {
+  /** Scans serially: a request during a scan starts another scan afterwards. Rejects with the error of the scan. */
+  scan(): Promise<void>;
+  /** Starts a scan and logs its failure; the next poll follows. */
+  request(): void;
+  /** Sets the next poll and the alarm for the next timer. */
+  schedulePoll(): Promise<void>;
+  /** Sets the alarm for the next timer. Timers already due on threads busy elsewhere are retried by the next poll. */
+  scheduleAlarm(): Promise<void>;
+  /** Cancels the poll and the alarm. */
+  cancel(): void;
+  /** Resolves when no scan is active. */
+  waitForScan(): Promise<void>;
+}
+
+export function createScanSchedule({
+  store,
+  world,
+  pollMs,
+  isServing,
+  scanStore,
+}: {
+  readonly store: Store;
+  readonly world: World;
+  readonly pollMs: number;
+  readonly isServing: () => boolean;
+  readonly scanStore: () => Promise<void>;
+}): ScanSchedule {
+  let activeScan: Promise<void> | undefined;
+  let rescan = false;
+  let cancelAlarm: () => void = ignore;
+  let cancelPoll: () => void = ignore;
+
+  async function scanWhileRequested(): Promise<void> {
+    try {
+      while (rescan && isServing()) {
+        rescan = false;
+        await scanStore();
+      }
+    } finally {
+      activeScan = undefined;
+    }
+  }
+
+  const schedule: ScanSchedule = {
+    scan: () => {
+      rescan = true;
+      activeScan ??= scanWhileRequested();
+      return activeScan;
+    },
+    request: () => {
+      schedule
+        .scan()
+        .catch((error: unknown) =>
+          world.log("error", "the store could not be scanned", { error: toErrorRecord(error) }),
+        )
+        .then(() => (isServing() ? schedule.schedulePoll() : undefined), ignore);
+    },
+    schedulePoll: async () => {
+      cancelPoll();
+      cancelPoll = world.schedule.after(pollMs, schedule.request);
+      await schedule.scheduleAlarm();
+    },
+    scheduleAlarm: async () => {
+      try {
+        const now = world.clock.now();
+        const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
+        cancelAlarm();
+        cancelAlarm = ignore;
+        if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt, schedule.request);
+      } catch (error) {
+        world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
+      }
+    },
+    cancel: () => {
+      cancelPoll();
+      cancelAlarm();
+    },
+    waitForScan: async () => {
+      await activeScan?.catch(ignore);
+    },
+  };
+  return schedule;
+}
+
+function ignore(): void {
+  // Default of cancel callbacks.
+}

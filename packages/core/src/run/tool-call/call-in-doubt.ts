@@ -1,0 +1,105 @@
+/** `once` tool calls in doubt: the start is recorded, and the outcome is unknown. */
+
+import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
+import { toJsonSchema } from "../../tool/definition/model-tool.ts";
+import type { Tool, ToolCall, ToolRuntime } from "../../tool/definition/tool.ts";
+import { isToolError } from "../../tool/definition/tool-error.ts";
+import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
+import { applyErrorPolicy, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
+import { describeStart } from "../journal/journal.ts";
+import { validateResult } from "./attempt-call.ts";
+import { concludeCall } from "./conclude-call.ts";
+import { getResultFields, redactCallArgs, type ToolCallContext } from "./context.ts";
+import { loadStartedCall } from "./start-args.ts";
+import { createInjectionSource, createToolRuntime, type Execution } from "./tool-runtime.ts";
+
+/**
+ * Raises the in-doubt interrupt of a `once` call that had started when its process died, if the tool cannot
+ * reconcile.
+ */
+export function consultInDoubt(
+  call: ToolCallContext,
+  known: EffectRow | undefined,
+): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
+  const { block, scope } = call;
+  if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;
+  const startedCall = loadStartedCall(call);
+  if (call.tool?.reconcile !== undefined && startedCall !== undefined) return undefined;
+  const { idempotencyKey, startedAt } = known;
+  const args = startedCall === undefined ? notSaved : redactCallArgs(call, startedCall.args);
+  const response = scope.consult({
+    id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
+    about: describeStart(known),
+    key: inDoubtKey,
+    payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
+    schema: toJsonSchema(inDoubtAnswer),
+  });
+  return "open" in response ? response : (response.answer as InDoubtAnswer);
+}
+
+/** Placeholder for arguments that could not be saved or contain a secret. */
+const notSaved = "[not saved]";
+
+/** Returns the result from an in-doubt answer; undefined when the effect did not happen. */
+export async function concludeInDoubt(
+  call: ToolCallContext,
+  { happened, content }: InDoubtAnswer,
+  startedCall: ToolCall | undefined,
+): Promise<ToolResult | undefined> {
+  if (!happened) return undefined;
+  call.toolCall = startedCall ?? call.toolCall;
+  if (call.getState() === "executing") call.transition("call.finished");
+  const text = content ?? "A person has confirmed that this happened. Its result is not known.";
+  return concludeCall(call, toResult(text, getResultFields(call, 1)));
+}
+
+/** Resolves to the result of a call in doubt; undefined when its effect did not happen. */
+export type ReconcileCall = (idempotencyKey: string) => Promise<ToolResult | undefined>;
+
+/** Creates the reconcile function of a call in doubt; undefined when its tool has none. */
+export function createReconcile(
+  call: ToolCallContext,
+  tool: Tool<never, never> | undefined,
+  injected: () => unknown = () => tool?.resolve?.(createInjectionSource(call)),
+): ReconcileCall | undefined {
+  if (tool?.reconcile === undefined) return undefined;
+  return async (idempotencyKey) => reconcile(call, tool, { idempotencyKey, injected: await injected() });
+}
+
+async function reconcile(
+  call: ToolCallContext,
+  tool: Tool<never, never>,
+  execution: Execution,
+): Promise<ToolResult | undefined> {
+  const runtime = createToolRuntime(call, tool.spec, execution, {
+    attempt: 1,
+    signal: call.scope.getSignal(),
+    isOpen: () => true,
+  });
+  const startedCall = loadStartedCall(call) ?? call.toolCall;
+  const found = await callReconcile(call, tool, runtime, startedCall);
+  if (found === undefined) return undefined;
+  call.toolCall = startedCall;
+  if (call.getState() === "before") call.transition("call.allowed");
+  if (call.getState() === "executing") call.transition("call.finished");
+  return concludeCall(call, found);
+}
+
+/**
+ * Calls the tool's reconcile: returns the result, undefined when the effect did not happen, or an error result for an
+ * unknown outcome.
+ */
+async function callReconcile(
+  call: ToolCallContext,
+  tool: Tool<never, never>,
+  runtime: ToolRuntime,
+  startedCall: ToolCall,
+): Promise<ToolResult | undefined> {
+  try {
+    const happened = await tool.reconcile?.(call.progress.state as never, runtime as never, startedCall);
+    return happened === undefined ? undefined : validateResult(call, tool.spec, happened, 1);
+  } catch (thrown) {
+    if (!isToolError(thrown) || thrown.kind !== "unknown_outcome") throw thrown;
+    return applyErrorPolicy(toErrorResult(thrown, getResultFields(call, 1)), tool.spec.onError ?? "return");
+  }
+}

@@ -1,0 +1,93 @@
+/** End of a tool call: the after hooks, redaction, artifacts, and the result as it is saved. */
+
+import { isStatewrightError } from "../../base/errors.ts";
+import { deepFreeze } from "../../base/json.ts";
+import { plainCodec } from "../../state/codec.ts";
+import { ToolError } from "../../tool/definition/tool-error.ts";
+import type { Middleware } from "../../tool/policy/middleware.ts";
+import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
+import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
+import { createHookRuntime } from "../journal/middleware-runtime.ts";
+import { validateEncodable } from "../session/validate-writes.ts";
+import { getResultFields, handleHookError, listCallMiddleware, type ToolCallContext } from "./context.ts";
+import { canStoreArtifacts, presentResult } from "./present-result.ts";
+
+/**
+ * Calls the after hooks in reverse order, then redacts and validates the result: from the state after to persisted.
+ */
+export function concludeCall(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
+  const middleware = listCallMiddleware(call);
+  return middleware.some(({ afterTool }) => afterTool !== undefined)
+    ? callAfterHooks(call, middleware, result).then((shown) => presentCallResult(call, shown))
+    : presentCallResult(call, result);
+}
+
+async function callAfterHooks(
+  call: ToolCallContext,
+  middleware: readonly Middleware[],
+  result: ToolResult,
+): Promise<ToolResult> {
+  let current = result;
+  for (const hook of middleware.toReversed()) {
+    try {
+      const replaced = await hook.afterTool?.(
+        { call: call.toolCall, tool: call.tool?.spec, result: current },
+        createHookRuntime(call, call.scope, call.key, { middleware: hook }),
+      );
+      if (replaced !== undefined && !isResult(replaced))
+        throw new TypeError("expected a tool result or undefined from the hook");
+      current = replaced ?? current;
+    } catch (thrown) {
+      current = handleHookError(call, hook, "afterTool", thrown) ?? current;
+    }
+  }
+  return current;
+}
+
+/** Moves from the state persisting to persisted; synchronous without artifacts. */
+function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
+  call.transition("call.reviewed");
+  const prepared = presentResult(call, call.env.redactor.redact(result));
+  return prepared instanceof Promise
+    ? prepared.then((shown) => finishResult(call, shown))
+    : finishResult(call, prepared);
+}
+
+function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {
+  if (canStoreArtifacts(call)) call.transition("call.persisted");
+  return journalLongTermChanges(
+    call,
+    ensureSavable(call, deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name })),
+  );
+}
+
+/**
+ * Journals the long-term store changes of an attempt before its result. A call with an error result changes nothing.
+ */
+function journalLongTermChanges(call: ToolCallContext, result: ToolResult): ToolResult {
+  const { position, journal, scope, key, longTerm } = call;
+  if (longTerm === undefined) return result;
+  call.longTerm = undefined;
+  recordChanges(position, journal, scope.task, { key, changes: result.isError ? [] : longTerm });
+  if (!result.isError && longTerm.length > 0) exposeCallChanges(call);
+  return result;
+}
+
+/** Replaces a result that cannot be saved with an error result: the tool did run, and the run continues. */
+function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
+  const { codec } = call.env;
+  const { saved } = call.journal;
+  const what = `the result of the tool "${result.name}"`;
+  try {
+    // In a list, as in the channel of messages.
+    if (saved === undefined || codec === plainCodec) validateEncodable(codec, [result], what);
+    else codec.encode([result], what);
+    return result;
+  } catch (cause) {
+    const path = isStatewrightError(cause) ? cause.place.path?.replace(/^0\./, "") : undefined;
+    const where = path === undefined ? "" : ` (at "${path}")`;
+    call.artifacts = undefined;
+    const text = `The tool "${result.name}" ran, but its result is not data that can be saved${where}.`;
+    return toErrorResult(new ToolError("invalid_output", text, { cause }), getResultFields(call, result.attempts));
+  }
+}

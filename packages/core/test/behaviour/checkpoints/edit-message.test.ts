@@ -1,0 +1,49 @@
+/** Editing a message of a thread. */
+import { expect, test } from "vitest";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  editMessage,
+  getMessageText,
+  getState,
+  type Message,
+  memoryStore,
+  run,
+  START,
+} from "../../../src/index.ts";
+import { failureOf } from "../../support/failure.ts";
+
+const say = (id: string, text: string): Message => ({ role: "user", id, content: [{ type: "text", text }] });
+
+function echo(log: string[]) {
+  return defineGraph({ name: "echo", state: defineState({ messages: channel.messages() }) })
+    .nodes({
+      answer: (state, { run: { step } }) => {
+        const heard = getMessageText(state.messages.at(-1) as Message);
+        log.push(heard);
+        return { messages: [say(`answer_${step}_${heard}`, `${heard}, you say`)] };
+      },
+    })
+    .edges({ [START]: "answer", answer: END });
+}
+
+test("editing a message and continuing from it is one call; later messages are excluded and the original is unchanged [E66]", async () => {
+  const log: string[] = [];
+  const graph = echo(log);
+  const store = memoryStore();
+  for (const text of ["one", "two", "three"])
+    await run(graph, { store, thread: "t", input: { messages: [say(text, text)] } }).result;
+  const handle = await editMessage(graph, { store, thread: "t", message: say("two", "deux"), name: "french" });
+  const { branch, state } = await handle.result;
+  expect(branch).toBe("french");
+  expect(state.messages.map(getMessageText)).toEqual(["one", "one, you say", "deux", "deux, you say"]);
+  expect(log).toEqual(["one", "two", "three", "deux"]);
+  const original = await getState(graph, { store, thread: "t", branch: "main" });
+  expect(original.state.messages.map(getMessageText)).toHaveLength(6);
+  const second = await editMessage(graph, { store, thread: "t", branch: "french", message: say("one", "un") });
+  expect((await second.result).state.messages.map(getMessageText)).toEqual(["un", "un, you say"]);
+  const never = editMessage(graph, { store, thread: "t", message: say("four", "quatre") });
+  expect((await failureOf(never, "unknown_checkpoint")).message).toContain('"four"');
+});

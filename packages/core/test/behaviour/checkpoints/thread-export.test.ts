@@ -1,0 +1,272 @@
+/** An imported thread export is checked completely before the store writes any row. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  fork,
+  getState,
+  memoryStore,
+  pruneThread,
+  resume,
+  run,
+  START,
+  type Store,
+} from "../../../src/index.ts";
+import { copyThread, exportThread, importThread } from "../../../src/inspect.ts";
+
+const Chat = defineState({ said: channel.list(z.string()), last: z.string().default("") });
+const chat = defineGraph({ name: "chat", version: 3, state: Chat, interrupts: { more: z.boolean() } })
+  .nodes({
+    say: (state) => ({ said: [`said ${state.said.length}`] }),
+    ask: async (_state, { interrupt, step }) => {
+      await step("noted", async () => "noted");
+      return { last: (await interrupt("more")) ? "more" : "enough" };
+    },
+  })
+  .edges({ [START]: "say", say: "ask", ask: END });
+
+async function asked(thread: string): Promise<Store> {
+  const store = memoryStore();
+  await run(chat, { store, thread, input: { said: ["hello"] }, metadata: { of: "test" } }).result;
+  return store;
+}
+
+/** Changes one row of an export and recomputes the end record, like a deliberate forgery. */
+async function forged(text: string, work: (rows: Record<string, unknown>[]) => void): Promise<string> {
+  const rows = text
+    .trimEnd()
+    .split("\n")
+    .slice(0, -1)
+    .map((row) => JSON.parse(row) as Record<string, unknown>);
+  work(rows);
+  return sealed(rows.map((row) => JSON.stringify(row)));
+}
+
+async function sealed(lines: readonly string[]): Promise<string> {
+  const body = `${lines.join("\n")}\n`;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(body)));
+  const sha256 = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${body}${JSON.stringify({ row: "end", rows: lines.length, sha256 })}\n`;
+}
+
+type Row = Record<string, Record<string, unknown> & { row?: Record<string, unknown> }>;
+
+function find(rows: Record<string, unknown>[], kind: string): Row {
+  return rows.find((row) => row["row"] === kind) as Row;
+}
+
+describe("thread export", () => {
+  test("a thread export contains its format, version, thread, graph and end", async () => {
+    const store = await asked("t");
+    const lines = (await exportThread(store, "t"))
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines[0]).toMatchObject({
+      format: "statewright.thread",
+      version: 1,
+      id: "t",
+      by: { graph: "chat", version: 3, shape: expect.any(String) },
+    });
+    expect(lines.at(-1)).toEqual({
+      row: "end",
+      rows: lines.length - 1,
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    await expect(exportThread(store, "nobody")).rejects.toMatchObject({ code: "unknown_thread" });
+  });
+
+  test("a thread export with any byte changed is refused and nothing is imported [E46]", async () => {
+    const text = await exportThread(await asked("t"), "t");
+    const store = memoryStore();
+    for (let at = 0; at < text.length; at += 7) {
+      const changed = text.slice(0, at) + (text[at] === "x" ? "y" : "x") + text.slice(at + 1);
+      await expect(importThread(store, changed), `byte ${at}`).rejects.toMatchObject({
+        code: expect.stringMatching(/^(invalid_export|store_newer)$/),
+      });
+    }
+    for (const cut of [0, 1, 100, text.length - 1, text.length - 50])
+      await expect(importThread(store, text.slice(0, cut))).rejects.toMatchObject({ code: "invalid_export" });
+    expect(await store.threads()).toEqual([]);
+    expect(await importThread(store, text)).toBe("t");
+  });
+
+  test("a thread export in a newer format is refused as newer", async () => {
+    const text = await exportThread(await asked("t"), "t");
+    const newer = await forged(text, (rows) => {
+      (rows[0] as { version: number }).version = 2;
+      (rows[0] as { novelty?: number }).novelty = 1;
+    });
+    await expect(importThread(memoryStore(), newer)).rejects.toMatchObject({ code: "store_newer" });
+  });
+
+  const hostile: Readonly<Record<string, (rows: Record<string, unknown>[]) => void>> = {
+    "an unknown field": (rows) => {
+      find(rows, "run")["run"]!["admin"] = true;
+    },
+    "a field __proto__": (rows) => {
+      Object.defineProperty(find(rows, "run")["run"], "__proto__", { value: { admin: true }, enumerable: true });
+    },
+    "an unknown kind of row": (rows) => {
+      rows.push({ row: "trigger", trigger: {} });
+    },
+    "a row of two kinds": (rows) => {
+      find(rows, "run")["line"] = {};
+    },
+    "a thread id outside the grammar": (rows) => {
+      (rows[0] as { id: string }).id = "../t";
+    },
+    "a line outside the grammar": (rows) => {
+      find(rows, "line")["line"]!["name"] = "ma in";
+    },
+    "a run id outside the grammar": (rows) => {
+      find(rows, "run")["run"]!["id"] = "r'1";
+    },
+    "a reserved name": (rows) => {
+      find(rows, "line")["line"]!["name"] = "__proto__";
+    },
+    "a status that nobody writes": (rows) => {
+      find(rows, "run")["run"]!["status"] = "crashed";
+    },
+    "a checkpoint that does not follow": (rows) => {
+      find(rows, "checkpoint")["checkpoint"]!.row!["parent"] = 9;
+    },
+    "a checkpoint twice": (rows) => {
+      rows.push(find(rows, "checkpoint"));
+    },
+    "a checkpoint above the last": (rows) => {
+      (rows[0] as { checkpoint: number }).checkpoint = 0;
+    },
+    "a huge checkpoint id": (rows) => {
+      (rows[0] as { checkpoint: number }).checkpoint = 2 ** 40;
+      const checkpoints = rows.filter((row) => row["row"] === "checkpoint") as Row[];
+      checkpoints.at(-1)!["checkpoint"]!.row!["id"] = 2 ** 30;
+    },
+    "a line that goes on from nowhere": (rows) => {
+      find(rows, "line")["line"]!["from"] = 77;
+    },
+    "a question twice": (rows) => {
+      rows.splice(rows.indexOf(find(rows, "interrupt")), 0, find(rows, "interrupt"));
+    },
+    "an effect of a class that there is not": (rows) => {
+      find(rows, "effect")["effect"]!["effect"] = "always";
+    },
+    "a lone surrogate in a name": (rows) => {
+      find(rows, "effect")["effect"]!["key"] = "\ud800";
+    },
+    "a number that is none": (rows) => {
+      find(rows, "effect")["effect"]!["startedAt"] = "1";
+    },
+    "a fraction for a step": (rows) => {
+      find(rows, "effect")["effect"]!["step"] = 0.5;
+    },
+    "rows before any line": (rows) => {
+      rows.splice(1, 0, find(rows, "effect"));
+    },
+    "a run on a branch that is not there": (rows) => {
+      find(rows, "run")["run"]!["branch"] = "other";
+    },
+    "a newest run that is not there": (rows) => {
+      (rows[0] as { run: string }).run = "r9";
+    },
+    "a head branch that is not there": (rows) => {
+      (rows[0] as { headBranch: string }).headBranch = "other";
+    },
+    "an event without a place": (rows) => {
+      rows.push({ row: "event", event: { seq: 10 ** 9, branch: "main", at: 1, text: "1" } });
+    },
+  };
+
+  test.each(Object.keys(hostile))(
+    "a thread export with %s is refused, also under a correct hash [E46]",
+    async (what) => {
+      const text = await exportThread(await asked("t"), "t");
+      const store = memoryStore();
+      const bad = await forged(text, hostile[what] ?? (() => undefined));
+      await expect(importThread(store, bad)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(invalid_export|invalid_id)$/),
+      });
+      expect(await store.threads()).toEqual([]);
+    },
+  );
+
+  test("a thread export that is too long, too deep or too large is refused (rule R15)", async () => {
+    const text = await exportThread(await asked("t"), "t");
+    const store = memoryStore();
+    await expect(importThread(store, text, { maxBytes: 100 })).rejects.toMatchObject({ code: "invalid_export" });
+    const rows = text.trimEnd().split("\n").slice(0, -1);
+    const run = (metadata: string): string => {
+      const row = rows.find((each) => each.startsWith('{"row":"run"')) ?? "";
+      return row.replace('{"of":"test"}', metadata);
+    };
+    for (const metadata of [
+      `{"a":${"[".repeat(100)}${"]".repeat(100)}}`,
+      `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`,
+      `{"a":[${"0,".repeat(200_000)}0]}`,
+    ]) {
+      const bad = await sealed([rows[0] ?? "", run(metadata), ...rows.slice(2)]);
+      await expect(importThread(store, bad)).rejects.toMatchObject({ code: "invalid_export" });
+    }
+  });
+
+  test("a key __proto__ inside exported data is imported as data and pollutes no prototype", async () => {
+    const text = await exportThread(await asked("t"), "t");
+    const odd = await forged(text, (rows) => {
+      find(rows, "run")["run"]!["metadata"] = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1}');
+    });
+    const store = memoryStore();
+    await importThread(store, odd);
+    const [row] = await store.runs();
+    expect(Object.keys(row?.metadata ?? {})).toEqual(["__proto__", "constructor"]);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+    expect(await exportThread(store, "t")).toBe(odd);
+  });
+
+  test("invalid import options and texts are refused with a clear error", async () => {
+    const store = memoryStore();
+    await expect(importThread(store, 7 as never)).rejects.toMatchObject({ code: "invalid_option" });
+    await expect(importThread(store, "", { as: "t" })).rejects.toMatchObject({ code: "invalid_export" });
+    await expect(importThread(store, "", { into: "t" } as never)).rejects.toMatchObject({ code: "invalid_option" });
+    const text = await exportThread(await asked("t"), "t");
+    await expect(importThread(store, text, { as: "a b" })).rejects.toMatchObject({ code: "invalid_id" });
+  });
+});
+
+describe("copied or pruned thread", () => {
+  test("an answer to a copied thread resumes the copy, and the original still waits", async () => {
+    const store = await asked("t");
+    await copyThread(store, "t", "copy");
+    const done = await resume(chat, { store, thread: "copy", answers: { more: true } }).result;
+    expect(done).toMatchObject({ status: "done", state: { last: "more" } });
+    expect((await store.runs({ thread: "t" }))[0]?.status).toBe("waiting");
+    expect((await store.thread("copy"))?.status).toBe("done");
+  });
+
+  test("a rollback of a waiting run on a pruned thread restores the state before its input [E47]", async () => {
+    const store = memoryStore();
+    await run(chat, { store, thread: "t", input: { said: ["one"] } }).result;
+    await resume(chat, { store, thread: "t", answers: { more: true } }).result;
+    const before = (await getState(chat, { store, thread: "t" })).state;
+    await run(chat, { store, thread: "t", input: { said: ["two"], last: "mine" } }).result;
+    await pruneThread(store, { keepLast: 1 });
+    await run(chat, { store, thread: "t", input: { said: ["three"] }, onBusy: "rollback" }).result;
+    const [entry] = (await store.history("t", { limit: 20 })).filter(({ source }) => source === "rollback");
+    const { state } = await getState(chat, { store, thread: "t", at: entry?.id ?? 0 });
+    expect(state).toEqual(before);
+  });
+
+  test("a fork from a retained checkpoint of a pruned thread starts with the state of that checkpoint [E47]", async () => {
+    const store = await asked("t");
+    await resume(chat, { store, thread: "t", answers: { more: true } }).result;
+    const head = (await store.head("t"))?.id ?? 0;
+    await pruneThread(store, { keepLast: 1 });
+    const branch = await fork(chat, { store, thread: "t", at: head, name: "b", update: { said: ["again"] } });
+    expect((await getState(chat, { store, thread: "t", branch })).state).toEqual({
+      said: ["hello", "said 1", "again"],
+      last: "more",
+    });
+  });
+});

@@ -1,0 +1,545 @@
+/** Invalid definitions from untyped code: each is refused at its definition with one clear error. */
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  channel,
+  defineContext,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  defineTool,
+  END,
+  type ErrorCode,
+  env,
+  fanOut,
+  fork,
+  type GraphProblem,
+  getHistory,
+  getState,
+  inject,
+  inputNode,
+  memoryCache,
+  memoryStore,
+  resume,
+  route,
+  run,
+  START,
+  type StatewrightError,
+  toolNode,
+  toolRegistry,
+} from "../../../src/index.ts";
+import { failureOf } from "../../support/failure.ts";
+import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript.ts";
+
+const State = defineState({ n: z.number().default(0) });
+const nothing = (): undefined => undefined;
+
+/** Invalid definition, its error code and the expected message parts. */
+type Wrong = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
+
+/** Checks that there is one error with code, place and fix, and without internal names. */
+function expectClear(error: StatewrightError, says: readonly string[]): void {
+  for (const said of says) expect(error.message).toContain(said);
+  expect(error.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+  expect(error.message).not.toMatch(/Cannot read|is not a function|not iterable|\[object /);
+}
+
+function refused(wrongs: readonly Wrong[]): void {
+  for (const [name, define, code, ...says] of wrongs)
+    test(name, async () => expectClear(await failureOf(async () => define(), code), says));
+}
+
+function graphWith(options: object) {
+  return loose(defineGraph)({ name: "g", state: State, ...options });
+}
+
+describe("invalid graph", () => {
+  refused([
+    ["no options at all", () => loose(defineGraph)(undefined), "invalid_option", "defineGraph"],
+    ["a text for options", () => loose(defineGraph)("g"), "invalid_option", "defineGraph", '"g"'],
+    ["an option that there is not", () => graphWith({ interupts: {} }), "invalid_option", '"interupts"', "interrupts"],
+    ["a number for its name", () => graphWith({ name: 7 }), "invalid_id", "7"],
+    ["a bigint for its name", () => graphWith({ name: 7n }), "invalid_id", "7"],
+    ["a text for its version", () => graphWith({ version: "1" }), "invalid_option", '"1"'],
+    ["a version that is not a number", () => graphWith({ version: Number.NaN }), "invalid_option", "NaN"],
+    ["no state", () => graphWith({ state: undefined }), "invalid_state", '"g"', "defineState"],
+    ["a zod object for its state", () => graphWith({ state: z.object({}) }), "invalid_state", "defineState"],
+    ["a text for its state", () => graphWith({ state: "state" }), "invalid_state", '"state"'],
+    ["a zod object for its context", () => graphWith({ context: z.object({}) }), "invalid_option", "defineContext"],
+    ["a list for its interrupts", () => graphWith({ interrupts: [z.boolean()] }), "invalid_option", "interrupts"],
+    [
+      "an interrupt that is no schema",
+      () => graphWith({ interrupts: { ask: "yes" } }),
+      "invalid_option",
+      '"ask"',
+      '"yes"',
+    ],
+    [
+      "an interrupt with an option that there is not",
+      () => graphWith({ interrupts: { ask: { answer: z.boolean(), paylod: z.string() } } }),
+      "invalid_option",
+      '"ask"',
+      '"paylod"',
+    ],
+    [
+      "an interrupt that expires at once",
+      () => graphWith({ interrupts: { ask: { answer: z.boolean(), expiresMs: 0 } } }),
+      "invalid_option",
+      '"ask"',
+      "expiresMs",
+    ],
+    [
+      "an interrupt that expires never, in numbers",
+      () => graphWith({ interrupts: { ask: { answer: z.boolean(), expiresMs: Number.POSITIVE_INFINITY } } }),
+      "invalid_option",
+      "Infinity",
+    ],
+    [
+      "an interrupt with an answer for a time that it does not say",
+      () => graphWith({ interrupts: { ask: { answer: z.boolean(), onExpire: true } } }),
+      "invalid_option",
+      "onExpire",
+      "expiresMs",
+    ],
+    [
+      "an interrupt whose answer for the end of its time is none",
+      () => graphWith({ interrupts: { ask: { answer: z.boolean(), expiresMs: 5, onExpire: "yes" } } }),
+      "invalid_option",
+      '"ask"',
+      "expected boolean",
+    ],
+    ["a default that there is not", () => graphWith({ defaults: { timeout: 5 } }), "invalid_option", '"timeout"'],
+    [
+      "an error handler that is no function",
+      () => graphWith({ defaults: { onError: 1 } }),
+      "invalid_option",
+      "onError",
+    ],
+    ["nodes that are a list", () => loose(graphWith({}).nodes)([nothing]), "invalid_graph", "a list"],
+    ["nodes that are nothing", () => loose(graphWith({}).nodes)(), "invalid_graph", "undefined"],
+  ]);
+});
+
+describe("invalid state", () => {
+  refused([
+    ["a text", () => loose(defineState)("state"), "invalid_state", '"state"'],
+    ["nothing", () => loose(defineState)(undefined), "invalid_state", "undefined"],
+    ["a channel that is a text", () => loose(defineState)({ a: "string" }), "invalid_state", '"a"', '"string"'],
+    ["a channel that is undefined", () => loose(defineState)({ a: undefined }), "invalid_state", '"a"'],
+    ["a channel that is a promise", () => loose(defineState)({ a: Promise.resolve(1) }), "invalid_state", "a promise"],
+    ["a list of what is no schema", () => loose(channel.list)("string"), "invalid_state", "list", '"string"'],
+    ["a record of what is no schema", () => loose(channel.record)(7), "invalid_state", "record", "7"],
+    ["a reducer that is no function", () => loose(channel.reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
+    ["a context value that is no schema", () => loose(defineContext)({ user: "string" }), "invalid_option", "`user`"],
+  ]);
+});
+
+const policies = (
+  [
+    ["an effect that there is not", { effect: "twice" }, '"twice"'],
+    ["a retry that is a number", { retry: 3 }, "3"],
+    ["a retry without attempts", { retry: {} }, "retry"],
+    ["a retry with an option that there is not", { retry: { attempts: 2, backoff: 5 } }, '"backoff"'],
+    ["a retry with a text for a number", { retry: { attempts: 2, initialMs: "5" } }, "retry"],
+    ["a retry with a time that is not a number", { retry: { attempts: 2, maxMs: Number.NaN } }, "retry"],
+    ["a time limit that is a text", { timeoutMs: "100" }, '"100"'],
+    ["a time limit below 0", { timeoutMs: -1 }, "-1"],
+    ["a time limit that is not a number", { idleTimeoutMs: Number.NaN }, "NaN"],
+    ["a deferral that is a text", { defer: "yes" }, '"yes"'],
+    ["a cache that is true", { cache: true }, "true"],
+    ["a cache whose key is a text", { cache: { key: "k" } }, '"k"'],
+    ["a cache with an option that there is not", { cache: { key: () => "k", ttl: 5 } }, '"ttl"'],
+    ["a cache with a time below 0", { cache: { key: () => "k", ttlMs: -5 } }, "-5"],
+    ["a cache whose store is a map", { cache: { key: () => "k", store: new Map([["get", 1]]) } }, "memoryCache"],
+    ["an error handler that is a text", { onError: "retry" }, '"retry"'],
+  ] as const
+).map(
+  ([name, policy, said]): Wrong => [
+    name,
+    () => loose(graphWith({}).nodes)({ a: { run: nothing, ...policy } }),
+    "invalid_option",
+    '"a"',
+    said,
+  ],
+);
+
+describe("invalid node policy", () => {
+  refused(policies);
+  refused([
+    [
+      "an option of an input node that there is not",
+      () => loose(inputNode)(z.string(), nothing, { retries: 3 }),
+      "invalid_option",
+      '"retries"',
+    ],
+    ["an option of a route", () => loose(route)(["a"], () => "a", { multi: true }), "invalid_option", '"multi"'],
+    ["an option of sends", () => loose(fanOut)("a", () => [], { otherwize: "b" }), "invalid_option", '"otherwize"'],
+    ["the number of entries of a cache", () => loose(memoryCache)({ maxEntries: "5" }), "invalid_option", '"5"'],
+    ["an option of a cache", () => loose(memoryCache)({ max: 5 }), "invalid_option", '"max"'],
+  ]);
+});
+
+/** Returns all problems that compile reports for a graph of these nodes and edges. */
+async function problemsOf(nodes: object, edges: object): Promise<readonly string[]> {
+  const error = await failureOf(() => looseGraph({ name: "g", state: State }, nodes, edges), "invalid_graph");
+  const problems = fromJavaScript<readonly GraphProblem[]>(error.details);
+  for (const { message, hint } of problems) {
+    expect(error.message).toContain(message);
+    expect(error.message).toContain(hint);
+  }
+  expectClear(error, []);
+  return problems.map(({ code, node }) => `${code} ${node}`).toSorted();
+}
+
+class Hand {
+  readonly target = "a";
+}
+
+test("invalid nodes and edges are reported together with the other problems of the graph", async () => {
+  const problems = await problemsOf(
+    {
+      number: 7,
+      missing: undefined,
+      empty: null,
+      text: "body",
+      list: [nothing],
+      promise: Promise.resolve(nothing),
+      instance: new Hand(),
+      bodiless: { timeoutMs: 5 },
+      misspelt: { run: nothing, timeout: 5 },
+      handmade: { kind: "tools", tools: [] },
+      inputless: { kind: "input", run: nothing, input: "string" },
+      other: { kind: "loop", run: nothing },
+      sound: nothing,
+    },
+    {
+      [START]: [
+        "number",
+        "missing",
+        "empty",
+        "text",
+        "list",
+        "promise",
+        "instance",
+        "bodiless",
+        "misspelt",
+        "handmade",
+        "other",
+        "sound",
+      ],
+      number: END,
+      missing: END,
+      empty: END,
+      text: END,
+      list: END,
+      promise: END,
+      instance: END,
+      bodiless: END,
+      misspelt: END,
+      handmade: END,
+      inputless: END,
+      other: END,
+      sound: loose(fanOut)("inputless", () => [1]),
+    },
+  );
+  expect(problems).toEqual([
+    "not_a_node bodiless",
+    "not_a_node empty",
+    "not_a_node handmade",
+    "not_a_node inputless",
+    "not_a_node instance",
+    "not_a_node list",
+    "not_a_node missing",
+    "not_a_node number",
+    "not_a_node other",
+    "not_a_node promise",
+    "not_a_node text",
+    "unknown_option misspelt",
+  ]);
+});
+
+test("invalid edges are reported together, and no node is reported as unreachable because of them", async () => {
+  const edges: Readonly<Record<string, unknown>> = {
+    number: 7,
+    missing: undefined,
+    empty: null,
+    promise: Promise.resolve("number"),
+    instance: new Hand(),
+    mixed: ["number", 7],
+    object: { target: "number" },
+    chooser: { kind: "route", targets: ["number"], choose: "number", many: false },
+    targets: { kind: "route", targets: "number", choose: nothing, many: false },
+    select: { kind: "fanOut", target: "each", select: 7 },
+    joined: { kind: "join", target: 7 },
+    going: { kind: "commandTargets", targets: [7] },
+  };
+  const bodies = Object.fromEntries(Object.keys(edges).map((name) => [name, nothing]));
+  const problems = await problemsOf(
+    { ...bodies, each: inputNode(z.number(), nothing) },
+    { [START]: Object.keys(edges), each: END, ...edges },
+  );
+  expect(problems).toEqual(
+    Object.keys(edges)
+      .map((name) => `not_an_edge ${name}`)
+      .toSorted(),
+  );
+});
+
+test("edges that are not an object are refused", async () => {
+  for (const edges of [undefined, "a", [START, "a"], new Hand()]) {
+    const graph = defineGraph({ name: "g", state: State }).nodes({ a: nothing });
+    expectClear(await failureOf(() => loose(graph.edges)(edges), "invalid_graph"), ['"g"', "edges"]);
+  }
+});
+
+const sound = { name: "pay", description: "Pays", input: z.object({}), run: () => "paid" };
+const pay = defineTool(sound);
+
+function toolWith(parts: object): unknown {
+  return loose(defineTool)({ ...sound, ...parts });
+}
+
+describe("invalid tool", () => {
+  refused([
+    ["nothing", () => loose(defineTool)(undefined), "invalid_tool", "defineTool"],
+    ["no run", () => toolWith({ run: undefined }), "invalid_tool", '"pay"', "run"],
+    ["a text for its run", () => toolWith({ run: "pay" }), "invalid_tool", '"pay"'],
+    ["an option that there is not", () => toolWith({ handler: nothing }), "invalid_tool", '"handler"'],
+    ["a number for its name", () => toolWith({ name: 7 }), "invalid_tool", "7"],
+    ["a bigint for its name", () => toolWith({ name: 7n }), "invalid_tool", "7"],
+    ["no description", () => toolWith({ description: undefined }), "invalid_tool", '"pay"', "description"],
+    ["a number for its label", () => toolWith({ label: 7 }), "invalid_tool", "label"],
+    ["an effect that there is not", () => toolWith({ effect: "twice" }), "invalid_tool", '"twice"'],
+    ["no input", () => toolWith({ input: undefined }), "invalid_tool", "input"],
+    ["a text for its input", () => toolWith({ input: "string" }), "invalid_tool", "input"],
+    ["a JSON Schema where zod is due", () => toolWith({ input: { type: "object" } }), "invalid_tool", '"pay"'],
+    ["an output that is no schema", () => toolWith({ output: "string" }), "invalid_tool", "output"],
+    ["injections that are a list", () => toolWith({ inject: ["key"] }), "invalid_tool", "inject"],
+    ["an injection that is a text", () => toolWith({ inject: { key: "KEY" } }), "invalid_tool", '"key"'],
+    ["a safety that there is not", () => toolWith({ safety: { acess: "write" } }), "invalid_tool", '"acess"'],
+    ["an access that there is not", () => toolWith({ safety: { access: "readonly" } }), "invalid_tool", '"readonly"'],
+    [
+      "a confirmation that there is not",
+      () => toolWith({ safety: { confirm: "allways" } }),
+      "invalid_tool",
+      '"allways"',
+    ],
+    ["a file system that is a flag", () => toolWith({ safety: { filesystem: true } }), "invalid_tool", "filesystem"],
+    ["one host where a list is due", () => toolWith({ safety: { network: "a.example" } }), "invalid_tool", "network"],
+    ["a text for a process", () => toolWith({ safety: { process: "no" } }), "invalid_tool", "process"],
+    ["a price without its unit", () => toolWith({ safety: { spend: 5 } }), "invalid_tool", "spend"],
+    ["one folder where a list is due", () => toolWith({ safety: { roots: "src" } }), "invalid_tool", "roots"],
+    ["a mode that there is not", () => toolWith({ execution: { mode: "serial" } }), "invalid_tool", '"serial"'],
+    ["a name where a lock is due", () => toolWith({ execution: { lock: "file" } }), "invalid_tool", "lock"],
+    [
+      "a way to be steered that there is not",
+      () => toolWith({ execution: { onSteer: "ignore" } }),
+      "invalid_tool",
+      '"ignore"',
+    ],
+    [
+      "a retry on a failure that there is not",
+      () => toolWith({ effect: "pure", retry: { attempts: 2, on: ["unavailible"] } }),
+      "invalid_tool",
+      "retry.on",
+    ],
+    ["an execution that there is not", () => toolWith({ execution: { locks: [] } }), "invalid_tool", '"locks"'],
+    ["a time limit that is a text", () => toolWith({ timeoutMs: "5" }), "invalid_tool", '"pay"'],
+    ["a time limit that is not a number", () => toolWith({ timeoutMs: Number.NaN }), "invalid_tool", '"pay"'],
+    ["a retry that is a number", () => toolWith({ effect: "pure", retry: 3 }), "invalid_option", '"pay"'],
+    ["a question to the other side that is a text", () => toolWith({ reconcile: "ask" }), "invalid_tool", "reconcile"],
+    ["a secret without a name", () => loose(inject.secret)(undefined), "invalid_option", "secret"],
+    ["one name where a list is due", () => loose(env)("PAY_KEY"), "invalid_option", "env"],
+  ]);
+
+  test("a secret passed in place of a name is not shown in the error", async () => {
+    const error = await failureOf(() => loose(env)("sk-12345"), "invalid_option");
+    expect(error.message).not.toContain("sk-12345");
+  });
+});
+
+describe("invalid tool node", () => {
+  const node = (options: unknown): unknown => loose(toolNode)(options);
+  refused([
+    ["no options", () => node(undefined), "invalid_option", "toolNode"],
+    ["an option that there is not", () => node({ tools: [pay], parallel: true }), "invalid_option", '"parallel"'],
+    ["no tools", () => node({}), "invalid_tool", "undefined"],
+    ["one tool where a list is due", () => node({ tools: pay }), "invalid_tool", "expected a list, got an object"],
+    ["a text among the tools", () => node({ tools: ["pay"] }), "invalid_tool", '"pay"'],
+    ["a definition among the tools", () => node({ tools: [sound] }), "invalid_tool", "defineTool"],
+    ["nothing among the tools", () => node({ tools: [undefined] }), "invalid_tool", "undefined"],
+    ["two tools of one name", () => node({ tools: [pay, pay] }), "invalid_tool", "two tools", '"pay"'],
+    ["a strategy that there is not", () => node({ tools: [pay], strategy: "fast" }), "invalid_option", '"fast"'],
+    ["a batch of nothing", () => node({ tools: [pay], strategy: { batch: 0 } }), "invalid_option", "0"],
+    ["a limit that is a text", () => node({ tools: [pay], maxConcurrency: "5" }), "invalid_option", '"5"'],
+    ["a limit that is not a number", () => node({ tools: [pay], maxConcurrency: Number.NaN }), "invalid_option", "NaN"],
+    ["a limit below 0", () => node({ tools: [pay], maxConcurrency: -1 }), "invalid_option", "-1"],
+    [
+      "a way with unfit calls that there is not",
+      () => node({ tools: [pay], onInvalidCall: "ignore" }),
+      "invalid_option",
+      '"ignore"',
+    ],
+    [
+      "middleware that is no list",
+      () => node({ tools: [pay], middleware: {} }),
+      "invalid_option",
+      "expected a list of middleware, got an object",
+    ],
+    ["middleware without a name", () => node({ tools: [pay], middleware: [{}] }), "invalid_option", "without a name"],
+    ["a text among the middleware", () => node({ tools: [pay], middleware: ["audit"] }), "invalid_option", '"audit"'],
+    [
+      "a hook that there is not",
+      () => loose(defineMiddleware)({ name: "audit", beforeTools: nothing }),
+      "invalid_option",
+      '"audit"',
+      '"beforeTools"',
+    ],
+    [
+      "a hook that is a text",
+      () => loose(defineMiddleware)({ name: "audit", afterTool: "log" }),
+      "invalid_option",
+      "afterTool",
+      '"log"',
+    ],
+    ["a registry of what is no list", () => loose(toolRegistry)("pay"), "invalid_tool", '"pay"'],
+    ["a tool that is put in place and is none", () => loose(toolRegistry().replace)(7), "invalid_tool", "7"],
+  ]);
+
+  test("class instances with their own fields are accepted as tools and middleware", () => {
+    class Audit {
+      readonly name = "audit";
+      readonly count = 0;
+      afterTool(): undefined {
+        return undefined;
+      }
+    }
+    class Pay {
+      readonly calls = 0;
+      readonly spec = pay.spec;
+      call(): string {
+        return "paid";
+      }
+    }
+    expect(toolNode({ tools: [new Pay()], middleware: [new Audit()] }).registry.names()).toEqual(["pay"]);
+  });
+});
+
+const graph = defineGraph({ name: "g", state: State, interrupts: { ask: z.boolean() } })
+  .nodes({ a: () => ({ n: 1 }) })
+  .edges({ [START]: "a", a: END });
+
+function ran(options: unknown, of: unknown = graph): Promise<unknown> {
+  return loose(run)(of, options).result;
+}
+
+function resumed(options: object): Promise<unknown> {
+  return loose(resume)(graph, { thread: "t", store: memoryStore(), ...options }).result;
+}
+
+describe("invalid run", () => {
+  refused([
+    ["no options", () => ran(undefined), "invalid_option", "run"],
+    ["a text for a graph", () => ran({}, "g"), "invalid_option", "run", '"g"'],
+    [
+      "a graph without its edges",
+      () => ran({}, defineGraph({ name: "g", state: State }).nodes({ a: nothing })),
+      "invalid_option",
+      "run: expected a graph, got an object",
+    ],
+    ["an option that there is not", () => ran({ imput: {} }), "invalid_option", '"imput"', "input"],
+    ["answers, which are for resume", () => ran({ answers: {} }), "invalid_option", '"answers"'],
+    ["a number for its thread", () => ran({ thread: 7 }), "invalid_id", "7"],
+    ["a path for its store", () => ran({ store: "agent.db" }), "invalid_option", '"agent.db"', "sqliteStore"],
+    ["an object for its secrets", () => ran({ secrets: { KEY: "sk-1" } }), "invalid_option", "secrets", "env"],
+    ["a list for its secrets", () => ran({ secrets: ["KEY"] }), "invalid_option", "secrets"],
+    ["a text for its world", () => ran({ world: "virtual" }), "invalid_option", "world"],
+    ["a text for its codec", () => ran({ codec: "json" }), "invalid_option", "codec"],
+    ["a controller for its signal", () => ran({ signal: new AbortController() }), "invalid_option", "signal"],
+    [
+      "a list for its breakpoints",
+      () => ran({ store: memoryStore(), breakpoints: ["a"] }),
+      "invalid_option",
+      "breakpoints",
+    ],
+    [
+      "a text for its breakpoints",
+      () => ran({ store: memoryStore(), breakpoints: { before: "a" } }),
+      "invalid_option",
+      "before",
+    ],
+    ["a misspelt side of its breakpoints", () => ran({ breakpoints: { befor: ["a"] } }), "invalid_option", '"befor"'],
+    ["a limit that is a text", () => ran({ maxSteps: "5" }), "invalid_option", "maxSteps", '"5"'],
+    ["a limit below 0", () => ran({ maxSteps: -5 }), "invalid_option", "-5"],
+    ["a limit that is not a number", () => ran({ maxConcurrency: Number.NaN }), "invalid_option", "NaN"],
+    ["a list for its input", () => ran({ input: [1] }), "invalid_input", '"g"'],
+    ["null for its input", () => ran({ input: null }), "invalid_input", '"g"'],
+  ]);
+
+  test("an invalid secrets option is not shown in the error", async () => {
+    for (const secrets of [{ KEY: "sk-12345" }, "sk-12345", ["sk-12345"]])
+      expect((await failureOf(async () => ran({ secrets }), "invalid_option")).message).not.toContain("sk-12345");
+  });
+});
+
+describe("invalid resume and inspection calls", () => {
+  const store = memoryStore();
+  refused([
+    ["an option that there is not", () => resumed({ answer: {} }), "invalid_option", '"answer"', "answers"],
+    ["input, which is for run", () => resumed({ input: {} }), "invalid_option", '"input"'],
+    ["a number for its thread", () => resumed({ thread: 7 }), "invalid_id", "7"],
+    ["a path for its store", () => resumed({ store: "agent.db" }), "invalid_option", '"agent.db"'],
+    [
+      "a misspelt option of fork",
+      () => loose(fork)(graph, { store, thread: "t", at: 1, name: "b", updates: {} }),
+      "invalid_option",
+      '"updates"',
+    ],
+    ["a fork without a store", () => loose(fork)(graph, { thread: "t", at: 1, name: "b" }), "invalid_option", "store"],
+    [
+      "a misspelt option of getState",
+      () => loose(getState)(graph, { store, thread: "t", checkpoint: 1 }),
+      "invalid_option",
+      '"checkpoint"',
+    ],
+    [
+      "a state of what is no graph",
+      () => loose(getState)(undefined, { store, thread: "t" }),
+      "invalid_option",
+      "getState",
+    ],
+    [
+      "a misspelt option of history",
+      () => loose(getHistory)(graph, { store, thread: "t", limit: 1 }).next(),
+      "invalid_option",
+      '"limit"',
+    ],
+  ]);
+
+  test("answers given as a list are refused with a request for keys", async () => {
+    const asking = defineGraph({ name: "g", state: State, interrupts: { ask: z.boolean() } })
+      .nodes({ a: async (_state, { interrupt }) => ({ n: (await interrupt("ask")) ? 1 : 2 }) })
+      .edges({ [START]: "a", a: END });
+    const kept = memoryStore();
+    await run(asking, { store: kept, thread: "t" }).result;
+    for (const answers of [[true], "yes", 7]) {
+      const error = await failureOf(
+        loose(resume)(asking, { store: kept, thread: "t", answers }).result,
+        "ambiguous_answer",
+      );
+      expectClear(error, ["ask"]);
+    }
+    expect(await resume(asking, { store: kept, thread: "t", answers: { ask: true } }).result).toMatchObject({
+      status: "done",
+    });
+  });
+});
+
+test("a tool node in a graph without a messages channel is refused", async () => {
+  const Chat = defineState({ messages: channel.messages() });
+  expect(
+    defineGraph({ name: "g", state: Chat })
+      .nodes({ tools: toolNode({ tools: [pay] }) })
+      .edges({ [START]: "tools", tools: END }).tools,
+  ).toHaveLength(1);
+});

@@ -1,0 +1,650 @@
+/** Failing, hanging and truncated model calls: retry, fallback and retraction of streamed text. */
+import { describe, expect, test } from "vitest";
+import {
+  channel,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  END,
+  type Message,
+  type Model,
+  type ModelCallPolicy,
+  type ModelFailureKind,
+  type ModelRequest,
+  memoryStore,
+  type NodeRuntime,
+  type RunEvent,
+  resume,
+  run,
+  START,
+} from "../../../src/index.ts";
+import {
+  createActingModel,
+  createAskingGraph,
+  createModelFailure,
+  createUserInput,
+  fails,
+  getLastAnswer,
+  hangs,
+  reply,
+  says,
+} from "../../support/acting-model.ts";
+import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
+import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+
+const plain = { attempts: 3, initialMs: 100, jitter: 0 } as const;
+const long = 1_000_000;
+
+/** Runs a graph to its end and advances the clock as needed. */
+async function told(graph: ReturnType<typeof createAskingGraph>, world: VirtualWorld = virtualWorld()) {
+  const handle = run(graph, { world, input: createUserInput("Hello") });
+  const events = eventsOf(handle);
+  const ending = handle.result.then(
+    ({ state }) => ({ state, error: undefined }),
+    (error: unknown) => ({ state: undefined, error }),
+  );
+  await world.advance(long);
+  const { state, error } = await ending;
+  expect(world.timers).toBe(0);
+  return { events, error, answer: state === undefined ? undefined : getLastAnswer(state) };
+}
+
+/** Node that requests the model once, and again immediately after a retryable failure. */
+function asks(model: Model) {
+  return async (state: { readonly messages: readonly Message[] }, { model: ask }: NodeRuntime) => ({
+    messages: [
+      await ask({ model, request: { messages: state.messages, tools: [] }, retry: { attempts: 2, initialMs: 0 } }),
+    ],
+  });
+}
+
+/** Text as a stream reader shows it. */
+async function textsOf(handle: { text(): AsyncIterable<string> }): Promise<string[]> {
+  const texts: string[] = [];
+  for await (const text of handle.text()) texts.push(text);
+  return texts;
+}
+
+describe("model call retries", () => {
+  test("a transient model failure is retried with growing delays on the clock of the run", async () => {
+    const world = virtualWorld();
+    const at: number[] = [];
+    const noting = (act: ReturnType<typeof says>): ReturnType<typeof says> => {
+      return (options, request) => {
+        at.push(world.clock.monotonic());
+        return act(options, request);
+      };
+    };
+    const model = createActingModel(
+      "a",
+      noting(fails({ status: 503 })),
+      noting(fails({ status: 500 })),
+      noting(says("Hi")),
+    );
+    const { answer, events } = await told(createAskingGraph(model, { retry: plain }), world);
+    expect(at).toEqual([0, 100, 300]);
+    expect(answer?.content).toEqual([{ type: "text", text: "Hi" }]);
+    expect(only(events, "model.retried")).toMatchObject([
+      { attempt: 1, delayMs: 100, model: "a", next: "a", kind: "overloaded" },
+      { attempt: 2, delayMs: 200, model: "a", next: "a", kind: "server_error", error: { code: "model_failed" } },
+    ]);
+    expect(only(events, "task.retried")).toEqual([]);
+  });
+
+  test("a model call without a retry policy makes one request", async () => {
+    const model = createActingModel("a", fails({ status: 503 }), says("Hi"));
+    const { error } = await told(createAskingGraph(model));
+    expect(error).toMatchObject({ code: "model_failed" });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  test("the retry delay that a provider requests is respected up to the allowed maximum", async () => {
+    const waits = async (retryAfterMs: number, retry: ModelCallPolicy["retry"]) => {
+      const model = createActingModel("a", fails({ status: 429, retryAfterMs }), says("Hi"));
+      const { events } = await told(createAskingGraph(model, { ...(retry && { retry }) }));
+      return only(events, "model.retried").map(({ delayMs }) => delayMs);
+    };
+    expect(await waits(7_000, plain)).toEqual([7_000]);
+    expect(await waits(50, plain)).toEqual([100]);
+    expect(await waits(60_000, plain)).toEqual([60_000]);
+    expect(await waits(60_001, plain)).toEqual([]);
+    expect(await waits(60_001, { ...plain, maxRetryAfterMs: 90_000 })).toEqual([60_001]);
+  });
+
+  test.each<[string, ModelCallPolicy["retry"], unknown, number]>([
+    ["what the provider says is final", plain, createModelFailure({ retryable: false, status: 400 }), 1],
+    ["what a client threw", plain, new Error("socket hang up"), 3],
+    ["a mistake in the program", plain, new TypeError("x is not a function"), 1],
+    ["a kind that is listed", { ...plain, on: ["auth"] }, createModelFailure({ retryable: false, status: 401 }), 3],
+    ["a kind that is not listed", { ...plain, on: ["auth"] }, createModelFailure({ status: 503 }), 1],
+    ["what a function says yes to", { ...plain, on: (error) => `${error}`.includes("odd") }, new TypeError("odd"), 3],
+    [
+      "what a function says no to",
+      { ...plain, on: (_error, attempt) => attempt < 2 },
+      createModelFailure({ status: 503 }),
+      2,
+    ],
+  ])("%s", async (_what, retry, thrown, requests) => {
+    const model = createActingModel("a", () => Promise.reject(thrown));
+    await told(createAskingGraph(model, { ...(retry && { retry }) }));
+    expect(model.requests).toHaveLength(requests);
+  });
+
+  test("a cancel ends the retry delay of a model call at once and no request follows", async () => {
+    const world = virtualWorld();
+    const model = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Hello") });
+    await world.advance(1_000);
+    handle.cancel("enough");
+    expect((await handle.result).status).toBe("cancelled");
+    expect(world.timers).toBe(0);
+    await world.advance(long);
+    expect(model.requests).toHaveLength(1);
+  });
+
+  test("a retry delay of a model call does not count as idle time of its node", async () => {
+    const model = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const { answer, events } = await told(createAskingGraph(model, { retry: plain }, { node: { idleTimeoutMs: 300 } }));
+    expect(answer?.failedAttempts).toHaveLength(1);
+    expect(only(events, "model.retried")).toMatchObject([{ delayMs: 5_000 }]);
+  });
+
+  test("model hooks run once per model call, whatever is retried inside", async () => {
+    const marks: string[] = [];
+    const marking = defineMiddleware({
+      name: "marking",
+      beforeModel: () => void marks.push("before"),
+      aroundModel: async (request, next) => {
+        marks.push("in");
+        const answer = await next(request);
+        marks.push(`out after ${answer.failedAttempts?.length}`);
+        return answer;
+      },
+      afterModel: () => void marks.push("after"),
+    });
+    const model = createActingModel("a", fails({}), fails({}), says("Hi"));
+    await told(createAskingGraph(model, { retry: plain, middleware: [marking] }));
+    expect(marks).toEqual(["before", "in", "out after 2", "after"]);
+  });
+});
+
+describe("fallback models", () => {
+  const kinds: readonly (readonly [ModelFailureKind, boolean])[] = [
+    ["rate_limit", true],
+    ["overloaded", true],
+    ["server_error", true],
+    ["connection", true],
+    ["timeout", true],
+    ["broken_reply", true],
+    ["auth", true],
+    ["quota", true],
+    ["not_found", true],
+    ["context_length", true],
+    ["invalid_request", false],
+    ["other", true],
+  ];
+  test.each(kinds)("a model failure of kind %s falls back to another model: %s", async (kind, stands) => {
+    const first = createActingModel("a", fails({ kind, retryable: false }));
+    const second = createActingModel("b", says("Hi from b"));
+    const { answer, error, events } = await told(createAskingGraph(first, { fallback: [second] }));
+    expect(second.requests).toHaveLength(stands ? 1 : 0);
+    if (!stands) expect(error).toMatchObject({ code: "model_failed" });
+    else {
+      expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind }] });
+      expect(only(events, "model.retried")).toMatchObject([{ model: "a", next: "b", delayMs: 0 }]);
+    }
+  });
+
+  test("a fallback with a list of failure kinds is used for those kinds only", async () => {
+    const fallback = { models: [createActingModel("b", says("Hi"))], on: ["rate_limit"] } as const;
+    const limited = await told(
+      createAskingGraph(createActingModel("a", fails({ status: 429, retryable: false })), { fallback }),
+    );
+    expect(limited.answer?.answeredBy).toBe("b");
+    const broken = await told(
+      createAskingGraph(createActingModel("a", fails({ status: 500, retryable: false })), { fallback }),
+    );
+    expect(broken.error).toMatchObject({ code: "model_failed" });
+  });
+
+  test("a programming error of a model does not use the fallback", async () => {
+    const second = createActingModel("b", says("Hi"));
+    await told(
+      createAskingGraph(
+        createActingModel("a", () => Promise.reject(new TypeError("odd"))),
+        { fallback: [second] },
+      ),
+    );
+    expect(second.requests).toEqual([]);
+  });
+
+  test("the attempts of a retry and a fallback add up and do not multiply", async () => {
+    const models = ["a", "b", "c"].map((id) => createActingModel(id, fails({})));
+    const [first, ...fallback] = models;
+    if (first === undefined) throw new Error("no model");
+    const { error, events } = await told(createAskingGraph(first, { retry: plain, fallback }));
+    expect(models.map(({ requests }) => requests.length)).toEqual([3, 1, 1]);
+    expect(error).toMatchObject({ code: "model_failed" });
+    expect(only(events, "model.retried").map(({ next }) => next)).toEqual(["a", "a", "b", "c"]);
+  });
+
+  test("when every model fails, the error is the last failure and lists every request", async () => {
+    const [big, small] = [
+      createActingModel("big", fails({ status: 529 })),
+      createActingModel("small", fails({ status: 401 })),
+    ];
+    const { error } = await told(createAskingGraph(big, { retry: { ...plain, attempts: 2 }, fallback: [small] }));
+    expect(error).toMatchObject({
+      code: "model_failed",
+      message: expect.stringContaining("3 requests were made: big: overloaded, big: overloaded, small: auth"),
+      details: { status: 401, lost: [{ model: "big" }, { model: "big" }, { model: "small", kind: "auth" }] },
+    });
+    const alone = await told(createAskingGraph(createActingModel("big", fails({ status: 529 }))));
+    expect(alone.error).toMatchObject({ message: expect.not.stringContaining("requests were made") });
+  });
+
+  test("a fallback model may use the remaining attempts of the first model", async () => {
+    const first = createActingModel("a", fails({ retryable: false, status: 401 }));
+    const second = createActingModel("b", fails({}), fails({}), says("Hi"));
+    const { answer } = await told(createAskingGraph(first, { retry: plain, fallback: [second] }));
+    expect(second.requests).toHaveLength(3);
+    expect(answer).toMatchObject({ answeredBy: "b" });
+  });
+
+  test("a fallback model is called at once when the provider requests a longer delay than allowed", async () => {
+    const first = createActingModel("a", fails({ status: 429, retryAfterMs: 600_000 }));
+    const { events } = await told(
+      createAskingGraph(first, { retry: plain, fallback: [createActingModel("b", says("Hi"))] }),
+    );
+    expect(only(events, "model.retried")).toMatchObject([{ next: "b", delayMs: 0 }]);
+  });
+
+  test("an invalid model reply is a failure that uses the fallback", async () => {
+    const first = createActingModel("a", () => Promise.resolve({ content: "Hi" } as never));
+    const { answer } = await told(createAskingGraph(first, { fallback: [createActingModel("b", says("Hi"))] }));
+    expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind: "broken_reply" }] });
+  });
+});
+
+describe("model timeouts", () => {
+  test("a model without a first token in time is retried, and its signal is aborted", async () => {
+    const world = virtualWorld();
+    const reasons: unknown[] = [];
+    const silent: ReturnType<typeof hangs> = (options, request) => {
+      options.signal.addEventListener("abort", () => reasons.push(options.signal.reason));
+      options.alive?.("ping");
+      return hangs()(options, request);
+    };
+    const model = createActingModel("a", silent, says("Hi"));
+    const { answer, events } = await told(
+      createAskingGraph(model, { retry: plain, timeouts: { firstTokenMs: 2_000, idleMs: 50 } }),
+      world,
+    );
+    expect(answer).toMatchObject({ failedAttempts: [{ model: "a", kind: "timeout" }] });
+    expect(reasons).toMatchObject([{ code: "model_failed", details: { kind: "timeout", limit: "firstTokenMs" } }]);
+    const [started, retried] = [only(events, "model.started")[0], only(events, "model.retried")[0]];
+    expect((retried?.at ?? 0) - (started?.at ?? 0)).toBe(2_000);
+  });
+
+  test("the idle timeout of a model counts between parts of an answer, and a sign of life resets it", async () => {
+    const world = virtualWorld();
+    const pause = (ms: number): Promise<void> => new Promise((resolve) => void world.schedule.after(ms, resolve));
+    const slow: ReturnType<typeof says> = async ({ delta, alive }) => {
+      for (const text of ["One ", "two "]) {
+        await pause(80);
+        delta?.({ type: "text", text });
+      }
+      await pause(80);
+      alive?.("ping");
+      await pause(80);
+      return reply("One two ");
+    };
+    const model = createActingModel("a", slow, hangs("One "), says("Hi"));
+    const graph = createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } });
+    expect((await told(graph, world)).answer?.failedAttempts).toBeUndefined();
+    const second = await told(graph, world);
+    expect(second.answer).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
+    expect(only(second.events, "message.retracted")).toMatchObject([{ kind: "timeout", text: "One " }]);
+  });
+
+  test("the total timeout of a model call includes retry delays and fallback models", async () => {
+    const world = virtualWorld();
+    const second = createActingModel("b", says("Hi"));
+    const first = createActingModel("a", fails({}), hangs("One "));
+    const { error } = await told(
+      createAskingGraph(first, {
+        retry: { ...plain, initialMs: 400 },
+        fallback: [second],
+        timeouts: { totalMs: 1_000 },
+      }),
+      world,
+    );
+    expect(error).toMatchObject({ details: { kind: "timeout", limit: "totalMs", retryable: false } });
+    expect(second.requests).toEqual([]);
+  });
+
+  test("a retry delay that would exceed the total timeout is not started", async () => {
+    const first = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const { error, events } = await told(createAskingGraph(first, { retry: plain, timeouts: { totalMs: 1_000 } }));
+    expect(error).toMatchObject({ details: { status: 429 } });
+    expect(only(events, "model.retried")).toEqual([]);
+  });
+
+  test("deltas of an abandoned model request are not emitted", async () => {
+    const world = virtualWorld();
+    let late: (() => void) | undefined;
+    const model = createActingModel(
+      "a",
+      ({ delta }) =>
+        new Promise((resolve) => {
+          delta?.({ type: "text", text: "One " });
+          late = () => {
+            delta?.({ type: "text", text: "two" });
+            resolve(reply("One two"));
+          };
+        }),
+      ({ delta }) => {
+        late?.();
+        delta?.({ type: "text", text: "Hi" });
+        return reply("Hi");
+      },
+    );
+    const { answer, events } = await told(createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } }), world);
+    expect(only(events, "message.delta").map(({ text }) => text)).toEqual(["One ", "Hi"]);
+    expect(answer?.content).toEqual([{ type: "text", text: "Hi" }]);
+  });
+});
+
+describe("retracted text", () => {
+  test("text streamed by a broken model request is retracted, and the conversation has the text once", async () => {
+    const world = virtualWorld();
+    const model = createActingModel("a", fails({ kind: "broken_reply" }, "It is ", "rai"), says("It is ", "raining."));
+    const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Oslo?") });
+    const events = eventsOf(handle);
+    const texts = textsOf(handle);
+    await world.advance(long);
+    const { state } = await handle.result;
+    const id = getLastAnswer(state).id;
+    expect(events.filter(({ type }) => type.startsWith("message."))).toMatchObject([
+      { type: "message.delta", messageId: id, text: "It is " },
+      { type: "message.delta", messageId: id, text: "rai" },
+      { type: "message.retracted", messageId: id, model: "a", kind: "broken_reply", text: "It is rai" },
+      { type: "message.delta", messageId: id, text: "It is " },
+      { type: "message.delta", messageId: id, text: "raining." },
+      { type: "message.completed", message: { id, failedAttempts: [{ model: "a", kind: "broken_reply" }] } },
+    ]);
+    expect(state.messages.map(({ content }) => content)).toEqual([
+      [{ type: "text", text: "Oslo?" }],
+      [{ type: "text", text: "It is raining." }],
+    ]);
+    expect(await texts).toEqual([
+      "It is ",
+      "rai",
+      "\n[The answer above broke off and does not count.]\n",
+      "It is ",
+      "raining.",
+    ]);
+  });
+
+  test("text() emits the configured replacement for retracted text, and nothing for a request without text", async () => {
+    const world = virtualWorld();
+    const model = createActingModel("a", fails({}), fails({}, "No"), says("Yes"));
+    const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Oslo?") });
+    const texts = textsOf({ text: () => handle.text({ formatRetracted: (text) => "\b".repeat(text.length) }) });
+    await world.advance(long);
+    expect(await texts).toEqual(["No", "\b\b", "Yes"]);
+  });
+
+  test("text() starts a message on a new line when its first request failed before any text", async () => {
+    const thinks = createActingModel(
+      "a",
+      says("One."),
+      ({ delta }) => {
+        delta?.({ type: "reasoning", text: "Hm" });
+        throw createModelFailure({ kind: "broken_reply" });
+      },
+      says("Two."),
+    );
+    const graph = defineGraph({ name: "twice", state: defineState({ messages: channel.messages() }) })
+      .nodes({ first: asks(thinks), second: asks(thinks) })
+      .edges({ [START]: "first", first: "second", second: END });
+    expect(await textsOf(run(graph, { input: createUserInput("Go") }))).toEqual(["One.", "\nTwo."]);
+  });
+
+  test("text() emits the text that was not streamed when the message is complete", async () => {
+    const whole = run(createAskingGraph(createActingModel("a", () => reply("All at once."))), {
+      input: createUserInput("Go"),
+    });
+    expect(await textsOf(whole)).toEqual(["All at once."]);
+    const partly = createActingModel("a", ({ delta }) => {
+      delta?.({ type: "text", text: "All " });
+      return reply("All of it.");
+    });
+    expect(await textsOf(run(createAskingGraph(partly), { input: createUserInput("Go") }))).toEqual(["All ", "of it."]);
+  });
+
+  test("text() called in the middle of a message ends with that message", async () => {
+    let texts: Promise<string[]> | undefined;
+    const model = createActingModel("a", ({ delta }) => {
+      delta?.({ type: "text", text: "One " });
+      texts = textsOf(handle);
+      delta?.({ type: "text", text: "two." });
+      return reply("One two.");
+    });
+    const handle = run(createAskingGraph(model), { input: createUserInput("Go") });
+    handle.on(() => undefined);
+    await handle.result;
+    expect(await texts).toEqual(["two."]);
+  });
+
+  test("a hook that repeats the model call or replaces the reply retracts the streamed text", async () => {
+    const again = defineMiddleware({
+      name: "again",
+      aroundModel: async (request, next) => {
+        await next(request);
+        return next(request);
+      },
+    });
+    const model = createActingModel("a", says("First"), says("Second"));
+    const asked = await told(createAskingGraph(model, { middleware: [again] }));
+    expect(only(asked.events, "message.retracted")).toMatchObject([{ kind: "replaced", text: "First" }]);
+    expect(asked.answer?.failedAttempts).toEqual([
+      { model: "a", kind: "replaced", usage: { inputTokens: 3, outputTokens: 2 } },
+    ]);
+
+    const masked = defineMiddleware({ name: "masked", afterModel: (answer) => ({ ...answer, ...reply("***") }) });
+    const handle = run(createAskingGraph(createActingModel("a", says("secret")), { middleware: [masked] }), {
+      input: createUserInput("Go"),
+    });
+    expect(await textsOf(handle)).toEqual(["secret", "\n[The answer above broke off and does not count.]\n", "***"]);
+  });
+
+  test("a node that times out in mid-answer and is retried does not duplicate text", async () => {
+    const world = virtualWorld();
+    const model = createActingModel("a", hangs("One "), says("One two."));
+    const graph = createAskingGraph(model, {}, { node: { idleTimeoutMs: 100, retry: { attempts: 2, initialMs: 1 } } });
+    const { answer, events } = await told(graph, world);
+    expect(only(events, "message.retracted")).toMatchObject([{ kind: "cancelled", text: "One " }]);
+    expect(answer?.failedAttempts).toEqual([{ model: "a", kind: "cancelled" }]);
+  });
+
+  test("a cancel retracts the streamed text", async () => {
+    const world = virtualWorld();
+    const handle = run(createAskingGraph(createActingModel("a", hangs("One "))), {
+      world,
+      input: createUserInput("Go"),
+    });
+    const events = eventsOf(handle);
+    await world.settle();
+    handle.cancel();
+    await handle.result;
+    expect(events.map(({ type }) => type).slice(-3)).toEqual(["message.retracted", "task.failed", "run.cancelled"]);
+  });
+
+  test("text streamed by a crashed process is retracted in the next process, and both requests are reported", async () => {
+    const owner = memoryStore();
+    const heir = owner.peer();
+    // Model ids may contain the separator of journal keys.
+    const first = createActingModel("a, 5%2C", fails({}, "One "), hangs("Two "));
+    const dying = run(createAskingGraph(first, { retry: { ...plain, initialMs: 0 } }), {
+      store: owner,
+      thread: "t",
+      input: createUserInput("Go"),
+    });
+    leftToDie(dying.result);
+    for await (const event of dying.events()) if (event.type === "message.delta" && event.text === "Two ") break;
+    await virtualWorld().settle();
+    owner.crash();
+    const handle = resume(createAskingGraph(createActingModel("a", says("Done."))), { store: heir, thread: "t" });
+    const events: RunEvent[] = eventsOf(handle);
+    const texts = textsOf(handle);
+    const { state } = await handle.result;
+    const { id, failedAttempts } = getLastAnswer(state);
+    expect(failedAttempts).toEqual([
+      { model: "a, 5%2C", kind: "unrecorded" },
+      { model: "a, 5%2C", kind: "unrecorded" },
+    ]);
+    expect(only(events, "message.retracted")).toMatchObject([{ messageId: id, model: "a, 5%2C", kind: "unrecorded" }]);
+    expect(await texts).toEqual(["Done."]);
+    expect(state.messages).toHaveLength(2);
+  });
+});
+
+describe("failed attempts of a model call", () => {
+  test("a message lists the cost of its failed attempts where known, and no model request includes that list", async () => {
+    const sent: ModelRequest[] = [];
+    const store = memoryStore();
+    const model = createActingModel("a", fails({ usage: { inputTokens: 11 } }), fails({}), (options, request) => {
+      sent.push(request);
+      return says("Hi")(options, request);
+    });
+    const graph = createAskingGraph(model, { retry: { ...plain, initialMs: 0 } });
+    const { state } = await run(graph, { store, thread: "t", input: createUserInput("Hello") }).result;
+    expect(getLastAnswer(state).failedAttempts).toEqual([
+      { model: "a", kind: "other", usage: { inputTokens: 11 } },
+      { model: "a", kind: "other" },
+    ]);
+    await run(graph, {
+      store,
+      thread: "t",
+      input: { messages: [{ ...createUserInput("More").messages[0], id: "u2" } as never] },
+    }).result;
+    expect(sent[1]?.messages).toHaveLength(3);
+    expect(JSON.stringify(sent)).not.toContain("failedAttempts");
+  });
+
+  test("a message from a first successful request has no list of failed attempts", async () => {
+    const { answer } = await told(
+      createAskingGraph(createActingModel("a", says("Hi")), {
+        retry: plain,
+        fallback: [createActingModel("b", says("No"))],
+      }),
+    );
+    expect(Object.keys(answer ?? {}).sort()).toEqual(["content", "finish", "id", "role", "usage"]);
+  });
+});
+
+describe("modelCall of middleware", () => {
+  const asks = (name: string, modelCall: ModelCallPolicy) => defineMiddleware({ name, modelCall });
+
+  test("the outermost middleware wins for each part of the model call policy, and inner middleware gives the other parts", async () => {
+    const policies = [asks("all", { retry: { attempts: 2, initialMs: 0 } })];
+    const middleware = [
+      asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [createActingModel("b", says("Hi"))] }),
+    ];
+    const first = createActingModel("a", fails({}));
+    const { answer } = await told(
+      createAskingGraph(first, { retry: { attempts: 9, initialMs: 0 }, middleware }, { policies }),
+    );
+    expect(first.requests).toHaveLength(2);
+    expect(answer?.answeredBy).toBe("b");
+  });
+
+  test.each<[string, unknown, string]>([
+    ["an unknown part", { retries: 3 }, "retries"],
+    ["an unknown limit", { timeouts: { firstMs: 3 } }, "firstMs"],
+    ["no limit", { timeouts: { idleMs: 0 } }, "idleMs"],
+    ["no policy", { retry: 3 }, "retry"],
+    ["no attempts", { retry: { attempts: 0 } }, "retry policy"],
+    ["an unknown kind", { retry: { attempts: 2, on: ["sometimes"] } }, "sometimes"],
+    ["no wait", { retry: { attempts: 2, maxRetryAfterMs: -1 } }, "maxRetryAfterMs"],
+    ["no model", { fallback: ["b"] }, '"b"'],
+    ["no list", { fallback: { models: createActingModel("b") } }, "fallback"],
+    ["an unknown kind of fallback", { fallback: { models: [], on: ["never"] } }, "never"],
+  ])("refused: %s", async (_what, modelCall, said) => {
+    const error = await failureOf(() => asks("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
+    expect(error.message).toContain(said);
+    expect(error.message).toContain("bad");
+    const failing = run(createAskingGraph(createActingModel("a", says("Hi")), modelCall as ModelCallPolicy), {
+      input: createUserInput("Hi"),
+    });
+    await failureOf(failing.result, "invalid_option");
+  });
+});
+
+describe("hook onFailedAttempt", () => {
+  const noting = (told: string[]) =>
+    defineMiddleware({
+      name: "noting",
+      onFailedAttempt: ({ attempt: { model, kind, usage }, key }) => {
+        told.push(`${key}: ${model} ${kind} ${usage?.inputTokens ?? "unknown"}`);
+      },
+    });
+  const paid = { kind: "overloaded", usage: { inputTokens: 4 } } as const;
+
+  test("onFailedAttempt is called once per failed request, also when the model call fails for good and its node is retried", async () => {
+    const log: string[] = [];
+    const model = createActingModel("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
+    const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
+    const { answer } = await told(createAskingGraph(model, { retry: plain, middleware: [noting(log)] }, { node }));
+    expect(log).toEqual(["lost 1: a overloaded 4", "lost 2: a overloaded 4"]);
+    expect(answer?.failedAttempts).toHaveLength(2);
+  });
+
+  test("onFailedAttempt is called by a resume for failed requests of another process under their original keys", async () => {
+    const log: string[] = [];
+    const store = memoryStore();
+    const failing = createActingModel("a", fails({ ...paid, retryable: false }));
+    const graph = (model: typeof failing) => createAskingGraph(model, { middleware: [noting(log)] });
+    await expect(run(graph(failing), { thread: "t", input: createUserInput("Hello"), store }).result).rejects.toThrow(
+      "failed",
+    );
+    await resume(graph(createActingModel("a", says("Hi"))), { thread: "t", store }).result;
+    expect(log).toEqual(["lost 1: a overloaded 4", "lost 1: a unrecorded unknown"]);
+  });
+
+  test("onFailedAttempt is called for a replaced reply and for failed auxiliary model calls of a hook", async () => {
+    const log: string[] = [];
+    const asks = defineMiddleware({
+      name: "asks",
+      beforeModel: async (_, { ask }) => {
+        const request = { messages: [], tools: [] };
+        await ask("plan", { model: createActingModel("b", fails(paid), says("Plan")), request, retry: plain });
+        return undefined;
+      },
+      aroundModel: async (request, next) => {
+        await next(request);
+        return next(request);
+      },
+    });
+    await told(createAskingGraph(createActingModel("a", says("Hi")), { middleware: [asks, noting(log)] }));
+    expect(log).toEqual([
+      "model:asks:plan lost 1: b overloaded 4",
+      "model:asks:plan lost 2: b auxiliary 3",
+      "lost 1: a replaced 3",
+    ]);
+  });
+
+  test("onFailedAttempt that throws fails the node with an error that names the middleware", async () => {
+    const broken = defineMiddleware({
+      name: "broken",
+      onFailedAttempt: () => {
+        throw new Error("oh");
+      },
+    });
+    const { error } = await told(
+      createAskingGraph(createActingModel("a", fails(paid), says("Hi")), { retry: plain, middleware: [broken] }),
+    );
+    expect(String(error)).toContain('onFailedAttempt of the middleware "broken" failed: oh');
+  });
+});

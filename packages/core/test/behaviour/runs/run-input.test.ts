@@ -1,0 +1,213 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import {
+  channel,
+  defineContext,
+  defineGraph,
+  defineState,
+  END,
+  type GraphProblem,
+  memoryStore,
+  resume,
+  run,
+  START,
+} from "../../../src/index.ts";
+import { failureOf } from "../../support/failure.ts";
+
+const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: channel.list(z.string()) });
+const graph = defineGraph({ name: "input", state: S })
+  .nodes({ a: (state) => ({ log: [`${state.amount}`] }) })
+  .edges({ [START]: "a", a: END });
+
+describe("run input", () => {
+  test.each([
+    ["of another type", { amount: "5" }, { channel: "amount" }],
+    ["wrong deep inside", { amount: 1, tags: ["a", 7] }, { channel: "tags", path: "1" }],
+    ["with an unknown channel", { amount: 1, amuont: 2 }, { channel: "amuont" }],
+    ["that is a list", [1], {}],
+  ])("an input %s is refused with its path before a write to the store", async (_name, input, place) => {
+    const store = memoryStore();
+    const error = await failureOf(run(graph, { store, thread: "t", input: input as never }).result, "invalid_input");
+    expect(error.kind).toBe("input");
+    expect(error.place).toMatchObject({ graph: "input", ...place });
+    expect(await store.threads()).toEqual([]);
+  });
+
+  test("a required channel missing from the input is a type error, and a run-time error that names the channel [E64]", async () => {
+    const store = memoryStore();
+    // @ts-expect-error the amount is missing
+    const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
+    expect(error.message).toContain('lacks "amount"');
+    expect(await store.head("t")).toBeUndefined();
+    await run(graph, { store, thread: "t", input: { amount: 5 } }).result;
+    // @ts-expect-error it is still a type error: nobody knows what the thread holds
+    const { state } = await run(graph, { store, thread: "t" }).result;
+    expect(state).toEqual({ amount: 5, tags: [], log: ["5", "5"] });
+  });
+
+  describe("input schema that leaves a channel unset", () => {
+    const Names = defineState({ first: z.string(), last: z.string(), title: z.string().default("") });
+    const problemsOf = async (schema: z.ZodType<object>) => {
+      const declare = () =>
+        defineGraph({ name: "names", state: Names, input: schema })
+          .nodes({ a: () => undefined })
+          .edges({ [START]: "a", a: END });
+      const failure = await failureOf(declare, "invalid_graph");
+      return (failure.details as readonly GraphProblem[]).map(
+        ({ code, message }) => `${code}: ${message.split(",")[0]}`,
+      );
+    };
+    const first = z.object({ first: z.string() });
+    const never = 'missing_input: the input schema excludes "last"';
+
+    test.each<[string, z.ZodType<object>]>([
+      ["leaves it out", first],
+      ["leaves it out in every variant", z.union([first, first.extend({ title: z.string() })])],
+      ["drops it", z.preprocess((given) => given, first)],
+    ])("an input schema that %s is refused for a required channel [E64]", async (_name, schema) => {
+      expect(await problemsOf(schema)).toEqual([never]);
+    });
+
+    test("an input schema with an unknown channel is a definition error [E64]", async () => {
+      expect(await problemsOf(z.object({ first: z.string(), last: z.string(), lst: z.string() }))).toEqual([
+        'unknown_channel: the input schema has "lst"',
+      ]);
+    });
+
+    test.each<[string, z.ZodType<object>]>([
+      ["gives it", z.object({ first: z.string(), last: z.string() })],
+      ["makes it", first.transform(({ first: name }) => ({ first: name, last: name }))],
+      ["lets it through", z.looseObject({ first: z.string() })],
+      ["may give it, for a thread that has it already", z.object({ first: z.string(), last: z.string().optional() })],
+      ["gives it by half of an intersection", first.and(z.object({ last: z.string() }))],
+    ])("an input schema that %s is taken", (_name, schema) => {
+      const named = defineGraph({ name: "names", state: Names, input: schema })
+        .nodes({ a: () => undefined })
+        .edges({ [START]: "a", a: END });
+      expect(named.name).toBe("names");
+    });
+
+    test("a required private channel is a definition error, and channels that may be unset are typed as optional [E64]", async () => {
+      const hidden = defineGraph({ name: "names", state: Names, private: ["last"] }).nodes({ a: () => undefined });
+      const failure = await failureOf(() => hidden.edges({ [START]: "a", a: END }), "invalid_graph");
+      expect(failure.details).toMatchObject([{ code: "private_input" }]);
+      const Passing = defineState({
+        flash: channel.ephemeral(z.string()),
+        client: channel.untracked(z.string()),
+        kept: z.string(),
+      });
+      defineGraph({ name: "passing", state: Passing }).nodes({
+        a: (state) => {
+          expectTypeOf(state.flash).toEqualTypeOf<string | undefined>();
+          expectTypeOf(state.client).toEqualTypeOf<string | undefined>();
+          expectTypeOf(state.kept).toEqualTypeOf<string>();
+        },
+      });
+    });
+  });
+
+  test("an input without a required channel creates no thread, and is accepted on a thread that has the channel", async () => {
+    const store = memoryStore();
+    // @ts-expect-error the amount is missing
+    const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
+    expect(error.message).toContain('lacks "amount"');
+    expect(await store.threads()).toEqual([]);
+    await run(graph, { store, thread: "t", input: { amount: 1 } }).result;
+    // @ts-expect-error a first run would need the amount
+    expect((await run(graph, { store, thread: "t", input: {} }).result).state.log).toEqual(["1", "1"]);
+    // @ts-expect-error a new branch has no amount either
+    await failureOf(run(graph, { store, thread: "t", branch: "other", input: {} }).result, "invalid_input");
+    expect((await store.branches("t")).map(({ name }) => name)).toEqual(["main"]);
+  });
+
+  test("a new input on a finished thread is folded into its state", async () => {
+    const store = memoryStore();
+    await run(graph, { store, thread: "t", input: { amount: 1, tags: ["a"], log: ["in"] } }).result;
+    const { state } = await run(graph, { store, thread: "t", input: { amount: 2, log: ["again"] } }).result;
+    expect(state).toEqual({ amount: 2, tags: ["a"], log: ["in", "1", "again", "2"] });
+  });
+
+  test("a run on a thread written by another graph is refused", async () => {
+    const store = memoryStore();
+    await run(graph, { store, thread: "t", input: { amount: 1 } }).result;
+    const other = defineGraph({ name: "other", state: S })
+      .nodes({ a: () => undefined })
+      .edges({ [START]: "a", a: END });
+    expect(
+      (await failureOf(run(other, { store, thread: "t", input: { amount: 1 } }).result, "graph_changed")).message,
+    ).toContain('"input"');
+    expect((await run(graph, { store, thread: "t", input: { amount: 2 } }).result).status).toBe("done");
+  });
+
+  test("an invalid thread or branch id is refused at once", async () => {
+    await failureOf(() => run(graph, { thread: "a b", input: { amount: 1 } }), "invalid_id");
+    await failureOf(
+      run(graph, { store: memoryStore(), thread: "t", branch: "a/b", input: { amount: 1 } }).result,
+      "invalid_id",
+    );
+  });
+});
+
+describe("context", () => {
+  test("a context that is not an object of schemas is refused at definition", async () => {
+    const whole = await failureOf(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
+    expect(whole.message).toContain("without z.object around the values");
+    const part = await failureOf(() => defineContext({ tenant: 7 } as never), "invalid_option");
+    expect(part.message).toContain("`tenant` must be a schema, got 7");
+  });
+
+  const Shop = defineContext({
+    customer: z.string().transform((name) => name.toUpperCase()),
+    token: z.string().default("none"),
+  });
+  const seen: unknown[] = [];
+  const shop = defineGraph({
+    name: "shop",
+    state: defineState({ log: channel.list(z.string()) }),
+    context: Shop,
+    interrupts: { go: z.boolean() },
+  })
+    .nodes({
+      a: async (_state, { context, interrupt }) => {
+        expectTypeOf(context).toEqualTypeOf<{ readonly customer: string; readonly token: string }>();
+        seen.push(context);
+        await interrupt("go");
+        return { log: [context.customer] };
+      },
+    })
+    .edges({ [START]: "a", a: END });
+
+  test("context is typed, passed per run, parsed on start and on resume, and never saved [E60]", async () => {
+    const store = memoryStore();
+    await run(shop, { store, thread: "t", context: { customer: "SENTINEL", token: "TOKEN" } }).result;
+    // @ts-expect-error a resume needs the context too
+    await failureOf(resume(shop, { store, thread: "t", answers: { go: true } }).result, "invalid_context");
+    const { state } = await resume(shop, { store, thread: "t", answers: { go: true }, context: { customer: "bob" } })
+      .result;
+    expect(state.log).toEqual(["BOB"]);
+    expect(seen).toEqual([
+      { customer: "SENTINEL", token: "TOKEN" },
+      { customer: "BOB", token: "none" },
+    ]);
+    const saved = [
+      await store.history("t", { limit: 100 }),
+      await store.effects("t", "main"),
+      await store.interrupts("t", "main"),
+      await store.runs(),
+      await store.threads(),
+    ];
+    expect(JSON.stringify(saved)).not.toMatch(/SENTINEL|TOKEN|bob/);
+  });
+
+  test("an invalid context is refused with its path before a write to the store [E60]", async () => {
+    const store = memoryStore();
+    const error = await failureOf(
+      run(shop, { store, thread: "t", context: { customer: 7 as never } }).result,
+      "invalid_context",
+    );
+    expect(error.message).toContain("customer: ");
+    expect(await store.threads()).toEqual([]);
+    // @ts-expect-error the context is missing
+    await failureOf(run(shop, { store, thread: "t" }).result, "invalid_context");
+  });
+});

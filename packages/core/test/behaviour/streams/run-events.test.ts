@@ -1,0 +1,271 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import * as z from "zod";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  memoryStore,
+  type RunEvent,
+  type RunResult,
+  resume,
+  run,
+  START,
+  StatewrightError,
+  type Store,
+} from "../../../src/index.ts";
+import { eventsOf, failureOf, only } from "../../support/failure.ts";
+import { virtualWorld } from "../../support/virtual-world.ts";
+
+const Log = defineState({ log: channel.list(z.string()) });
+const graph = defineGraph({ name: "line", state: Log, interrupts: { go: z.boolean() } })
+  .nodes({
+    a: (_state, { progress, emit }) => {
+      progress("thinking");
+      emit("mine", { n: 1 });
+      return { log: ["a"] };
+    },
+    b: async (_state, { interrupt }) => ({ log: [`b ${await interrupt("go")}`] }),
+  })
+  .edges({ [START]: "a", a: "b", b: END });
+const failing = defineGraph({ name: "failing", state: Log })
+  .nodes({
+    a: () => {
+      throw new Error("no");
+    },
+  })
+  .edges({ [START]: "a", a: END });
+
+describe("run result", () => {
+  test("a run ends as done, waiting, paused or cancelled with typed output, and a failed run rejects with its error [E65]", async () => {
+    const store = memoryStore();
+    const ends = new Set<RunResult<unknown>["status"]>();
+    const waiting = await run(graph, { store, thread: "t" }).result;
+    expectTypeOf(waiting.state).toEqualTypeOf<{ readonly log: readonly string[] }>();
+    if (waiting.status === "waiting") expectTypeOf(waiting.interrupts).not.toBeAny();
+    ends.add(waiting.status);
+    const done = await resume(graph, { store, thread: "t", answers: { go: true } }).result;
+    ends.add(done.status);
+    expect(done.state.log).toEqual(["a", "b true"]);
+    const handle = run(graph, { store, thread: "cancelled" });
+    handle.cancel();
+    ends.add((await handle.result).status);
+    const full: Store = {
+      ...store,
+      commit: (_commit, told) =>
+        queueMicrotask(() => told(new StatewrightError("store_full", { what: "no room", next: "Make room" }))),
+    };
+    await failureOf(run(graph, { store: full, thread: "p" }).result, "store_full");
+    let commits = 0;
+    const fuller: Store = {
+      ...store,
+      commit: (commit, told) =>
+        ++commits > 1 && commit.checkpoint !== undefined ? full.commit(commit, told) : store.commit(commit, told),
+    };
+    ends.add((await run(graph, { store: fuller, thread: "q" }).result).status);
+    expect(ends).toEqual(new Set(["waiting", "done", "cancelled", "paused"]));
+    const error = await failureOf(run(failing, {}).result, "node_failed");
+    expect(error.cause).toMatchObject({ message: "no" });
+  });
+
+  test("a failed run causes no unhandled rejection when its events are read by any reader [E65]", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    try {
+      const types: string[] = [];
+      run(failing, {}).on(({ type }) => types.push(type));
+      for await (const { type } of run(failing, {}).events()) types.push(type);
+      for await (const text of run(failing, {}).text()) types.push(text);
+      await virtualWorld().settle();
+      expect(types.filter((type) => type === "run.failed")).toHaveLength(2);
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off("unhandledRejection", note);
+    }
+  });
+
+  test("a failure without an event, such as a refused input or answer, is thrown by the loops over the events", async () => {
+    const store = memoryStore();
+    const read = async (loop: AsyncIterable<unknown>): Promise<void> => {
+      for await (const _each of loop);
+    };
+    // @ts-expect-error no such channel
+    await failureOf(read(run(graph, { input: { lgo: [] } }).events()), "invalid_input");
+    // @ts-expect-error no such channel
+    await failureOf(read(run(graph, { input: { lgo: [] } }).text()), "invalid_input");
+    await run(graph, { store, thread: "t" }).result;
+    await failureOf(read(run(graph, { store, thread: "t" }).values()), "thread_busy");
+    // @ts-expect-error the answer is no boolean
+    await failureOf(read(resume(graph, { store, thread: "t", answers: { go: "yes" } }).events()), "invalid_answer");
+    await read(resume(graph, { store, thread: "t", answers: { go: true } }).events());
+  });
+
+  test("a run without a thread id creates one and returns it [E65]", async () => {
+    const store = memoryStore();
+    const handle = run(graph, { store });
+    const { thread, run: id } = await handle.result;
+    expect(handle.thread).toBe(thread);
+    expect(handle.id).toBe(id);
+    expect((await store.thread(thread))?.id).toBe(thread);
+    const other = run(graph, { store });
+    expect((await other.result).thread).not.toBe(thread);
+  });
+});
+
+describe("run events", () => {
+  test("run events are emitted in order from start to end, each after its commit", async () => {
+    const store = memoryStore();
+    const world = virtualWorld();
+    const savedAt: (readonly [string, number | undefined])[] = [];
+    const watched: Store = {
+      ...store,
+      commit: (commit, told) =>
+        store.commit(commit, (failure) => {
+          if (commit.checkpoint !== undefined) savedAt.push(["saved", commit.checkpoint.row.id]);
+          told(failure);
+        }),
+    };
+    const handle = run(graph, { world, store: watched, thread: "t" });
+    handle.on((event) => {
+      if (event.type === "step.committed") savedAt.push(["told", event.checkpoint]);
+    });
+    const events = eventsOf(handle);
+    await handle.result;
+    expect(savedAt).toEqual([
+      ["saved", 1],
+      ["told", 1],
+      ["saved", 2],
+      ["told", 2],
+    ]);
+    expect(events.map(({ type }) => type)).toEqual([
+      "run.started",
+      "step.committed",
+      "transition.taken",
+      "task.started",
+      "node.progress",
+      "custom",
+      "task.completed",
+      "transition.taken",
+      "step.committed",
+      "transition.taken",
+      "task.started",
+      "transition.taken",
+      "task.interrupted",
+      "run.waiting",
+    ]);
+    expect(only(events, "custom")).toMatchObject([{ name: "mine", payload: { n: 1 }, node: "a", task: "0:0" }]);
+    expect(only(events, "node.progress")).toMatchObject([{ text: "thinking" }]);
+    expect(only(events, "step.committed")[1]).toMatchObject({
+      step: 1,
+      nodes: ["a"],
+      next: ["b"],
+      changes: { log: { kind: "append", items: ["a"] } },
+    });
+    expect(only(events, "transition.taken").map(({ from, event, to }) => [from, event, to])).toEqual([
+      ["start", "step.commit", { a: "executing" }],
+      [{ a: "executing" }, "xstate.done.actor.a", { a: "committing" }],
+      [{ a: "committing" }, "step.commit", { b: "executing" }],
+      [{ b: "executing" }, "task.interrupted", { b: "interrupted" }],
+    ]);
+    expect(events.every(({ at }) => at === world.clock.now())).toBe(true);
+  });
+
+  test("an event of a saved superstep carries its number, and every other event the preceding number", async () => {
+    const store = memoryStore();
+    const handle = run(graph, { store, thread: "t" });
+    const events = eventsOf(handle);
+    await handle.result;
+    const rows = await store.history("t", { limit: 10 });
+    for (const { checkpoint, seq } of only(events, "step.committed"))
+      expect(rows.find(({ id }) => id === checkpoint)?.seq).toBe(seq);
+    const numbers = events.map(({ seq }) => seq);
+    expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
+  });
+
+  test("an event reader that throws does not affect the run and is logged", async () => {
+    const world = virtualWorld();
+    const handle = run(failing, { world });
+    handle.on(() => {
+      throw new Error("reader");
+    });
+    const events = eventsOf(handle);
+    await failureOf(handle.result, "node_failed");
+    expect(events.at(-1)?.type).toBe("run.failed");
+    expect(world.lines[0]).toMatchObject({ level: "error", message: "a reader of events threw" });
+  });
+
+  test("breaking out of an event loop ends the subscription and not the run, and a loop over an ended run ends", async () => {
+    const handle = run(graph, { store: memoryStore(), thread: "t" });
+    const seen: RunEvent["type"][] = [];
+    for await (const { type } of handle.events()) {
+      seen.push(type);
+      if (type === "step.committed") break;
+    }
+    expect(seen).toEqual(["run.started", "step.committed"]);
+    expect((await handle.result).status).toBe("waiting");
+    for await (const { type } of handle.events()) seen.push(type);
+    expect(seen).toHaveLength(2);
+  });
+
+  test("an unsubscribed listener gets no further event", async () => {
+    const handle = run(graph, { store: memoryStore(), thread: "t" });
+    let heard = 0;
+    const stop = handle.on(() => {
+      heard++;
+      stop();
+    });
+    await handle.result;
+    expect(heard).toBe(1);
+  });
+});
+
+test("a run without a store works in memory and leaves nothing behind", async () => {
+  const memory = defineGraph({ name: "memory", state: Log })
+    .nodes({ a: async (_state, { step }) => ({ log: [await step("s", () => "a")] }), b: () => ({ log: ["b"] }) })
+    .edges({ [START]: "a", a: "b", b: END });
+  const world = virtualWorld();
+  expect(await run(memory, { world }).result).toMatchObject({
+    status: "done",
+    steps: 2,
+    bytes: 0,
+    state: { log: ["a", "b"] },
+  });
+  expect(world.timers).toBe(0);
+  expect(world.lines).toEqual([]);
+});
+
+test("text() emits all text from its call on", async () => {
+  const world = virtualWorld();
+  const talking = defineGraph({ name: "talking", state: Log })
+    .nodes({
+      a: async (_state, { model }) => {
+        await model({
+          model: {
+            id: "scripted",
+            respond: async (_request, { delta }) => {
+              delta?.({ type: "text", text: "hello" });
+              return { content: [{ type: "text", text: "hello" }], finish: "stop" };
+            },
+          },
+          request: { messages: [], tools: [] },
+        });
+      },
+    })
+    .edges({ [START]: "a", a: END });
+  const text = run(talking, { world }).text();
+  await world.settle();
+  let said = "";
+  for await (const piece of text) said += piece;
+  expect(said).toBe("hello");
+});
+
+test("an event iterator with several pending reads gets each event once, and an end for the remaining reads", async () => {
+  const events = run(failing, {}).events();
+  const asked = Array.from({ length: 9 }, () => events.next());
+  const got = await Promise.all(asked);
+  const told = got.flatMap(({ value }) => (value === undefined ? [] : [value]));
+  expect(new Set(told).size).toBe(told.length);
+  expect(told.at(-1)?.type).toBe("run.failed");
+  expect(got.at(-1)).toEqual({ done: true, value: undefined });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineTool, memoryStore, run } from "../../../src/index.ts";
+import {
+  answersIn,
+  type ChatState,
+  call,
+  checkTranscript,
+  type DeskTool,
+  eventsOf,
+  textIn,
+  toolLoop,
+  user,
+} from "../../support/tool-loop.ts";
+import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+
+function work(world: VirtualWorld, ran: string[]): DeskTool {
+  return defineTool({
+    name: "work",
+    description: "Work.",
+    input: z.object({ ms: z.number() }),
+    effect: "idempotent",
+    graceMs: 1,
+    run: async ({ ms }, { callId }) => {
+      ran.push(callId);
+      await new Promise<void>((resolve) => world.schedule.after(ms, resolve));
+      return callId;
+    },
+  });
+}
+
+const calls = [10, 30, 10, 10].map((ms, place) => call("work", { ms }, `c${place}`));
+
+describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy %j", (strategy) => {
+  test("cancelling a run in the middle of a batch answers every tool call in the stored transcript once and in call order [T1]", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    const loop = toolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
+    const handle = loop.start();
+    await world.advance(15);
+    handle.cancel("enough");
+    await world.advance(1_000);
+    const result = await handle.result;
+    expect(result.status).toBe("cancelled");
+    expect(answersIn(result).map(({ callId }) => callId)).toEqual(["c0", "c1", "c2", "c3"]);
+    expect(textIn(answersIn(result)[0])).toBe("c0");
+    expect(
+      eventsOf(loop, "tool.completed", "tool.failed")
+        .map(({ callId }) => callId)
+        .toSorted(),
+    ).toEqual(["c0", "c1", "c2", "c3"]);
+    expect(loop.requests).toHaveLength(1);
+    const next = loop.start(user("go on", "u2"));
+    await world.advance(1_000);
+    checkTranscript((await next.result).state.messages);
+    expect(loop.requests).toHaveLength(2);
+  });
+
+  test("a resume after a crash in mid-batch answers every tool call before the next model request and reruns no completed call [T1]", async () => {
+    const world = virtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    const loop = toolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
+    const first = loop.start();
+    void Promise.allSettled([first.result]);
+    await world.advance(15);
+    store.crash();
+    const second = loop.again({}, { store: store.peer() });
+    await world.advance(1_000);
+    const result = await second.result;
+    expect(result.status).toBe("done");
+    expect(answersIn(result).map(textIn)).toEqual(["c0", "c1", "c2", "c3"]);
+    expect(ran.filter((id) => id === "c0")).toEqual(["c0"]);
+    expect(loop.requests).toHaveLength(2);
+  });
+
+  test("when a new input ends a run in mid-batch, every tool call is answered before the message of the new input [T1]", async () => {
+    const world = virtualWorld();
+    const ran: string[] = [];
+    const loop = toolLoop({ tools: [work(world, ran)], world, strategy, turns: [calls, ["after"]] });
+    const first = loop.start();
+    await world.advance(15);
+    const next = run(loop.graph, {
+      ...(loop.store && { store: loop.store }),
+      world,
+      thread: "t",
+      context: {},
+      onBusy: "cancel",
+      input: { messages: [user("instead", "u2")] },
+    });
+    await world.advance(1_000);
+    expect((await first.result).status).toBe("cancelled");
+    const { state, status } = await next.result;
+    expect(status).toBe("done");
+    const { messages } = state as ChatState;
+    checkTranscript(messages);
+    expect(messages.at(-2)).toMatchObject({ role: "user", id: "u2" });
+  });
+});

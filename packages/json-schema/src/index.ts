@@ -1,0 +1,3 @@
+/** Statewright JSON Schema: tool arguments by any JSON Schema, validated by ajv. */
+export { isJsonObject } from "./is-json-object.ts";
+export { ajvValidator, jsonSchema } from "./json-schema.ts";

@@ -1,0 +1,51 @@
+/** Process with a store that executes the requests of its parent. */
+import process from "node:process";
+import { sqliteStore } from "@statewright/sqlite";
+import type { Ask } from "../child-process.ts";
+import { graph, running, saveCommit, superstep } from "../rows.ts";
+
+const store = sqliteStore(process.argv[2] as string);
+const say = (message: object): void => {
+  process.send?.(message);
+};
+
+async function answer(ask: Ask): Promise<unknown> {
+  switch (ask.do) {
+    case "claim":
+      return await store.claim({ ...graph, thread: ask.thread });
+    case "run":
+      return await saveCommit(store, {
+        thread: ask.thread,
+        branch: "main",
+        epoch: ask.epoch,
+        seq: 0,
+        run: running("r1", ask.thread),
+      });
+    case "step":
+      return await saveCommit(store, superstep(ask.thread, { epoch: ask.epoch, branch: "main" }, ask.id));
+    case "forever":
+      return forever(ask.thread, ask.epoch);
+    case "close":
+      return store.close();
+  }
+}
+
+/** Commits without end; reports each step when its commit is durable. */
+function forever(thread: string, epoch: number): void {
+  const next = (id: number): void => {
+    store.commit(superstep(thread, { epoch, branch: "main" }, id), (failure) => {
+      say({ told: failure === undefined ? id : failure.code });
+      next(id + 1);
+    });
+  };
+  next(1);
+}
+
+process.on("message", (ask: Ask) => {
+  answer(ask).then(
+    (value) => say({ id: ask.no, value }),
+    (error: { code?: string; message?: string }) => say({ id: ask.no, failure: error.code ?? error.message }),
+  );
+});
+process.on("disconnect", () => process.exit());
+say({ ready: true });

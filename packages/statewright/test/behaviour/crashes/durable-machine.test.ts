@@ -1,0 +1,62 @@
+/** SIGKILL of a process with a durable machine, at every third point or at all points; another process continues. */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { type CrashOutcome, killAt, runUntilDone } from "@statewright/testing";
+import { afterAll, expect, test } from "vitest";
+
+const script = new URL("../../support/processes/order-process.ts", import.meta.url);
+const home = mkdtempSync(join(tmpdir(), "statewright-order-"));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+function place(name: string): string {
+  const path = join(home, name.replaceAll(" ", "-"));
+  mkdirSync(path);
+  return path;
+}
+
+test("a durable machine killed at each point between its commits charges once and ships under one key [E53]", {
+  timeout: 120_000,
+}, async () => {
+  const whole = await runUntilDone({ script, folder: place("whole") });
+  expect(whole.processes).toHaveLength(1);
+  expect(JSON.parse(whole.stdout)).toEqual({
+    state: {
+      value: "shipped",
+      context: { id: "9", receipt: "paid 9", parcel: "order 9, wrapped", tracking: "sent order 9, wrapped" },
+      children: {},
+    },
+    states: ["shipping → __end__", "packing → shipping", "packing → packing", "charging → packing", " → charging"],
+  });
+  expect(namesOf(whole)).toEqual(["charge", "wrap", "ship"]);
+  const points = whole.processes.flatMap((life) => life.points);
+  expect(points).toContain("inside charge");
+  expect(points).toContain("inside ship");
+  expect(points.length).toBeGreaterThan(20);
+  const wrong: string[] = [];
+  const waiting = process.env["STATEWRIGHT_WHOLE"] === "1" ? [...points] : points.filter((_, nth) => nth % 3 === 0);
+  const worker = async (): Promise<void> => {
+    for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
+      const outcome = await killAt({ script, folder: place(point), point });
+      wrong.push(...differences(point, outcome, whole));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
+  expect(wrong).toEqual([]);
+});
+
+function differences(point: string, outcome: CrashOutcome, whole: CrashOutcome): readonly string[] {
+  const wrong: string[] = [];
+  if (outcome.stdout !== whole.stdout) wrong.push(`${point}: diverged\n${outcome.stdout}\n${whole.stdout}`);
+  const charges = namesOf(outcome).filter((name) => name === "charge").length;
+  if (charges !== 1) wrong.push(`${point}: charged ${charges} times`);
+  const keys = (effects: CrashOutcome["effects"]): string =>
+    [...new Set(effects.map((effect) => JSON.stringify(effect)))].join();
+  if (keys(outcome.effects) !== keys(whole.effects)) wrong.push(`${point}: other keys: ${keys(outcome.effects)}`);
+  return wrong;
+}
+
+function namesOf({ effects }: CrashOutcome): readonly string[] {
+  return effects.map((effect) => String((effect as { readonly what: string }).what));
+}

@@ -1,0 +1,85 @@
+/** SIGKILL of a process in a batch of tool calls, one call per possible state; another process continues. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type CrashOutcome, killAt } from "@statewright/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const script = new URL("../../support/processes/tool-batch-process.ts", import.meta.url);
+const folder = mkdtempSync(join(tmpdir(), "statewright-batch-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Ran = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
+type Asked = { readonly asked: string; readonly key: string };
+
+let outcome: CrashOutcome;
+beforeAll(async () => {
+  outcome = await killAt({ script, folder, point: "all stand", timeoutMs: 60_000 });
+}, 300_000);
+
+/** Processes in which the tool ran, its keys, the reconciled keys, and the answer. */
+function storyOf(name: string) {
+  const effects = outcome.effects as readonly (Ran | Asked)[];
+  const runs = effects.filter((effect): effect is Ran => "tool" in effect && effect.tool === name);
+  const asks = effects.filter((effect): effect is Asked => "asked" in effect && effect.asked === name);
+  const { said } = JSON.parse(outcome.stdout) as { readonly said: readonly (readonly [string, boolean, string])[] };
+  return {
+    lives: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
+    keys: [...new Set([...runs, ...asks].map(({ key }) => key))],
+    asked: asks.length,
+    answer: said.find(([tool]) => tool === name)?.slice(1),
+  };
+}
+
+/** Expects one key over all processes. */
+const one = [expect.stringMatching(/^batch\/main\/.+\/call_\d$/)];
+
+test("a call answered before a kill is not repeated, and its answer counts [K4]", () => {
+  expect(storyOf("answered")).toEqual({ lives: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });
+});
+
+test("a call not started before a kill runs once under its own key [K4]", () => {
+  expect(storyOf("never_started")).toEqual({
+    lives: ["after"],
+    asked: 0,
+    keys: one,
+    answer: [false, "ran never_started"],
+  });
+});
+
+test("a pure or idempotent call started before a kill runs again under the same key [K4, S1.25]", () => {
+  for (const name of ["pure", "idempotent"])
+    expect(storyOf(name)).toEqual({ lives: ["before", "after"], asked: 0, keys: one, answer: [false, `ran ${name}`] });
+});
+
+test("a once call started before a kill is reconciled with the other side: completed, failed or unknown [K4, S1.25]", () => {
+  expect(storyOf("happened")).toEqual({
+    lives: ["before"],
+    asked: 1,
+    keys: one,
+    answer: [false, "the other side has it"],
+  });
+  expect(storyOf("failed_there")).toEqual({
+    lives: ["before"],
+    asked: 1,
+    keys: one,
+    answer: [true, "the other side refused it"],
+  });
+  expect(storyOf("unknown")).toEqual({ lives: ["before"], asked: 1, keys: one, answer: [true, "nobody can say"] });
+  expect(storyOf("not_happened")).toEqual({
+    lives: ["before", "after"],
+    asked: 1,
+    keys: one,
+    answer: [false, "ran not_happened"],
+  });
+});
+
+test("a once call started before a kill and without a reconciler interrupts, and no other call does [K4, S1.25]", () => {
+  expect(JSON.parse(outcome.stdout)).toMatchObject({ status: "done", asked: [{ key: "in_doubt", tool: "doubtful" }] });
+  expect(storyOf("doubtful")).toEqual({
+    lives: ["before"],
+    asked: 0,
+    keys: one,
+    answer: [false, "ann saw it in the log"],
+  });
+});
