@@ -68,8 +68,8 @@ export function createElicitingTool(
     name,
     description,
     input,
-    given: (args) => ({ args }),
-    answer: (state) => {
+    toInput: (args) => ({ args }),
+    toResult: (state) => {
       const call = state.call as SavedCall;
       if (call.kind === "done") return toOutput(call);
       throw new ToolError("unknown_outcome", "A person confirmed that the call happened. Its result is unknown.");
