@@ -5,20 +5,22 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 
-/** Folders with programs, by their folder in the tarball. */
-const sources = [
-  { from: "packages/statewright/test/docs", to: "examples" },
-  ...["agent", "ai-sdk", "host", "pictures", "plugins", "testing", "tools"].map((name) => ({
-    from: `packages/${name}/test/docs`,
-    to: `examples/packages/${name}`,
-  })),
-  { from: "apps/examples/src", to: "examples/apps" },
-  { from: "apps/examples/tools/typescript", to: "examples/tools" },
-];
+/** Returns the folders with programs, by their folder in the tarball. */
+function listSources(root) {
+  const packages = readdirSync(join(root, "packages")).filter(
+    (name) => name !== "statewright" && existsSync(join(root, "packages", name, "test/docs")),
+  );
+  return [
+    { from: "packages/statewright/test/docs", to: "examples" },
+    ...packages.map((name) => ({ from: `packages/${name}/test/docs`, to: `examples/packages/${name}` })),
+    { from: "apps/examples/src", to: "examples/apps" },
+    { from: "apps/examples/tools/typescript", to: "examples/tools" },
+  ];
+}
 
 /** Returns the programs as `from`, the path in the repository, and `to`, the path in the tarball. */
 export function listExamples(root) {
-  return sources.flatMap(({ from, to }) =>
+  return listSources(root).flatMap(({ from, to }) =>
     readdirSync(join(root, from), { recursive: true, encoding: "utf8" })
       .map((file) => file.replaceAll("\\", "/"))
       .filter((file) => /\.(?:ts|mjs|json|yaml)$/.test(file) && isProgram(join(root, from, file)))

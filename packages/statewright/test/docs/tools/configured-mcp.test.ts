@@ -1,5 +1,5 @@
 /** MCP servers in a configuration: the connector of @statewright/mcp in `loadTools` of @statewright/plugins. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { mcpConnector } from "@statewright/mcp";
@@ -8,6 +8,7 @@ import { toolTest } from "@statewright/testing/vitest";
 import { defineTool, type Tool } from "statewright";
 import { afterAll, afterEach, expect, test } from "vitest";
 import * as z from "zod";
+import { runProgram } from "../../support/run-program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-configured-mcp-"));
 const look = defineTool({
@@ -31,7 +32,7 @@ tools:
   mcp:
     - name: hand
       command: ${process.execPath}
-      args: [${join(import.meta.dirname, "../../../mcp/test/fixtures/mcp.mjs")}]
+      args: [${join(import.meta.dirname, "../../../../mcp/test/fixtures/mcp.mjs")}]
       env: { SECRET: given }
       only: [echo, "Files/Read"]
       prefix: true
@@ -48,6 +49,12 @@ tools:
   const pid = server?.pid;
   await configured.close();
   expect([isAlive(pid), server?.isClosed]).toEqual([false, true]);
+});
+
+test("the configured MCP program prints the tools of its server", async () => {
+  copyFileSync(join(import.meta.dirname, "bookings.mjs"), join(folder, "bookings.mjs"));
+  const printed = await runProgram(new URL("configured-mcp.ts", import.meta.url), { cwd: folder });
+  expect(printed).toBe("free_tables\nbook_table\n");
 });
 
 async function say(tools: readonly Tool[], name: string): Promise<string> {
