@@ -2,22 +2,34 @@
 // and attw, installs the tarballs into an empty project, imports and requires them on the oldest and the newest Node,
 // and type-checks them with the oldest and the newest TypeScript with skipLibCheck off. Compiles the first program of
 // the README with each TypeScript and runs it on each Node, against a local server with the provider's wire format.
+// Type-checks the folder `examples` of `statewright` and runs programs of it.
 // Needs the package registry.
 
 import { spawn, spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
 import { bundlePackages } from "./bundle.mjs";
 import { packPackage } from "./pack-package.mjs";
 import { docProblems } from "./package-docs.mjs";
+import { createExampleFiles } from "./package-examples.mjs";
 
 // All packages load on the oldest version. SQLite needs the second version, and throws an error with this requirement
 // on the oldest version.
 const OLDEST_NODE = "22.12.0";
 const OLDEST_NODE_WITH_SQLITE = "22.14.0";
 const TYPESCRIPTS = ["5.9", "7"];
+const SAMPLE_PROGRAMS = ["tour/run.ts", "graphs/subgraphs.ts", "agents/agents.ts", "tools/plugins.ts"];
 const ended = "done: 4 messages saved in agent.db";
 const emitFlags = [
   "--module",
@@ -115,6 +127,19 @@ async function main() {
     const what = `the first program on Node ${OLDEST_NODE} fails with its requirement`;
     await firstProgram(what, oldest, outDir, (code, printed) => code === 1 && printed.includes("Use Node 22.14"));
   }
+  checkExamples();
+}
+
+/** Type-checks a copy of the packed programs, and runs some of them, each in its own folder. */
+function checkExamples() {
+  const examples = join(project, "examples");
+  cpSync(join(project, "node_modules/statewright/examples"), examples, { recursive: true });
+  for (const version of TYPESCRIPTS) {
+    const tsc = join(project, `node_modules/typescript-${version}/bin/tsc`);
+    step(`type-check the examples with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: examples });
+  }
+  for (const program of SAMPLE_PROGRAMS)
+    step(`run examples/${program}`, process.execPath, [basename(program)], { cwd: join(examples, dirname(program)) });
 }
 
 /** Checks the unpacked tarballs: pages and SKILL.md exist, and every relative link leads to a file in the tarball. */
@@ -153,11 +178,9 @@ async function firstProgram(what, node, folder, isGood) {
 /** Installs the packed packages and their peer dependencies into an empty project. */
 function installInto(folder, packed) {
   const typescripts = TYPESCRIPTS.map((version) => [`typescript-${version}`, `npm:typescript@${version}`]);
-  const catalog = readFileSync("pnpm-workspace.yaml", "utf8");
-  const version = (name) => new RegExp(`^ {2}"?${name}"?: (\\S+)$`, "m").exec(catalog)[1];
-  const brought = Object.fromEntries(
-    ["@types/node", "vitest", "zod", "@ai-sdk/anthropic"].map((name) => [name, version(name)]),
-  );
+  const [examples] = createExampleFiles(".");
+  const { dependencies } = JSON.parse(examples.content);
+  const brought = Object.fromEntries(Object.entries(dependencies).filter(([name]) => !(name in packed)));
   // Needed by the AI SDK's own types with skipLibCheck off.
   brought["@types/json-schema"] = "^7.0.15";
   const manifest = {

@@ -1,12 +1,15 @@
 // Selects the pages of docs/ for the tarball of each package, and rewrites their links: a link to a page in the same
-// tarball remains a link, any other link becomes plain text. Used by scripts/pack-package.mjs.
+// tarball remains a link, any other link becomes plain text. The tarball of `statewright` also contains the programs of
+// the pages. Used by scripts/pack-package.mjs.
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
+import { createExampleFiles, listExamples } from "./package-examples.mjs";
 
 /** Pages by package; a name with a final slash is a folder. `statewright` contains all pages. */
 export const pagesOf = {
   "packages/core": [
+    "running-examples.md",
     "tour/",
     "node-policies.md",
     "subgraphs.md",
@@ -28,8 +31,16 @@ export const pagesOf = {
     "errors.md",
     "glossary.md",
   ],
-  "packages/sqlite": ["sqlite.md", "file-format.md", "long-term-store.md", "guarantees.md", "errors.md"],
+  "packages/sqlite": [
+    "running-examples.md",
+    "sqlite.md",
+    "file-format.md",
+    "long-term-store.md",
+    "guarantees.md",
+    "errors.md",
+  ],
   "packages/agent": [
+    "running-examples.md",
     "agents.md",
     "safety-and-approval.md",
     "chat-server.md",
@@ -43,16 +54,17 @@ export const pagesOf = {
     "errors.md",
     "examples/",
   ],
-  "packages/ai-sdk": ["models.md", "model-failures.md", "coming-from-ai-sdk.md", "errors.md"],
-  "packages/host": ["tool-packs.md", "safety-and-approval.md", "errors.md"],
-  "packages/json-schema": ["tools.md", "errors.md"],
-  "packages/mcp": ["mcp.md", "mcp-server.md", "tools.md", "tool-errors.md", "errors.md"],
-  "packages/openapi": ["openapi.md", "tools.md", "tool-errors.md", "errors.md"],
-  "packages/plugins": ["plugins.md", "tools.md", "tool-errors.md", "errors.md"],
-  "packages/tools": ["tool-packs.md", "safety-and-approval.md", "errors.md"],
-  "packages/pictures": ["machines.md", "checking-graphs.md"],
-  "packages/otel": ["middleware.md", "streaming.md"],
+  "packages/ai-sdk": ["running-examples.md", "models.md", "model-failures.md", "coming-from-ai-sdk.md", "errors.md"],
+  "packages/host": ["running-examples.md", "tool-packs.md", "safety-and-approval.md", "errors.md"],
+  "packages/json-schema": ["running-examples.md", "tools.md", "errors.md"],
+  "packages/mcp": ["running-examples.md", "mcp.md", "mcp-server.md", "tools.md", "tool-errors.md", "errors.md"],
+  "packages/openapi": ["running-examples.md", "openapi.md", "tools.md", "tool-errors.md", "errors.md"],
+  "packages/plugins": ["running-examples.md", "plugins.md", "tools.md", "tool-errors.md", "errors.md"],
+  "packages/tools": ["running-examples.md", "tool-packs.md", "safety-and-approval.md", "errors.md"],
+  "packages/pictures": ["running-examples.md", "machines.md", "checking-graphs.md"],
+  "packages/otel": ["running-examples.md", "middleware.md", "streaming.md"],
   "packages/testing": [
+    "running-examples.md",
     "testing.md",
     "testing-crashes.md",
     "testing-coverage.md",
@@ -76,12 +88,17 @@ export function docsOf(root, folder) {
     [posix.join(folder, "README.md"), "README.md"],
     [posix.join(folder, "SKILL.md"), "SKILL.md"],
   ]);
-  if (wanted.includes(".")) places.set("llms.txt", "llms.txt");
+  const examples = listExamples(root);
+  const hasExamples = wanted.includes(".");
+  if (hasExamples) places.set("llms.txt", "llms.txt");
+  if (hasExamples) for (const { from: file, to } of examples) places.set(file, to);
   for (const image of pages.flatMap((page) => imagesIn(root, page))) places.set(image, image);
-  return [...places].map(([from, to]) => ({
+  const programs = new Map(examples.map(({ from, to }) => [from, to]));
+  const files = [...places].map(([from, to]) => ({
     path: to,
-    content: /\.(md|txt)$/.test(from) ? relinked(root, from, to, places) : readFileSync(join(root, from)),
+    content: /\.(md|txt)$/.test(from) ? relinked(root, { from, to, places, programs }) : readFileSync(join(root, from)),
   }));
+  return hasExamples ? [...files, ...createExampleFiles(root)] : files;
 }
 
 /** Lists the targets of all relative links of a page, as paths in the repository or in a tarball. */
@@ -114,7 +131,7 @@ function imagesIn(root, page) {
   return linksIn(page, text).filter((target) => /\.(svg|png)$/.test(target) && existsSync(join(root, target)));
 }
 
-function relinked(root, from, to, places) {
+function relinked(root, { from, to, places, programs }) {
   const text = readFileSync(join(root, from), "utf8");
   return text.replaceAll(link, (whole, label, target) => {
     if (isElsewhere(target)) return whole;
@@ -126,6 +143,8 @@ function relinked(root, from, to, places) {
       return `${label}(${relative}${anchor === undefined ? "" : `#${anchor}`})`;
     }
     const name = label.replace(/^!?\[|\]$/g, "");
+    const program = programs.get(led);
+    if (program !== undefined) return `${name} (\`${program}\` of the package \`statewright\`)`;
     const shown = existsSync(join(root, led)) && statSync(join(root, led)).isDirectory() ? posix.basename(led) : led;
     return name.replaceAll("`", "") === shown || shown === "." ? name : `${name} (\`${shown}\` in the repository)`;
   });

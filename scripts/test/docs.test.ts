@@ -25,6 +25,30 @@ test.each(pages())("every relative link of %s leads to an existing file", (page)
   }
 });
 
+test.each(pages())("every anchor in a link of %s is a heading of its page", (page) => {
+  const text = readFileSync(join(root, page), "utf8");
+  for (const [link, target = "", anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)#([\w-]+)\)/g)) {
+    const file = target === "" ? page : join(page, "..", target);
+    expect(anchors(readFileSync(join(root, file), "utf8")), `${page}: ${link}`).toContain(anchor);
+  }
+});
+
+test("docs/errors.md states a cause and a fix for each error code", () => {
+  const [, ...sections] = readFileSync(join(root, "docs/errors.md"), "utf8").split(/^### /m);
+  for (const section of sections) expect(section).toMatch(/^\w+\n\S[\s\S]*\n\*\*Fix:\*\* \w/);
+});
+
+/** Anchors of a page's headings, as GitHub makes them. */
+function anchors(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
 function pages(): string[] {
   return [
     "README.md",

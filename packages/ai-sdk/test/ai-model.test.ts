@@ -2,8 +2,8 @@ import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provide
 import type { Model } from "@statewright/core";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { aiModel, isLanguageModel, type LanguageModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4, streamOf } from "./support/language-models.ts";
-import { ask, gate, listening, rejection, weather } from "./support/requests.ts";
+import { createModelV2, createModelV3, createModelV4, finish, finishV2, toStream } from "./support/language-models.ts";
+import { ask, createCallOptions, createGate, getRejection, weather } from "./support/requests.ts";
 
 describe("request settings", () => {
   const settings = {
@@ -29,10 +29,10 @@ describe("request settings", () => {
 
   test("request settings reach models of V4, V3 and V2", async () => {
     const request = ask("Hi", { ...settings, toolChoice: "required" });
-    const four = madeV4([finish()]);
-    const three = madeV3([finish()]);
-    const two = madeV2([finishV2()]);
-    for (const { model } of [four, three, two]) await aiModel(model).respond(request, listening());
+    const four = createModelV4([finish()]);
+    const three = createModelV3([finish()]);
+    const two = createModelV2([finishV2()]);
+    for (const { model } of [four, three, two]) await aiModel(model).respond(request, createCallOptions());
     for (const { asked } of [four, three, two]) {
       const { abortSignal, ...rest } = asked[0] ?? {};
       expect(rest).toEqual(sent);
@@ -41,32 +41,32 @@ describe("request settings", () => {
   });
 
   test("an unset request setting is not sent", async () => {
-    const made = madeV4([finish()]);
-    await aiModel(made.model).respond(ask("Hi", { toolChoice: "auto" }), listening());
+    const made = createModelV4([finish()]);
+    await aiModel(made.model).respond(ask("Hi", { toolChoice: "auto" }), createCallOptions());
     expect(Object.keys(made.asked[0] ?? {}).toSorted()).toEqual(["abortSignal", "prompt"]);
   });
 
   test("toolChoice may name a single tool", async () => {
-    const made = madeV4([finish()]);
+    const made = createModelV4([finish()]);
     await aiModel(made.model).respond(
       ask("Hi", { tools: [weather], toolChoice: { tool: "get_weather" } }),
-      listening(),
+      createCallOptions(),
     );
     expect(made.asked[0]?.toolChoice).toEqual({ type: "tool", toolName: "get_weather" });
   });
 });
 
 describe("abort", () => {
-  const silent = (doStream: LanguageModelV4["doStream"]): LanguageModel => ({ ...madeV4([]).model, doStream });
+  const silent = (doStream: LanguageModelV4["doStream"]): LanguageModel => ({ ...createModelV4([]).model, doStream });
   const reason = new Error("enough");
 
   test("a model that ignores the abort signal is abandoned, and its late stream is closed", async () => {
-    const late = gate();
-    const closed = gate();
+    const late = createGate();
+    const closed = createGate();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({ cancel: closed.open });
     const controller = new AbortController();
     const model = aiModel(silent(() => late.passed.then(() => ({ stream }))));
-    const answer = rejection(model.respond(ask("Hi"), { signal: controller.signal }));
+    const answer = getRejection(model.respond(ask("Hi"), { signal: controller.signal }));
     controller.abort(reason);
     expect(await answer).toBe(reason);
     late.open();
@@ -74,14 +74,14 @@ describe("abort", () => {
   });
 
   test("a stream that ignores the abort signal is closed", async () => {
-    const closed = gate();
+    const closed = createGate();
     const stream = new ReadableStream<LanguageModelV4StreamPart>({
       start: (streaming) => streaming.enqueue({ type: "text-delta", id: "0", delta: "It ra" }),
       cancel: closed.open,
     });
     const controller = new AbortController();
     const model = aiModel(silent(async () => ({ stream })));
-    const answer = rejection(
+    const answer = getRejection(
       model.respond(ask("Hi"), { signal: controller.signal, delta: () => controller.abort(reason) }),
     );
     expect(await answer).toBe(reason);
@@ -91,9 +91,9 @@ describe("abort", () => {
   test("an abort after the last stream part still rejects as an abort", async () => {
     const controller = new AbortController();
     const parts: LanguageModelV4StreamPart[] = [{ type: "text-delta", id: "0", delta: "Rain" }, finish()];
-    const model = aiModel(silent(async () => ({ stream: streamOf(parts) })));
+    const model = aiModel(silent(async () => ({ stream: toStream(parts) })));
     const answer = model.respond(ask("Hi"), { signal: controller.signal, delta: () => controller.abort(reason) });
-    expect(await rejection(answer)).toBe(reason);
+    expect(await getRejection(answer)).toBe(reason);
   });
 
   test("a model call leaves no listener on its abort signal", async () => {
@@ -107,22 +107,23 @@ describe("abort", () => {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    await aiModel(madeV4([finish()]).model).respond(ask("Hi"), { signal: counted });
-    await rejection(aiModel(madeV4([]).model).respond(ask("Hi"), { signal: counted }));
+    await aiModel(createModelV4([finish()]).model).respond(ask("Hi"), { signal: counted });
+    await getRejection(aiModel(createModelV4([]).model).respond(ask("Hi"), { signal: counted }));
     expect(listeners).toBe(0);
   });
 });
 
 describe("language models", () => {
   test("isLanguageModel accepts models of any specification, and rejects our models and other values", () => {
-    for (const { model } of [madeV4([]), madeV3([]), madeV2([])]) expect(isLanguageModel(model)).toBe(true);
-    expect(isLanguageModel(aiModel(madeV4([]).model))).toBe(false);
+    for (const { model } of [createModelV4([]), createModelV3([]), createModelV2([])])
+      expect(isLanguageModel(model)).toBe(true);
+    expect(isLanguageModel(aiModel(createModelV4([]).model))).toBe(false);
     for (const other of [undefined, null, "openai/gpt-5", {}, () => undefined])
       expect(isLanguageModel(other)).toBe(false);
   });
 
   test("an unsupported specification version is named in the error", () => {
-    const model: LanguageModel = { ...madeV4([]).model, specificationVersion: "v9" };
+    const model: LanguageModel = { ...createModelV4([]).model, specificationVersion: "v9" };
     expect(isLanguageModel(model)).toBe(true);
     expect(() => aiModel(model)).toThrow(
       'invalid_option: aiModel: expected a language model of specification "v2", "v3" or "v4", got "v9" from "made/one". Install a version of the provider package with one of these specifications.',
@@ -130,9 +131,9 @@ describe("language models", () => {
   });
 
   test("a scripted model is not a LanguageModel by type", () => {
-    expectTypeOf(madeV2([]).model).toExtend<LanguageModel>();
-    expectTypeOf(madeV3([]).model).toExtend<LanguageModel>();
-    expectTypeOf(madeV4([]).model).toExtend<LanguageModel>();
+    expectTypeOf(createModelV2([]).model).toExtend<LanguageModel>();
+    expectTypeOf(createModelV3([]).model).toExtend<LanguageModel>();
+    expectTypeOf(createModelV4([]).model).toExtend<LanguageModel>();
     expectTypeOf<Model>().not.toExtend<LanguageModel>();
     expectTypeOf<LanguageModelV4 & { readonly script: readonly string[] }>().not.toExtend<LanguageModel>();
     expectTypeOf(aiModel).returns.toEqualTypeOf<Model>();

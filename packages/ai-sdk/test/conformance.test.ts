@@ -3,11 +3,11 @@ import type { ModelReply } from "@statewright/core";
 import { modelConformance, type OpenModel } from "@statewright/testing/conformance";
 import { test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
+import { createModelV2, createModelV3, createModelV4, finish, finishV2 } from "./support/language-models.ts";
 
 type AnyPart = LanguageModelV2StreamPart & LanguageModelV3StreamPart & LanguageModelV4StreamPart;
 
-/** An answer as clients stream it: texts and arguments in pieces. */
+/** Stream parts of a reply: texts and arguments in chunks. */
 function partsOf([answer]: readonly ModelReply[]): AnyPart[] {
   const parts = (answer?.content ?? []).flatMap((block, index): unknown[] => {
     const id = `${index}`;
@@ -34,9 +34,9 @@ function opened(made: { readonly model: Parameters<typeof aiModel>[0]; readonly 
   return { model: aiModel(made.model), listRequests: () => made.asked.map((asked) => JSON.stringify(asked)) };
 }
 
-const v4: OpenModel = (answers) => opened(madeV4([...partsOf(answers), finish()]));
-const v3: OpenModel = (answers) => opened(madeV3([...partsOf(answers), finish()]));
-const v2: OpenModel = (answers) => opened(madeV2([...partsOf(answers), finishV2()]));
+const v4: OpenModel = (answers) => opened(createModelV4([...partsOf(answers), finish()]));
+const v3: OpenModel = (answers) => opened(createModelV3([...partsOf(answers), finish()]));
+const v2: OpenModel = (answers) => opened(createModelV2([...partsOf(answers), finishV2()]));
 
 test.each(modelConformance)("the adapter over a model of V4: $name [S1.88]", ({ run }) => run(v4));
 test.each(modelConformance)("the adapter over a model of V3: $name [S1.88]", ({ run }) => run(v3));

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { loadModel } from "../src/index.ts";
-import { finish, madeV4 } from "./support/language-models.ts";
-import { ask, listening, rejection } from "./support/requests.ts";
+import { createModelV4, finish } from "./support/language-models.ts";
+import { ask, createCallOptions, getRejection } from "./support/requests.ts";
 
-const messageOf = async (promise: Promise<unknown>): Promise<string> => ((await rejection(promise)) as Error).message;
+const messageOf = async (promise: Promise<unknown>): Promise<string> =>
+  ((await getRejection(promise)) as Error).message;
 
 describe("loadModel", () => {
   test("loadModel imports a model from the package of its provider", async () => {
@@ -13,7 +14,7 @@ describe("loadModel", () => {
 
   test("loadModel accepts a slash in the model name and provider instances with other names", async () => {
     const loaded: string[] = [];
-    const made = (modelId: string) => ({ ...madeV4([finish()]).model, modelId });
+    const made = (modelId: string) => ({ ...createModelV4([finish()]).model, modelId });
     const load = async (name: string): Promise<unknown> => {
       loaded.push(name);
       return { bedrock: made, togetherAi: { languageModel: made } };
@@ -77,7 +78,7 @@ describe("missing keys", () => {
     ["anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"],
   ])("the model %s fails before any request because %s is missing", async (name, variable) => {
     const model = await loadModel(name);
-    const error = await rejection(model.respond(ask("Hi"), listening()));
+    const error = await getRejection(model.respond(ask("Hi"), createCallOptions()));
     expect(error).toMatchObject({ code: "missing_secret" });
     expect((error as Error).message).toContain(variable);
   });

@@ -1,20 +1,20 @@
-/** Random conversations through a model and back: what its provider said goes back to it part by part, in every specification. */
+/** Random conversations through a model and back: provider parts return unchanged, in every specification. */
 import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { ContentBlock, Json, JsonObject, Message, Model, ModelReply, UserMessage } from "@statewright/core";
 import { getBlockText } from "@statewright/core/adapter";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
-import { listening } from "./support/requests.ts";
+import { createModelV2, createModelV3, createModelV4, finish, finishV2 } from "./support/language-models.ts";
+import { createCallOptions } from "./support/requests.ts";
 
 type Spec = "v2" | "v3" | "v4";
 
-/** A part of an answer: what a client streams for it, and what it must get back in the next prompt. */
+/** Part of a reply: its stream parts, and the part expected in the next prompt. */
 interface Said {
   readonly stream: readonly object[];
   readonly back: readonly object[];
-  /** The call that it makes, which somebody must answer. */
+  /** Tool call of the part, which needs an answer. */
   readonly call?: { readonly id: string; readonly name: string; readonly approval?: string };
 }
 
@@ -112,7 +112,7 @@ const ranByProvider = fc
     };
   });
 
-/** A call that the provider would run, and asks about. */
+/** A provider-executed call with an approval request. */
 const askedAbout = fc.tuple(object, metadata).map(
   ([input, provider]) =>
     (id: string): Said => ({
@@ -183,7 +183,7 @@ const ofV4 = fc.tuple(bytes, metadata).map(
     }),
 );
 
-/** A block of a person or a tool, and the part that it must become. */
+/** A block of a user or tool message, and the prompt part expected for it. */
 function shown(spec: Spec) {
   const data = (given: string) => (spec === "v4" ? { type: "data", data: given } : given);
   const address = new URL("https://a.example/1.png");
@@ -275,16 +275,17 @@ function modelThatSays(
   const parts = stream as Parts;
   const more = { provider: "made", supportedUrls: { "*": [/^https:/] } };
   if (spec === "v2") {
-    const { model, asked } = madeV2([...parts, finishV2()], more);
+    const { model, asked } = createModelV2([...parts, finishV2()], more);
     return { model: aiModel(model), prompt: () => asked[0]?.prompt };
   }
-  const { model, asked } = spec === "v3" ? madeV3([...parts, finish()], more) : madeV4([...parts, finish()], more);
+  const { model, asked } =
+    spec === "v3" ? createModelV3([...parts, finish()], more) : createModelV4([...parts, finish()], more);
   return { model: aiModel(model), prompt: () => asked[0]?.prompt };
 }
 
-/** The reply as it is when it was saved and read again. */
+/** The reply after a save and a load. */
 async function savedReply(model: Model, messages: readonly Message[]): Promise<ModelReply> {
-  return JSON.parse(JSON.stringify(await model.respond({ messages, tools: [] }, listening()))) as ModelReply;
+  return JSON.parse(JSON.stringify(await model.respond({ messages, tools: [] }, createCallOptions()))) as ModelReply;
 }
 
 test.each<Spec>(["v2", "v3", "v4"])(

@@ -3,10 +3,10 @@ import { createOpenAI } from "@ai-sdk/openai";
 import type { Model } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { isModelRegistry, modelRegistry, namedModel } from "../src/index.ts";
-import { finish, madeV4 } from "./support/language-models.ts";
-import { ask, listening, rejection } from "./support/requests.ts";
+import { createModelV4, finish } from "./support/language-models.ts";
+import { ask, createCallOptions, getRejection } from "./support/requests.ts";
 
-const made = (modelId: string) => madeV4([finish()], { modelId }).model;
+const made = (modelId: string) => createModelV4([finish()], { modelId }).model;
 const ours: Model = { id: "ours", respond: () => Promise.reject(new Error("not asked")) };
 
 function refusal(find: () => unknown): string {
@@ -79,7 +79,10 @@ describe("named models", () => {
     const model = namedModel("mistral/small", { load });
     expect(model.id).toBe("mistral/small");
     expect(loaded).toEqual([]);
-    const replies = await Promise.all([model.respond(ask("Hi"), listening()), model.respond(ask("Hi"), listening())]);
+    const replies = await Promise.all([
+      model.respond(ask("Hi"), createCallOptions()),
+      model.respond(ask("Hi"), createCallOptions()),
+    ]);
     expect(replies.map(({ finish }) => finish)).toEqual(["stop", "stop"]);
     expect(loaded).toEqual(["@ai-sdk/mistral"]);
   });
@@ -91,9 +94,11 @@ describe("named models", () => {
       return { mistral: made };
     };
     const model = namedModel("mistral/small", { load });
-    expect(String(await rejection(model.respond(ask("Hi"), listening())))).toContain("npm install @ai-sdk/mistral");
+    expect(String(await getRejection(model.respond(ask("Hi"), createCallOptions())))).toContain(
+      "npm install @ai-sdk/mistral",
+    );
     isThere = true;
-    expect((await model.respond(ask("Hi"), listening())).finish).toBe("stop");
+    expect((await model.respond(ask("Hi"), createCallOptions())).finish).toBe("stop");
   });
 
   test("a named model has the known abilities of its provider, and an invalid name is refused at once", () => {

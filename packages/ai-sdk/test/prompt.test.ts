@@ -2,10 +2,11 @@ import type { AssistantMessage, ContentBlock, Message, ToolMessage } from "@stat
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
 import { toPrompt } from "../src/prompt.ts";
-import { toward } from "./support/destinations.ts";
+import { createDestination } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 
-const prompt = (messages: readonly Message[], client = "made.chat") => toPrompt({ messages }, toward(client, v4));
+const prompt = (messages: readonly Message[], client = "made.chat") =>
+  toPrompt({ messages }, createDestination(client, v4));
 
 const assistant = (content: AssistantMessage["content"], more: Partial<AssistantMessage> = {}): AssistantMessage => ({
   role: "assistant",
@@ -32,7 +33,7 @@ describe("messages", () => {
       { role: "system", id: "s1", content: "Two" },
       assistant([{ type: "text", text: "Three" }]),
     ];
-    expect(toPrompt({ instructions: "Zero", messages }, toward("made.chat", v4))).toEqual([
+    expect(toPrompt({ instructions: "Zero", messages }, createDestination("made.chat", v4))).toEqual([
       { role: "system", content: "Zero" },
       { role: "user", content: [{ type: "text", text: "One" }] },
       { role: "system", content: "Two" },
@@ -146,7 +147,7 @@ describe("tool results", () => {
     preview: "first lines …",
   };
   const output = (content: readonly ContentBlock[], isError = false): unknown =>
-    toPrompt({ messages: [answer(content, { isError })] }, toward("made.messages", v4)).map(
+    toPrompt({ messages: [answer(content, { isError })] }, createDestination("made.messages", v4)).map(
       (message) => message.content,
     )[0];
 
@@ -184,23 +185,24 @@ describe("tool results", () => {
     ];
     const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } };
     const line = { type: "text", text: "Files returned by look:" };
-    expect(toPrompt({ messages }, toward("groq.chat", v4)).map(({ role }) => role)).toEqual([
+    expect(toPrompt({ messages }, createDestination("groq.chat", v4)).map(({ role }) => role)).toEqual([
       "assistant",
       "tool",
       "user",
     ]);
-    expect(toPrompt({ messages }, toward("groq.chat", v4)).at(-1)).toEqual({
+    expect(toPrompt({ messages }, createDestination("groq.chat", v4)).at(-1)).toEqual({
       role: "user",
       content: [line, file, line, file, file],
     });
-    expect(toPrompt({ messages }, toward("made.messages", v4))).toHaveLength(2);
+    expect(toPrompt({ messages }, createDestination("made.messages", v4))).toHaveLength(2);
     const refused = [messages[0] as Message, answer([image], { callId: "c1", isError: true })];
-    expect(toPrompt({ messages: refused }, toward("groq.chat", v4))).toHaveLength(2);
+    expect(toPrompt({ messages: refused }, createDestination("groq.chat", v4))).toHaveLength(2);
   });
 
   test("media of tool results is converted for V3 and V2", () => {
     const outputs = (dialect: typeof v3 | typeof v2): unknown =>
-      toPrompt({ messages: [answer([image, pdf])] }, toward("made.messages", dialect as typeof v3))[0]?.content;
+      toPrompt({ messages: [answer([image, pdf])] }, createDestination("made.messages", dialect as typeof v3))[0]
+        ?.content;
     expect(outputs(v3)).toMatchObject([
       {
         output: {
@@ -232,10 +234,14 @@ describe("tool results", () => {
       content: [{ type: "file", mimeType: "text/csv", data: "YQ==", name: "a.csv" }],
     };
     const rest = { type: "file", mediaType: "text/csv", filename: "a.csv" };
-    expect(toPrompt({ messages: [message] }, toward("x", v4))[0]?.content).toEqual([
+    expect(toPrompt({ messages: [message] }, createDestination("x", v4))[0]?.content).toEqual([
       { ...rest, data: { type: "data", data: "YQ==" } },
     ]);
-    expect(toPrompt({ messages: [message] }, toward("x", v3))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
-    expect(toPrompt({ messages: [message] }, toward("x", v2))[0]?.content).toEqual([{ ...rest, data: "YQ==" }]);
+    expect(toPrompt({ messages: [message] }, createDestination("x", v3))[0]?.content).toEqual([
+      { ...rest, data: "YQ==" },
+    ]);
+    expect(toPrompt({ messages: [message] }, createDestination("x", v2))[0]?.content).toEqual([
+      { ...rest, data: "YQ==" },
+    ]);
   });
 });

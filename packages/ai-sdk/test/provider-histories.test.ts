@@ -1,9 +1,9 @@
-/** Histories that one provider's models made, on their way to another's. */
+/** Histories of one provider's models, sent to another provider. */
 import type { AssistantMessage, Message, UserMessage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
 import { toPrompt } from "../src/prompt.ts";
-import { toward } from "./support/destinations.ts";
+import { createDestination } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 
 const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
@@ -13,7 +13,7 @@ const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
   content,
 });
 
-/** What a client and a model said. */
+/** A client and a model reply. */
 const by = (from: string, model: string, message: AssistantMessage, kept: object[] = []): Message => ({
   ...message,
   provider: { statewright: { from, model, kept: kept.map((part) => ({ at: 0, part })) } } as never,
@@ -21,8 +21,8 @@ const by = (from: string, model: string, message: AssistantMessage, kept: object
 
 const shows = (...content: UserMessage["content"]): Message => ({ role: "user", id: "u1", content });
 
-function sent(client: string, messages: readonly Message[], more: Parameters<typeof toward>[2] = {}) {
-  const to = toward(client, v4, more as object);
+function sent(client: string, messages: readonly Message[], more: Parameters<typeof createDestination>[2] = {}) {
+  const to = createDestination(client, v4, more as object);
   const prompt = toPrompt({ messages }, to);
   return {
     roles: prompt.map(({ role }) => role),
@@ -119,11 +119,11 @@ describe("message order", () => {
     const options = { anthropic: { clearAt: "next_user_message" } };
     const prompt = toPrompt(
       { messages: [user("Hi"), { ...late, provider: options }] },
-      toward("anthropic.messages", v4),
+      createDestination("anthropic.messages", v4),
     );
     expect(prompt[1]).toEqual({ role: "system", content: "Speak Norwegian.", providerOptions: options });
     const empty: Message = { role: "system", id: "s2", content: "", provider: { anthropic: { effort: "low" } } };
-    expect(toPrompt({ messages: [user("Hi"), empty] }, toward("anthropic.messages", v4))).toHaveLength(2);
+    expect(toPrompt({ messages: [user("Hi"), empty] }, createDestination("anthropic.messages", v4))).toHaveLength(2);
   });
 
   test("a conversation with its start removed begins with a user message where the provider requires one", () => {
@@ -204,7 +204,7 @@ describe("files", () => {
       (prompt[2]?.content as readonly { readonly output: unknown }[] | undefined)?.[0]?.output;
     const pdf = { type: "file" as const, mimeType: "application/pdf", data: "cGRm", name: "a.pdf" };
     const messages = answer([{ type: "text", text: "Here" }, photo, table, pdf]);
-    expect(output(toPrompt({ messages }, toward("anthropic.messages", v4)))).toMatchObject({
+    expect(output(toPrompt({ messages }, createDestination("anthropic.messages", v4)))).toMatchObject({
       value: [
         { type: "text" },
         { type: "file" },
@@ -212,10 +212,10 @@ describe("files", () => {
         { type: "file" },
       ],
     });
-    expect(output(toPrompt({ messages }, toward("made", v3)))).toMatchObject({
+    expect(output(toPrompt({ messages }, createDestination("made", v3)))).toMatchObject({
       value: [{ type: "text" }, { type: "image-url", url: photo.url }, { type: "file-data" }, { type: "file-data" }],
     });
-    const old = toward("made", v2);
+    const old = createDestination("made", v2);
     expect(output(toPrompt({ messages }, old))).toMatchObject({
       value: [
         { type: "text" },
@@ -225,7 +225,7 @@ describe("files", () => {
       ],
     });
     expect(old.warnings).toEqual(["a tool result cannot hold image/png by URL: it was sent as text"]);
-    const chat = toPrompt({ messages }, toward("openai.chat", v4));
+    const chat = toPrompt({ messages }, createDestination("openai.chat", v4));
     expect(output(chat)).toEqual({
       type: "text",
       value:

@@ -4,8 +4,8 @@ import { openai } from "@ai-sdk/openai";
 import type { ModelReply } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel, listProviderCalls, listSources, providerTool } from "../src/index.ts";
-import { finish, madeV4 } from "./support/language-models.ts";
-import { ask, listening } from "./support/requests.ts";
+import { createModelV4, finish } from "./support/language-models.ts";
+import { ask, createCallOptions } from "./support/requests.ts";
 
 describe("provider tools", () => {
   test("providerTool reads a tool of a provider's package under its provider name without the date", () => {
@@ -34,7 +34,7 @@ describe("provider tools", () => {
 
 test("provider-executed calls and sources are read from the saved reply", async () => {
   const ran = { type: "tool-call", toolName: "web_search", input: '{"q":"oslo"}', providerExecuted: true } as const;
-  const { model } = madeV4([
+  const { model } = createModelV4([
     { ...ran, toolCallId: "s1" },
     { type: "tool-result", toolCallId: "s1", toolName: "web_search", result: ["a"] },
     { ...ran, toolCallId: "s2" },
@@ -44,7 +44,7 @@ test("provider-executed calls and sources are read from the saved reply", async 
     { type: "source", sourceType: "document", id: "2", mediaType: "application/pdf", title: "B" },
     finish(),
   ]);
-  const reply = JSON.parse(JSON.stringify(await aiModel(model).respond(ask("Hi"), listening()))) as ModelReply;
+  const reply = JSON.parse(JSON.stringify(await aiModel(model).respond(ask("Hi"), createCallOptions()))) as ModelReply;
   const call = { name: "web_search", args: { q: "oslo" } };
   expect(listProviderCalls(reply)).toEqual([
     { ...call, id: "s1", isError: false, result: ["a"] },

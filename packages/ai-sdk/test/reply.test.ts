@@ -2,14 +2,14 @@ import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageMode
 import type { Message, ModelReply, Usage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
-import { ask, listening, rejection, user } from "./support/requests.ts";
+import { createModelV2, createModelV3, createModelV4, finish, finishV2 } from "./support/language-models.ts";
+import { ask, createCallOptions, getRejection, user } from "./support/requests.ts";
 
 const replyV4 = (...parts: LanguageModelV4StreamPart[]): Promise<ModelReply> =>
-  aiModel(madeV4([...parts, finish()]).model).respond(ask("Hi"), listening());
+  aiModel(createModelV4([...parts, finish()]).model).respond(ask("Hi"), createCallOptions());
 
 const replyV2 = (...parts: LanguageModelV2StreamPart[]): Promise<ModelReply> =>
-  aiModel(madeV2([...parts, finishV2()]).model).respond(ask("Hi"), listening());
+  aiModel(createModelV2([...parts, finishV2()]).model).respond(ask("Hi"), createCallOptions());
 
 const callPart = (input: string, toolCallId = "c1") => ({
   type: "tool-call" as const,
@@ -57,19 +57,19 @@ describe("stream specifications", () => {
   });
 
   test("a stream of specification V4 becomes a reply", async () => {
-    expect(await aiModel(madeV4([...parts, finish("stop", "end")]).model).respond(ask("Hi"), listening())).toEqual(
-      expected("end", { cacheWriteTokens: 0 }),
-    );
+    expect(
+      await aiModel(createModelV4([...parts, finish("stop", "end")]).model).respond(ask("Hi"), createCallOptions()),
+    ).toEqual(expected("end", { cacheWriteTokens: 0 }));
   });
   test("a stream of specification V3 becomes the same reply", async () => {
-    expect(await aiModel(madeV3([...parts, finish("stop", "end")]).model).respond(ask("Hi"), listening())).toEqual(
-      expected("end", { cacheWriteTokens: 0 }),
-    );
+    expect(
+      await aiModel(createModelV3([...parts, finish("stop", "end")]).model).respond(ask("Hi"), createCallOptions()),
+    ).toEqual(expected("end", { cacheWriteTokens: 0 }));
   });
   test("a stream of specification V2 becomes the same reply", async () => {
-    expect(await aiModel(madeV2([...parts, finishV2("stop")]).model).respond(ask("Hi"), listening())).toEqual(
-      expected(undefined),
-    );
+    expect(
+      await aiModel(createModelV2([...parts, finishV2("stop")]).model).respond(ask("Hi"), createCallOptions()),
+    ).toEqual(expected(undefined));
   });
 });
 
@@ -92,8 +92,8 @@ describe("call arguments", () => {
   });
 
   test("unstreamed call arguments are one delta, and deltas of arguments that are not JSON text wait for the complete value", async () => {
-    const options = listening();
-    const made = madeV4([
+    const options = createCallOptions();
+    const made = createModelV4([
       callPart('{"a":1}'),
       { type: "tool-input-start", id: "c2", toolName: "patch", inputEncoding: "text" },
       { type: "tool-input-delta", id: "c2", delta: "*** Begin" },
@@ -114,14 +114,14 @@ describe("call arguments", () => {
       finish: "calls",
       content: [{ type: "call", id: "call_0", name: "look", args: {} }],
     };
-    const made = madeV4([
+    const made = createModelV4([
       callPart("{}", "call_0"),
       callPart("{}", "call_0"),
       callPart("{}", ""),
       callPart("{}", "new"),
       finish(),
     ]);
-    const options = listening();
+    const options = createCallOptions();
     const { content } = await aiModel(made.model).respond({ messages: [user("Hi"), before], tools: [] }, options);
     const ids = ["call_0_2", "call_0_3", "call", "new"];
     expect(content.map((block) => block.type === "call" && block.id)).toEqual(ids);
@@ -152,7 +152,7 @@ describe("provider parts", () => {
   });
 
   test("a provider-executed part is sent back to its own client in place", async () => {
-    const made = madeV4([
+    const made = createModelV4([
       { type: "text-delta", id: "0", delta: "Searching" },
       { type: "text-end", id: "0" },
       { type: "tool-input-start", id: "p1", toolName: "search", providerExecuted: true },
@@ -174,7 +174,7 @@ describe("provider parts", () => {
       finish("tool-calls"),
     ]);
     const model = aiModel(made.model);
-    const options = listening();
+    const options = createCallOptions();
     const reply = await model.respond(ask("Oslo?"), options);
     expect(reply.finish).toBe("stop");
     expect(reply.content).toEqual([
@@ -184,7 +184,7 @@ describe("provider parts", () => {
     ]);
     expect(options.deltas.filter((delta) => delta.type === "call")).toEqual([]);
     const saved = JSON.parse(JSON.stringify(reply)) as ModelReply;
-    await model.respond({ messages: [{ role: "assistant", id: "a1", ...saved }], tools: [] }, listening());
+    await model.respond({ messages: [{ role: "assistant", id: "a1", ...saved }], tools: [] }, createCallOptions());
     expect(made.asked[1]?.prompt).toEqual([
       {
         role: "assistant",
@@ -242,7 +242,7 @@ describe("provider parts", () => {
     const bytes = new Uint8Array(70_000).fill(255);
     const v2 = await replyV2({ type: "file", mediaType: "image/png", data: bytes });
     expect(v2.content).toEqual([{ type: "file", mimeType: "image/png", data: Buffer.from(bytes).toString("base64") }]);
-    const made = madeV4([
+    const made = createModelV4([
       {
         type: "file",
         mediaType: "image/png",
@@ -252,8 +252,8 @@ describe("provider parts", () => {
       finish(),
     ]);
     const model = aiModel(made.model);
-    const reply = await model.respond(ask("Draw"), listening());
-    await model.respond({ messages: [{ role: "assistant", id: "a1", ...reply }], tools: [] }, listening());
+    const reply = await model.respond(ask("Draw"), createCallOptions());
+    await model.respond({ messages: [{ role: "assistant", id: "a1", ...reply }], tools: [] }, createCallOptions());
     expect(made.asked[1]?.prompt).toMatchObject([
       {
         content: [
@@ -271,13 +271,13 @@ describe("provider parts", () => {
     const citations = [
       { source: { type: "source" as const, sourceType: "url" as const, id: "s", url: "https://a.example" } },
     ];
-    const made = madeV4([
+    const made = createModelV4([
       { type: "text-start", id: "0" },
       { type: "text-delta", id: "0", delta: "Rain" },
       { type: "text-end", id: "0", citations },
       { ...finish(), providerMetadata: { made: { tier: "fast", cost: undefined } } },
     ]);
-    const reply = await aiModel(made.model).respond(ask("Oslo?"), listening());
+    const reply = await aiModel(made.model).respond(ask("Oslo?"), createCallOptions());
     expect(reply.content).toEqual([{ type: "text", text: "Rain", provider: { statewright: { citations } } }]);
     expect(reply.provider).toMatchObject({ made: { tier: "fast" } });
     expect(Object.keys(reply.provider?.["made"] as object)).toEqual(["tier"]);
@@ -308,38 +308,45 @@ describe("odd streams", () => {
       ...finish(),
       usage: { inputTokens: none, outputTokens: { total: Number.NaN, text: undefined, reasoning: undefined } },
     };
-    expect(await aiModel(madeV4([end]).model).respond(ask("Hi"), listening())).not.toHaveProperty("usage");
+    expect(await aiModel(createModelV4([end]).model).respond(ask("Hi"), createCallOptions())).not.toHaveProperty(
+      "usage",
+    );
     const bare = { ...finish(), usage: undefined as never };
-    expect(await aiModel(madeV4([bare]).model).respond(ask("Hi"), listening())).not.toHaveProperty("usage");
+    expect(await aiModel(createModelV4([bare]).model).respond(ask("Hi"), createCallOptions())).not.toHaveProperty(
+      "usage",
+    );
   });
 
   test("an unknown finish reason becomes other", async () => {
-    const made = madeV4([finish("paused" as never)]);
-    expect((await aiModel(made.model).respond(ask("Hi"), listening())).finish).toBe("other");
+    const made = createModelV4([finish("paused" as never)]);
+    expect((await aiModel(made.model).respond(ask("Hi"), createCallOptions())).finish).toBe("other");
   });
 
   test.each([
-    ["no end", madeV4([{ type: "text-delta", id: "0", delta: "It ra" }]).model],
-    ["V4: interrupted", madeV4([{ ...finish(), finishReason: { unified: "interrupted", raw: undefined } }]).model],
+    ["no end", createModelV4([{ type: "text-delta", id: "0", delta: "It ra" }]).model],
+    [
+      "V4: interrupted",
+      createModelV4([{ ...finish(), finishReason: { unified: "interrupted", raw: undefined } }]).model,
+    ],
     [
       "V3: other, and no word of the provider",
-      madeV3([{ ...finish(), finishReason: { unified: "other", raw: undefined } }]).model,
+      createModelV3([{ ...finish(), finishReason: { unified: "other", raw: undefined } }]).model,
     ],
-    ["V2: unknown", madeV2([finishV2("unknown")]).model],
-    ["an error as the reason", madeV3([finish("error")]).model],
+    ["V2: unknown", createModelV2([finishV2("unknown")]).model],
+    ["an error as the reason", createModelV3([finish("error")]).model],
     [
       "an error as a part",
-      madeV2([{ type: "error", error: { type: "api_error", message: "oops" } }, finishV2()]).model,
+      createModelV2([{ type: "error", error: { type: "api_error", message: "oops" } }, finishV2()]).model,
     ],
   ])("a reply without its end is a retryable failure: %s", async (_what, model) => {
-    const error = await rejection(aiModel(model).respond(ask("Hi"), listening()));
+    const error = await getRejection(aiModel(model).respond(ask("Hi"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain('the reply of the model "made/one" broke off');
   });
 
   test("a refusal inside a stream is not retryable", async () => {
     const part = { type: "error" as const, error: { error: { type: "invalid_request_error", message: "too long" } } };
-    const error = await rejection(aiModel(madeV3([part]).model).respond(ask("Hi"), listening()));
+    const error = await getRejection(aiModel(createModelV3([part]).model).respond(ask("Hi"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false } });
     expect((error as Error).message).toContain("too long");
   });

@@ -1,22 +1,22 @@
 import type { ModelRequest } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel, type LanguageModel } from "../src/index.ts";
-import { finish, finishV2, madeV2, madeV3, madeV4 } from "./support/language-models.ts";
-import { ask, listening, weather } from "./support/requests.ts";
+import { createModelV2, createModelV3, createModelV4, finish, finishV2 } from "./support/language-models.ts";
+import { ask, createCallOptions, weather } from "./support/requests.ts";
 
 const specs = [
-  ["v4", (more: object = {}) => madeV4([finish()], more)],
-  ["v3", (more: object = {}) => madeV3([finish()], more)],
-  ["v2", (more: object = {}) => madeV2([finishV2()], more)],
+  ["v4", (more: object = {}) => createModelV4([finish()], more)],
+  ["v3", (more: object = {}) => createModelV3([finish()], more)],
+  ["v2", (more: object = {}) => createModelV2([finishV2()], more)],
 ] as const;
 
-/** What a model of each specification is asked, and what the program is told. */
+/** Requests of a model of each specification, and the warnings for the program. */
 async function asked(request: Partial<ModelRequest>, more: object = {}) {
   const all: Record<string, { readonly options: Record<string, unknown>; readonly warnings: readonly string[] }> = {};
   for (const [spec, make] of specs) {
     const made = make(more);
     const warnings: string[] = [];
-    const options = { ...listening(), warn: (warning: string) => void warnings.push(warning) };
+    const options = { ...createCallOptions(), warn: (warning: string) => void warnings.push(warning) };
     await aiModel(made.model as LanguageModel).respond(ask("Hi", request), options);
     all[spec] = { options: { ...made.asked[0] }, warnings };
   }
@@ -126,9 +126,12 @@ describe("client warnings", () => {
     [{ type: "novel", of: 1 }, '{"type":"novel","of":1}'],
     [{ type: "novel", feature: "x" }, "x is novel"],
   ])("%o is told in words, and stays with the reply", async (warning, words) => {
-    const { model } = madeV4([{ type: "stream-start", warnings: [warning as never] }, finish()]);
+    const { model } = createModelV4([{ type: "stream-start", warnings: [warning as never] }, finish()]);
     const told: string[] = [];
-    const reply = await aiModel(model).respond(ask("Hi"), { ...listening(), warn: (text) => void told.push(text) });
+    const reply = await aiModel(model).respond(ask("Hi"), {
+      ...createCallOptions(),
+      warn: (text) => void told.push(text),
+    });
     expect(told).toEqual([words]);
     expect(reply.provider).toMatchObject({ statewright: { warnings: [warning] } });
   });
@@ -136,7 +139,7 @@ describe("client warnings", () => {
 
 describe("model abilities", () => {
   test("structuredOutput is the given option, or else known from the client or its provider", () => {
-    const { model } = madeV4([]);
+    const { model } = createModelV4([]);
     expect(aiModel(model)).not.toHaveProperty("structuredOutput");
     expect(aiModel({ ...model, provider: "anthropic.messages" }).structuredOutput).toBe(true);
     expect(aiModel({ ...model, supportsStructuredOutputs: false } as LanguageModel).structuredOutput).toBe(false);
@@ -148,8 +151,11 @@ describe("model abilities", () => {
     const image = (url: string) => ({ type: "image" as const, mimeType: "image/png", url });
     const content = [image("https://a.example/1.png"), image("gs://bucket/1.png")];
     const supportedUrls = Promise.resolve({ "image/*": [/^https:/g], "application/pdf": [/.*/] });
-    const made = madeV4([finish()], { supportedUrls });
-    await aiModel(made.model).respond({ messages: [{ role: "user", id: "u1", content }], tools: [] }, listening());
+    const made = createModelV4([finish()], { supportedUrls });
+    await aiModel(made.model).respond(
+      { messages: [{ role: "user", id: "u1", content }], tools: [] },
+      createCallOptions(),
+    );
     expect(made.asked[0]?.prompt[0]?.content).toMatchObject([
       { type: "file", data: { type: "url" } },
       { type: "text", text: "[image/png at gs://bucket/1.png, not shown]" },
@@ -160,9 +166,9 @@ describe("model abilities", () => {
     const file = { type: "file" as const, mimeType: "application/zip", data: "emlw" };
     const messages = [{ role: "user" as const, id: "u1", content: [file] }];
     for (const passThroughUnsupportedFiles of [true, false]) {
-      const made = madeV4([finish()], { provider: "openai.responses" });
+      const made = createModelV4([finish()], { provider: "openai.responses" });
       const providerOptions = { openai: { passThroughUnsupportedFiles } };
-      await aiModel(made.model).respond({ messages, tools: [], providerOptions }, listening());
+      await aiModel(made.model).respond({ messages, tools: [], providerOptions }, createCallOptions());
       expect(made.asked[0]?.prompt[0]?.content).toMatchObject([
         { type: passThroughUnsupportedFiles ? "file" : "text" },
       ]);

@@ -1,4 +1,4 @@
-/** Every property is tried with the same values in every run; PROPERTY_SEED tries others. */
+/** Properties use a fixed seed; PROPERTY_SEED sets another one. */
 import fc from "fast-check";
 
 fc.configureGlobal({ seed: Number(process.env["PROPERTY_SEED"] ?? 20_261_121) });

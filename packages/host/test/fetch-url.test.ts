@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { type FetchOptions, fetchUrl, isPublicAddress } from "../src/index.ts";
-import { failureOf, stillWorld } from "./support/processes.ts";
+import { createManualWorld, getFailure } from "./support/processes.ts";
 
 const ends: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-/** A server of this machine. */
+/** A server on this machine. */
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const server = createServer(answer).listen(0, "127.0.0.1");
   await new Promise((ready) => server.once("listening", ready));
@@ -42,7 +42,7 @@ test("fetchUrl resolves a name once, checks every address, connects to it, also 
     } else response.end("page");
   });
 
-  // The name has no address but the one that it was given here: only a pinned connection gets there.
+  // Only a pinned connection reaches the server: the name has no other address than the one given here.
   const resolve = async () => {
     asked++;
     return asked === 1 ? ["127.0.0.1"] : ["10.0.0.1"];
@@ -52,12 +52,12 @@ test("fetchUrl resolves a name once, checks every address, connects to it, also 
   expect(seen).toEqual([`name.invalid:${port} /page`]);
 
   const mixed = { ...local, resolve: async () => ["127.0.0.1", "10.0.0.1"] };
-  expect(await failureOf(fetchUrl(`http://name.invalid:${port}/page`, mixed))).toMatchObject({ code: "denied" });
+  expect(await getFailure(fetchUrl(`http://name.invalid:${port}/page`, mixed))).toMatchObject({ code: "denied" });
   for (const path of ["away", "here", "file"])
-    expect(await failureOf(fetchUrl(`http://name.invalid:${port}/${path}`, local))).toMatchObject({ code: "denied" });
+    expect(await getFailure(fetchUrl(`http://name.invalid:${port}/${path}`, local))).toMatchObject({ code: "denied" });
   expect(seen).toHaveLength(4);
   expect((await fetchUrl(`http://name.invalid:${port}/next`, local)).url).toBe(`http://name.invalid:${port}/page`);
-  expect(await failureOf(fetchUrl(`http://name.invalid:${port}/round`, local))).toMatchObject({ code: "too_large" });
+  expect(await getFailure(fetchUrl(`http://name.invalid:${port}/round`, local))).toMatchObject({ code: "too_large" });
 
   const endless = await fetchUrl(`http://name.invalid:${port}/endless`, { ...local, maxBytes: 25_000 });
   expect([endless.body.length, endless.truncated]).toEqual([25_000, true]);
@@ -86,20 +86,20 @@ test("fetchUrl refuses local and private addresses in all their spellings", asyn
     "224.0.0.1",
     "255.255.255.255",
   ])
-    expect(await failureOf(fetchUrl(`http://${host}/`)), host).toMatchObject({ code: "denied" });
+    expect(await getFailure(fetchUrl(`http://${host}/`)), host).toMatchObject({ code: "denied" });
   expect(["1.1.1.1", "172.32.0.1", "2606:4700::1111"].filter(isPublicAddress)).toHaveLength(3);
   expect(["", "example.com", "fe80::1%eth0"].filter(isPublicAddress)).toEqual([]);
 });
 
 test("fetchUrl refuses other schemes, credentials in the URL and hosts outside the list", async () => {
   for (const url of ["file:///etc/passwd", "ftp://example.com/", "nonsense", "http://me:secret@example.com/"]) {
-    const failure = await failureOf(fetchUrl(url));
+    const failure = await getFailure(fetchUrl(url));
     expect(failure).toMatchObject({ code: "denied" });
     expect(String(failure)).not.toContain("me:secret");
   }
   const listed = { ...local, allowHosts: ["a.invalid"] };
-  expect(await failureOf(fetchUrl("http://b.invalid/", listed))).toMatchObject({ code: "denied" });
-  expect(await failureOf(fetchUrl("http://none.invalid/", { resolve: async () => [] }))).toMatchObject({
+  expect(await getFailure(fetchUrl("http://b.invalid/", listed))).toMatchObject({ code: "denied" });
+  expect(await getFailure(fetchUrl("http://none.invalid/", { resolve: async () => [] }))).toMatchObject({
     code: "not_found",
   });
 });
@@ -122,7 +122,7 @@ test("fetchUrl sends no secrets to a redirect on another host and does not repea
 
 test("fetchUrl gives up a host that never answers or never ends by timeout or signal, and leaves nothing open", async () => {
   const sockets = new Set<unknown>();
-  const { world, advance } = stillWorld();
+  const { world, advance } = createManualWorld();
   let came = () => {};
   const port = await serve((request, response) => {
     sockets.add(request.socket);
@@ -133,21 +133,21 @@ test("fetchUrl gives up a host that never answers or never ends by timeout or si
   const asking = new Promise<void>((resolve) => {
     came = resolve;
   });
-  const late = failureOf(fetchUrl(`http://a.invalid:${port}/`, { ...local, world, timeoutMs: 1_000 }));
+  const late = getFailure(fetchUrl(`http://a.invalid:${port}/`, { ...local, world, timeoutMs: 1_000 }));
   await asking;
   advance(1_000);
   expect(await late).toMatchObject({ code: "timeout" });
 
   const stop = new AbortController();
-  const cancelled = failureOf(
+  const cancelled = getFailure(
     fetchUrl(`http://a.invalid:${port}/drip`, { ...local, signal: stop.signal, onBytes: () => stop.abort() }),
   );
   expect(await cancelled).toMatchObject({ code: "cancelled" });
-  expect(await failureOf(fetchUrl("http://a.invalid/", { signal: AbortSignal.abort() }))).toMatchObject({
+  expect(await getFailure(fetchUrl("http://a.invalid/", { signal: AbortSignal.abort() }))).toMatchObject({
     code: "cancelled",
   });
   const slow = new AbortController();
-  const unresolved = failureOf(
+  const unresolved = getFailure(
     fetchUrl("http://a.invalid/", { resolve: () => new Promise(() => {}), signal: slow.signal }),
   );
   slow.abort();
@@ -159,5 +159,5 @@ test("fetchUrl fails at once for a protocol switch", async () => {
   const port = await serve((request) => {
     request.socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n");
   });
-  expect(await failureOf(fetchUrl(`http://a.invalid:${port}/`, local))).toMatchObject({ code: "io" });
+  expect(await getFailure(fetchUrl(`http://a.invalid:${port}/`, local))).toMatchObject({ code: "io" });
 });

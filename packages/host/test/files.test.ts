@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isHostError, runProcess, type Workspace, workspace } from "../src/index.ts";
-import { failureOf, onLinux } from "./support/processes.ts";
+import { getFailure, onLinux } from "./support/processes.ts";
 
 const posix = process.platform !== "win32";
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
@@ -30,9 +30,9 @@ const put = (path: string, content: string | Buffer = "") => {
 const pathsOf = async (options: Parameters<Workspace["list"]>[0] = {}) =>
   (await files.list(options)).entries.map((entry) => entry.path);
 
-/** A refusal that names the path as given, and nothing of where the root is. */
+/** Checks that the error has the path as given, and not the root. */
 const expectFailure = async (work: Promise<unknown>, code: string, message: string) => {
-  const error = await failureOf(work);
+  const error = await getFailure(work);
   expect(error).toMatchObject({ name: "HostError", code });
   expect(String(error)).toContain(message);
   expect(
@@ -143,7 +143,7 @@ describe("paths outside the root", () => {
       await expectFailure(files.read(path), "outside", isGivenAsSuch + message);
       await expectFailure(files.stat(path), "outside", message);
       await expectFailure(files.write(path, "x"), "outside", message);
-      // A path to a file may be refused as not a folder, inside and outside of the root.
+      // A path below a file may be refused as not a folder, inside and outside of the root.
       expect(["outside", "not_found"]).toContain(await files.list({ path }).catch(codeOf));
     }
     for (const path of ["..", "out", "evil", "/etc"]) await expectFailure(files.list({ path }), "outside", path);
@@ -265,7 +265,7 @@ describe("writing", () => {
   });
 
   test.runIf(onLinux)("reading, listing and refusals leave no file handle open", async () => {
-    // Of files, not pipes: those of an earlier command may close meanwhile.
+    // Counts handles of files, not of pipes: pipes of an earlier command may close meanwhile.
     const handles = () =>
       fs.readdirSync("/proc/self/fd").filter((fd) => {
         const link = `/proc/self/fd/${fd}`;
@@ -340,7 +340,7 @@ describe("listing", () => {
 
   test.runIf(onLinux)("a listing continues past a folder that cannot be opened", async () => {
     put("b.txt");
-    // Deeper than a path can say, which refuses even a superuser.
+    // Deeper than a path can be: refused even for a superuser.
     const name = "d".repeat(250);
     execFileSync(
       "sh",
@@ -358,7 +358,7 @@ describe("listing", () => {
 
   test("a cancelled listing fails with cancelled", async () => {
     put("a/b");
-    const error = await failureOf(files.list({ signal: AbortSignal.abort() }));
+    const error = await getFailure(files.list({ signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: "cancelled" });
   });
 

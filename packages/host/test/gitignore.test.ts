@@ -85,7 +85,7 @@ describe.runIf(hasGit)("comparison with git", () => {
         pick(["", "", "/", "/**"])
       );
     };
-    // Two forms are judged otherwise: `**\/`, and `x**/`, where git's code does not do what its manual says.
+    // Two patterns are excluded: `**\/`, and `x**/`, where git differs from its manual.
     const known = (text: string) => text.replaceAll("*\\/", "*/").replaceAll(/(?<=[^/*!\n])\*\*+/g, "*");
     const rules = () => known(Array.from({ length: 1 + Math.floor(chance() * 3) }, pattern).join("\n"));
     for (let round = 0; round < rounds; round++) {
@@ -99,7 +99,7 @@ describe.runIf(hasGit)("comparison with git", () => {
   });
 });
 
-/** Numbers in [0, 1) that are the same in every run. */
+/** Deterministic numbers in [0, 1). */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createGlobMatcher } from "../src/index.ts";
-import { failureOf } from "./support/processes.ts";
+import { getFailure } from "./support/processes.ts";
 
 test("a glob matches paths like .gitignore and ripgrep", () => {
   const fits = (glob: string, ...paths: string[]) => paths.filter(createGlobMatcher(glob));
@@ -13,7 +13,7 @@ test("a glob matches paths like .gitignore and ripgrep", () => {
   expect(fits("./src/**/[ab].{ts,tsx}", ...paths)).toEqual(["src/a.ts", "src/deep/b.ts", "src/deep/b.tsx"]);
   expect(fits("{docs/*,src/{a,c}.*}", ...paths)).toEqual(["src/a.ts", "docs/é.md"]);
   expect(fits("é.*", ...paths)).toEqual(["docs/é.md"]);
-  // What a .gitignore would take for a comment, a "not", or white space that does not count.
+  // Patterns that a .gitignore would read as a comment, a negation or ignored white space.
   expect(fits("#a", "#a", "a")).toEqual(["#a"]);
   expect(fits("!a", "!a", "a")).toEqual(["!a"]);
   expect(fits("a ", "a ", "a")).toEqual(["a "]);
@@ -29,7 +29,7 @@ test("an invalid glob and a glob with too many alternatives are refused", async 
     ["a\nb", "io"],
     ["{a,b}".repeat(9), "too_large"],
   ] as const)
-    expect(await failureOf(Promise.resolve().then(() => createGlobMatcher(glob)))).toMatchObject({ code });
+    expect(await getFailure(Promise.resolve().then(() => createGlobMatcher(glob)))).toMatchObject({ code });
 });
 
 test("matching an adversarial glob takes time linear in its length", () => {

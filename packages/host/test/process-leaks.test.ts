@@ -2,14 +2,14 @@ import { getEventListeners } from "node:events";
 import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { isHostError, runProcess } from "../src/index.ts";
-import { childrenOf, onLinux, until } from "./support/processes.ts";
+import { listChildren, onLinux, waitUntil } from "./support/processes.ts";
 
 describe.runIf(onLinux)("after many runs", () => {
   test("each of many processes aborted at any point settles once, and no handle remains", async () => {
     const handles = () => readdirSync("/proc/self/fd").length;
     const resources = () => process.getActiveResourcesInfo().filter((name) => /Process|Pipe/.test(name)).length;
     await runProcess("true");
-    await until(() => childrenOf(process.pid).length === 0);
+    await waitUntil(() => listChildren(process.pid).length === 0);
     await new Promise((next) => setImmediate(next));
     const before = { handles: handles(), resources: resources() };
     const endings = new Map<string, number>();
@@ -36,7 +36,7 @@ describe.runIf(onLinux)("after many runs", () => {
     }
     expect([...endings.keys()].every((ending) => ending === "exited" || ending === "cancelled")).toBe(true);
     expect([...endings.values()].reduce((sum, count) => sum + count, 0)).toBe(200);
-    await until(() => childrenOf(process.pid).length === 0);
-    await until(() => handles() <= before.handles && resources() <= before.resources);
+    await waitUntil(() => listChildren(process.pid).length === 0);
+    await waitUntil(() => handles() <= before.handles && resources() <= before.resources);
   });
 });

@@ -16,14 +16,14 @@ import {
 } from "../src/index.ts";
 import { createGatedCommand, getProcessGroup, signalGroup, spawnWatcher } from "../src/process-group.ts";
 import {
-  childrenOf,
-  failureOf,
+  createManualWorld,
+  getFailure,
   isRunning,
-  membersOf,
+  listChildren,
+  listMembers,
   onLinux,
-  outputWatch,
-  stillWorld,
-  until,
+  waitUntil,
+  watchOutput,
 } from "./support/processes.ts";
 
 const posix = process.platform !== "win32";
@@ -56,7 +56,7 @@ describe.runIf(posix)("running commands", () => {
     const seen = async (options: object) =>
       JSON.parse((await runProcess(process.execPath, node(script), options)).stdout);
     const allowed = /^(?:PATH|HOME|LANG|LC_[A-Z]+|TERM|TMPDIR|TZ)$/;
-    // Set by the gate, and by a bash that stands in for sh.
+    // Set by the gate, and by a bash that is installed as sh.
     const ofTheShell = ["SHLVL", "_"];
 
     const plain = Object.keys(await seen({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).filter(
@@ -103,8 +103,8 @@ describe.runIf(posix)("running commands", () => {
   });
 
   test("a command streams its output while it runs, in whole characters", async () => {
-    const output = outputWatch();
-    const errors = outputWatch();
+    const output = watchOutput();
+    const errors = watchOutput();
     const script = `
       process.stdout.write(Buffer.from([0xf0, 0x9f]));
       process.stderr.write("half");
@@ -121,14 +121,14 @@ describe.runIf(posix)("running commands", () => {
   });
 
   test("a running command accepts writes until its input is closed", async () => {
-    const output = outputWatch();
+    const output = watchOutput();
     const running = await startProcess("cat", [], { keepInputOpen: true, onOutput: output.onOutput });
     await running.write("one\n");
     await output.seen("one\n");
     await running.write(Buffer.from("two\n"));
     running.endInput();
     expect(await running.result).toMatchObject({ stdout: "one\ntwo\n", exitCode: 0 });
-    const error = await failureOf(running.write("three"));
+    const error = await getFailure(running.write("three"));
     expect(error).toMatchObject({ name: "HostError", code: "io" });
   });
 
@@ -155,7 +155,7 @@ describe.runIf(posix)("running commands", () => {
 
 describe.runIf(posix)("commands that cannot be started", () => {
   const startFailure = (command: string, args: readonly string[] = [], options: object = {}) =>
-    failureOf(runProcess(command, args, options));
+    getFailure(runProcess(command, args, options));
 
   test("a command that cannot be started is an error with its name and the next step", async () => {
     const error = await startFailure("no-such-command-here");
@@ -237,31 +237,31 @@ describe.runIf(posix)("process ends", () => {
     const missing = await runProcess("sh", sh("no-such-command-here"));
     expect(missing).toMatchObject({ exitCode: 127, signal: undefined, ended: "exited" });
     expect(missing.stderr).toContain("no-such-command-here");
-    const error = await failureOf(runProcess("/no/such/shell", sh("true")));
+    const error = await getFailure(runProcess("/no/such/shell", sh("true")));
     expect(error).toMatchObject({ code: "spawn_failed", systemCode: "ENOENT" });
     expect(String(error)).toContain("spawn ENOENT");
   });
 
   test.runIf(onLinux)("ending a shell also ends the child that holds its pipe [T42]", async () => {
-    const output = outputWatch();
-    const { world, armed } = stillWorld();
+    const output = watchOutput();
+    const { world, armed } = createManualWorld();
     const running = await startProcess("sh", sh("sleep 1000 & echo child $!; wait"), {
       onOutput: output.onOutput,
       world,
     });
     await output.seen("\n");
-    expect(membersOf(running.group.id)).toHaveLength(2);
-    // Time stands still, so neither the grace nor the lingering can have helped.
+    expect(listMembers(running.group.id)).toHaveLength(2);
+    // The virtual clock has not moved: neither the grace period nor the linger time has ended.
     const result = await running.stop();
     expect(result).toMatchObject({ ended: "stopped", signal: "SIGTERM", exitCode: 143 });
-    await until(() => membersOf(running.group.id).length === 0);
+    await waitUntil(() => listMembers(running.group.id).length === 0);
     expect(armed()).toBe(0);
   });
 
   test("a command ended by its deadline is an error with the output so far", async () => {
-    const { world, advance } = stillWorld();
-    const output = outputWatch();
-    const error = failureOf(
+    const { world, advance } = createManualWorld();
+    const output = watchOutput();
+    const error = getFailure(
       runProcess("sh", sh("echo before; sleep 1000; echo after"), {
         timeoutMs: 5000,
         world,
@@ -278,10 +278,10 @@ describe.runIf(posix)("process ends", () => {
   });
 
   test("a command that exits with 0 at its deadline is still an error", async () => {
-    const { world, advance } = stillWorld();
-    const output = outputWatch();
+    const { world, advance } = createManualWorld();
+    const output = watchOutput();
     const script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done";
-    const error = failureOf(runProcess("sh", sh(script), { timeoutMs: 1, world, onOutput: output.onOutput }));
+    const error = getFailure(runProcess("sh", sh(script), { timeoutMs: 1, world, onOutput: output.onOutput }));
     await output.seen("ready");
     advance(1);
     expect(await error).toMatchObject({ code: "timeout", result: { exitCode: 0 } });
@@ -290,23 +290,23 @@ describe.runIf(posix)("process ends", () => {
   test.runIf(onLinux)(
     "SIGKILL follows the grace time for processes that ignore SIGTERM, grandchildren included",
     async () => {
-      const { world, advance } = stillWorld();
-      const output = outputWatch();
+      const { world, advance } = createManualWorld();
+      const output = watchOutput();
       const script = 'trap "" TERM; sh -c "echo ready; exec sleep 1000" & wait; sleep 1000';
       const running = await startProcess("sh", sh(script), { world, onOutput: output.onOutput });
       await output.seen("ready");
       const result = running.stop();
       advance(1999);
-      expect(membersOf(running.group.id).length).toBeGreaterThanOrEqual(2);
+      expect(listMembers(running.group.id).length).toBeGreaterThanOrEqual(2);
       advance(1);
       expect(await result).toMatchObject({ ended: "stopped", signal: "SIGKILL", exitCode: 137, durationMs: 2000 });
-      await until(() => membersOf(running.group.id).length === 0);
+      await waitUntil(() => listMembers(running.group.id).length === 0);
     },
   );
 
   test.runIf(onLinux)("the child of a stopped shell has the rest of the grace time to finish", async () => {
-    const { world, advance } = stillWorld();
-    const output = outputWatch();
+    const { world, advance } = createManualWorld();
+    const output = watchOutput();
     const child = 'trap "echo got; read x < fifo; echo saved; exit" TERM; echo ready; while :; do sleep 0.01; done';
     const path = mkdtempSync(join(folder, "grace-"));
     await runProcess("mkfifo", ["fifo"], { cwd: path });
@@ -318,7 +318,7 @@ describe.runIf(posix)("process ends", () => {
     await output.seen("ready");
     const result = running.stop();
     await output.seen("got");
-    await until(() => !membersOf(running.group.id).includes(running.group.id));
+    await waitUntil(() => !listMembers(running.group.id).includes(running.group.id));
     advance(1999);
     writeFileSync(join(path, "fifo"), "go\n");
     expect((await result).stdout).toBe("ready\ngot\nsaved\n");
@@ -326,7 +326,7 @@ describe.runIf(posix)("process ends", () => {
 
   test("an aborted command is an error with its output, and no later output is delivered", async () => {
     const controller = new AbortController();
-    const output = outputWatch();
+    const output = watchOutput();
     const running = runProcess("sh", sh("echo 1; sleep 60; echo 2"), {
       signal: controller.signal,
       onOutput: (chunk) => {
@@ -334,7 +334,7 @@ describe.runIf(posix)("process ends", () => {
         controller.abort();
       },
     });
-    expect(await failureOf(running)).toMatchObject({
+    expect(await getFailure(running)).toMatchObject({
       code: "cancelled",
       result: { ended: "cancelled", stdout: "1\n" },
     });
@@ -343,41 +343,41 @@ describe.runIf(posix)("process ends", () => {
 
   test("a command aborted before its start starts nothing", async () => {
     const file = join(folder, "started");
-    const error = await failureOf(runProcess("touch", [file], { signal: AbortSignal.abort() }));
+    const error = await getFailure(runProcess("touch", [file], { signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: "cancelled", result: undefined });
     expect(readdirSync(folder)).not.toContain("started");
   });
 
   test.runIf(onLinux)("the end of a command ends background processes without a pipe", async () => {
     const running = await startProcess("sh", sh("sleep 1000 >/dev/null 2>&1 & echo done"), {
-      world: stillWorld().world,
+      world: createManualWorld().world,
     });
     expect(await running.result).toMatchObject({ exitCode: 0, ended: "exited", stdout: "done\n" });
-    await until(() => membersOf(running.group.id).length === 0);
+    await waitUntil(() => listMembers(running.group.id).length === 0);
   });
 
   test.runIf(onLinux)(
     "the end of a command gives background processes that hold its output a moment, then ends them",
     async () => {
-      const { world, advance } = stillWorld();
+      const { world, advance } = createManualWorld();
       const running = await startProcess("sh", sh("sleep 1000 & echo done"), { world });
-      await until(() => !membersOf(running.group.id).includes(running.group.id));
+      await waitUntil(() => !listMembers(running.group.id).includes(running.group.id));
       let settled = false;
       running.result.then(() => {
         settled = true;
       });
-      await until(() => membersOf(running.group.id).length === 1);
+      await waitUntil(() => listMembers(running.group.id).length === 1);
       expect(settled).toBe(false);
       await advanceUntilDone(running, () => advance(200));
       expect(await running.result).toMatchObject({ exitCode: 0, ended: "exited", stdout: "done\n" });
-      await until(() => membersOf(running.group.id).length === 0);
+      await waitUntil(() => listMembers(running.group.id).length === 0);
     },
   );
 
   test.runIf(onLinux)(
     "the end of a command is reported even when a process that left its group holds the pipe",
     async () => {
-      const { world, advance } = stillWorld();
+      const { world, advance } = createManualWorld();
       const script = `const { spawn } = require("node:child_process");
       const child = spawn("sleep", ["1000"], { detached: true, stdio: "inherit" });
       console.log(child.pid); child.unref();`;
@@ -387,7 +387,7 @@ describe.runIf(posix)("process ends", () => {
       const escaped = Number(result.stdout);
       expect(isRunning(escaped)).toBe(true);
       process.kill(escaped, "SIGKILL");
-      await until(() => !isRunning(escaped));
+      await waitUntil(() => !isRunning(escaped));
     },
   );
 
@@ -397,18 +397,18 @@ describe.runIf(posix)("process ends", () => {
         throw new Error("listener broke");
       },
     });
-    expect(await failureOf(running.result)).toMatchObject({ message: "listener broke" });
-    if (onLinux) await until(() => membersOf(running.group.id).length === 0);
+    expect(await getFailure(running.result)).toMatchObject({ message: "listener broke" });
+    if (onLinux) await waitUntil(() => listMembers(running.group.id).length === 0);
   });
 });
 
-/** Move time on, again and again, until a process has told its result. */
+/** Advances the clock repeatedly until a process has returned its result. */
 async function advanceUntilDone(running: RunningProcess, advance: () => void): Promise<void> {
   let done = false;
   running.result.finally(() => {
     done = true;
   });
-  await until(() => {
+  await waitUntil(() => {
     advance();
     return done;
   });
@@ -419,11 +419,11 @@ afterEach(() => {
   for (const stray of strays.splice(0)) stray.kill("SIGKILL");
 });
 
-/** A parent of its own, with what it says. */
+/** Starts a separate parent process and collects its output. */
 function startParent(...commands: string[]) {
   const parent = spawn(process.execPath, [fixture("parent.ts"), ...commands], { stdio: ["pipe", "pipe", "inherit"] });
   strays.push(parent);
-  const output = outputWatch();
+  const output = watchOutput();
   parent.stdout.on("data", (chunk: Buffer) => output.onOutput(String(chunk)));
   const groups = () =>
     [...output.all().matchAll(/^group (\d+) (.*)$/gm)].map(([, id, born]) => ({ id: Number(id), born }));
@@ -439,33 +439,33 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
       `trap "" TERM HUP; ${lives}; echo b`,
       "exit 0",
     );
-    await until(() => output.all().split("ready-").length === 3 && groups().length === 3);
+    await waitUntil(() => output.all().split("ready-").length === 3 && groups().length === 3);
     const ids = groups().map((group) => group.id);
-    // The third has ended: its number is nobody's, and only two groups of two live, beside the watcher.
-    await until(() => membersOf(ids[2] ?? 0).length === 0);
-    await until(() => ids.flatMap(membersOf).length === 4);
-    const children = childrenOf(pid);
+    // The third process has ended, so its number is free: only two groups of two are alive, beside the watcher.
+    await waitUntil(() => listMembers(ids[2] ?? 0).length === 0);
+    await waitUntil(() => ids.flatMap(listMembers).length === 4);
+    const children = listChildren(pid);
     expect(children).toHaveLength(3);
     parent.kill("SIGKILL");
     await once(parent, "exit");
-    await until(() => ids.flatMap(membersOf).length === 0);
-    await until(() => !children.some(isRunning));
+    await waitUntil(() => ids.flatMap(listMembers).length === 0);
+    await waitUntil(() => !children.some(isRunning));
   });
 
   test("a parent killed by SIGKILL takes its groups with it even when its watcher was ended before", async () => {
     const { parent, output, groups, pid } = startParent(lives);
-    await until(() => output.all().includes("ready-") && groups().length === 1);
+    await waitUntil(() => output.all().includes("ready-") && groups().length === 1);
     const [group] = groups();
-    const watchers = () => childrenOf(pid).filter((child) => child !== group?.id);
+    const watchers = () => listChildren(pid).filter((child) => child !== group?.id);
     const [first = 0] = watchers();
     process.kill(first, "SIGKILL");
-    await until(() => watchers().some((watcher) => watcher !== first));
-    // An answer means that the turn in which the new watcher was told is over.
+    await waitUntil(() => watchers().some((watcher) => watcher !== first));
+    // An answer proves that the new watcher has processed its message.
     parent.stdin.write("there?\n");
     await output.seen("heard there?");
     parent.kill("SIGKILL");
     await once(parent, "exit");
-    await until(() => membersOf(group?.id ?? 0).length === 0);
+    await waitUntil(() => listMembers(group?.id ?? 0).length === 0);
   });
 
   test("the watcher ends living groups and none that only reuses a number", async () => {
@@ -488,7 +488,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     strays.push(stranger);
     const id = stranger.pid ?? 0;
     const recorded = await startProcess("sleep", ["1000"]);
-    // As if it had got the pid of a leader that was collected.
+    // Simulates a reused pid of a collected leader.
     expect(signalGroup(id, "SIGKILL", "collected")).toBe(false);
     expect(killProcessGroup({ id, startId: `${recorded.group.startId}0` })).toBe("gone");
     expect(killProcessGroup({ id })).toBe("unknown");
@@ -503,8 +503,8 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
 
   test("a command has argv without a shell, an allowed environment, its own group, a deadline, and dies with its parent [R11]", async () => {
     process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";
-    const { world, advance } = stillWorld();
-    const output = outputWatch();
+    const { world, advance } = createManualWorld();
+    const output = watchOutput();
     const script = `console.log(JSON.stringify({ args: process.argv.slice(1), secret: process.env.STATEWRIGHT_TEST_SECRET }));
       console.log("end"); setInterval(() => {}, 1e6);`;
     const running = await startProcess(process.execPath, node(script, "$(id); x"), {
@@ -515,15 +515,15 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     delete process.env["STATEWRIGHT_TEST_SECRET"];
     await output.seen("end");
     expect(JSON.parse(output.all().split("\n")[0] ?? "")).toEqual({ args: ["$(id); x"] });
-    expect(membersOf(running.group.id)).toEqual([running.group.id]);
+    expect(listMembers(running.group.id)).toEqual([running.group.id]);
     advance(60_000);
     expect(await running.result).toMatchObject({ ended: "timeout" });
 
     const { parent, output: said, groups } = startParent(lives);
-    await until(() => said.all().includes("ready-") && groups().length === 1);
+    await waitUntil(() => said.all().includes("ready-") && groups().length === 1);
     parent.kill("SIGKILL");
     await once(parent, "exit");
-    await until(() => membersOf(groups()[0]?.id ?? 0).length === 0);
+    await waitUntil(() => listMembers(groups()[0]?.id ?? 0).length === 0);
   });
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { type PageOptions, resolveRealPathInside, runProcess, workspace } from "../src/index.ts";
-import { failureOf } from "./support/processes.ts";
+import { getFailure } from "./support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-page-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -62,11 +62,11 @@ test("a file with an early zero byte is binary, and other bytes that are not UTF
 
 test("readLines refuses a folder, a missing file and a path outside like read, and a signal ends it", async () => {
   mkdirSync(join(folder, "sub"), { recursive: true });
-  expect(await failureOf(files.readLines("sub"))).toMatchObject({ code: "io" });
-  expect(await failureOf(files.readLines("none"))).toMatchObject({ code: "not_found" });
-  expect(await failureOf(files.readLines("../x"))).toMatchObject({ code: "outside" });
+  expect(await getFailure(files.readLines("sub"))).toMatchObject({ code: "io" });
+  expect(await getFailure(files.readLines("none"))).toMatchObject({ code: "not_found" });
+  expect(await getFailure(files.readLines("../x"))).toMatchObject({ code: "outside" });
   writeFileSync(join(folder, "file"), "a");
-  expect(await failureOf(files.readLines("file", { signal: AbortSignal.abort() }))).toMatchObject({
+  expect(await getFailure(files.readLines("file", { signal: AbortSignal.abort() }))).toMatchObject({
     code: "cancelled",
   });
 });
@@ -109,5 +109,5 @@ test("command output is delivered as raw bytes per stream, and a throwing listen
       throw new Error("enough");
     },
   });
-  expect(await failureOf(stopped)).toMatchObject({ message: "enough" });
+  expect(await getFailure(stopped)).toMatchObject({ message: "enough" });
 });

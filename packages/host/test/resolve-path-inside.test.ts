@@ -29,7 +29,7 @@ test("placeInside resolves a path through links, also for a file that does not e
 });
 
 test("placeInside has no result for a path that leaves the root, loops, or is ambiguous", async () => {
-  // After the link, `..` is the folder above where it leads: the text says another.
+  // After a link, `..` is the parent of its target, which differs from the text of the path.
   const paths = [
     "..",
     "../x",

@@ -1,12 +1,5 @@
 /** Statewright MCP client: tools, resources and prompts of any MCP server. */
-export {
-  connectMcp,
-  type McpAddressOptions,
-  type McpCommonOptions,
-  type McpOptions,
-  type McpProcessOptions,
-  type McpServer,
-} from "./client/connect-mcp.ts";
+export { connectMcp, type McpServer } from "./client/connect-mcp.ts";
 export type { McpAnswer, McpElicitation } from "./client/elicitation.ts";
 export { type McpConnector, type McpConnectorOptions, mcpConnector } from "./client/mcp-connector.ts";
 export type {
@@ -18,6 +11,12 @@ export type {
   McpResources,
   McpResourceTemplate,
 } from "./client/mcp-lists.ts";
+export type {
+  McpAddressOptions,
+  McpCommonOptions,
+  McpOptions,
+  McpProcessOptions,
+} from "./client/mcp-options.ts";
 export type { McpToolOptions, RefusedMcpTool } from "./client/mcp-tools.ts";
 export type { McpChange, McpPins } from "./client/pins.ts";
 export type { McpSampling } from "./client/sampling.ts";

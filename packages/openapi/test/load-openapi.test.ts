@@ -61,7 +61,7 @@ test("OpenAPI operations become tools with names, descriptions, effects and sche
     },
     additionalProperties: false,
   });
-  // A schema that contains itself stands under $defs; what only the server sets is not asked for.
+  // A recursive schema is under $defs; read-only properties are not part of the arguments.
   const pet = {
     type: "object",
     required: ["name"],
@@ -78,7 +78,7 @@ test("OpenAPI operations become tools with names, descriptions, effects and sche
     additionalProperties: false,
     $defs: { Pet: pet },
   });
-  // Names that stand in two places say which; headers that are the request's own are nobody's to set.
+  // Names used in two places get a prefix; headers that the request itself sets are not arguments.
   expect(schemaOf("pets_get")).toMatchObject({
     properties: {
       path_id: { type: "string" },
@@ -277,7 +277,7 @@ test.each([
   server.answers.delete("/v1/pets/1");
   const echoed = await call(tools, "drop_pet", { id: "1" }, { secrets });
   expect(server.told.at(-1)).toMatchObject(wanted);
-  // A server that gives back what it was sent, in an answer, in an error, and in a header.
+  // A server that repeats its request in an answer, in an error and in a header.
   const said = JSON.stringify(server.told.at(-1));
   server.answers.set("/v1/pets/1", { status: 500, body: `${said}${Object.values(secrets)}` });
   const failed = await call(tools, "drop_pet", { id: "1" }, { secrets });

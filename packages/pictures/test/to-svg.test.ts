@@ -1,4 +1,4 @@
-/** Pictures of graphs: what they show, that it can be read, and that nothing in it can be anything but a picture. */
+/** Pictures of graphs: content, legibility, and safety of the SVG. */
 import process from "node:process";
 import { durableMachine, END, type GraphDefinition, START } from "@statewright/core";
 import { describeGraph, toMermaid } from "@statewright/core/inspect";
@@ -6,10 +6,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
 import { drawOutline, toSvg } from "../src/index.ts";
-import { anyGraph, anyMachine, either, graphOf, largeGraph, nestedGraph } from "./support/graphs.ts";
-import { inside, overlap, type Picture, type Rect, readPicture } from "./support/read-picture.ts";
+import { anyGraph, anyMachine, createGraph, createLargeGraph, createNestedGraph, either } from "./support/graphs.ts";
+import { isInside, isOverlapping, type Picture, type Rect, readPicture } from "./support/read-picture.ts";
 
-/** How many random machines, and a third of the random graphs; with STATEWRIGHT_WHOLE=1 more. */
+/** Number of random machines, and a third of the random graphs; more with STATEWRIGHT_WHOLE=1. */
 const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 20;
 
 describe("picture content", () => {
@@ -29,7 +29,7 @@ describe("picture content", () => {
   });
 
   test("each kind of node and edge has its own look and label in a picture", () => {
-    const { nodes, edges, regions, labels } = readPicture(toSvg(nestedGraph()));
+    const { nodes, edges, regions, labels } = readPicture(toSvg(createNestedGraph()));
     const node = (id: string) => nodes.find((each) => each.id === id);
     expect(node("ask")).toMatchObject({ classes: ["body"], title: "ask: node", texts: ["ask"] });
     expect(node("research.check")).toMatchObject({ classes: ["tools"], title: "check: tool node" });
@@ -92,7 +92,7 @@ describe("picture content", () => {
   });
 
   test("a marked part of a picture has its mark as a class, and so has the label of a marked edge", () => {
-    const svg = toSvg(nestedGraph(), {
+    const svg = toSvg(createNestedGraph(), {
       mark: (part) => {
         if (!("from" in part)) return part.id === "research.plan" ? "current" : undefined;
         return part.kind === "route" ? "bad" : part.id === "Source -> publish" ? "good" : undefined;
@@ -117,7 +117,7 @@ describe("picture layout", () => {
   test.each(["down", "right"] as const)(
     "a picture of sixty nodes with nested graphs, %s: no overlap, and every part inside its region",
     (direction) => {
-      const picture = readPicture(toSvg(largeGraph(), { direction }));
+      const picture = readPicture(toSvg(createLargeGraph(), { direction }));
       expect(picture.nodes.length + picture.regions.length).toBeGreaterThan(60);
       checkPlaces(picture);
     },
@@ -142,7 +142,7 @@ describe("picture layout", () => {
   test("a long name in a picture is cut in its box and complete in its title", () => {
     const name = `n${"x".repeat(63)}`;
     const { nodes, labels } = readPicture(
-      toSvg(graphOf({ [name]: "body" }, { [START]: either(name, END), [name]: END })),
+      toSvg(createGraph({ [name]: "body" }, { [START]: either(name, END), [name]: END })),
     );
     const node = nodes.find(({ id }) => id === name);
     expect(node?.texts[0]).toBe(`n${"x".repeat(38)}…`);
@@ -151,9 +151,9 @@ describe("picture layout", () => {
   });
 
   test("a picture of one graph is always the same text, whatever was drawn before", () => {
-    const first = toSvg(nestedGraph());
-    toSvg(largeGraph());
-    expect(toSvg(nestedGraph())).toBe(first);
+    const first = toSvg(createNestedGraph());
+    toSvg(createLargeGraph());
+    expect(toSvg(createNestedGraph())).toBe(first);
     const right = toSvg(order(), { direction: "right" });
     expect(toSvg(order(), { direction: "right" })).toBe(right);
   });
@@ -161,13 +161,13 @@ describe("picture layout", () => {
 
 describe("self-contained pictures", () => {
   test("an outline sent as JSON from another process yields the same picture", () => {
-    const graph = nestedGraph();
+    const graph = createNestedGraph();
     const sent = JSON.parse(JSON.stringify(describeGraph(graph)));
     expect(drawOutline(sent, { name: graph.name })).toBe(toSvg(graph));
   });
 
   test("a picture has no URL, script, link, font or external image [E23]", () => {
-    const svg = toSvg(largeGraph());
+    const svg = toSvg(createLargeGraph());
     expect(svg.replace('xmlns="http://www.w3.org/2000/svg"', "")).not.toMatch(
       /https?:|url\(|@import|@font-face|href|\bon\w+=/,
     );
@@ -214,7 +214,7 @@ describe("self-contained pictures", () => {
   });
 });
 
-/** An order: states in states, and events that lead from one region into another. */
+/** An order machine: nested states, and events from one region into another. */
 function order(): GraphDefinition {
   const machine = createMachine({
     id: "order",
@@ -245,7 +245,7 @@ function order(): GraphDefinition {
   return durableMachine(machine, { version: 1 });
 }
 
-/** Ids of nodes and edges as the declaration has them. */
+/** Ids of nodes and edges of the declaration. */
 function declaredIn(
   graph: GraphDefinition,
   path: string,
@@ -272,7 +272,7 @@ function namesIn({ nodes, regions }: Picture): readonly string[] {
   return [...nodes, ...regions].map(({ id }) => id).toSorted();
 }
 
-/** Boxes and labels stand apart and inside their region, and lines touch no box but those that they belong to. */
+/** Checks that boxes and labels are apart and inside their region, and that lines touch only boxes of their edge. */
 function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
   const wrong: string[] = [];
   const refuse = (holds: boolean, what: string): void => {
@@ -282,20 +282,21 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
   const rects = new Map(regions.map(({ id, rect }) => [id, rect]));
   const around = (id: string): Rect => rects.get(id.split(".").slice(0, -1).join(".")) ?? box;
   const holds = (region: string, id: string): boolean => id.startsWith(`${region}.`);
-  for (const { id, rect } of all) refuse(inside(rect, around(id)), `${id} is outside`);
-  for (const label of labels) refuse(inside(label, box), `${label.text} is outside`);
+  for (const { id, rect } of all) refuse(isInside(rect, around(id)), `${id} is outside`);
+  for (const label of labels) refuse(isInside(label, box), `${label.text} is outside`);
   all.forEach((one, index) => {
     for (const other of all.slice(index + 1))
       if (!holds(one.id, other.id) && !holds(other.id, one.id))
-        refuse(!overlap(one.rect, other.rect), `${one.id} covers ${other.id}`);
+        refuse(!isOverlapping(one.rect, other.rect), `${one.id} covers ${other.id}`);
   });
   for (const { id, heading } of regions) {
-    refuse(inside(heading, around(`${id}.`)), `the name of ${id} is outside`);
-    for (const node of nodes) refuse(!overlap(heading, node.rect), `${node.id} covers the name of ${id}`);
+    refuse(isInside(heading, around(`${id}.`)), `the name of ${id} is outside`);
+    for (const node of nodes) refuse(!isOverlapping(heading, node.rect), `${node.id} covers the name of ${id}`);
   }
   labels.forEach((label, index) => {
-    for (const other of labels.slice(index + 1)) refuse(!overlap(label, other), `${label.text} covers ${other.text}`);
-    for (const { id, rect } of nodes) refuse(!overlap(label, rect), `${label.text} covers ${id}`);
+    for (const other of labels.slice(index + 1))
+      refuse(!isOverlapping(label, other), `${label.text} covers ${other.text}`);
+    for (const { id, rect } of nodes) refuse(!isOverlapping(label, rect), `${label.text} covers ${id}`);
   });
   for (const { id, points } of edges) {
     const ends = id.split(" -> ");
@@ -305,23 +306,25 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
     refuse(touches(spots.at(0), boxOf(ends[0]), 1), `${id} does not leave its source`);
     refuse(touches(spots.at(-1), boxOf(ends[1]), 10), `${id} does not come to its target`);
     refuse(
-      spots.every((spot) => inside(spot, box)),
+      spots.every((spot) => isInside(spot, box)),
       `${id} is outside`,
     );
     for (const label of labels)
-      if (label.id !== id) refuse(!spots.some((spot) => overlap(spot, label)), `${id} crosses the label ${label.text}`);
+      if (label.id !== id)
+        refuse(!spots.some((spot) => isOverlapping(spot, label)), `${id} crosses the label ${label.text}`);
     for (const { id: met, heading } of regions)
-      refuse(!spots.some((spot) => overlap(spot, heading)), `${id} crosses the name of ${met}`);
-    for (const { id: met, rect } of strange) refuse(!spots.some((spot) => overlap(spot, rect)), `${id} crosses ${met}`);
+      refuse(!spots.some((spot) => isOverlapping(spot, heading)), `${id} crosses the name of ${met}`);
+    for (const { id: met, rect } of strange)
+      refuse(!spots.some((spot) => isOverlapping(spot, rect)), `${id} crosses ${met}`);
   }
   expect(wrong).toEqual([]);
 }
 
-/** Whether a spot is at most so far outside of a rectangle; the tip of an arrow is what a line ends before. */
+/** Returns whether a point is at most this far outside of a rectangle: a line ends at the tip of its arrow. */
 function touches(spot: Rect | undefined, rect: Rect | undefined, far: number): boolean {
   if (spot === undefined || rect === undefined) return false;
   const { x, y, width, height } = rect;
-  return inside(spot, { x: x - far, y: y - far, width: width + 2 * far, height: height + 2 * far });
+  return isInside(spot, { x: x - far, y: y - far, width: width + 2 * far, height: height + 2 * far });
 }
 
 function byOrderIn(list: readonly string[]): (one: string, other: string) => number {

@@ -21,7 +21,8 @@ import {
 } from "@statewright/core/adapter";
 import { createSupervisor, expandVariables, type StartCheck } from "@statewright/host";
 import { isJsonObject, jsonSchema } from "@statewright/json-schema";
-import { notReady, type PluginProcess, type PluginStartOptions, startPlugin } from "./plugin-process.ts";
+import { type PluginProcess, type PluginStartOptions, startPlugin } from "./plugin-process.ts";
+import { notReady } from "./plugin-session.ts";
 import type { PluginReply, PluginToolDefinition } from "./protocol.ts";
 
 /** Options of a plugin: its start, its tools, and the handling of timeouts. */

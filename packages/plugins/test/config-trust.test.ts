@@ -24,7 +24,10 @@ afterEach(async () => {
   rmSync(home, { recursive: true });
 });
 
-/** A workspace with a configuration whose plugin leaves a mark when it is started, and tells one variable of ours. */
+/**
+ * Creates a workspace with a configuration whose plugin writes a marker at its start and returns one environment
+ * variable.
+ */
 function workspace(): void {
   mkdirSync(folder, { recursive: true });
   const plugin = `import { writeFileSync } from "node:fs";
@@ -79,7 +82,7 @@ test("trust covers the configuration and its programs, and a change of either as
   writeFileSync(join(folder, "plugin.mjs"), "process.exit(1)");
   const second = await refusal();
   expect(second.digest).not.toBe(first.digest);
-  // A link that leads out of the workspace may be set anew in it.
+  // A link that leads out of the workspace may be recreated inside it.
   const digests: string[] = [];
   for (const name of ["one", "two"]) {
     writeFileSync(join(home, `${name}.mjs`), "");
@@ -222,7 +225,7 @@ test("an exited plugin restarts as long as its program is unchanged since it was
 test("a plugin that owes an answer does not restart when its changed program is not trusted", async () => {
   workspace();
   const program = join(folder, "plugin.mjs");
-  // It describes itself, and answers no call.
+  // The plugin describes itself and answers no call.
   const silent = readFileSync(program, "utf8").replace("process.stdin.on", "process.stdin.once");
   writeFileSync(program, silent);
   const trust = configTrust(join(home, "trusted.json"));
@@ -231,7 +234,7 @@ test("a plugin that owes an answer does not restart when its changed program is 
   expect(await say(tools, {})).toContain("Timed out");
   rmSync(marker);
   writeFileSync(program, `import "node:fs"; ${silent}`);
-  // The second call is long enough to outlive the first one's answer that does not come.
+  // The second call lasts longer than the missing answer of the first one.
   const timed = tools.map((tool) => ({ ...tool, spec: { ...tool.spec, timeoutMs: undefined } }));
   expect(await say(timed, {})).toContain("its current state is not approved");
   expect(existsSync(marker)).toBe(false);

@@ -27,7 +27,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Load a configuration and wait for what is told of its changes, one after the other. */
+/** Loads a configuration and returns its reported changes one by one. */
 async function watched(text: string, options: ToolConfigOptions = {}) {
   writeFileSync(file, text);
   const told: ConfigChange[] = [];
@@ -50,7 +50,7 @@ async function watched(text: string, options: ToolConfigOptions = {}) {
   return { configured, next };
 }
 
-/** As editors do it: a new file takes the place of the old one. */
+/** Replaces the file like an editor: a new file takes its name. */
 function replace(text: string): void {
   writeFileSync(`${file}.new`, text);
   renameSync(`${file}.new`, file);
@@ -87,7 +87,7 @@ test("an invalid configuration file changes nothing and is reported once, also i
   expect(world.lines.filter(({ text }) => text.includes("was not reloaded"))).toHaveLength(2);
   expect(configured.plugins.map((each) => each.pid)).toEqual([pid]);
   expect(await say([...configured.registry.tools().values()], { say: "still" })).toBe("still");
-  // A name that somebody else has taken in the registry is not taken away.
+  // A name of another registrant is not removed from the registry.
   configured.registry.register(named("see"));
   const other = `{ path: ${process.execPath}, args: [pid.mjs, echo, name=other] }`;
   replace(`tools: { preset: two, plugins: [${plugin("echo")}, ${other}] }`);

@@ -1,4 +1,4 @@
-/** Plugins that fail on purpose, by `faults.plugin` of the test kit. */
+/** Plugins with faults planted by `faults.plugin` of the test kit. */
 import { join } from "node:path";
 import { getMessageText } from "@statewright/core";
 import { faults } from "@statewright/testing";

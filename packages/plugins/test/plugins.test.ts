@@ -558,7 +558,7 @@ test("arguments refused by the plugin's schema do not reach the plugin", async (
   expect(wrong?.isError).toBe(true);
 });
 
-/** Wait until the calls have begun, and what they do at once is done. */
+/** Waits until the calls have started and done their synchronous work. */
 async function isSent({ events }: { readonly events: readonly { readonly type: string }[] }): Promise<void> {
   for (let turns = 0; turns < 10; turns++) {
     if (!events.some(({ type }) => type === "tool.started")) turns = 0;
@@ -566,7 +566,7 @@ async function isSent({ events }: { readonly events: readonly { readonly type: s
   }
 }
 
-/** A variable as configurations write it. */
+/** Formats a variable reference of a configuration. */
 function reference(name: string): string {
   return `$\{${name}}`;
 }

@@ -1,4 +1,4 @@
-/** A plugin that all tests of a file share: virtual time waits for its calls. */
+/** A plugin shared by all tests of a file: virtual time waits for its calls. */
 import process from "node:process";
 import { toolTest } from "@statewright/testing/vitest";
 import { expect, onTestFinished, test } from "vitest";

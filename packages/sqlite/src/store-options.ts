@@ -1,10 +1,12 @@
 /** Options of the SQLite store. */
 
-import { type LongTermVectors, StatewrightError, type World } from "@statewright/core";
+import type { LongTermVectors, World } from "@statewright/core";
+import { checkChoice, checkCount, invalidOption } from "@statewright/core/adapter";
 import { longTermRules, storeRules } from "@statewright/core/store";
 import type { Encryption } from "./encryption/cipher.ts";
 import type { Durability } from "./file/durability.ts";
 
+/** Options of `sqliteStore`. */
 export interface SqliteStoreOptions {
   /**
    * Durability after a power failure: `full` loses no acknowledged commit; `normal` may lose the last commits.
@@ -43,47 +45,39 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "longTerm",
   ]);
   if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
-    throw createOptionError(
-      `\`path\` must be a file path, got ${formatValue(path)}`,
-      'Pass the path of a file, or ":memory:"',
-    );
+    throw invalidOption({
+      where: "sqliteStore",
+      option: "path",
+      expected: "a file path",
+      got: path,
+      fix: 'Pass the path of a file, or ":memory:"',
+    });
   const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
   longTermRules.checkVectors("sqliteStore", options.longTerm);
   checkEncryption(encryption);
-  if (durability !== "full" && durability !== "normal")
-    throw createOptionError(
-      `\`durability\` must be "full" or "normal", got ${formatValue(durability)}`,
-      'Use "full" or "normal"',
-    );
-  if (fileSystem !== "local" && fileSystem !== "any")
-    throw createOptionError(
-      `\`fileSystem\` must be "local" or "any", got ${formatValue(fileSystem)}`,
-      'Use "local" or "any"',
-    );
-  if (maxBytes !== undefined && !(Number.isInteger(maxBytes) && maxBytes >= minFileBytes))
-    throw createOptionError(
-      `\`maxBytes\` must be an integer ≥ ${minFileBytes}, got ${formatValue(maxBytes)}`,
-      `Pass an integer of at least ${minFileBytes}`,
-    );
+  checkChoice("sqliteStore", { durability }, ["full", "normal"]);
+  checkChoice("sqliteStore", { fileSystem }, ["local", "any"]);
+  checkCount("sqliteStore", { maxBytes }, minFileBytes);
 }
 
 function checkEncryption(encryption: Encryption | undefined): void {
-  if (encryption !== undefined && typeof encryption?.keys !== "function")
-    throw createOptionError(
-      "`encryption.keys` must be a function",
-      "Pass encryption: { keys: (thread) => [{ id, key }] }",
-    );
-  if (encryption?.longTerm !== undefined && typeof encryption.longTerm !== "function")
-    throw createOptionError("`encryption.longTerm` must be a function", "Pass longTerm: (namespace) => [{ id, key }]");
-}
-
-/** Formats any value for a message, because callers without types can pass anything. */
-function formatValue(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value.slice(0, 200));
-  return typeof value === "object" && value !== null ? "an object" : String(value);
-}
-
-/** Creates the error for an invalid option of `sqliteStore`. */
-export function createOptionError(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `sqliteStore: ${what}`, next });
+  if (encryption === undefined) return;
+  const keys: unknown = encryption?.keys;
+  if (typeof keys !== "function")
+    throw invalidOption({
+      where: "sqliteStore",
+      option: "encryption.keys",
+      expected: "a function",
+      got: keys,
+      fix: "Pass encryption: { keys: (thread) => [{ id, key }] }",
+    });
+  const { longTerm } = encryption;
+  if (longTerm !== undefined && typeof longTerm !== "function")
+    throw invalidOption({
+      where: "sqliteStore",
+      option: "encryption.longTerm",
+      expected: "a function",
+      got: longTerm,
+      fix: "Pass longTerm: (namespace) => [{ id, key }]",
+    });
 }

@@ -1,4 +1,6 @@
-/** Copies of a file that is written: by the store itself they are whole, by hand they may not be, and say so. */
+/**
+ * Backups of a file during writes: a backup by the store is complete; a plain copy may be incomplete and is refused.
+ */
 import { copyFileSync, existsSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import process from "node:process";
@@ -9,7 +11,7 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Child, startChild } from "./support/child-process.ts";
-import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -48,7 +50,7 @@ function open(path: string): SqliteStore {
 
 async function steps(store: SqliteStore, thread: string, count: number): Promise<void> {
   const claim = await store.claim({ ...graph, thread });
-  for (let id = 1; id <= count; id++) await tell(store, superstep(thread, claim, id));
+  for (let id = 1; id <= count; id++) await saveCommit(store, superstep(thread, claim, id));
 }
 
 function numbers(count: number): readonly string[] {
@@ -58,14 +60,14 @@ function numbers(count: number): readonly string[] {
 test("a backup taken while this store writes is a prefix of its commits and opens without a warning [F5]", async () => {
   const store = open(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 200; id++) await tell(store, superstep("t", claim, id, "x".repeat(2_000)));
+  for (let id = 1; id <= 200; id++) await saveCommit(store, superstep("t", claim, id, "x".repeat(2_000)));
   const backup = store.backup(copy);
-  for (let id = 201; id <= 260; id++) await tell(store, superstep("t", claim, id, String(id)));
+  for (let id = 201; id <= 260; id++) await saveCommit(store, superstep("t", claim, id, String(id)));
   await backup;
   const restored = open(copy);
-  const items = await itemsOf(restored, "t");
+  const items = await readItems(restored, "t");
   expect(items.length).toBeGreaterThanOrEqual(200);
-  expect(items).toEqual((await itemsOf(store, "t")).slice(0, items.length));
+  expect(items).toEqual((await readItems(store, "t")).slice(0, items.length));
   expect((await restored.verify()).faults).toEqual([]);
   expect(warnings).toEqual([]);
   expect((await restored.claim({ ...graph, thread: "t" })).recovered).toBe(true);
@@ -84,7 +86,7 @@ test("a backup taken while another process writes is a prefix of its commits [F5
     const before = told;
     await store.backup(`${copy}-${nth}`);
     const restored = open(`${copy}-${nth}`);
-    const items = await itemsOf(restored, "t");
+    const items = await readItems(restored, "t");
     expect(items.length).toBeGreaterThanOrEqual(before);
     expect(items).toEqual(numbers(items.length));
     expect((await restored.verify()).faults).toEqual([]);
@@ -99,7 +101,7 @@ test("a backup overwrites a file only by option and leaves no partial file behin
   await expect(store.backup(copy)).rejects.toMatchObject({ code: "store_exists" });
   await expect(store.backup(join(home.path, "nowhere", "copy.db"))).rejects.toMatchObject({ code: "store_failed" });
   await store.backup(copy, { overwrite: true });
-  expect(await itemsOf(open(copy), "t")).toEqual(numbers(3));
+  expect(await readItems(open(copy), "t")).toEqual(numbers(3));
   expect(readdirSync(home.path).filter((name) => name.includes("partial"))).toEqual([]);
 });
 
@@ -118,7 +120,7 @@ test("a backup that replaces a file removes its log, and is refused while a stor
   expect(existsSync(`${copy}-wal`)).toBe(false);
   const restored = open(copy);
   expect((await restored.threads()).map(({ id }) => id)).toEqual(["t"]);
-  expect(await itemsOf(restored, "t")).toEqual(numbers(40));
+  expect(await readItems(restored, "t")).toEqual(numbers(40));
   expect((await restored.verify()).faults).toEqual([]);
 });
 
@@ -132,7 +134,7 @@ test("concurrent backups to one name are complete, and remains of a killed backu
   const [before, beside] = [`${process.pid}-${threadId}-999`, `${process.pid}-${threadId + 1}-1`];
   for (const name of [`${pid}-0-1`, before, beside]) writeFileSync(`${copy}-partial-${name}`, "half");
   await Promise.all([1, 2, 3].map(() => store.backup(copy, { overwrite: true })));
-  expect(await itemsOf(open(copy), "t")).toEqual(numbers(20));
+  expect(await readItems(open(copy), "t")).toEqual(numbers(20));
   const left = readdirSync(home.path).filter((name) => name.includes("partial"));
   expect(left).toEqual([`${basename(copy)}-partial-${beside}`]);
 });
@@ -144,7 +146,7 @@ test("a backup never replaces the file that it copies", async () => {
   for (const path of [file, copy])
     await expect(store.backup(path, { overwrite: true })).rejects.toMatchObject({ code: "invalid_option" });
   store.close();
-  expect(await itemsOf(open(file), "t")).toEqual(numbers(3));
+  expect(await readItems(open(file), "t")).toEqual(numbers(3));
 });
 
 test("a file copied without its log warns at opening, and one with its log or closed does not [F5]", async () => {
@@ -153,18 +155,18 @@ test("a file copied without its log warns at opening, and one with its log or cl
   copyFileSync(file, copy);
   const stale = open(copy);
   expect(warnings).toEqual([expect.stringContaining("copied without its write-ahead log")]);
-  expect((await itemsOf(stale, "t")).length).toBeLessThan(20);
+  expect((await readItems(stale, "t")).length).toBeLessThan(20);
 
   warnings.length = 0;
   const whole = join(home.path, "whole.db");
   for (const part of ["", "-wal"]) copyFileSync(file + part, whole + part);
-  expect(await itemsOf(open(whole), "t")).toEqual(numbers(20));
+  expect(await readItems(open(whole), "t")).toEqual(numbers(20));
   store.close();
   expect(existsSync(`${file}-wal`)).toBe(false);
   const closed = join(home.path, "closed.db");
   copyFileSync(file, closed);
-  expect(await itemsOf(open(closed), "t")).toEqual(numbers(20));
-  expect(await itemsOf(open(file), "t")).toEqual(numbers(20));
+  expect(await readItems(open(closed), "t")).toEqual(numbers(20));
+  expect(await readItems(open(file), "t")).toEqual(numbers(20));
   expect(warnings).toEqual([]);
 });
 
@@ -207,8 +209,8 @@ test("the file of a killed process does not warn, also after other readers", asy
   await child.ask({ do: "step", thread: "t", epoch, id: 1 });
   await child.kill();
   const reading = open(file);
-  expect(await itemsOf(reading, "t")).toEqual(["1"]);
+  expect(await readItems(reading, "t")).toEqual(["1"]);
   reading.close();
-  expect(await itemsOf(open(file), "t")).toEqual(["1"]);
+  expect(await readItems(open(file), "t")).toEqual(["1"]);
   expect(warnings).toEqual([]);
 });

@@ -15,8 +15,8 @@ import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
-import { anything, first, growing, happened, upTo } from "./support/growing-graph.ts";
-import { graph, question, running, superstep, tell } from "./support/rows.ts";
+import { createGrowingGraph, createOpenSchema, first, listEffects, listRounds } from "./support/growing-graph.ts";
+import { graph, question, running, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -31,7 +31,7 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** What the refusal of a read says of the way out. */
+/** Returns details and message of a refused read. */
 async function refusal(work: Promise<unknown>): Promise<{ readonly details: unknown; readonly message: string }> {
   const error = await work.then(
     () => undefined,
@@ -42,7 +42,7 @@ async function refusal(work: Promise<unknown>): Promise<{ readonly details: unkn
 }
 
 describe("a damaged thread", () => {
-  /** What is damaged, and the checkpoint that is offered; a run of 6 rounds has checkpoints 1 to 7. */
+  /** Damaged part and the offered checkpoint; a run of 6 rounds has checkpoints 1 to 7. */
   const damages: Readonly<Record<string, { readonly sql: string; readonly lastGood: number }>> = {
     "the newest control state": {
       sql: "UPDATE checkpoints SET control = replace(control, 'grow', 'glow') WHERE key & 0xffffff = 5",
@@ -60,11 +60,11 @@ describe("a damaged thread", () => {
   for (const [what, { sql, lastGood }] of Object.entries(damages)) {
     test(`a thread with damage in ${what} is refused with its last good checkpoint, a fork from there continues, and damaged ones stay refused [F6]`, async () => {
       const rounds = 6;
-      const graphs = growing(diary, 20, rounds);
+      const graphs = createGrowingGraph(diary, 20, rounds);
       const store = sqliteStore(file);
       const interrupted = run(graphs, { store, thread: "t", input: first, maxSteps: 4 }).result;
       await expect(interrupted).rejects.toMatchObject({ code: "step_limit" });
-      await run(growing(join(home.path, "other.txt"), 20, 3), { store, thread: "u", input: first }).result;
+      await run(createGrowingGraph(join(home.path, "other.txt"), 20, 3), { store, thread: "u", input: first }).result;
       store.close();
       expect(change(file, (db) => db.prepare(sql).run().changes)).toBeGreaterThan(0);
       const damaged = sqliteStore(file);
@@ -74,7 +74,7 @@ describe("a damaged thread", () => {
       await fork(graphs, { store: damaged, thread: "t", at: lastGood, name: "repaired" });
       const going = { store: damaged, thread: "t", branch: "repaired", onPriorEffect: "reuse", maxSteps: 100 } as const;
       expect(await resume(graphs, going).result).toMatchObject({ status: "done", state: { round: rounds } });
-      expect(new Set(happened(diary))).toEqual(new Set(upTo(rounds)));
+      expect(new Set(listEffects(diary))).toEqual(new Set(listRounds(rounds)));
       await refusal(resume(graphs, { store: damaged, thread: "t", branch: "main" }).result);
       expect((await damaged.history("u", { limit: 10 })).length).toBe(4);
       expect((await damaged.threads()).map(({ id }) => id).sort()).toEqual(["t", "u"]);
@@ -84,7 +84,7 @@ describe("a damaged thread", () => {
 
   test("a thread without a readable checkpoint is refused with that fact", async () => {
     const store = sqliteStore(file);
-    await run(growing(diary, 20, 2), { store, thread: "t", input: first }).result;
+    await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first }).result;
     store.close();
     change(file, (db) => db.exec("UPDATE checkpoints SET hash = 'x'"));
     const damaged = sqliteStore(file);
@@ -95,7 +95,7 @@ describe("a damaged thread", () => {
   });
 
   test("changed effects that a checkpoint folded are refused, and verify finds them [F6]", async () => {
-    const chat = defineGraph({ name: "chat", state: defineState({ said: anything<string>() }) })
+    const chat = defineGraph({ name: "chat", state: defineState({ said: createOpenSchema<string>() }) })
       .nodes({ say: async (_, { step }) => ({ said: await step("think", () => "hello", { effect: "pure" }) }) })
       .edges({ [START]: "say", say: END });
     const store = sqliteStore(file);
@@ -118,12 +118,12 @@ describe("a damaged thread", () => {
 
   test("damage in an answered interrupt alone still allows a fork from the newest checkpoint, which asks again", async () => {
     const store = sqliteStore(file);
-    const graphs = growing(diary, 20, 2);
+    const graphs = createGrowingGraph(diary, 20, 2);
     await run(graphs, { store, thread: "t", input: first }).result;
     const claim = await store.claim({ ...graph, graph: "growing", thread: "t" });
     const answered = { ...question("q1", "yes"), step: claim.head?.step ?? 0 };
     const at = { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq };
-    await tell(store, { ...at, interrupts: [answered], release: true });
+    await saveCommit(store, { ...at, interrupts: [answered], release: true });
     store.close();
     change(file, (db) => db.exec("UPDATE interrupts SET answer = '\"no\"'"));
     const damaged = sqliteStore(file);
@@ -144,9 +144,9 @@ describe("lists of many threads", () => {
 
   async function waiting(store: SqliteStore, thread: string, dueAt: number): Promise<void> {
     const claim = await store.claim({ ...graph, thread });
-    await tell(store, { ...superstep(thread, claim, 1), run: running("r1", thread) });
+    await saveCommit(store, { ...superstep(thread, claim, 1), run: running("r1", thread) });
     const { answer: _, answeredAt: _at, ...open } = question("q1", "");
-    await tell(store, {
+    await saveCommit(store, {
       thread,
       branch: "main",
       epoch: claim.epoch,
@@ -189,8 +189,8 @@ describe("lists of many threads", () => {
 test("a missing newest checkpoint of a held thread is detected by its remaining deltas", async () => {
   const store = sqliteStore(file);
   const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
-  await tell(store, { ...superstep("t", { epoch, branch }, 1), run: running("r", "t") });
-  for (const id of [2, 3]) await tell(store, superstep("t", { epoch, branch }, id));
+  await saveCommit(store, { ...superstep("t", { epoch, branch }, 1), run: running("r", "t") });
+  for (const id of [2, 3]) await saveCommit(store, superstep("t", { epoch, branch }, id));
   expect((await store.verify()).faults).toEqual([]);
   change(file, (db) => db.exec("DELETE FROM checkpoints WHERE key & 0xffffff = 3"));
   const what = 'the newest checkpoint of the branch "main" is missing, but its changes exist';
@@ -201,7 +201,7 @@ test("a missing newest checkpoint of a held thread is detected by its remaining 
 test("verify reports a run that is missing from the metadata index", async () => {
   const store = sqliteStore(file);
   const metadata = { customer: "c-7", tier: 2 };
-  await run(growing(diary, 20, 2), { store, thread: "t", input: first, metadata }).result;
+  await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first, metadata }).result;
   expect(await store.verify()).toMatchObject({ faults: [] });
   store.close();
   change(file, (db) => db.exec("DELETE FROM run_metadata WHERE name = 'tier'"));
@@ -219,7 +219,7 @@ test("a file with damaged rows of threads, branches or channels is not opened", 
   change(file, (db) => {
     db.unsafeMode(true);
     db.pragma("writable_schema = ON");
-    // The index of branches is that of another table now: its entries lead nowhere.
+    // The index of branches belongs to another table now: its entries point nowhere.
     db.exec(
       "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'sqlite_autoindex_graphs_1') WHERE name = 'sqlite_autoindex_branches_1'",
     );
@@ -231,7 +231,7 @@ test("a file with damaged rows of threads, branches or channels is not opened", 
 
 test("the history of a thread is returned up to a damaged checkpoint", async () => {
   const store = sqliteStore(file);
-  const graphs = growing(diary, 20, 5);
+  const graphs = createGrowingGraph(diary, 20, 5);
   await run(graphs, { store, thread: "t", input: first }).result;
   store.close();
   change(file, (db) => db.exec("UPDATE checkpoints SET hash = 'x' WHERE key & 0xffffff = 2"));

@@ -6,8 +6,8 @@ import { resume, run } from "@statewright/core";
 import type { Commit } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { first, growing, happened, upTo } from "./support/growing-graph.ts";
-import { append, checkpoint, graph, running, superstep, tell } from "./support/rows.ts";
+import { createGrowingGraph, first, listEffects, listRounds } from "./support/growing-graph.ts";
+import { append, checkpoint, graph, running, saveCommit, superstep } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
 import { folder } from "./support/stores.ts";
 
@@ -23,17 +23,17 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** A program of the system. */
+/** A system program. */
 function command(name: string, ...words: readonly string[]): ReturnType<typeof spawnSync> {
   return spawnSync(name, words);
 }
 
-/** A thread that takes room until it is deleted. */
+/** A thread that occupies space until it is deleted. */
 async function fill(store: ReturnType<typeof sqliteStore>, bytes: number): Promise<void> {
   const claim = await store.claim({ ...graph, thread: "ballast" });
   const text = JSON.stringify("x".repeat(bytes));
   const deltas = [{ channel: "big", kind: "replace", base: true, text }] as const;
-  await tell(store, { ...superstep("ballast", claim, 1), checkpoint: checkpoint(1, deltas), release: true });
+  await saveCommit(store, { ...superstep("ballast", claim, 1), checkpoint: checkpoint(1, deltas), release: true });
 }
 
 describe("a run on a full disk", () => {
@@ -41,16 +41,16 @@ describe("a run on a full disk", () => {
     const store = sqliteStore(file, { maxBytes: 1_200_000 });
     await fill(store, 600_000);
     const rounds = 6;
-    const big = growing(diary, 60_000, rounds);
+    const big = createGrowingGraph(diary, 60_000, rounds);
     const result = await run(big, { store, thread: "t", input: first }).result;
     expect(result).toMatchObject({ status: "paused", cause: { code: "store_full" } });
-    const before = happened(diary);
+    const before = listEffects(diary);
     expect(before.length).toBeGreaterThan(1);
     expect(before.length).toBeLessThan(rounds);
-    // What the file says needed room of its own.
+    // The pause row was written with the reserved space.
     const peer = sqliteStore(file);
     expect(await peer.runs({ thread: "t" })).toMatchObject([{ status: "paused", error: { code: "store_full" } }]);
-    // Without room nothing starts, however often it is tried.
+    // Without space no run starts, however often it is tried.
     for (let time = 0; time < 3; time++) {
       const again = await resume(big, { store, thread: "t" }).result.catch((error: StatewrightError) => error);
       expect("status" in again ? again : { status: "paused", cause: again }).toMatchObject({
@@ -58,21 +58,21 @@ describe("a run on a full disk", () => {
         cause: { code: "store_full" },
       });
     }
-    expect(happened(diary)).toEqual(before);
+    expect(listEffects(diary)).toEqual(before);
     peer.close();
     await store.delete("ballast");
     expect(await resume(big, { store, thread: "t" }).result).toMatchObject({
       status: "done",
       state: { round: rounds },
     });
-    expect(happened(diary)).toEqual(upTo(rounds));
+    expect(listEffects(diary)).toEqual(listRounds(rounds));
     store.close();
   });
 
-  /** A run whose first effect gives more than all the room that is left, that in reserve too. */
+  /** Run whose first effect returns more than all free space, including the reserve. */
   async function overflowing(store: ReturnType<typeof sqliteStore>) {
     await fill(store, 1_600_000);
-    const big = growing(diary, 400_000, 1);
+    const big = createGrowingGraph(diary, 400_000, 1);
     expect(await run(big, { store, thread: "t", input: first }).result).toMatchObject({ status: "paused" });
     expect(await store.effects("t", "main")).toMatchObject([{ effect: "once", state: "started" }]);
     return big;
@@ -84,7 +84,7 @@ describe("a run on a full disk", () => {
     await expect(resume(big, { store, thread: "t" }).result).rejects.toMatchObject({ code: "store_full" });
     await store.delete("ballast");
     expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
-    expect(happened(diary)).toEqual([0]);
+    expect(listEffects(diary)).toEqual([0]);
     store.close();
   });
 
@@ -94,10 +94,10 @@ describe("a run on a full disk", () => {
     await store.delete("ballast");
     const peer = sqliteStore(file);
     const claim = await peer.claim({ ...graph, graph: "growing", thread: "t" });
-    await tell(peer, { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq - 1, release: true });
+    await saveCommit(peer, { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq - 1, release: true });
     peer.close();
     await expect(resume(big, { store, thread: "t" }).result).rejects.toThrow("effect_in_doubt");
-    expect(happened(diary)).toEqual([0]);
+    expect(listEffects(diary)).toEqual([0]);
     store.close();
   });
 
@@ -113,14 +113,14 @@ describe("a run on a full disk", () => {
       row: "paused",
       cause: "store_full",
     });
-    expect(happened(diary).length).toBeLessThan(rounds);
+    expect(listEffects(diary).length).toBeLessThan(rounds);
     const store = sqliteStore(file);
-    const big = growing(diary, 5_000, rounds);
+    const big = createGrowingGraph(diary, 5_000, rounds);
     expect(await resume(big, { store, thread: "t" }).result).toMatchObject({
       status: "done",
       state: { round: rounds },
     });
-    expect(happened(diary)).toEqual(upTo(rounds));
+    expect(listEffects(diary)).toEqual(listRounds(rounds));
     store.close();
   });
 
@@ -135,19 +135,19 @@ describe("a run on a full disk", () => {
     const store = sqliteStore(join(disk, "agent.db"));
     try {
       const rounds = 60;
-      const big = growing(diary, 60_000, rounds);
+      const big = createGrowingGraph(diary, 60_000, rounds);
       await fill(store, 500_000);
       expect(await run(big, { store, thread: "t", input: first }).result).toMatchObject({
         status: "paused",
         cause: { code: "store_full" },
       });
-      const before = happened(diary);
+      const before = listEffects(diary);
       expect(await store.runs({ thread: "t" })).toMatchObject([{ status: "paused" }]);
-      await resume(big, { store, thread: "t" }).result.catch(() => expect(happened(diary)).toEqual(before));
-      expect(happened(diary)).toEqual(before);
+      await resume(big, { store, thread: "t" }).result.catch(() => expect(listEffects(diary)).toEqual(before));
+      expect(listEffects(diary)).toEqual(before);
       expect(command("mount", "-o", "remount,size=40m", disk).status).toBe(0);
       expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
-      expect(happened(diary)).toEqual(upTo(rounds));
+      expect(listEffects(diary)).toEqual(listRounds(rounds));
     } finally {
       store.close();
       command("umount", disk);
@@ -156,7 +156,7 @@ describe("a run on a full disk", () => {
 });
 
 describe("disk reserve", () => {
-  /** Commit until there is no room; gives the next checkpoint. */
+  /** Commits until the disk is full; returns the next checkpoint. */
   async function exhaust(store: ReturnType<typeof sqliteStore>, epoch: number): Promise<number> {
     for (let id = 1; ; id++) {
       const item = "x".repeat(5_000);
@@ -164,7 +164,7 @@ describe("disk reserve", () => {
         ...superstep("t", { epoch, branch: "main" }, id),
         checkpoint: checkpoint(id, [append("items", [item])]),
       };
-      const failure = await tell(store, commit).then(
+      const failure = await saveCommit(store, commit).then(
         () => undefined,
         (error: StatewrightError) => error,
       );
@@ -182,11 +182,11 @@ describe("disk reserve", () => {
     const next = await exhaust(store, epoch);
     const large = { ...superstep("t", { epoch, branch: "main" }, next), effects: [] };
     const text = JSON.stringify("x".repeat(50_000));
-    const wanting = tell(store, { ...large, checkpoint: checkpoint(next, [append("items", [text])]) });
+    const wanting = saveCommit(store, { ...large, checkpoint: checkpoint(next, [append("items", [text])]) });
     const refused = expect(wanting).rejects.toMatchObject({ code: "store_full" });
     await Promise.all(
       claims.map(({ epoch: own }, index) =>
-        tell(store, {
+        saveCommit(store, {
           thread: `u${index}`,
           branch: "main",
           epoch: own,

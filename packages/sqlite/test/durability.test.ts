@@ -4,7 +4,7 @@ import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startChild } from "./support/child-process.ts";
-import { append, checkpoint, graph, itemsOf, question, superstep, tell } from "./support/rows.ts";
+import { append, checkpoint, graph, question, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -17,7 +17,7 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** Numbers that look random and are the same in every run. */
+/** Deterministic pseudo-random numbers. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -46,10 +46,12 @@ describe("a killed process", () => {
       const saved = next.head?.id ?? 0;
       expect(saved).toBeGreaterThanOrEqual(told);
       expect(next).toMatchObject({ recovered: true, nextSeq: saved + 1, nextCheckpoint: saved + 1 });
-      expect(await itemsOf(store, `t${kill}`)).toEqual(Array.from({ length: saved }, (_, index) => String(index + 1)));
+      expect(await readItems(store, `t${kill}`)).toEqual(
+        Array.from({ length: saved }, (_, index) => String(index + 1)),
+      );
       expect(await store.effects(`t${kill}`, "main")).toHaveLength(saved);
       expect(await store.history(`t${kill}`, { limit: 10_000 })).toHaveLength(saved);
-      await tell(store, superstep(`t${kill}`, next, saved + 1));
+      await saveCommit(store, superstep(`t${kill}`, next, saved + 1));
       store.close();
       last = saved;
     }
@@ -58,11 +60,11 @@ describe("a killed process", () => {
 });
 
 describe("a truncated or damaged log", () => {
-  /** A file whose commits all stand in its log. */
+  /** Creates a file whose commits are all in its log. */
   async function image(commits: number): Promise<string> {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (let id = 1; id <= commits; id++) await tell(store, superstep("t", claim, id));
+    for (let id = 1; id <= commits; id++) await saveCommit(store, superstep("t", claim, id));
     const path = join(home.path, "image.db");
     copyFileSync(file, path);
     copyFileSync(`${file}-wal`, `${path}-wal`);
@@ -77,7 +79,7 @@ describe("a truncated or damaged log", () => {
     const store = sqliteStore(copy);
     try {
       const saved = (await store.head("t"))?.id ?? 0;
-      expect(await itemsOf(store, "t")).toEqual(Array.from({ length: saved }, (_, index) => String(index + 1)));
+      expect(await readItems(store, "t")).toEqual(Array.from({ length: saved }, (_, index) => String(index + 1)));
       expect(await store.effects("t", "main")).toHaveLength(saved);
       expect(await store.history("t", { limit: 1_000 })).toHaveLength(saved);
       return saved;
@@ -120,8 +122,8 @@ describe("a file with flipped bits", () => {
   test("a changed control state, delta, outcome, answer or timer is refused by name, whichever bit changed", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (let id = 1; id <= 3; id++) await tell(store, superstep("t", claim, id, `item-${id}`));
-    await tell(store, {
+    for (let id = 1; id <= 3; id++) await saveCommit(store, superstep("t", claim, id, `item-${id}`));
+    await saveCommit(store, {
       thread: "t",
       branch: "main",
       epoch: claim.epoch,
@@ -129,7 +131,7 @@ describe("a file with flipped bits", () => {
       interrupts: [question("q1", "answer-1")],
       timers: [{ arm: { id: "wait", kind: "after", generation: 3, dueAt: 9_000, about: "timer-1" } }],
     });
-    await tell(store, {
+    await saveCommit(store, {
       thread: "t",
       branch: "main",
       epoch: claim.epoch,
@@ -171,14 +173,14 @@ describe("a file with flipped bits", () => {
   test("a damaged delta that a state does not need does not block reading the state", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    await tell(store, {
+    await saveCommit(store, {
       thread: "t",
       branch: "main",
       epoch: claim.epoch,
       seq: 1,
       checkpoint: checkpoint(1, [{ channel: "x", kind: "replace", base: true, text: '"old"' }]),
     });
-    await tell(store, {
+    await saveCommit(store, {
       thread: "t",
       branch: "main",
       epoch: claim.epoch,
@@ -200,7 +202,7 @@ describe("a file with flipped bits", () => {
   test("a checkpoint replaced by another one breaks the hash chain [I5]", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (let id = 1; id <= 3; id++) await tell(store, superstep("t", claim, id));
+    for (let id = 1; id <= 3; id++) await saveCommit(store, superstep("t", claim, id));
     store.close();
     const { default: Database } = await import("better-sqlite3");
     const raw = new Database(file);

@@ -1,4 +1,4 @@
-/** E49: what threads hold is sealed; what is changed, swapped or plain is refused; keys change while writers go on. */
+/** E49: thread data is encrypted; changed, swapped or plain values are refused; keys rotate during writes. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
@@ -6,31 +6,31 @@ import { copyThread, exportThread, importThread } from "@statewright/core/inspec
 import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread, portraitOf, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { bytesOf, change, textOf } from "./support/database-file.ts";
+import { change, readBytes, readText } from "./support/database-file.ts";
 import {
   append,
   artifact,
   checkpoint,
   effect,
   graph,
-  itemsOf,
   question,
+  readItems,
   running,
+  saveCommit,
   superstep,
-  tell,
 } from "./support/rows.ts";
-import { memoryFolder, openFile } from "./support/stores.ts";
+import { createMemoryFolder, openFile } from "./support/stores.ts";
 
 const old: EncryptionKey = { id: "k1", key: randomBytes(32) };
 const newest: EncryptionKey = { id: "k2", key: randomBytes(32) };
 const sentinel = "sentinel-5c1f";
 
-let home: ReturnType<typeof memoryFolder>;
+let home: ReturnType<typeof createMemoryFolder>;
 let file: string;
 let opened: SqliteStore[];
 
 beforeEach(() => {
-  home = memoryFolder();
+  home = createMemoryFolder();
   file = join(home.path, "agent.db");
   opened = [];
 });
@@ -56,17 +56,17 @@ function openPlain(): SqliteStore {
   return store;
 }
 
-/** A thread that holds the sentinel in every place that takes what users give. */
+/** Thread with the sentinel in every place that takes user data. */
 async function fillSentinel(store: Store, thread: string): Promise<void> {
   const said = JSON.stringify(sentinel);
   const claim = await store.claim({ ...graph, thread });
   const { epoch, branch } = claim;
   const failed = { ...running("r1", thread), error: { name: "Error", message: sentinel }, reason: sentinel };
-  await tell(store, { thread, branch, epoch, seq: 1, run: { ...failed, status: "failed" } });
+  await saveCommit(store, { thread, branch, epoch, seq: 1, run: { ...failed, status: "failed" } });
   const { row } = checkpoint(1);
   const deltas = [append("items", [sentinel]), { channel: "last", kind: "replace", base: true, text: said } as const];
-  await tell(store, { thread, branch, epoch, seq: 2, checkpoint: { row: { ...row, control: said }, deltas } });
-  await tell(store, {
+  await saveCommit(store, { thread, branch, epoch, seq: 2, checkpoint: { row: { ...row, control: said }, deltas } });
+  await saveCommit(store, {
     thread,
     branch,
     epoch,
@@ -95,17 +95,17 @@ test("no table, file byte or log byte of an encrypted store contains values of a
   const plain = sqliteStore(join(home.path, "plain.db"), { durability: "normal" });
   opened.push(plain);
   await fillSentinel(plain, "t");
-  const places = textOf(join(home.path, "plain.db")).split(sentinel).length - 1;
+  const places = readText(join(home.path, "plain.db")).split(sentinel).length - 1;
   expect(places).toBeGreaterThanOrEqual(13);
 
   const store = open(newest);
   await fillSentinel(store, "t");
-  expect(textOf(file)).not.toContain(sentinel);
-  expect(bytesOf(file)).not.toContain(sentinel);
-  expect(bytesOf(file)).not.toContain(Buffer.from(newest.key).toString("latin1"));
+  expect(readText(file)).not.toContain(sentinel);
+  expect(readBytes(file)).not.toContain(sentinel);
+  expect(readBytes(file)).not.toContain(Buffer.from(newest.key).toString("latin1"));
   expect(await exportThread(store, "t")).toBe(await exportThread(plain, "t"));
   store.close();
-  expect(bytesOf(file)).not.toContain(sentinel);
+  expect(readBytes(file)).not.toContain(sentinel);
 });
 
 test("equal values and equal states are not recognizable as equal in an encrypted file [E49]", async () => {
@@ -138,7 +138,7 @@ const sealedColumns = [
   ["threads", "secret"],
 ] as const;
 
-/** Read everything of a thread, as a program does. */
+/** Reads all data of a thread, like a program. */
 async function readAll(store: Store, thread: string): Promise<void> {
   await portraitOf(store, thread);
   await store.exportThread(thread);
@@ -151,7 +151,7 @@ test.each(sealedColumns)(
     for (const thread of ["t", "u"]) await fillSentinel(store, thread);
     const claim = await store.claim({ ...graph, thread: "t" });
     const { seq: _, ...again } = superstep("t", claim, 2, "another");
-    await tell(store, {
+    await saveCommit(store, {
       ...again,
       seq: 4,
       interrupts: [{ ...question("q2", "b"), onExpire: "1" }],
@@ -229,24 +229,24 @@ test("encrypted values do not decrypt as those of another thread or column under
 test("keys are rotated while a writer is active, and the old key is no longer needed [E49]", async () => {
   const before = open(old);
   const claim = await before.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 30; id++) await tell(before, superstep("t", claim, id));
+  for (let id = 1; id <= 30; id++) await saveCommit(before, superstep("t", claim, id));
   await fillThread(before, "u");
   const portrait = await portraitOf(before, "u");
   const rotating = open(newest, old);
   const work = rotating.rotate();
-  for (let id = 31; id <= 60; id++) await tell(before, superstep("t", claim, id));
+  for (let id = 31; id <= 60; id++) await saveCommit(before, superstep("t", claim, id));
   expect(await work).toBeGreaterThan(60);
-  await tell(before, { thread: "t", branch: "main", epoch: claim.epoch, seq: 60, release: true });
+  await saveCommit(before, { thread: "t", branch: "main", epoch: claim.epoch, seq: 60, release: true });
   before.close();
   await rotating.rotate("t");
   expect(await rotating.rotate()).toBe(0);
   rotating.close();
   const after = open(newest);
-  expect(await itemsOf(after, "t")).toEqual(Array.from({ length: 60 }, (_, at) => String(at + 1)));
+  expect(await readItems(after, "t")).toEqual(Array.from({ length: 60 }, (_, at) => String(at + 1)));
   expect(await portraitOf(after, "u")).toEqual(portrait);
   expect((await after.verify()).faults).toEqual([]);
   const next = await after.claim({ ...graph, thread: "t" });
-  await tell(after, superstep("t", next, 61));
+  await saveCommit(after, superstep("t", next, 61));
   expect((await after.verify()).faults).toEqual([]);
 });
 
@@ -274,16 +274,16 @@ test("an active writer uses the newest key as soon as it is given [E49]", async 
   let ring = [old];
   const store = openWith(() => ring);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, superstep("t", claim, 1));
+  await saveCommit(store, superstep("t", claim, 1));
   ring = [newest, old];
-  await tell(store, superstep("t", claim, 2));
+  await saveCommit(store, superstep("t", claim, 2));
   await store.rotate();
   expect(await store.rotate()).toBe(0);
   ring = [newest];
-  await tell(store, superstep("t", claim, 3));
+  await saveCommit(store, superstep("t", claim, 3));
   store.close();
   const after = open(newest);
-  expect(await itemsOf(after, "t")).toEqual(["1", "2", "3"]);
+  expect(await readItems(after, "t")).toEqual(["1", "2", "3"]);
   expect((await after.verify()).faults).toEqual([]);
 });
 
@@ -291,7 +291,7 @@ test("an interrupted key rotation continues at its position [E49]", async () => 
   const store = open(old);
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 900; id++) store.commit(superstep("t", claim, id), () => undefined);
-  await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 900, release: true });
+  await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 900, release: true });
   store.close();
   const cut = open(newest, old);
   const work = cut.rotate("t");
@@ -382,7 +382,7 @@ test("a plain file is encrypted once by an explicit call, with history, forks an
   expect(() => open(newest)).toThrow(expect.objectContaining({ code: "missing_key" }));
   encryptStore(file, { keys });
   encryptStore(file, { keys });
-  expect(bytesOf(file)).not.toContain(sentinel);
+  expect(readBytes(file)).not.toContain(sentinel);
   const store = open(newest);
   expect(await Promise.all(["t", "u", "v"].map((thread) => portraitOf(store, thread)))).toEqual(before);
   expect((await store.verify()).faults).toEqual([]);

@@ -1,10 +1,10 @@
-/** The page about the file says what the file is. */
+/** The file format page of the docs matches the schema of the file. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterAll, expect, test } from "vitest";
-import { change, tablesOf } from "./support/database-file.ts";
-import { graph, superstep, tell } from "./support/rows.ts";
+import { change, listTables } from "./support/database-file.ts";
+import { graph, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 const home = folder();
@@ -25,7 +25,7 @@ test("the file format page lists exactly the tables and columns of the schema, w
         [...section.matchAll(/^\| (\w+) \| ([A-Z]+) \|/gm)].map(([, name, type]) => `${name} ${type}`),
       ]),
   );
-  const tables = tablesOf(file);
+  const tables = listTables(file);
   const found = change(file, (db) =>
     Object.fromEntries(
       tables.map((table) => [
@@ -49,7 +49,7 @@ test("the SQL queries of the docs return rows, also in an encrypted file", async
   const file = join(home.path, "asked.db");
   const store = sqliteStore(file, { encryption: { keys: () => [{ id: "one", key: new Uint8Array(32) }] } });
   const claim = await store.claim({ ...graph, thread: "t7" });
-  for (const id of [1, 2]) await tell(store, superstep("t7", claim, id));
+  for (const id of [1, 2]) await saveCommit(store, superstep("t7", claim, id));
   store.close();
   const [history = [], threads = []] = change(file, (db) => asked.map((sql) => db.prepare(sql).raw().all()));
   expect(history).toHaveLength(2);

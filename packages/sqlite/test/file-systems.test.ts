@@ -3,7 +3,7 @@ import { type FileSystems, refuseRemote } from "../src/file/refuse-remote.ts";
 
 const linux = (type: number): FileSystems => ({ platform: "linux", getType: () => type });
 
-/** The numbers as statfs gives them: a 32-bit kernel gives some of them with a sign. */
+/** File system numbers as statfs returns them: a 32-bit kernel returns some of them negative. */
 const remote: Readonly<Record<string, readonly number[]>> = {
   NFS: [0x6969],
   SMB: [0x517b],

@@ -1,9 +1,9 @@
-/** A run that begins takes its thread with its first commit, in one write. */
+/** A starting run claims its thread in its first commit, in one write. */
 import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { checkpoint, graph, superstep, tell } from "./support/rows.ts";
+import { checkpoint, graph, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -14,7 +14,7 @@ beforeEach(async () => {
   home = folder();
   store = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
   other = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
-  // An owner has a row of its own, which its first claim writes.
+  // The owner row is written by the first claim of the owner.
   await store.claim({ ...graph, thread: "first" });
 });
 
@@ -29,23 +29,24 @@ function begins(thread: string): Promise<Claim> {
 }
 
 function letGo(thread: string, { epoch, branch }: Claim, seq: number): Promise<void> {
-  return tell(store, { thread, branch, epoch, seq, release: true });
+  return saveCommit(store, { thread, branch, epoch, seq, release: true });
 }
 
 test("a run that is released before its first commit leaves no trace", async () => {
   await letGo("t", await begins("t"), 0);
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
 
-  await tell(store, { ...superstep("t", await begins("t"), 1), release: true });
+  await saveCommit(store, { ...superstep("t", await begins("t"), 1), release: true });
   const before = await other.exportThread("t");
   await letGo("t", await begins("t"), 1);
   expect(await other.exportThread("t")).toEqual(before);
 });
 
 test("a first commit is refused after changes by others on the thread, and those changes stay", async () => {
-  await tell(store, { ...superstep("t", await begins("t"), 1), release: true });
+  await saveCommit(store, { ...superstep("t", await begins("t"), 1), release: true });
   const meanwhile = {
-    run: async () => tell(other, { ...superstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
+    run: async () =>
+      saveCommit(other, { ...superstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
     fork: () => other.branch({ thread: "t", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] }),
     remove: () => other.delete("t"),
   };
@@ -53,7 +54,7 @@ test("a first commit is refused after changes by others on the thread, and those
     const late = await begins("t");
     await does();
     const now = what === "remove" ? undefined : await other.exportThread("t");
-    await expect(tell(store, superstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
+    await expect(saveCommit(store, superstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
       code: "fenced",
     });
     if (now !== undefined) expect(await other.exportThread("t"), what).toEqual(now);
@@ -68,13 +69,13 @@ test("changes allowed next to an active run are allowed before its first commit,
   const path = join(home.path, "sealed.db");
   const [one, two] = [sqliteStore(path, { encryption }), sqliteStore(path, { encryption })];
   const first = await one.claim({ ...graph, thread: "t" });
-  for (const id of [1, 2, 3]) await tell(one, { ...superstep("t", first, id), release: id === 3 });
+  for (const id of [1, 2, 3]) await saveCommit(one, { ...superstep("t", first, id), release: id === 3 });
   const claim = await one.claim({ ...graph, thread: "t", startsRun: true });
   keys.now = ["b", "a"];
   expect(await two.rotate("t")).toBeGreaterThan(0);
   expect(await two.prune({ thread: "t", keepLast: 1, merge: (rows) => rows })).toBe(2);
   keys.now = ["b"];
-  await tell(one, superstep("t", claim, 4));
+  await saveCommit(one, superstep("t", claim, 4));
   await expect(two.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
   expect(await two.state("t", 4)).toMatchObject([{ channel: "items", deltas: { length: 4 } }]);
   expect(await two.verify()).toMatchObject({ faults: [] });
@@ -83,19 +84,20 @@ test("changes allowed next to an active run are allowed before its first commit,
 });
 
 test("a thread imported from an image is not confused with another that replaced it since", async () => {
-  for (const thread of ["x", "t"]) await tell(store, { ...superstep(thread, await begins(thread), 1), release: true });
+  for (const thread of ["x", "t"])
+    await saveCommit(store, { ...superstep(thread, await begins(thread), 1), release: true });
   const image = await store.exportThread("t");
   await store.delete("t");
   await store.importThread(image);
   const late = await begins("t");
-  // Its rows get the places of the old ones, save those of its branch, which another thread has by then.
+  // The rows reuse the rowids of the deleted ones, except those of its branch, which another thread has by now.
   const again = async (): Promise<void> => {
     await other.delete("t");
     await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] });
     await other.importThread(image);
   };
   await expect(again()).rejects.toMatchObject({ code: "thread_busy" });
-  await tell(store, superstep("t", late, 2));
+  await saveCommit(store, superstep("t", late, 2));
   expect((await other.head("t"))?.id).toBe(2);
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
@@ -103,9 +105,9 @@ test("a thread imported from an image is not confused with another that replaced
 test("a failed first commit leaves the thread to be claimed by the next one", async () => {
   const claim = await begins("t");
   const unfit = { ...superstep("t", claim, 1), after: 7 };
-  await expect(tell(store, unfit)).rejects.toMatchObject({ code: "store_failed" });
+  await expect(saveCommit(store, unfit)).rejects.toMatchObject({ code: "store_failed" });
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
-  await tell(store, superstep("t", claim, 1));
+  await saveCommit(store, superstep("t", claim, 1));
   await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
 });
 
@@ -119,7 +121,7 @@ test("a row queued next to a starting run finds its thread and is followed by th
   await store.post({ thread: "t", id: "l", kind: "steer", messages: "[]", at: 1 });
   await store.enqueue({ thread: "t", run: queued });
   await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
-  await tell(store, { ...superstep("t", claim, 1), release: true });
+  await saveCommit(store, { ...superstep("t", claim, 1), release: true });
   expect((await other.claim({ ...graph, thread: "t" })).queued).toBe(1);
   expect(await other.inbox("t", "main")).toHaveLength(1);
 });

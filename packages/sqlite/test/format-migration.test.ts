@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { getCopyPath } from "../src/file/migrate.ts";
 import { openDatabase } from "../src/file/open-database.ts";
 import { migrations } from "../src/file/schema.ts";
-import { seeded } from "./gates/seeded.ts";
-import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { createRandom } from "./gates/seeded.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
-import { secondFormat, secondSteps } from "./support/second-format.ts";
+import { createSecondFormat, secondSteps } from "./support/second-format.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -18,16 +18,17 @@ beforeEach(async () => {
   home = folder();
   file = join(home.path, "agent.db");
   const store = sqliteStore(file);
-  for (const thread of ["a", "b"]) await tell(store, superstep(thread, await store.claim({ ...graph, thread }), 1));
+  for (const thread of ["a", "b"])
+    await saveCommit(store, superstep(thread, await store.claim({ ...graph, thread }), 1));
   store.close();
 });
 
 afterEach(() => home.remove());
 
-/** Which format a file has: throws for one that is neither the old nor the new one, row by row. */
+/** Returns the format of a file; throws for a file that equals neither format row by row. */
 function formatOf(path: string): number {
-  const { db } = openDatabase(path, { steps: secondFormat() });
-  // Opening brings it to the new format when it was the old one: then its copy stands beside it.
+  const { db } = openDatabase(path, { steps: createSecondFormat() });
+  // Opening migrates a file of the old format: its copy is next to it then.
   const notes = db.prepare("SELECT id, note FROM threads ORDER BY id").raw().all();
   const counted = db.prepare("SELECT count(*) FROM notes").pluck().get();
   expect([notes, counted]).toEqual([
@@ -46,13 +47,13 @@ describe("a file of an older format", () => {
   const copy = (): string => getCopyPath(file, migrations.length);
 
   test("a file of an older format is upgraded, and a copy remains that the older version reads", async () => {
-    const { db } = openDatabase(file, { steps: secondFormat() });
+    const { db } = openDatabase(file, { steps: createSecondFormat() });
     expect(db.pragma("user_version", { simple: true })).toBe(2);
     db.close();
     expect(() => sqliteStore(file)).toThrow(expect.objectContaining({ code: "store_newer" }));
     renameSync(copy(), file);
     const store = sqliteStore(file);
-    expect(await itemsOf(store, "b")).toEqual(["1"]);
+    expect(await readItems(store, "b")).toEqual(["1"]);
     store.close();
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
@@ -63,25 +64,25 @@ describe("a file of an older format", () => {
       copyFileSync(file, died);
       const ended = await runLimited("./processes/migration-process.ts", [died, String(killedAt)]);
       expect([ended.signal, ended.said]).toEqual(["SIGKILL", ""]);
-      // The copy was whole before anything was changed.
+      // The copy is complete before the migration changes the file.
       const before = openDatabase(getCopyPath(died, 1));
       expect(before.db.prepare("SELECT count(*) FROM threads").pluck().get()).toBe(2);
       before.db.close();
-      // The old version still opens it; so does the new one, which then migrates it.
+      // The old version still opens the copy; the new version migrates it.
       const old = sqliteStore(died);
-      expect(await itemsOf(old, "a")).toEqual(["1"]);
+      expect(await readItems(old, "a")).toEqual(["1"]);
       old.close();
       expect(formatOf(died)).toBe(1);
     }
   });
 
   test("a log torn by a power cut in a format upgrade leaves the old or the new format [F19]", () => {
-    const { db } = openDatabase(file, { steps: secondFormat() });
+    const { db } = openDatabase(file, { steps: createSecondFormat() });
     const image = join(home.path, "image.db");
     for (const part of ["", "-wal"]) copyFileSync(file + part, image + part);
     db.close();
     const log = readFileSync(`${image}-wal`);
-    const random = seeded(19);
+    const random = createRandom(19);
     const met = new Set<number>();
     for (let cut = 0; cut < 40; cut++) {
       const torn = join(home.path, "torn.db");

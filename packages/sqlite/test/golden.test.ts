@@ -1,4 +1,4 @@
-/** Files of every format that was released: today's code opens each and goes on with all that stands in it. */
+/** Files of every released format: the current code opens each file and continues its threads. */
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -17,8 +17,8 @@ import { importThread } from "@statewright/core/inspect";
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { asks, breaks, calls, dies, everyValue, keeps, nests } from "./golden/graphs.ts";
-import { goldenFile, goldenText, makeGolden, newestFormat } from "./golden/make.ts";
+import { asks, breaks, calls, createEveryValue, dies, keeps, nests } from "./golden/graphs.ts";
+import { createGoldenFile, getGoldenFile, getGoldenText, newestFormat } from "./golden/make.ts";
 import { folder } from "./support/stores.ts";
 
 const formats = Array.from({ length: newestFormat }, (_, index) => index + 1);
@@ -30,10 +30,10 @@ describe.each(formats)("a file of format %i", (format) => {
   const world = virtualClock({ now: 1_750_000_000_000 + 3_600_000 });
   let store: Store;
   beforeAll(async () => {
-    const golden = goldenFile(format);
+    const golden = getGoldenFile(format);
     if (existsSync(golden)) copyFileSync(golden, path);
-    // The newest format has its file when it is released; until then one is made of it here.
-    else if (format === newestFormat) await makeGolden(path);
+    // The golden file of the newest format is added with its release; until then the test creates one.
+    else if (format === newestFormat) await createGoldenFile(path);
     else throw new Error(`${golden} is missing`);
     store = sqliteStore(path, { durability: "normal" });
   });
@@ -69,7 +69,7 @@ describe.each(formats)("a file of format %i", (format) => {
     expect(await next()).toMatchObject({ status: "waiting", metadata: { from: "golden" } });
   });
 
-  test("an interrupt of an older file that expired meanwhile has its declared answer", async () => {
+  test("an interrupt of an older file whose expiry has passed gets its declared answer", async () => {
     expect(await store.timers({ thread: "timer" })).toMatchObject([{ kind: "expiry", about: "late" }]);
     const done = await resume(asks, { store, thread: "timer", ...given }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "nobody"] } });
@@ -92,10 +92,10 @@ describe.each(formats)("a file of format %i", (format) => {
 
   test("values of every kind in an older file are read unchanged, in state and interrupt", async () => {
     const { state, interrupts } = await getState(keeps, { store, thread: "values" });
-    expect((state as { readonly kept: unknown }).kept).toStrictEqual(everyValue());
-    expect(interrupts[0]?.payload).toStrictEqual(everyValue());
+    expect((state as { readonly kept: unknown }).kept).toStrictEqual(createEveryValue());
+    expect(interrupts[0]?.payload).toStrictEqual(createEveryValue());
     const done = await resume(keeps, { store, thread: "values", answers: { more: "yes" } as never, ...given }).result;
-    expect(done).toMatchObject({ status: "done", state: { kept: [...everyValue(), "yes"] } });
+    expect(done).toMatchObject({ status: "done", state: { kept: [...createEveryValue(), "yes"] } });
   });
 
   test("a completed tool call of an older file is not repeated, and the pending one takes its answer", async () => {
@@ -145,7 +145,7 @@ describe.each(formats)("a file of format %i", (format) => {
 test("a thread exported as text of format 1 is imported and continues with its queued runs", async () => {
   const world = virtualClock({ now: 1_750_000_000_000 + 3_600_000 });
   const store = memoryStore();
-  await importThread(store, readFileSync(goldenText(1), "utf8"));
+  await importThread(store, readFileSync(getGoldenText(1), "utf8"));
   const given = { store, thread: "waits", world, context: { isBroken: false } };
   await resume(asks, { ...given, answers: { approve: "yes" } as never }).result;
   const done = await resume(asks, { ...given, answers: { late: "now" } as never }).result;

@@ -6,8 +6,8 @@ import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
 import { change } from "./support/database-file.ts";
-import { first, growing } from "./support/growing-graph.ts";
-import { graph, question, running, superstep, tell } from "./support/rows.ts";
+import { createGrowingGraph, first } from "./support/growing-graph.ts";
+import { graph, question, running, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -18,9 +18,9 @@ beforeEach(async () => {
   file = join(home.path, "agent.db");
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, { ...superstep("t", claim, 1), run: running("r1", "t") });
+  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r1", "t") });
   const { answer: _, answeredAt: _at, ...open } = question("q1", "");
-  await tell(store, {
+  await saveCommit(store, {
     thread: "t",
     branch: "main",
     epoch: claim.epoch,
@@ -35,7 +35,7 @@ beforeEach(async () => {
 
 afterEach(() => home.remove());
 
-/** Change the file with everything that SQLite lets a stranger do. */
+/** Changes the file with every permission that SQLite grants. */
 function forge(work: (db: Database.Database) => void): void {
   change(file, (db) => {
     db.unsafeMode(true);
@@ -44,7 +44,7 @@ function forge(work: (db: Database.Database) => void): void {
   });
 }
 
-/** What the file does that a stranger made before it is refused: nothing of it may run, and nothing be written. */
+/** Triggers, views and other changes of a forged file; none of them may run before the refusal. */
 const refused: Readonly<Record<string, (db: Database.Database) => unknown>> = {
   "a trigger that empties a table": (db) =>
     db.exec("CREATE TRIGGER spy AFTER INSERT ON deltas BEGIN DELETE FROM effects; END"),
@@ -112,7 +112,7 @@ const refused: Readonly<Record<string, (db: Database.Database) => unknown>> = {
   "a version below all": (db) => db.pragma("user_version = -1"),
 };
 
-/** Bytes of the file that are not what they were. */
+/** Byte-level changes of the file. */
 const garbled: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   "no header": (bytes) => bytes.fill(0, 0, 16),
   "an odd size of pages": (bytes) => bytes.fill(1, 16, 18),
@@ -124,7 +124,7 @@ const garbled: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     Buffer.from("PK\u0003\u0004 this is an archive, and no database, and some more text to be long enough"),
 };
 
-/** The file is refused, no byte of it is changed, and nothing is left beside it. */
+/** Checks that the file is refused, unchanged, and without new files next to it. */
 function expectRefused(): void {
   const before = readFileSync(file);
   const beside = readdirSync(home.path);
@@ -156,7 +156,7 @@ describe("a forged file", () => {
 });
 
 describe("forged rows", () => {
-  /** What is in the file, and a word that only a careless reader would give back. */
+  /** Statements that forge rows, with a value that only an unsafe reader would return. */
   const rows: Readonly<Record<string, string>> = {
     "a blob where text must be": "UPDATE deltas SET text = x'c0ffee'",
     "a huge blob": "UPDATE deltas SET text = zeroblob(30000000)",
@@ -181,9 +181,9 @@ describe("forged rows", () => {
     "a channel named as the prototype": "UPDATE channels SET name = '__proto__'",
   };
 
-  /** Everything that may be asked of the thread: gives values, or refuses in words of ours. */
+  /** Runs every read of the thread: each returns values or throws a StatewrightError. */
   async function ask(store: SqliteStore): Promise<void> {
-    const graphs = growing(join(home.path, "diary.txt"), 10, 1);
+    const graphs = createGrowingGraph(join(home.path, "diary.txt"), 10, 1);
     const asked: readonly (() => Promise<unknown>)[] = [
       () => store.threads(),
       () => store.runs(),
@@ -252,7 +252,7 @@ describe("connections", () => {
     ))
       expect(readFileSync(new URL(name, sources), "utf8")).not.toMatch(/\bATTACH\b/);
     forge((db) => {
-      // SQLite itself takes no such trigger.
+      // SQLite itself refuses such a trigger.
       expect(() => db.exec("CREATE TRIGGER spy AFTER INSERT ON deltas BEGIN ATTACH 'x' AS x; END")).toThrow(
         /syntax error/,
       );

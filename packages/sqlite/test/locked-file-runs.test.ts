@@ -1,25 +1,25 @@
-/** A run whose store took nothing for so long that not even its pause is saved: it reads as at work, and goes on all the same. */
+/** A run whose store refused all writes, including its pause: its row reads as running, and an engine continues it. */
 import { join } from "node:path";
 import { defineGraph, defineState, END, engine, listRuns, run, START } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { anything } from "./support/growing-graph.ts";
+import { createOpenSchema } from "./support/growing-graph.ts";
 import { folder } from "./support/stores.ts";
 
 test("an engine continues a run that could not pause while the file was locked, and starts the queued run", async () => {
   const home = folder();
   const file = join(home.path, "agent.db");
   const { schedule, ...world } = systemWorld();
-  // The patience of the store is counted, not measured.
+  // Retry delays of the store elapse at once.
   const hasty = {
     ...world,
     schedule: { ...schedule, after: (_ms: number, work: () => void) => schedule.after(0, work) },
   };
   const store = sqliteStore(file, { durability: "normal", world: hasty });
   const stranger = new Database(file);
-  const graph = defineGraph({ name: "line", state: defineState({ word: anything<string>() }) })
+  const graph = defineGraph({ name: "line", state: defineState({ word: createOpenSchema<string>() }) })
     .nodes({
       first: ({ word }) => {
         if (word === "locked out" && stranger.open) stranger.exec("BEGIN IMMEDIATE");

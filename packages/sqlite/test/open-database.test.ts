@@ -4,7 +4,7 @@ import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { refuseOldNode, refuseOldSqlite } from "../src/file/open-database.ts";
-import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -20,7 +20,7 @@ afterEach(() => home.remove());
 async function written(): Promise<void> {
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, superstep("t", claim, 1));
+  await saveCommit(store, superstep("t", claim, 1));
   store.close();
 }
 
@@ -30,7 +30,7 @@ function raw(work: (db: Database.Database) => void): void {
   db.close();
 }
 
-/** The file is refused, and not a byte of it is changed, nor anything left beside it. */
+/** Checks that the file is refused, unchanged, and without new files next to it. */
 function refused(code: string, says: string): void {
   const before = readFileSync(file);
   const beside = readdirSync(home.path);
@@ -118,7 +118,7 @@ describe("opened files", () => {
     writeFileSync(file, "");
     await written();
     const store = sqliteStore(file);
-    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    expect(await readItems(store, "t")).toEqual(["1"]);
     store.close();
   });
 
@@ -217,7 +217,7 @@ test("a file whose creator was killed before the first commit is rolled back and
   maker.exec("BEGIN; CREATE TABLE begun (text TEXT) STRICT;");
   const insert = maker.prepare("INSERT INTO begun VALUES (?)");
   for (let row = 0; row < 200; row++) insert.run("x".repeat(2_000));
-  // As a kill leaves them: pages in the file, and the journal that takes them back.
+  // State after a kill: pages in the file, and the journal that rolls them back.
   copyFileSync(half, file);
   copyFileSync(`${half}-journal`, `${file}-journal`);
   maker.close();

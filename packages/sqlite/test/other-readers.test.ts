@@ -1,4 +1,4 @@
-/** What is in the file while a run goes on, as a process without Statewright reads it. */
+/** The file during a run, as read by a process without Statewright. */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -38,7 +38,7 @@ test("after each superstep another process reads the state, deltas and calls tha
   });
 
   const seen: string[] = [];
-  /** Both look at the thread at the same time, while the run stands in a body. */
+  /** Compares both readings of the thread while the run is inside a body. */
   async function look(place: string): Promise<void> {
     const { stdout } = await promisify(execFile)(process.execPath, [reader, file, "t"]);
     const read = JSON.parse(stdout);

@@ -6,7 +6,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
-import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
 import { folder } from "./support/stores.ts";
 
@@ -20,7 +20,7 @@ beforeEach(() => {
 
 afterEach(() => home.remove());
 
-/** Another program that has the file open. */
+/** Starts another program that has the file open. */
 async function stranger(): Promise<{ order(what: "take" | "give"): Promise<void>; end(): void }> {
   const child: ChildProcess = fork(
     fileURLToPath(new URL("./support/processes/lock-process.ts", import.meta.url)),
@@ -56,11 +56,11 @@ describe("a file with other writers [F4]", () => {
     };
     const store = sqliteStore(file, { world: { ...world, log } });
     const claim = await store.claim({ ...graph, thread: "t" });
-    await tell(store, superstep("t", claim, 1));
+    await saveCommit(store, superstep("t", claim, 1));
     const other = await stranger();
     await other.order("take");
     let told: "saved" | StatewrightError["code"] | undefined;
-    const saved = tell(store, superstep("t", claim, 2)).then(
+    const saved = saveCommit(store, superstep("t", claim, 2)).then(
       () => {
         told = "saved";
       },
@@ -68,15 +68,15 @@ describe("a file with other writers [F4]", () => {
         told = error.code;
       },
     );
-    // The event loop goes round while the store waits: each turn here comes between two attempts of it.
+    // The event loop turns while the store waits: each turn here is between two attempts.
     while (waits.length < 4) await new Promise<void>((resolve) => setImmediate(resolve));
     expect(told).toBeUndefined();
     expect(waits.slice(0, 4)).toEqual([2, 4, 8, 16]);
-    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    expect(await readItems(store, "t")).toEqual(["1"]);
     await other.order("give");
     await saved;
     expect(told).toBe("saved");
-    expect(await itemsOf(store, "t")).toEqual(["1", "2"]);
+    expect(await readItems(store, "t")).toEqual(["1", "2"]);
     other.end();
     store.close();
   });
@@ -92,7 +92,8 @@ describe("a file with other writers [F4]", () => {
     ]);
     const store = sqliteStore(file);
     for (const name of ["one", "two"])
-      for (let writer = 0; writer < 4; writer++) expect(await itemsOf(store, `${name}${writer}`)).toHaveLength(commits);
+      for (let writer = 0; writer < 4; writer++)
+        expect(await readItems(store, `${name}${writer}`)).toHaveLength(commits);
     store.close();
   });
 

@@ -4,7 +4,7 @@ import type { Store } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Child, startChild } from "./support/child-process.ts";
-import { graph, itemsOf, superstep, tell } from "./support/rows.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -50,7 +50,7 @@ describe("thread ownership", () => {
       message: expect.stringContaining(`process ${owner.pid}`),
     });
     await owner.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 });
-    expect(await itemsOf(open(), "t")).toEqual(["1"]);
+    expect(await readItems(open(), "t")).toEqual(["1"]);
   });
 
   test("the thread of a killed process is free at once and reported as recovered", async () => {
@@ -83,7 +83,7 @@ describe("thread ownership", () => {
     await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
     owner.signal("SIGCONT");
     await owner.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 });
-    expect(await itemsOf(open(), "t")).toEqual(["1"]);
+    expect(await readItems(open(), "t")).toEqual(["1"]);
   });
 
   test("the run of a stopped process reads as running, and that of a killed process as crashed [E35]", async () => {
@@ -101,7 +101,7 @@ describe("thread ownership", () => {
     expect(await statuses()).toEqual([["running"], 0, "running", 0]);
     await owner.kill();
     expect(await statuses()).toEqual([["crashed"], 1, "crashed", 1]);
-    // Reading takes nothing over: who comes next is told of the death.
+    // A read claims nothing: the next owner sees the crash.
     expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({
       recovered: true,
       run: { status: "running" },
@@ -152,8 +152,8 @@ describe("thread ownership", () => {
     const store = open();
     const next = await store.claim({ ...graph, thread: "t" });
     await expect(stale.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 })).rejects.toThrow("fenced");
-    await tell(store, superstep("t", next, 1, "mine"));
-    expect(await itemsOf(store, "t")).toEqual(["mine"]);
+    await saveCommit(store, superstep("t", next, 1, "mine"));
+    expect(await readItems(store, "t")).toEqual(["mine"]);
   });
 
   test("1,000 threads of a killed process are recovered by one process", async () => {
@@ -171,10 +171,10 @@ describe("thread ownership", () => {
     );
     await Promise.all(
       names.map((thread, index) =>
-        tell(store, superstep(thread, recovered[index] as { epoch: number; branch: string }, 2)),
+        saveCommit(store, superstep(thread, recovered[index] as { epoch: number; branch: string }, 2)),
       ),
     );
-    expect(await itemsOf(store, "t999")).toEqual(["1", "2"]);
+    expect(await readItems(store, "t999")).toEqual(["1", "2"]);
   });
 });
 
@@ -215,7 +215,7 @@ describe("owner lock files", () => {
     const store = open();
     await store.claim({ ...graph, thread: "t" });
     store.close();
-    // The file is closed: copying it now takes no lock away from this process.
+    // The file is closed: copying it now releases no lock of this process.
     const { copyFileSync } = await import("node:fs");
     const copy = join(home.path, "copy.db");
     copyFileSync(file, copy);

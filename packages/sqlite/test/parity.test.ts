@@ -1,4 +1,4 @@
-/** The store in a file and the store in memory are given the same work, and must answer alike. */
+/** The file store and the memory store get the same operations and must return equal results. */
 import { join } from "node:path";
 import process from "node:process";
 import { deleteThread, isStatewrightError, memoryStore, type RunStatus, type Store } from "@statewright/core";
@@ -7,14 +7,14 @@ import type { Claim, ClaimRequest, Commit, OpenInterruptRow } from "@statewright
 import { sqliteStore } from "@statewright/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { tell } from "./support/rows.ts";
+import { saveCommit } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 const threads = ["t", "u"] as const;
-/** What threads are copied to. */
+/** Target threads of copies. */
 const copy = "v";
 const branches = ["main", "b", "c"] as const;
-/** Child lines, after the name of their branch. */
+/** Child namespaces below their branch. */
 const inner = ["/1:0", "/1:1", "/1:0/own", "/a b"] as const;
 const statuses = ["running", "waiting", "done", "failed"] as const satisfies readonly RunStatus[];
 
@@ -56,7 +56,7 @@ const work = fc.oneof(
     do: fc.constant("commit" as const),
     thread: fc.constantFrom(...threads),
     line: fc.oneof(fc.constant(""), fc.constantFrom(...inner)),
-    /** What a new child line goes on from. */
+    /** Parent checkpoint of a new child namespace. */
     origin: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
     stale: fc.integer({ min: 0, max: 7 }).map((value) => value === 0),
     run: fc.option(fc.record({ id: fc.constantFrom("r1", "r2"), status: fc.constantFrom(...statuses) }), {
@@ -91,10 +91,10 @@ const work = fc.oneof(
 
 type Work = typeof work extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** What the engine knows of the threads that it claimed, the same for both stores. */
+/** Engine-side knowledge of the claimed threads, equal for both stores. */
 interface Engine {
   readonly claims: Map<string, Claim>;
-  /** By thread, then by line. */
+  /** By thread, then by namespace. */
   readonly heads: Map<string, Map<string, { readonly id: number; readonly step: number } | undefined>>;
   readonly next: Map<string, number>;
   time: number;
@@ -126,7 +126,7 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
       }
       case "commit": {
         const commit = commitOf(engine, item);
-        await tell(store, commit);
+        await saveCommit(store, commit);
         const row = commit.checkpoint?.row;
         if (row !== undefined) {
           engine.heads.get(item.thread)?.set(commit.branch, row);
@@ -180,7 +180,7 @@ function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit
     branch,
     epoch: (claim?.epoch ?? 1) - (stale ? 1 : 0),
     seq: at,
-    // A store in a file remembers a release that it could not write; one in memory can write every one that is right.
+    // A file store remembers a release that it could not write; a memory store can write every valid release.
     release: release && (item.line === "" || head !== undefined),
     ...(run === undefined
       ? {}
@@ -222,7 +222,7 @@ function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit
   };
 }
 
-/** All that a store tells. Channels come in any order. */
+/** All reads of a store. Channels have no order. */
 async function everything(store: Store): Promise<unknown> {
   const told: unknown[] = [
     await store.threads(),
@@ -253,7 +253,7 @@ async function everything(store: Store): Promise<unknown> {
   return JSON.parse(JSON.stringify(told));
 }
 
-/** Each store counts its questions in its own way; the order is the same. */
+/** Each store numbers its interrupts differently; their order is equal. */
 function withoutPlaces(rows: readonly OpenInterruptRow[]): readonly unknown[] {
   return rows.map(({ position: _, ...row }) => row);
 }

@@ -1,4 +1,4 @@
-/** A disk that refuses more than writes, and one that forgets what nobody waited for: what is told then, and what is left. */
+/** Disks that fail other calls than writes, and disks that lose unsynced data: errors and remaining files. */
 import fs, { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { basename, join } from "node:path";
@@ -8,13 +8,13 @@ import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
-import { bytesOf } from "./support/database-file.ts";
-import { stillWorld } from "./support/manual-world.ts";
-import { graph, itemsOf, running, superstep, tell } from "./support/rows.ts";
-import { secondFormat } from "./support/second-format.ts";
+import { readBytes } from "./support/database-file.ts";
+import { createManualWorld } from "./support/manual-world.ts";
+import { graph, readItems, running, saveCommit, superstep } from "./support/rows.ts";
+import { createSecondFormat } from "./support/second-format.ts";
 import { folder } from "./support/stores.ts";
 
-/** What was asked of the disk about whole files, and which calls it refuses, with the code of the refusal. */
+/** Recorded file operations, and the calls that fail with their error code. */
 const asked: string[] = [];
 const refused: Map<string, string> = new Map();
 
@@ -24,7 +24,7 @@ function ask(call: string, name: string): void {
   if (code !== undefined) throw Object.assign(new Error(`${code}: ${call} was refused`), { code });
 }
 
-/** Put the disk of this test between the store and the real one. */
+/** Installs the test disk between the store and the real one. */
 function watchDisk(): void {
   const { openSync, fsyncSync, renameSync, rmSync } = fs;
   const folders = new Set<number>();
@@ -81,7 +81,7 @@ function names(): readonly string[] {
   return readdirSync(home.path).sort();
 }
 
-/** Let a statement fail as on a disk that cannot read, while it is said so. */
+/** Makes a statement fail with a read error while the flag is set. */
 function failing(sql: string): { fails: boolean } {
   const state = { fails: false };
   const { prepare } = Database.prototype;
@@ -124,7 +124,7 @@ describe("before a power cut", () => {
     refused.set("sync", "EIO");
     await expect(store.backup(copy)).rejects.toMatchObject({ code: "store_failed" });
     expect(existsSync(copy)).toBe(false);
-    // Some file systems sync no folders, and keep names without it.
+    // Some file systems cannot sync folders and keep names without it.
     refused.set("sync", "EINVAL");
     await store.backup(copy);
     expect(existsSync(copy)).toBe(true);
@@ -138,11 +138,11 @@ describe("before a power cut", () => {
       if (this.name === file) upgraded.push([...asked]);
       return exec.call(this, sql);
     });
-    // A process that was killed in it has left this one; none has had such a number.
+    // A process killed during the operation left this file; no running process has such a number.
     const left = `${file}-format-1-partial-4194305-0-1`;
     writeFileSync(left, "half");
     asked.length = 0;
-    openDatabase(file, { steps: secondFormat() }).db.close();
+    openDatabase(file, { steps: createSecondFormat() }).db.close();
     expect(upgraded[0]?.slice(-3, -1)).toEqual(["rename agent.db-format-1", "sync folder"]);
     expect(names()).toEqual(["agent.db", "agent.db-format-1"]);
   });
@@ -150,7 +150,7 @@ describe("before a power cut", () => {
   test("keys rotated with durability normal are on disk when that is reported", async () => {
     const ring = [{ id: "k1", key: new Uint8Array(32) }];
     const store = open({ durability: "normal", encryption: { keys: () => ring } });
-    await tell(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
+    await saveCommit(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
     ring.unshift({ id: "k2", key: new Uint8Array(32).fill(2) });
     const pragma = vi.spyOn(Database.prototype, "pragma");
     expect(await store.rotate()).toBeGreaterThan(0);
@@ -161,7 +161,7 @@ describe("before a power cut", () => {
       "user_version = 1",
       "synchronous = 1",
     ]);
-    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    expect(await readItems(store, "t")).toEqual(["1"]);
   });
 
   test("a vacuum is reported once the disk has truncated the log with the removed rows", async () => {
@@ -174,7 +174,7 @@ describe("before a power cut", () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
     const text = "plain-5c1f ".repeat(1_000);
-    await tell(store, { ...superstep("t", claim, 1, text), release: true });
+    await saveCommit(store, { ...superstep("t", claim, 1, text), release: true });
     store.close();
     const keys = () => [{ id: "k1", key: new Uint8Array(32) }];
     const { exec } = Database.prototype;
@@ -187,11 +187,11 @@ describe("before a power cut", () => {
     });
     expect(() => encryptStore(file, { keys })).toThrow(expect.objectContaining({ code: "store_failed" }));
     cut.mockRestore();
-    expect(bytesOf(file)).toContain("plain-5c1f");
+    expect(readBytes(file)).toContain("plain-5c1f");
     expect(() => open({ encryption: { keys } })).toThrow(expect.objectContaining({ code: "missing_key" }));
     encryptStore(file, { keys });
-    expect(bytesOf(file)).not.toContain("plain-5c1f");
-    expect(await itemsOf(open({ encryption: { keys } }), "t")).toEqual([text]);
+    expect(readBytes(file)).not.toContain("plain-5c1f");
+    expect(await readItems(open({ encryption: { keys } }), "t")).toEqual([text]);
   });
 });
 
@@ -199,7 +199,7 @@ describe("after a power cut", () => {
   test("a journal without its file does not block creation, and a log without its file is not deleted", async () => {
     writeFileSync(`${file}-journal`, "x".repeat(512));
     const store = open();
-    await tell(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
+    await saveCommit(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
     writeFileSync(`${copy}-wal`, "commits");
     expect(() => sqliteStore(copy)).toThrow(
       expect.objectContaining({
@@ -244,8 +244,8 @@ describe("failing disks", () => {
       ...{ thread: "t", branch, epoch, seq: 0, release: true },
       run: { ...running("r1", "t"), status: "paused", error: { name: "Error", message } },
     });
-    expect(await failure(tell(store, paused("x".repeat(500_000))))).toBe("store_full");
-    expect(await failure(tell(store, paused("no room")))).toBe("none");
+    expect(await failure(saveCommit(store, paused("x".repeat(500_000))))).toBe("store_full");
+    expect(await failure(saveCommit(store, paused("no room")))).toBe("none");
     store.close();
     refused.clear();
     expect(await open().runs()).toMatchObject([{ status: "paused", error: { message: "no room" } }]);
@@ -253,14 +253,14 @@ describe("failing disks", () => {
 
   test("a failed rollback of one write refuses its whole group, reports the cause to each, and the next group continues", async () => {
     const undoing = failing("ROLLBACK TO job");
-    // No time passes in it: however slow the machine is, the writes are one group.
-    const world = stillWorld();
+    // The clock does not advance: the writes are one group on any machine.
+    const world = createManualWorld();
     const store = open({ world });
     const claiming = begun(store);
     await Promise.resolve();
     world.turn();
     const { epoch, branch } = await claiming;
-    const write = (as: number): Promise<string> => failure(tell(store, superstep("t", { epoch: as, branch }, 1)));
+    const write = (as: number): Promise<string> => failure(saveCommit(store, superstep("t", { epoch: as, branch }, 1)));
     undoing.fails = true;
     const group = [write(epoch), write(epoch + 1)];
     world.turn();
@@ -269,7 +269,7 @@ describe("failing disks", () => {
     const next = write(epoch);
     world.turn();
     expect(await next).toBe("none");
-    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    expect(await readItems(store, "t")).toEqual(["1"]);
   });
 
   test("a failed COMMIT refuses the commit and leaves an empty one in its place in the log", async () => {
@@ -278,20 +278,22 @@ describe("failing disks", () => {
     const { epoch, branch } = await begun(store);
     const pragma = vi.spyOn(Database.prototype, "pragma");
     confirming.fails = true;
-    expect(await failure(tell(store, superstep("t", { epoch, branch }, 1)))).toBe("store_failed");
+    expect(await failure(saveCommit(store, superstep("t", { epoch, branch }, 1)))).toBe("store_failed");
     confirming.fails = false;
     expect(pragma.mock.calls.map(([said]) => said)).toContain("user_version = 1");
-    await tell(store, superstep("t", { epoch, branch }, 1));
-    expect(await itemsOf(store, "t")).toEqual(["1"]);
+    await saveCommit(store, superstep("t", { epoch, branch }, 1));
+    expect(await readItems(store, "t")).toEqual(["1"]);
   });
 
   test("a failed thread release is repeated at the next work of the store", async () => {
     const confirming = failing("COMMIT");
     const store = open();
     const { epoch, branch } = await begun(store);
-    await tell(store, superstep("t", { epoch, branch }, 1));
+    await saveCommit(store, superstep("t", { epoch, branch }, 1));
     confirming.fails = true;
-    expect(await failure(tell(store, { thread: "t", branch, epoch, seq: 2, release: true }))).toBe("store_failed");
+    expect(await failure(saveCommit(store, { thread: "t", branch, epoch, seq: 2, release: true }))).toBe(
+      "store_failed",
+    );
     confirming.fails = false;
     const peer = open();
     expect(await failure(begun(peer))).toBe("thread_busy");

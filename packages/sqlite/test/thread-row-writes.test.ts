@@ -1,10 +1,10 @@
-/** What a thread has come to, while its owner writes supersteps without its row, and after. */
+/** Thread rows: supersteps do not write the row of their thread, and its reads are complete nevertheless. */
 import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
-import { append, checkpoint, effect, graph, question, running, superstep, tell } from "./support/rows.ts";
+import { append, checkpoint, effect, graph, question, running, saveCommit, superstep } from "./support/rows.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -17,8 +17,8 @@ beforeEach(async () => {
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
   claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, { ...superstep("t", claim, 1), run: running("r", "t") });
-  for (let id = 2; id <= 5; id++) await tell(store, superstep("t", claim, id));
+  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r", "t") });
+  for (let id = 2; id <= 5; id++) await saveCommit(store, superstep("t", claim, id));
 });
 
 afterEach(() => {
@@ -30,7 +30,7 @@ function rowOfThread(path: string): unknown {
   return change(path, (db) => db.prepare("SELECT seq, checkpoint, updated FROM threads WHERE id = 't'").get());
 }
 
-/** The file as a process leaves it that is killed now. */
+/** Copies the file as a kill would leave it now. */
 async function killed<Value>(then: (left: SqliteStore) => Promise<Value>): Promise<Value> {
   const copy = join(home.path, "left.db");
   await store.backup(copy, { overwrite: true });
@@ -52,26 +52,26 @@ test("a superstep does not write its thread row, and lists still show its time",
   expect(await store.threads({ since: 1_005 })).toHaveLength(1);
   expect(await store.threads({ before: { id: "t", updatedAt: 1_005 } })).toMatchObject([{ id: "u" }]);
   expect(await store.exportThread("t")).toMatchObject({ seq: 5, checkpoint: 5, updatedAt: 1_005 });
-  await tell(store, { thread: "u", branch: "main", epoch: other.epoch, seq: 0, release: true });
+  await saveCommit(store, { thread: "u", branch: "main", epoch: other.epoch, seq: 0, release: true });
   expect(await store.verify()).toMatchObject({ threads: 2, faults: [] });
 });
 
 test("without an active run the thread row records each change", async () => {
   const by = await store.claim({ ...graph, thread: "u" });
   for (let id = 1; id <= 3; id++) {
-    await tell(store, superstep("u", by, id));
+    await saveCommit(store, superstep("u", by, id));
     expect((await store.threads({ limit: 1, since: 1_000 + id, until: 1_005 })).map(({ id }) => id)).toEqual(["u"]);
   }
 });
 
 test("the thread row is complete after the thread is released by its run or by closing the store", async () => {
   await killed(async () => undefined);
-  await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 5, release: true });
+  await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 5, release: true });
   expect(rowOfThread(file)).toEqual({ seq: 5, checkpoint: 5, updated: 1_005 });
   expect(rowOfThread(join(home.path, "left.db"))).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
 
   const again = await store.claim({ ...graph, thread: "t" });
-  for (let id = 6; id <= 8; id++) await tell(store, superstep("t", again, id));
+  for (let id = 6; id <= 8; id++) await saveCommit(store, superstep("t", again, id));
   store.close();
   expect(rowOfThread(file)).toEqual({ seq: 8, checkpoint: 8, updated: 1_008 });
 });
@@ -91,8 +91,8 @@ test("checkpoint numbers of a deleted subgraph namespace are not reused", async 
   const { row } = checkpoint(6);
   const inner = { ...row, branch: "main/5:0", parent: undefined };
   const at = { thread: "t", branch: "main/5:0", epoch: claim.epoch };
-  await tell(store, { ...at, seq: 6, checkpoint: { row: inner, deltas: [append("items", ["6"])] } });
-  await tell(store, {
+  await saveCommit(store, { ...at, seq: 6, checkpoint: { row: inner, deltas: [append("items", ["6"])] } });
+  await saveCommit(store, {
     ...at,
     seq: 7,
     checkpoint: { row: { ...inner, id: 7, seq: 7, parent: 6, step: 7 }, deltas: [] },
@@ -111,18 +111,18 @@ test("checkpoint numbers of a deleted subgraph namespace are not reused", async 
 
 test("journal rows alone do not write the thread row, and changes without a checkpoint write it at once", async () => {
   const at = { thread: "t", branch: "main", epoch: claim.epoch };
-  await tell(store, { ...at, seq: 5, effects: [{ ...effect(5), endedAt: 2_000 }] });
+  await saveCommit(store, { ...at, seq: 5, effects: [{ ...effect(5), endedAt: 2_000 }] });
   expect(rowOfThread(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
   expect(await store.thread("t")).toMatchObject({ updatedAt: 1_005 });
-  await tell(store, { ...at, seq: 5, interrupts: [{ ...question("q", "yes"), answeredAt: 2_000 }] });
+  await saveCommit(store, { ...at, seq: 5, interrupts: [{ ...question("q", "yes"), answeredAt: 2_000 }] });
   expect(rowOfThread(file)).toEqual({ seq: 5, checkpoint: 5, updated: 2_000 });
-  await tell(store, superstep("t", claim, 6));
+  await saveCommit(store, superstep("t", claim, 6));
   expect(await store.thread("t")).toMatchObject({ updatedAt: 2_000 });
-  await tell(store, { ...at, seq: 7, events: [{ seq: 7, branch: "main", at: 2_100, text: "{}" }] });
+  await saveCommit(store, { ...at, seq: 7, events: [{ seq: 7, branch: "main", at: 2_100, text: "{}" }] });
   expect(rowOfThread(file)).toMatchObject({ seq: 7, checkpoint: 6 });
-  await tell(store, { ...at, seq: 7, run: running("r1", "t") });
+  await saveCommit(store, { ...at, seq: 7, run: running("r1", "t") });
   const { row } = checkpoint(7);
-  await tell(store, { ...at, seq: 8, checkpoint: { row: { ...row, seq: 8 }, deltas: [] } });
+  await saveCommit(store, { ...at, seq: 8, checkpoint: { row: { ...row, seq: 8 }, deltas: [] } });
   const events = await store.events("t", { after: 6, limit: 9 });
   expect(events).toMatchObject([{ fact: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
 });
@@ -130,13 +130,13 @@ test("journal rows alone do not write the thread row, and changes without a chec
 test("a failed write leaves a gap that is refused, and its changes do not count", async () => {
   const wrong = { ...superstep("t", claim, 6), branch: "main", checkpoint: checkpoint(9) };
   const next = { ...superstep("t", claim, 7), after: 6 };
-  const told = await Promise.allSettled([tell(store, wrong), tell(store, next)]);
+  const told = await Promise.allSettled([saveCommit(store, wrong), saveCommit(store, next)]);
   expect(told.map((each) => (each.status === "rejected" ? each.reason.code : "kept"))).toEqual([
     "store_failed",
     "store_failed",
   ]);
-  await tell(store, { ...superstep("t", claim, 6), after: 5 });
-  await tell(store, { ...superstep("t", claim, 7), after: 6 });
+  await saveCommit(store, { ...superstep("t", claim, 6), after: 5 });
+  await saveCommit(store, { ...superstep("t", claim, 7), after: 6 });
   expect(await killed((left) => left.claim({ ...graph, thread: "t" }))).toMatchObject({
     nextSeq: 8,
     nextCheckpoint: 8,

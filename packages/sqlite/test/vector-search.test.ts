@@ -1,4 +1,4 @@
-/** Search by nearness: exact, the same in memory, in a file and in an encrypted one, and of its own changes in a run. */
+/** Vector search: exact, equal in memory, in a file and in an encrypted file, and including the own writes of a run. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -16,7 +16,7 @@ import {
 import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bytesOf } from "./support/database-file.ts";
+import { readBytes } from "./support/database-file.ts";
 import { folder } from "./support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -34,7 +34,7 @@ afterEach(() => {
 
 const dimensions = 16;
 
-/** Counts letters: texts with like letters are near to each other. */
+/** Embeds a text as letter counts: texts with similar letters are near. */
 function embed(texts: readonly string[]) {
   return texts.map((text) => {
     const vector = new Array<number>(dimensions).fill(0);
@@ -108,8 +108,8 @@ test("a vector survives the process, is deleted with its item, and is unreadable
       .put("a", { text: "abcabc" });
   const bare = Buffer.from(Float32Array.from([1 / Math.sqrt(3)]).buffer).toString("latin1");
   for (const store of opened) store.close();
-  expect(bytesOf(join(home.path, "plain.db")).includes(bare)).toBe(true);
-  expect(bytesOf(join(home.path, "sealed.db")).includes(bare)).toBe(false);
+  expect(readBytes(join(home.path, "plain.db")).includes(bare)).toBe(true);
+  expect(readBytes(join(home.path, "sealed.db")).includes(bare)).toBe(false);
   const [, again, opensAgain] = stores();
   for (const store of [again, opensAgain]) {
     const notes = longTermStore(store as Store).under("n");
@@ -151,8 +151,10 @@ test("vector search is refused without embeddings, with wrong dimensions, and wh
   const bare = memoryStore();
   await longTermStore(bare).under("n").put("a", "text");
   await expect(longTermStore(bare).search({ near: "text" })).rejects.toMatchObject({ code: "invalid_option" });
-  expect(() => memoryStore({ longTerm: { embed, dimensions: 0 } })).toThrow(/memoryStore: longTerm is/);
-  expect(() => sqliteStore(":memory:", { longTerm: { dimensions: 3 } as never })).toThrow(/sqliteStore: longTerm is/);
+  expect(() => memoryStore({ longTerm: { embed, dimensions: 0 } })).toThrow(/memoryStore: `longTerm` must be/);
+  expect(() => sqliteStore(":memory:", { longTerm: { dimensions: 3 } as never })).toThrow(
+    /sqliteStore: `longTerm` must be/,
+  );
   const short = longTermStore(memoryStore({ longTerm: { embed, dimensions: 3 } })).under("n");
   await expect(short.put("a", "text")).rejects.toThrow(/3 numbers/);
   const broken = { embed: () => Promise.reject(new Error("no network")), dimensions };

@@ -1,9 +1,10 @@
 /**
  * Model with recorded answers in a file: recorded once with a real model, then replayed without network and key.
- * Requests are matched by content, without generated ids and times; an unrecorded request is rejected with its
+ * Requests are matched by content, without generated ids and times; an unrecorded request is rejected with the
  * differences.
  */
 import { type Model, type ModelDelta, type ModelReply, type ModelRequest, StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { openRecording, type Recording, type RecordingMode } from "./recording/recording.ts";
 import { createRedactor, redactDeltas } from "./recording/redact.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "./recording/request-digest.ts";
@@ -32,8 +33,8 @@ export interface RecordedModel extends Model {
 }
 
 /**
- * Creates a model that replays the recording at `path`, and records it if `mode` allows. A repeated request gets its
- * next recorded answer, then its last answer. Failures pass through unrecorded. The file is readable JSON to keep
+ * Creates a model that replays the recording at `path`, and records new answers if `mode` allows. A repeated request gets the
+ * next recorded answer, then the last answer. Failures pass through unrecorded. The file is readable JSON to keep
  * next to the test; each new answer rewrites the file atomically.
  *
  * ```ts
@@ -47,9 +48,12 @@ export function recordedModel(path: string | URL, options: RecordedModelOptions 
   const { model, mode = "replay", redact = [], normalise = returnRequest } = options;
   const redactData = createRedactor(redact);
   if (mode !== "replay" && model === undefined)
-    throw new StatewrightError("invalid_option", {
-      what: `recordedModel: the mode "${mode}" needs a model to record, got none`,
-      next: 'Add { model }, or use the mode "replay"',
+    throw invalidOption({
+      where: "recordedModel",
+      option: "model",
+      expected: `a model for the mode "${mode}"`,
+      got: model,
+      fix: 'Add { model }, or use the mode "replay"',
     });
   const recording = openRecording(path, mode, model?.id);
   const requests: ModelRequest[] = [];
@@ -123,8 +127,8 @@ function createUnrecordedError({ name, entries }: Recording, normalizedRequest: 
       ? "the recording is empty"
       : `the nearest, number ${nearest.index + 1}, differs in ${nearest.found.slice(0, maxShownDifferences).join("; ")}${nearest.found.length > maxShownDifferences ? `; and ${nearest.found.length - maxShownDifferences} more` : ""}`;
   return new StatewrightError("model_failed", {
-    what: `the recording ${name} has no answer to this request: ${detail}`,
-    next: 'Fix the differences, or record the request: recordedModel(path, { model, mode: "auto" })',
+    what: `recordedModel: expected a recorded request, got a request without an answer in ${name}: ${detail}`,
+    next: 'Fix the differences, or record the request with recordedModel(path, { model, mode: "auto" })',
     details: { retryable: false, kind: "invalid_request", differences: nearest?.found ?? [] },
   });
 }

@@ -25,7 +25,7 @@ export interface ScriptedText {
   readonly text: string;
   /** Streamed chunks; single words when absent. */
   readonly chunks: readonly string[] | undefined;
-  /** Token usage of the reply; estimated from its length when absent. */
+  /** Token usage of the reply; estimated from the text length when absent. */
   readonly usage: Usage | undefined;
 }
 
@@ -63,7 +63,7 @@ export type ScriptedDecision = (request: ModelRequest) => ScriptedReply;
 /** Entry of a script. */
 export type ScriptedEntry = ScriptedReply | ScriptedDecision;
 
-/** Script of a model: a list of entries, or one function for every request. */
+/** Script of a model: a list of entries, or a function for every request. */
 export type Script<Entry extends ScriptedEntry = ScriptedEntry> =
   | readonly Entry[]
   | ((request: ModelRequest) => Entry & ScriptedReply);
@@ -110,12 +110,12 @@ export function call<const Name extends string, Args extends JsonObject>(
 /** Parts streamed before a failure. */
 type PrecedingParts = ScriptedText | ScriptedThought | readonly (ScriptedText | ScriptedThought)[];
 
-/** Fails one request, after streaming the parts of `after`; a repeated request gets the next entry. */
+/** Fails a request, after streaming the parts of `after`; a repeated request gets the next entry. */
 export function failWith(error: unknown, options: { readonly after?: PrecedingParts } = {}): ScriptedFailure {
   return { kind: "failure", error, after: toList(options.after ?? []) };
 }
 
-/** Hangs one request, after streaming the parts of `after`; only an abort ends the request. */
+/** Hangs a request, after streaming the parts of `after`; only an abort ends the request. */
 export function stall(options: { readonly after?: PrecedingParts } = {}): ScriptedFailure {
   return { kind: "stall", error: undefined, after: toList(options.after ?? []) };
 }
@@ -139,8 +139,8 @@ export interface ScriptedPace {
 
 /**
  * Creates a model with the replies of `script`. A repeated request gets the same reply. A model created after a crash
- * continues behind its replies in the transcript of its first request, also in a conversation with several
- * assistants, such as a team. For several conversations in several processes, pass a function: its reply depends on
+ * continues behind the replies in the transcript of its first request, also in a conversation with several
+ * assistants, such as a team. For several conversations in several processes, pass a function, whose reply depends on
  * the request only. Rejects with `invalid_transcript`, and with `model_failed` after the last entry of the script.
  */
 export function scriptedModel<Entry extends ScriptedEntry>(
@@ -232,7 +232,7 @@ function findScriptPosition(script: readonly ScriptedEntry[], request: ModelRequ
   }, 0);
 }
 
-/** Assistant message with its index in the conversation. */
+/** Assistant message with the index in the conversation. */
 interface TranscriptAnswer {
   readonly message: AssistantMessage;
   readonly index: number;
@@ -344,7 +344,7 @@ function estimateUsage(request: ModelRequest, content: readonly ReplyBlock[]): M
 
 function createScriptEndError(id: string, length: number): StatewrightError {
   return new StatewrightError("model_failed", {
-    what: `the script of the model "${id}" has ended: all of its ${length} ${length === 1 ? "answer is" : "answers are"} used`,
+    what: `scriptedModel "${id}": expected at most ${length} requests, got another request after the end of the script`,
     next: "Add an answer for this request, find the unexpected request in model.requests, or use a function as script when steps run again, as on a branch",
     details: { retryable: false, kind: "invalid_request" },
   });

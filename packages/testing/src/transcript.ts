@@ -1,5 +1,5 @@
 /**
- * Transcript rules of providers: each tool call is answered exactly once, in call order, directly after its message.
+ * Transcript rules of providers: each tool call is answered exactly once, in call order, directly after the message.
  */
 import { listToolCalls, type Message, type Model, StatewrightError } from "@statewright/core";
 
@@ -60,7 +60,7 @@ function createUnexpectedAnswerError(
 
 function createTranscriptError(problem: string, calls: readonly string[]): StatewrightError {
   return new StatewrightError("invalid_transcript", {
-    what: `a model got a transcript that providers reject: ${problem}`,
+    what: `a model request: expected a transcript that providers accept, got an invalid transcript: ${problem}`,
     next: "Add exactly one tool message for each call, directly after the message with the calls, in call order",
     details: { calls },
   });

@@ -2,8 +2,8 @@
  * Deterministic world: time moves only on request, timers fire in order, random values come from a seed, and log
  * lines are collected.
  */
-import { type Clock, type LogLevel, type Random, type Schedule, StatewrightError, type World } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
+import type { Clock, LogLevel, Random, Schedule, StatewrightError, World } from "@statewright/core";
+import { invalidOption, systemWorld } from "@statewright/core/adapter";
 import { hasPendingWork, trackPendingWork } from "./pending-work.ts";
 
 /** Log line. */
@@ -28,11 +28,11 @@ export interface VirtualClock extends World {
   /** Waits until promises and pending input and output have settled. Time does not move. */
   settle(): Promise<void>;
   /**
-   * Advances time by `ms` milliseconds: each timer on the way fires at its time, and its work settles before the next
-   * timer.
+   * Advances time by `ms` milliseconds: each timer on the way fires when due, and the work of a timer settles before
+   * the next timer.
    */
   advance(ms: number): Promise<void>;
-  /** Advances time to the next timer and fires it; returns false without a timer. */
+  /** Fires the next timer, after advancing time to the timer; returns false without a timer. */
   next(): Promise<boolean>;
   /** Fires all timers, including timers set by timers. Throws after `limit` timers, by default 10,000. */
   runAll(limit?: number): Promise<void>;
@@ -175,15 +175,19 @@ const quietTurns = 4;
 const maxWorkWaitMs = 2_000;
 
 function createNoTimerError(): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: "virtualClock.until: the promise is pending, no timer is left, and no work is pending",
-    next: "Find work that waits for something outside this clock",
+  return invalidOption({
+    where: "virtualClock.until",
+    expected: "a promise that timers or pending work settle",
+    found: "a pending promise, and no timer and no pending work is left",
+    fix: "Find work that waits for something outside this clock",
   });
 }
 
 function createTimerLimitError(limit: number): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `virtualClock.runAll: expected at most ${limit} timers, got more`,
-    next: "Fix a timer that always sets another timer, or move time with advance(ms)",
+  return invalidOption({
+    where: "virtualClock.runAll",
+    expected: `at most ${limit} timers`,
+    found: "more",
+    fix: "Fix a timer that always sets another timer, or move time with advance(ms)",
   });
 }

@@ -23,15 +23,9 @@ export {
 export type { StateName } from "./node/state-names.ts";
 export { type EveryOrderOptions, everyOrder, type OrderReport } from "./order/every-order.ts";
 export type { Order } from "./order/order.ts";
-export {
-  type GraphFactory,
-  type Testable,
-  type TestInput,
-  type TestOptions,
-  type TestRunOptions,
-  testRun,
-} from "./run/create-test-run.ts";
+export { testRun } from "./run/create-test-run.ts";
 export type { StartingPoint } from "./run/start-checkpoint.ts";
+export type { GraphFactory, Testable, TestInput, TestOptions, TestRunOptions } from "./run/test-options.ts";
 export type { SendOptions, SentEvent, Target, TestRun, TestRunOf, TestStatus } from "./run/test-run.ts";
 export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./trace/trace.ts";
 export { traceText } from "./trace/trace-text.ts";

@@ -54,6 +54,6 @@ test("excluded parts do not count for coverage, and an exclusion that matches no
   expect(listViolations([coverage], { edges: 90 })).toHaveLength(1);
   expect(listViolations([removeExcepted(coverage, ["review → end"])], { edges: 90 })).toEqual([]);
   expect(() => removeExcepted(coverage, ["review → ask"])).toThrow(
-    'coverage: `except` contains "review → ask", which is no part of the graph "shop". Use a name from the coverage table',
+    'coverage: `except` must be names from the coverage table of the graph "shop", got "review → ask". Use a name from the table',
   );
 });

@@ -1,12 +1,12 @@
 import { call, crashMatrix, say, scriptedModel } from "@statewright/testing";
 import "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
-import { desk, words } from "./support/desk-graph.ts";
-import { type Defect, orders } from "./support/order-graph.ts";
+import { createDeskGraph, createInput } from "./support/desk-graph.ts";
+import { createOrderGraph, type Defect } from "./support/order-graph.ts";
 
 function matrix(defect: Defect) {
   return crashMatrix((outside) => ({
-    graph: orders(outside, defect),
+    graph: createOrderGraph(outside, defect),
     input: { order: "7" },
     answers: { ship: true },
   }));
@@ -103,17 +103,17 @@ describe("planted defects", () => {
   });
 });
 
-/** A desk that sends one mail. */
+/** A graph that sends one mail. */
 function mails(effect: "idempotent" | "once") {
   return crashMatrix(({ recordEffect }) => ({
-    graph: desk({ effect, did: recordEffect }),
-    input: words("Write to Ada"),
+    graph: createDeskGraph({ effect, did: recordEffect }),
+    input: createInput("Write to Ada"),
     model: scriptedModel([call("mail", { to: "Ada" }), say("Done")]),
   }));
 }
 
 test("crashMatrix fails for a run that never ends by itself and names the pending interrupt", async () => {
-  const unanswered = crashMatrix((outside) => ({ graph: orders(outside, "none"), input: { order: "7" } }));
+  const unanswered = crashMatrix((outside) => ({ graph: createOrderGraph(outside, "none"), input: { order: "7" } }));
   await expect(unanswered).rejects.toThrowErrorMatchingInlineSnapshot(
     `[Error: crashMatrix: expected the run of graph "orders" to finish without a crash, but the run waits for "ship". Add the answers to the program: answers: { … }.]`,
   );

@@ -19,7 +19,7 @@ describe("process kills", () => {
       ["one", "two", "three", 75],
       ["one", "two", "three", 0],
     ]);
-    expect(effects).toEqual([{ life: 1 }, { life: 2 }]);
+    expect(effects).toEqual([{ process: 1 }, { process: 2 }]);
     expect(stdout).toBe("done\n");
   });
 
@@ -30,13 +30,13 @@ describe("process kills", () => {
       ["one", "two", "three", null],
       ["one", "two", "three", null],
     ]);
-    expect(effects).toEqual([{ life: 1 }, { life: 1 }, { life: 2 }]);
+    expect(effects).toEqual([{ process: 1 }, { process: 1 }, { process: 2 }]);
   });
 
   test("killAt kills a later process of the run", async () => {
     const { processes, effects } = await killAt({ script, folder, point: "one", processNumber: 2 });
     expect(processes.map(({ signal }) => signal)).toEqual([null, "SIGKILL", null]);
-    expect(effects).toEqual([{ life: 1 }, { life: 2 }]);
+    expect(effects).toEqual([{ process: 1 }, { process: 2 }]);
   });
 
   test("killAt fails for a point that is not reached and lists the reached ones", async () => {
@@ -48,7 +48,7 @@ describe("process kills", () => {
   test("runUntilDone fails for a failing script with its output", async () => {
     const missing = new URL("./support/missing.ts", import.meta.url);
     await expect(runUntilDone({ script: missing, folder })).rejects.toThrow(
-      /life 1 ended with exit code 1.*Cannot find module/s,
+      /expected process 1 to exit with 0 or 75, but the process ended with exit code 1.*Cannot find module/s,
     );
   });
 });

@@ -3,7 +3,7 @@ import { everyOrder, testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 
-/** Tasks that run side by side; what each of them does is up to the test. */
+/** Parallel tasks with bodies given by the test. */
 function createAuction(
   bids: readonly string[],
   work: (input: string) => object | undefined | Promise<object | undefined>,
@@ -57,7 +57,7 @@ describe("every order of completion", () => {
     const race = everyOrder(async (order) => {
       let best = 0;
       const graph = createAuction(["a", "bb"], (bid) => {
-        // The longest so far writes: a second one conflicts with the first.
+        // The slowest task so far writes: a second write conflicts with the first.
         if (bid.length <= best) return undefined;
         best = bid.length;
         return { winner: bid };
@@ -68,7 +68,7 @@ describe("every order of completion", () => {
     });
     await expect(race).rejects.toThrowErrorMatchingInlineSnapshot(`
       [Error: the body fails in 2 of 4 orders, such as bid("a"), then bid("bb") (one after the other).
-      channel_conflict: 2 tasks of "bid" wrote the channel "winner" in the same superstep, and nothing of the step was applied (graph "auction", step 1, thread "thread_1", branch "main"). Use one node to write it, or make it a list, a record or a reduce channel. See docs/errors.md#channel_conflict.
+      channel_conflict: 2 tasks of "bid" wrote the channel "winner" in the same superstep, and nothing of the step was applied (graph "auction", step 1, thread "thread_1", branch "main"). Write the channel from one task only, or make it a list, a record or a reduce channel. See docs/errors.md#channel_conflict.
       The body succeeds in others, such as bid("bb"), then bid("a") (one after the other).
       The path: start → open → bid
       To test this order alone: everyOrder(body, { only: "apart 0" })]

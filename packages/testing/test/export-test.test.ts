@@ -19,7 +19,7 @@ import {
 import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { desk, words } from "./support/desk-graph.ts";
+import { createDeskGraph, createInput } from "./support/desk-graph.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-export-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -30,9 +30,13 @@ describe("exported runs", () => {
   beforeAll(async () => {
     const store = memoryStore();
     const model = scriptedModel([call("lookup", { order: "7" }), say("It came. My key is sk-abcdefghijklmnop1234")]);
-    await run(desk({ model }), { store, thread: "t", input: words("Where is order 7?") }).result;
+    await run(createDeskGraph({ model }), { store, thread: "t", input: createInput("Where is order 7?") }).result;
     const file = join(folder, "order.test.ts");
-    const written = await exportTest(store, "t", { graph: desk({ model }), file, from: "../src/desk.ts#theDesk" });
+    const written = await exportTest(store, "t", {
+      graph: createDeskGraph({ model }),
+      file,
+      from: "../src/desk.ts#theDesk",
+    });
     expect(written).toMatchObject({ file, recording: join(folder, "order.run.json"), unrecorded: [] });
     code = readFileSync(file, "utf8");
     recorded = JSON.parse(readFileSync(written.recording, "utf8"));
@@ -59,11 +63,11 @@ describe("exported runs", () => {
   });
 
   test("an exported run passes with the unchanged graph, without its model and tools", async () => {
-    expect(await replayRun(desk(), recorded)).toMatchObject({
+    expect(await replayRun(createDeskGraph(), recorded)).toMatchObject({
       status: "done",
       path: [["model"], ["tools"], ["model"]],
     });
-    expect((await replayRun(desk(), recorded)).state).toEqual((recorded as { state: unknown }).state);
+    expect((await replayRun(createDeskGraph(), recorded)).state).toEqual((recorded as { state: unknown }).state);
   });
 
   test("an exported run contains no secret", () => {
@@ -72,13 +76,15 @@ describe("exported runs", () => {
   });
 
   test("an exported run fails after a changed prompt, edge or use of a result", async () => {
-    await expect(replayRun(desk({ instructions: "Be brief." }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
+    await expect(
+      replayRun(createDeskGraph({ instructions: "Be brief." }), recorded),
+    ).rejects.toThrowErrorMatchingInlineSnapshot(`
       [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
       Path: none; recorded path: model → tools → model]
     `);
-    const elsewhere = await replayRun(desk({ after: END }), recorded);
+    const elsewhere = await replayRun(createDeskGraph({ after: END }), recorded);
     expect(elsewhere.path).toEqual([["model"], ["tools"]]);
-    await expect(replayRun(desk({ shout: true }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
+    await expect(replayRun(createDeskGraph({ shout: true }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
       [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
       Path: model → tools; recorded path: model → tools → model]
     `);
@@ -158,7 +164,7 @@ describe("steps and answers", () => {
     expect((await replayRun(quote("good"), recorded)).state).toMatchObject({ log: ["fetched", "booked", "good"] });
     const other = exportTest(store, "t", { graph: quote("good"), file, from: "./quote.ts#quote" });
     await expect(other).rejects.toThrowErrorMatchingInlineSnapshot(
-      `[StatewrightError: invalid_option: exportTest: the graph "quote" does not replay the run of the thread "t": the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See docs/errors.md#invalid_option.]`,
+      `[StatewrightError: invalid_option: exportTest: \`graph\` must be a graph that replays the run of the thread "t", got the graph "quote" with a difference: the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See docs/errors.md#invalid_option.]`,
     );
   });
 });

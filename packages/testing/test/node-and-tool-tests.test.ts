@@ -74,9 +74,13 @@ describe("nodeTest", () => {
 
   test("nodeTest refuses unknown nodes, channels and values", async () => {
     // @ts-expect-error a node that it does not have
-    await expect(nodeTest(review, "juge", { context })).rejects.toThrow('has no node "juge"');
+    await expect(nodeTest(review, "juge", { context })).rejects.toThrow(
+      'expected names of the graph "review", got the unknown node "juge"',
+    );
     // @ts-expect-error a channel that it does not have
-    await expect(nodeTest(review, "judge", { context, state: { fund: [] } })).rejects.toThrow('has no channel "fund"');
+    await expect(nodeTest(review, "judge", { context, state: { fund: [] } })).rejects.toThrow(
+      'got the unknown channel "fund"',
+    );
     // @ts-expect-error a value that the channel does not take
     await expect(nodeTest(review, "judge", { context, state: { found: [7] } })).rejects.toMatchObject({
       code: "invalid_input",
@@ -88,7 +92,7 @@ describe("nodeTest", () => {
       .nodes({ pay: () => undefined })
       .edges({ [START]: "pay", pay: END });
     await expect(nodeTest(bill, "pay", {})).rejects.toThrow(
-      'invalid_input: the channel "cents" of the graph "bill" has no default, and the test has no value for it.',
+      'invalid_input: startAt: expected a value of the channel "cents" of the graph "bill", which has no default, got none.',
     );
   });
 

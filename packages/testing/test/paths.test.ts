@@ -2,12 +2,12 @@ import { channel, commandTargets, defineGraph, defineState, END, goto, join, rou
 import { listPaths } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { desk, words } from "./support/desk-graph.ts";
+import { createDeskGraph, createInput } from "./support/desk-graph.ts";
 import "@statewright/testing/vitest";
 
 describe("paths of a desk agent", () => {
   test("listPaths lists a path for each kind of reply of the model and its tools", () => {
-    expect(listPaths(desk()).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
+    expect(listPaths(createDeskGraph()).map(({ name, end }) => `${name} (${end})`)).toMatchInlineSnapshot(`
       [
         "model to the end (done)",
         "model calls lookup → lookup ok → model to the end (done)",
@@ -20,8 +20,8 @@ describe("paths of a desk agent", () => {
       ]
     `);
   });
-  test.each(listPaths(desk()))("the desk agent follows the path: $name", async (path) => {
-    const t = await path.run({ input: words("Hello"), tools: { mail: { args: { to: "Ada" }, result: "sent" } } });
+  test.each(listPaths(createDeskGraph()))("the desk agent follows the path: $name", async (path) => {
+    const t = await path.run({ input: createInput("Hello"), tools: { mail: { args: { to: "Ada" }, result: "sent" } } });
     expect(t.status).toBe(path.end);
   });
 });

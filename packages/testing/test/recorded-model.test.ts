@@ -20,7 +20,7 @@ function request(text: string, more: Partial<ModelRequest> = {}): ModelRequest {
   return { messages: [user(text)], tools: [], ...more };
 }
 
-/** A conversation in which a call was answered, with the ids of one run. */
+/** A conversation with an answered call, with the ids of one run. */
 function answered(ids: string): ModelRequest {
   return {
     tools: [],
@@ -105,7 +105,9 @@ describe("recordedModel", () => {
         ],
       },
     });
-    await expect(failing).rejects.toThrow(/tape\.json has no answer .* the nearest, number 1, differs in messages\.0/);
+    await expect(failing).rejects.toThrow(
+      /a request without an answer in tape\.json: the nearest, number 1, differs in messages\.0/,
+    );
   });
 
   test("a recorded model replays repeated requests in recorded order, then repeats the last reply", async () => {
@@ -135,7 +137,7 @@ describe("recordedModel", () => {
     expect(await recordedModel(path).respond(request("1"), quiet)).toMatchObject({ content: [{ text: "One" }] });
     const anew = recordedModel(path, { model: scriptedModel([say("Three")]), mode: "record" });
     await anew.respond(request("3"), quiet);
-    await expect(recordedModel(path).respond(request("1"), quiet)).rejects.toThrow("no answer");
+    await expect(recordedModel(path).respond(request("1"), quiet)).rejects.toThrow("without an answer");
   });
 
   test("a recorded model passes failures through without recording them and records the next reply", async () => {
@@ -198,14 +200,16 @@ describe("recordedModel", () => {
   test("a recorded model names the fix for a missing file, recording or model", () => {
     const code = "invalid_option";
     expect(() => recordedModel(join(home, "none.json"))).toThrow(expect.objectContaining({ code }));
-    expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(/needs a model to record, got none/);
+    expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(
+      /`model` must be a model for the mode "auto", got undefined/,
+    );
     const path = join(home, "bad.json");
     for (const text of ["{", "[]", '{"form":9}', '{"form":1,"model":"a","entries":[1]}']) {
       writeFileSync(path, text);
       expect(() => recordedModel(path), text).toThrow(expect.objectContaining({ code }));
     }
     expect(() => recordedModel(path, { redact: ["abc"] })).toThrow(
-      /texts of at least 4 characters, got a shorter text/,
+      /texts of at least 4 characters, or regular expressions, got a shorter text/,
     );
   });
 });

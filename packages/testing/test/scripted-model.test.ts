@@ -171,7 +171,7 @@ describe("scriptedModel", () => {
     });
     const triage = [call("to_billing", {}), say("back")];
     expect(await scriptedModel(triage).respond(request(...team), quiet)).toMatchObject({ content: [{ text: "back" }] });
-    // What was said to an earlier message may have been another script's.
+    // An earlier message may have been answered by another script.
     expect(await scriptedModel(billing).respond(request(...again, user("and?")), quiet)).toMatchObject({
       content: [{ name: "look" }],
     });

@@ -1,4 +1,4 @@
-/** `modelThatRefusesBadTranscripts` in front of a model of any make: what streams passes, what a provider refuses does not. */
+/** `rejectInvalidTranscripts` around any model: streams pass, transcripts that a provider refuses are rejected. */
 import {
   channel,
   defineGraph,
@@ -13,7 +13,7 @@ import { rejectInvalidTranscripts } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";
 
-/** A model as a class, which keeps itself to itself. */
+/** A model class with private fields. */
 class Echo implements Model {
   readonly id = "echo";
   readonly images = false;
@@ -44,7 +44,7 @@ const graph = (model: Model, hides?: (said: readonly Message[]) => readonly Mess
     })
     .edges({ [START]: "model", model: END });
 
-/** Middleware that changes what is sent, as trimming does. */
+/** Middleware that changes the request, like trimming. */
 const hiding = (hides: (said: readonly Message[]) => readonly Message[]) =>
   defineMiddleware({
     name: "hiding",

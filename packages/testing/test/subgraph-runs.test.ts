@@ -1,4 +1,4 @@
-/** Inner graphs in tests: their states are named through their node, and do not pass for those of the graph around them. */
+/** Subgraphs in test runs: their states are named by their node and are separate from the states of the outer graph. */
 import { channel, defineGraph, defineState, END, START, subgraph } from "@statewright/core";
 import { expect, test } from "vitest";
 import * as z from "zod";

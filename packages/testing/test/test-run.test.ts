@@ -334,7 +334,7 @@ describe("more about test runs", () => {
   test("a store function that returns the crashed store is refused with the fix", async () => {
     const store = memoryStore();
     const t = await testRun(shop, { input: { messages: [] }, model: offline, store: () => store });
-    await expect(t.crash()).rejects.toThrow(/Open a new store there.+store: memoryStore\(\)/);
+    await expect(t.crash()).rejects.toThrow(/Return a new store.+store: memoryStore\(\)/);
   });
 
   test("a graph recreated for each process loses its variables in a crash", async () => {
@@ -376,7 +376,7 @@ describe("more about test runs", () => {
       });
     const model = scriptedModel((request) => say(`heard ${request.messages.length}`));
     const t = await testRun(talk, { input: words, model });
-    await expect(t.send("too early")).rejects.toThrow("has not started accepts no message");
+    await expect(t.send("too early")).rejects.toThrow("send: expected a started run, got a run that is ready");
     await t.until("model");
     await t.send("and order 8", { kind: "followUp" });
     await t.finish();

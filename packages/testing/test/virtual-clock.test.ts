@@ -117,5 +117,5 @@ test("virtual time advances until a promise settles, through nested timers, and 
   expect(await world.until(work)).toBe("done");
   expect([world.clock.monotonic(), world.timers]).toEqual([3_000, 1]);
   await expect(world.until(Promise.reject(new Error("failed")))).rejects.toThrow("failed");
-  await expect(world.until(new Promise(() => undefined))).rejects.toThrow("no timer is left");
+  await expect(world.until(new Promise(() => undefined))).rejects.toThrow("no timer and no pending work is left");
 });

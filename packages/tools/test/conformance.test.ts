@@ -2,12 +2,12 @@ import { truncateSync } from "node:fs";
 import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
 import { expect, test } from "vitest";
 import { allTools, bash, find, listFiles, readFile, search } from "../src/index.ts";
-import { testFolder } from "./support/test-folder.ts";
+import { createTestFolder } from "./support/test-folder.ts";
 
-const folder = testFolder();
+const folder = createTestFolder();
 const { root } = folder;
 
-/** Every tool with a body: `ask_user` has none, the application answers it. */
+/** All tools with a body; the application answers `ask_user`. */
 function pack(): ToolPack {
   folder.put("notes.txt", "one\ntwo\n");
   folder.put("dot.png", Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"));
@@ -32,7 +32,7 @@ function pack(): ToolPack {
 
 test.each(toolConformance)("the standard tools pass the tool suite: $name", ({ run }) => run(pack));
 
-/** Tools that can run longer than a second, each with a sample call that does. */
+/** Tools that can run longer than a second, each with such a sample call. */
 function slowPack(): ToolPack {
   for (let at = 0; at < 4_000; at++) folder.put(`many/${at % 80}/${at}.txt`, at === 0 ? "hit\n" : "text\n");
   folder.put("large.txt", Buffer.alloc(64 * 1024, "x\n"));

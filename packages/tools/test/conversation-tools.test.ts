@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
 import { askUser, sharedState, todo } from "../src/index.ts";
-import { begin, call } from "./support/tool-calls.ts";
+import { runCall, startCalls } from "./support/tool-calls.ts";
 
 test("todo returns the complete list in its details and counts for the model", async () => {
   const items = [
     { text: "read", status: "done" },
     { text: "write", status: "open" },
   ];
-  const came = await call(todo(), { items });
+  const came = await runCall(todo(), { items });
   expect(came).toMatchObject({ text: "The list has 2 items, 1 of them done.", result: { details: { items } } });
 });
 
 test("shared_state sets, gets, lists and deletes values in one namespace", async () => {
   const say = async (...asked: object[]) => {
-    const live = begin(
+    const live = startCalls(
       [{ ...sharedState(), spec: { ...sharedState().spec, execution: { mode: "sequential" } } }],
       asked.map((args) => ({ name: "shared_state", args: { ...args } })),
     );

@@ -33,7 +33,7 @@ test("an edit is refused when the text has neither the old nor the new string, a
   expect(() => applyEdits("ac", [{ old: "b", new: "" }])).toThrow("does not occur in the file");
 });
 
-/** Returns the error text of an edit that cannot be made. */
+/** Returns the error text of a refused edit. */
 function saidOf(text: string, old: string): string {
   try {
     applyEdits(text, [{ old, new: "new" }]);

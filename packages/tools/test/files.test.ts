@@ -2,15 +2,15 @@ import { chmodSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, tru
 import type { JsonObject } from "@statewright/core";
 import { expect, test } from "vitest";
 import { editFile, readFile, writeFile } from "../src/index.ts";
-import { testFolder } from "./support/test-folder.ts";
-import { begin, call } from "./support/tool-calls.ts";
+import { createTestFolder } from "./support/test-folder.ts";
+import { runCall, startCalls } from "./support/tool-calls.ts";
 
-const folder = testFolder();
+const folder = createTestFolder();
 const { root } = folder;
-const read = (args: JsonObject) => call(readFile({ root }), args);
-const write = (args: JsonObject) => call(writeFile({ root }), args);
+const read = (args: JsonObject) => runCall(readFile({ root }), args);
+const write = (args: JsonObject) => runCall(writeFile({ root }), args);
 const edit = (path: string, ...edits: readonly (readonly [string, string])[]) =>
-  call(editFile({ root }), { path, edits: edits.map(([old, put]) => ({ old, new: put })) });
+  runCall(editFile({ root }), { path, edits: edits.map(([old, put]) => ({ old, new: put })) });
 const lines = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\tline ${from + at}`).join("\n");
 
@@ -98,7 +98,7 @@ test("write_file creates parent folders, replaces atomically, keeps the mode, an
   linkSync(folder.path("a/b/c.txt"), folder.path("old"));
   expect((await write({ path: "a/b/c.txt", content: "new" })).text).toBe("Replaced a/b/c.txt: 3 bytes.");
   expect(folder.text("a/b/c.txt")).toBe("new");
-  // The old file is not overwritten: a process that has it open still reads all of it.
+  // The old file is not overwritten: a process that has it open still reads the old content.
   expect(folder.text("old")).toBe("é\r\n");
   expect(statSync(folder.path("a/b/c.txt")).mode & 0o777).toBe(0o640);
   expect(readdirSync(folder.path("a/b"))).toEqual(["c.txt"]);
@@ -168,7 +168,7 @@ test("parallel edits of one file are all kept, whatever path leads to the file [
     name: "edit_file",
     args: { path: paths[at % 4] ?? "", edits: [{ old: `<${at}>`, new: `[${at}]` }] },
   }));
-  const answers = await begin([editFile({ root })], asked).answers();
+  const answers = await startCalls([editFile({ root })], asked).answers();
   expect(answers.filter(({ isError }) => isError)).toEqual([]);
   expect(folder.text("one.txt")).toBe(Array.from({ length: 20 }, (_, at) => `[${at}]\n`).join(""));
   const { execution } = editFile({ root }).spec;
@@ -180,7 +180,10 @@ test("parallel edits of one file are all kept, whatever path leads to the file [
 test("a page far into a large file is found with progress updates, and a cancel ends the search", async () => {
   folder.put("sparse.txt", Buffer.alloc(64 * 1024, "x\n"));
   truncateSync(folder.path("sparse.txt"), 8 * 2 ** 30);
-  const live = begin([readFile({ root })], [{ name: "read_file", args: { path: "sparse.txt", offset: 10_000_000 } }]);
+  const live = startCalls(
+    [readFile({ root })],
+    [{ name: "read_file", args: { path: "sparse.txt", offset: 10_000_000 } }],
+  );
   await live.shows("bytes scanned");
   live.handle.cancel();
   expect((await live.results())[0]?.error?.kind).toBe("cancelled");

@@ -37,7 +37,7 @@ const root = import.meta.dirname;
 const six = ["bash", "read_file", "write_file", "edit_file", "list_files", "search"];
 const names = (tools: readonly Tool[]) => tools.map(({ spec }) => spec.name);
 
-/** The names of the tools in the request that a model gets. */
+/** Returns the names of the tools in a model request. */
 async function wire(tools: readonly Tool[]): Promise<readonly string[]> {
   const node = toolNode({ tools });
   const requests: ModelRequest[] = [];

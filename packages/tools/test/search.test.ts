@@ -3,10 +3,10 @@ import type { JsonObject } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { find, listFiles, search } from "../src/index.ts";
 import { createRipgrepArgv } from "../src/ripgrep.ts";
-import { testFolder } from "./support/test-folder.ts";
-import { begin, call } from "./support/tool-calls.ts";
+import { createTestFolder } from "./support/test-folder.ts";
+import { runCall, startCalls } from "./support/tool-calls.ts";
 
-const folder = testFolder();
+const folder = createTestFolder();
 const { root } = folder;
 
 function project(): void {
@@ -28,7 +28,7 @@ function project(): void {
 }
 
 describe("list_files", () => {
-  const list = async (args: JsonObject = {}) => (await call(listFiles({ root }), args)).text.split("\n");
+  const list = async (args: JsonObject = {}) => (await runCall(listFiles({ root }), args)).text.split("\n");
 
   test("list_files names folders before their content, links and hidden files, and omits ignored ones", async () => {
     project();
@@ -55,16 +55,16 @@ describe("list_files", () => {
   test("list_files reports an empty, a missing and an outside folder without the root", async () => {
     mkdirSync(folder.path("empty"));
     expect(await list({ path: "empty" })).toEqual(["[empty holds nothing.]"]);
-    const none = await call(listFiles({ root }), { path: "none" });
+    const none = await runCall(listFiles({ root }), { path: "none" });
     expect(none.text).toMatch(/^Cannot list none: /);
-    const outside = await call(listFiles({ root }), { path: ".." });
+    const outside = await runCall(listFiles({ root }), { path: ".." });
     expect(outside.result.error?.kind).toBe("denied");
     expect(none.text + outside.text).not.toContain(root);
   });
 });
 
 describe("find", () => {
-  const found = async (glob: string) => (await call(find({ root }), { glob })).text.split("\n");
+  const found = async (glob: string) => (await runCall(find({ root }), { glob })).text.split("\n");
 
   test("find matches globs like .gitignore and ripgrep", async () => {
     project();
@@ -74,7 +74,7 @@ describe("find", () => {
     expect(await found("src/**")).toEqual(["src/.gitignore", "src/a.ts", "src/deep/b.tsx"]);
     expect(await found("./src/[a-c].ts")).toEqual(["src/a.ts"]);
     expect(await found("*.py")).toEqual(["[No file matches *.py.]"]);
-    const broken = await call(find({ root }), { glob: "src/[a" });
+    const broken = await runCall(find({ root }), { glob: "src/[a" });
     expect(broken).toMatchObject({ isError: true, text: expect.stringContaining("matches nothing") });
   });
 
@@ -85,13 +85,13 @@ describe("find", () => {
     expect(lines.at(-1)).toBe("[There are more than 500 files. Use a narrower pattern.]");
     folder.put("a".repeat(200), "");
     expect(await found(`${"a*".repeat(60)}b`)).toEqual([`[No file matches ${"a*".repeat(60)}b.]`]);
-    expect((await call(find({ root }), { glob: "{a,b}".repeat(9) })).text).toContain("more than 256 patterns");
+    expect((await runCall(find({ root }), { glob: "{a,b}".repeat(9) })).text).toContain("more than 256 patterns");
   });
 });
 
 describe("search", () => {
   const lines = async (args: JsonObject, ripgrep: string | false = false) =>
-    (await call(search({ root, ripgrep }), args)).text.split("\n");
+    (await runCall(search({ root, ripgrep }), args)).text.split("\n");
 
   test("search finds lines in files that are not ignored, by expression, folder, file and glob", async () => {
     project();
@@ -115,10 +115,10 @@ describe("search", () => {
 
   test("search refuses an invalid expression and paths outside the root", async () => {
     project();
-    const { result } = await call(search({ root, ripgrep: false }), { pattern: "(" });
+    const { result } = await runCall(search({ root, ripgrep: false }), { pattern: "(" });
     expect(result.error?.kind).toBe("invalid_args");
     for (const path of ["..", "door", "door/secret.ts"])
-      expect((await call(search({ root, ripgrep: false }), { pattern: "alpha", path })).result.error?.kind).toBe(
+      expect((await runCall(search({ root, ripgrep: false }), { pattern: "alpha", path })).result.error?.kind).toBe(
         "denied",
       );
   });
@@ -138,7 +138,7 @@ describe("search", () => {
     project();
     const tool = search({ root, ripgrep: "no-such-ripgrep" });
     const args = { pattern: "Beta" };
-    for (const answer of [await call(tool, args), await call(tool, args)])
+    for (const answer of [await runCall(tool, args), await runCall(tool, args)])
       expect(answer.text).toBe("readme.md:2:alpha and Beta");
   });
 
@@ -156,7 +156,7 @@ describe("search", () => {
     folder.put("rg", "#!/bin/sh\nexit 1\n");
     expect(await lines({ pattern: "x" }, rg)).toEqual(["[No line matches x.]"]);
     folder.put("rg", '#!/bin/sh\necho "regex parse error: unclosed group" >&2; exit 2\n');
-    expect((await call(search({ root, ripgrep: rg }), { pattern: "(" })).result).toMatchObject({
+    expect((await runCall(search({ root, ripgrep: rg }), { pattern: "(" })).result).toMatchObject({
       isError: true,
       error: { kind: "invalid_args", message: expect.stringContaining("unclosed group") },
     });
@@ -188,7 +188,7 @@ describe("search", () => {
 
   test("search over many files reports progress and stops when cancelled", async () => {
     for (let at = 0; at < 2_000; at++) folder.put(`many/${at}.txt`, at === 0 ? "hit\n" : "text\n");
-    const live = begin([search({ root, ripgrep: false })], [{ name: "search", args: { pattern: "h.t" } }]);
+    const live = startCalls([search({ root, ripgrep: false })], [{ name: "search", args: { pattern: "h.t" } }]);
     await live.shows("many/0.txt:1:hit");
     live.handle.cancel();
     expect((await live.results())[0]?.error?.kind).toBe("cancelled");

@@ -4,7 +4,7 @@ import { type ToolPack, toolConformance } from "@statewright/testing/conformance
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { extractHtmlText } from "../src/html-text.ts";
 import { webFetch } from "../src/index.ts";
-import { begin, call } from "./support/tool-calls.ts";
+import { runCall, startCalls } from "./support/tool-calls.ts";
 
 let server: Server;
 let base = "";
@@ -30,12 +30,12 @@ afterAll(() => {
 });
 
 const tool = () => webFetch({ allowPrivate: ["127.0.0.1"] });
-const get = (path: string) => call(tool(), { url: `${base}${path}` });
+const get = (path: string) => runCall(tool(), { url: `${base}${path}` });
 
 test("web_fetch returns a page as text, data unchanged, and other content as an artifact", async () => {
   expect((await get("/page")).text).toBe(`[200 ${base}/page: text/html, 63 bytes]\nT\n\nOne & two`);
   expect((await get("/data")).text).toBe(`[200 ${base}/data: application/json, 7 bytes]\n{"a":1}`);
-  const live = begin([tool()], [{ name: "web_fetch", args: { url: `${base}/picture` } }]);
+  const live = startCalls([tool()], [{ name: "web_fetch", args: { url: `${base}/picture` } }]);
   expect((await live.results())[0]?.artifacts).toMatchObject([{ mimeType: "image/png", bytes: 3 }]);
 });
 
@@ -43,8 +43,8 @@ test("web_fetch returns a status of 400 or above as an error with its body, and 
   expect(await get("/none")).toMatchObject({ isError: true, text: expect.stringContaining("nothing here") });
   for (const came of [
     await get("/away"),
-    await call(webFetch(), { url: base }),
-    await call(tool(), { url: "file:///etc" }),
+    await runCall(webFetch(), { url: base }),
+    await runCall(tool(), { url: "file:///etc" }),
   ])
     expect(came.result.error?.kind).toBe("denied");
 });

@@ -72,9 +72,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a write is reported before the write is durable",
     file: "run/session/parts/persistence.ts",
-    find: "    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),\n",
+    find: "  return awaitDurable((onCommitted) => writeCommit(saved, parts, onCommitted));\n",
     replace:
-      "    queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))),\n",
+      "  return new Promise((resolve, reject) => queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))));\n",
   },
   {
     name: "the next superstep starts before the previous superstep is durable",

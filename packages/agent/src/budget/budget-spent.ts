@@ -16,6 +16,7 @@ export interface BudgetLimits {
   readonly wallMs?: number;
 }
 
+/** Kind of a limit of a budget. */
 export type BudgetKind = keyof BudgetLimits;
 
 /** All kinds, in the order in which limits are checked. */

@@ -1,4 +1,4 @@
-/** How an agent ended when its answer is not whole, and what the error says when it came to no end. */
+/** End of an agent with an incomplete answer, and the error of an agent without an end. */
 import {
   defineGraph,
   defineState,

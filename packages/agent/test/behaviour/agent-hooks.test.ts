@@ -1,4 +1,4 @@
-/** Hooks at the two ends of an agent's run: once each, recorded, without a checkpoint of their own. */
+/** beforeAgent and afterAgent hooks: once per run, recorded, without a separate checkpoint. */
 import { agentRoutes, createAgent, getAgentEnd, modelNode } from "@statewright/agent";
 import {
   type AgentEnding,
@@ -43,7 +43,7 @@ const user = (id: string, text: string): UserMessage => ({ role: "user", id, con
 const texts = (messages: readonly Message[]): readonly string[] =>
   messages.map((message) => `${message.role} ${getMessageText(message)}`);
 
-/** Writes down when its agent begins and how it ends. */
+/** Middleware that records the start and the end of its agent. */
 function watching(log: unknown[], name = "watching"): Middleware {
   return defineMiddleware({
     name,
@@ -338,7 +338,7 @@ test("six middleware with agent and model hooks add no checkpoint and no commit"
       store,
     });
     const { state } = await agent.run({ thread: "t", input: "go" }).result;
-    // Two turns with three hooks each, and the two ends.
+    // Two turns with three hooks each, plus beforeAgent and afterAgent.
     expect((state as { readonly seen?: number }).seen ?? 0).toBe(middleware.length * 8);
     return { commits, checkpoints: (await store.history("t", { branch: "main", limit: 99 })).length };
   };

@@ -1,4 +1,4 @@
-/** An agent as a node of a graph: it is an ordinary graph, and so an ordinary subgraph. */
+/** An agent as a node of a graph: an ordinary subgraph. */
 import { type AgentOptions, agentTool, createAgent, getAgentEnd, type NoState } from "@statewright/agent";
 import { budget, limitCalls, stopLoops } from "@statewright/agent/middleware";
 import {
@@ -20,10 +20,10 @@ import {
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/payment-tool.ts";
+import { createPayTool } from "../support/payment-tool.ts";
 
 const paid: number[] = [];
-const pay = payingInto(paid);
+const pay = createPayTool(paid);
 const askFirst = defineMiddleware({
   name: "ask first",
   beforeTool: ({ call: made }) => decide.interrupt(made, "it pays"),
@@ -58,7 +58,7 @@ test("an agent inside a graph interrupts through the graph, survives a crash, ca
 });
 
 describe("an agent inside a graph", () => {
-  /** A clerk that looks for ever, inside a desk that would file its last words. */
+  /** An agent that never stops, inside a graph that would store its final text. */
   async function stopped(options: { readonly middleware?: readonly Middleware[]; readonly maxSteps?: number }) {
     const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "nothing" });
     const clerk = createAgent({
@@ -100,7 +100,7 @@ describe("an agent inside a graph", () => {
 describe("an inner agent at a limit", () => {
   const usage = { inputTokens: 500_000, outputTokens: 0 };
   const prices = { scripted: { input: 1, output: 1 } };
-  /** Works for 400 ms a call, and comes to no answer before any limit. */
+  /** An agent with tool calls of 400 ms that reaches no answer before any limit. */
   function clerk(
     limit: Partial<Pick<AgentOptions<NoState, unknown, unknown>, "maxTurns" | "middleware">>,
     hasOutput: boolean,

@@ -1,4 +1,4 @@
-/** Agents as a program without types may make them: each mistake gives one clear error, before anything is asked. */
+/** Invalid agents from untyped code: each is refused with one clear error before any model request. */
 import {
   defineMiddleware,
   defineState,
@@ -30,7 +30,7 @@ import {
 
 const model = { id: "m", respond: () => Promise.reject(new Error("nobody asks it")) };
 
-/** A call as JavaScript sees it. */
+/** Untyped call of createAgent. */
 function create(options: unknown): unknown {
   const loose: unknown = createAgent;
   if (typeof loose !== "function") throw new Error("createAgent is a function");

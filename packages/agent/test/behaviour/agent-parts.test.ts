@@ -1,4 +1,4 @@
-/** An agent is an ordinary graph: drawn, walked, and made by hand out of the same pieces. */
+/** An agent is an ordinary graph: outlined, explored, and assembled by hand from the same parts. */
 import {
   approval,
   channel,
@@ -46,7 +46,7 @@ const middleware = [askFirst];
 const script = () => scriptedModel([call("pay", { cents: 7 }), say("It is paid.")]);
 const Basket = { paid: z.boolean().default(false) };
 
-/** The agent that `createAgent` makes. */
+/** Agent created by `createAgent`. */
 function byCreateAgent() {
   return createAgent({
     name: "clerk",
@@ -60,7 +60,7 @@ function byCreateAgent() {
 
 const whole = byCreateAgent();
 
-/** The same, by hand. */
+/** The same agent, assembled by hand. */
 function byHand() {
   const tools = toolRegistry([pay]);
   return defineGraph({

@@ -1,4 +1,4 @@
-/** The methods of an agent beside `run`: stream, abort, steer, followUp, setTools, subscribe. */
+/** Agent methods other than `run`: stream, abort, steer, followUp, setTools, subscribe. */
 import { defineTool, getMessageText, memoryStore, type RunEvent, toolRegistry } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
@@ -11,7 +11,7 @@ function made(name: string, run: () => unknown = () => `${name} done`) {
   return defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run });
 }
 
-/** A tool that is at work until it is let go. */
+/** Tool that runs until the test releases it. */
 function slow() {
   let letGo = (): void => undefined;
   let begun = (): void => undefined;

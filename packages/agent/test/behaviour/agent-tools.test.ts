@@ -1,4 +1,4 @@
-/** The tools of an agent: in a list or a registry, written as classes or with defineTool, and shown turn by turn. */
+/** Tools of an agent: in a list or a registry, written as classes or with defineTool, and advertised per turn. */
 import {
   defineContext,
   defineState,
@@ -21,7 +21,7 @@ const Cart = defineState({ cart: z.array(z.string()).default(["lamp"]), paid: z.
 type CartState = { readonly cart: readonly string[] };
 type DeskContext = { readonly customer: string };
 
-/** A tool as a class: it has fields of its own, and is typed by the state and the context that it reads. */
+/** A tool class with fields, typed by the state and context that it reads. */
 class CountCart implements Tool<CartState, DeskContext> {
   readonly spec = toolSpec({
     name: "count_cart",

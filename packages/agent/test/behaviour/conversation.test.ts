@@ -60,7 +60,7 @@ test("an agent with a tool call runs model, tools, model in order", async () => 
   for await (const piece of handle.text()) text += piece;
   const result = await handle.result;
   expect(result.status).toBe("done");
-  // Each message begins a line of its own.
+  // Each message starts a new line.
   expect(text).toBe("I look.\nYour money is on its way.");
   expect(result.state.messages.map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant"]);
   expect(result.state.refunds).toBe(1);

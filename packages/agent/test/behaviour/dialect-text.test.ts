@@ -1,4 +1,4 @@
-/** A message that breaks off and is asked for again, as readers of other systems' events see it. */
+/** A retracted and repeated message in the event dialects of other systems. */
 
 import { createAgent } from "@statewright/agent";
 import { bitopDialect, piDialect, yoagentDialect } from "@statewright/agent/dialects";

@@ -1,4 +1,4 @@
-/** Teams: agents that pass one conversation to each other. */
+/** Teams: agents that hand one conversation over to each other. */
 import {
   agentTool,
   createAgent,
@@ -25,7 +25,7 @@ import { toMermaid } from "@statewright/core/inspect";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/payment-tool.ts";
+import { createPayTool } from "../support/payment-tool.ts";
 
 function shown({ messages }: ModelRequest): readonly string[] {
   return messages.map((message) => {
@@ -44,7 +44,7 @@ function answersIn(messages: readonly Message[]): readonly string[] {
   );
 }
 
-/** A desk that hands money matters over, and an accountant that hands all else back. */
+/** A desk agent that hands over payment questions, and an accountant that hands back other questions. */
 function desk(
   scripts: {
     readonly triage: Parameters<typeof scriptedModel>[0];
@@ -263,7 +263,7 @@ describe("settings of team members", () => {
     const Person = defineContext({ user: z.string() });
     const Plan = defineContext({ plan: z.string() });
     const paid: number[] = [];
-    const pay = payingInto(paid);
+    const pay = createPayTool(paid);
     const first = defineMiddleware({
       name: "first",
       beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),

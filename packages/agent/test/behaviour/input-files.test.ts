@@ -1,4 +1,4 @@
-/** What people say to an agent: words, files beside them, and what says nothing. */
+/** Inputs of an agent: text, files with text, and empty inputs. */
 import type { Message } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** `onFinish`: once for each run that ends by itself, also over crashes. */
+/** `onFinish` is called once per run that ends without a failure, also over crashes. */
 import { defineTool, memoryStore } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Providers that ask before they run a tool of their own: a person is asked, and the answer goes back with the next request. */
+/** Provider-executed tools with approval: the run waits for the answer and sends it with the next request. */
 
 import { createAgent } from "@statewright/agent";
 import { allowTools, budget, confirmTools, dryRun, limitCalls } from "@statewright/agent/middleware";
@@ -30,7 +30,7 @@ const work = defineTool({
   },
 });
 
-/** A model whose provider asks first, and says then what it was told. */
+/** Model whose provider requests an approval first, and then repeats the answer. */
 function asking(beside: readonly ToolCallBlock[] = []) {
   const requests: ModelRequest[] = [];
   const model: Model = {
@@ -94,7 +94,7 @@ test("a provider approval without a store fails the run with missing_store", asy
   await expect(agent.run({ input: "go" }).result).rejects.toThrow("missing_store");
 });
 
-/** The first run of an agent whose provider asks, and what its model was told by the end of it. */
+/** Runs an agent whose provider requests an approval; returns the run and the requests of its model. */
 async function asksWith(middleware: readonly Middleware[], more: object = {}, beside: readonly ToolCallBlock[] = []) {
   const { model, requests } = asking(beside);
   const store = memoryStore();

@@ -1,4 +1,4 @@
-/** An agent that is spoken to while it works, and the settings of how its calls share time. */
+/** Messages steered into an active agent, and its tool call strategies. */
 import { defineTool, getMessageText, memoryStore, type RunHandle, type Store, steer } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ type Settings = Partial<
   Pick<AgentOptions<never, unknown, unknown>, "strategy" | "steering" | "inbox" | "maxToolCalls">
 >;
 
-/** An agent of three calls, spoken to by `speak` when the first of them runs. */
+/** Creates an agent with three tool calls; `speak` runs during the first one. */
 async function talk(settings: Settings, speak: (handle: RunHandle<unknown>, store: Store) => Promise<void>) {
   const store = memoryStore();
   const ran: string[] = [];

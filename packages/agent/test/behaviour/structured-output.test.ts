@@ -1,4 +1,4 @@
-/** What an agent gives as its output: asked for natively or by a final call, mended by the model, kept over crashes. */
+/** Structured output of an agent: requested natively or by a final call, repaired by the model, kept over crashes. */
 import {
   defineGraph,
   defineMiddleware,
@@ -35,7 +35,7 @@ import { inputGuardrail, trimMessages } from "../../src/middleware.ts";
 
 const Order = z.object({ item: z.string(), count: z.int().positive() });
 
-/** A model whose provider keeps the schema itself. */
+/** Model whose provider enforces the schema. */
 function native(script: readonly ScriptedEntry[]): ScriptedModel {
   return { ...scriptedModel(script), structuredOutput: true };
 }
@@ -434,7 +434,7 @@ describe("output of a thread", () => {
       respond: async () => {
         if (!isFirst) return { content: [{ type: "text", text: "noted" }], finish: "stop" };
         isFirst = false;
-        // What has begun is written when the turn of the event loop ends.
+        // Started effects are written at the end of the event loop turn.
         await new Promise((resolve) => setImmediate(resolve));
         store.crash();
         dies();
@@ -494,7 +494,7 @@ describe("output of a thread", () => {
 
 describe("output text", () => {
   const spaced = '{ "item": "lamp", "count": 2 }';
-  /** Its arguments stream as a model may write them, not as they stand in the message. */
+  /** Streams the arguments as a model may write them, with other white space than in the message. */
   const calling: Model = {
     id: "m",
     respond: async (_, { delta }) => {

@@ -1,4 +1,4 @@
-/** Agents as tools of agents: what the calling model reads, what is recorded, asked, counted and refused. */
+/** Agents as tools of agents: answers, recorded work, interrupts, limits and refusals. */
 import { agentTool, createAgent, sumUsage, turnCountIs } from "@statewright/agent";
 import { budget, confirmTools, inputGuardrail, limitCalls, outputGuardrail } from "@statewright/agent/middleware";
 import {
@@ -25,15 +25,15 @@ import { toMermaid } from "@statewright/core/inspect";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { payingInto } from "../support/payment-tool.ts";
+import { createPayTool } from "../support/payment-tool.ts";
 
-/** The text of the last message of a request. */
+/** Returns the text of the last message of a request. */
 function lastOf({ messages }: ModelRequest): string {
   const last = messages.at(-1);
   return last === undefined ? "" : getMessageText(last);
 }
 
-/** What the last calls were answered. */
+/** Returns the answers of the last tool calls. */
 function answersIn(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) =>
     message.role === "tool" ? [`${message.isError ? "error: " : ""}${getMessageText(message)}`] : [],
@@ -48,7 +48,7 @@ const lookUp = defineTool({
   run: ({ word }) => `${word}: found`,
 });
 
-/** Looks the task up once, then answers with what it read. */
+/** Looks the task up once, then answers with the result. */
 function researcher() {
   return createAgent({
     name: "Researcher",
@@ -60,7 +60,7 @@ function researcher() {
   });
 }
 
-/** Asks for all tasks in one message, then answers with the results. */
+/** Calls a sub-agent for every task in one message, then answers with the results. */
 function boss(tools: Parameters<typeof createAgent>[0]["tools"], ...tasks: readonly string[]) {
   const model = scriptedModel((request) =>
     request.messages.at(-1)?.role === "user"
@@ -79,7 +79,7 @@ describe("agents as tools", () => {
     expect(first?.tools).toMatchObject([
       { name: "researcher", description: "Researches a topic.", inputSchema: { required: ["task"] } },
     ]);
-    // The question, the call and its answer: nothing of what the other agent said and did.
+    // The question, the call and its answer: no message of the sub-agent.
     expect(second?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
     expect(JSON.stringify(second?.messages)).not.toContain("look_up");
   });
@@ -163,7 +163,7 @@ describe("parallel sub-agents", () => {
     );
     const textFrom = (id: string): string => spoken.flatMap(([from, text]) => (from === id ? [text] : [])).join("");
     expect(textFrom("1:0:1")).toBe("bees: found");
-    // All have begun before any has ended.
+    // All sub-agents start before any of them ends.
     const order = events.flatMap((event) =>
       event.within === "researcher" && (event.type === "model.started" || event.type === "message.completed")
         ? [`${event.type} ${event.withinId}`]
@@ -209,14 +209,14 @@ describe("parallel sub-agents", () => {
     const used = state.messages.flatMap((message) => (message.role === "tool" ? [message.usage] : []));
     expect(used).toEqual([{ inputTokens: 20, outputTokens: 10 }, { inputTokens: 20, outputTokens: 10 }, undefined]);
     expect(sumUsage(state.messages)).toEqual({ inputTokens: 60, outputTokens: 30 });
-    // No request holds it.
+    // No request contains it.
     expect(JSON.stringify(model.requests)).not.toContain('"usage":{"inputTokens":20');
   });
 });
 
 describe("sub-agent interrupts", () => {
   const paid: number[] = [];
-  const pay = payingInto(paid, (cents) => `paid ${cents}`);
+  const pay = createPayTool(paid, (cents) => `paid ${cents}`);
   const first = defineMiddleware({
     name: "first",
     beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),
@@ -489,7 +489,7 @@ describe("policies of a calling agent", () => {
     ["asks about those of sub-agents where it is handed down", { ...confirmTools(), inherited: true }, "waiting", []],
   ] as const)("a policy of a calling agent %s", async (_, policy, status, made) => {
     const paid: number[] = [];
-    const pay = payingInto(paid);
+    const pay = createPayTool(paid);
     const clerk = createAgent({
       name: "clerk",
       model: scriptedModel([call("pay", { cents: 7 }), say("Paid.")]),
@@ -543,7 +543,7 @@ describe("agents as graph nodes", () => {
     const { state } = await run.result;
     await reads;
     expect(state).toEqual({ question: "Why?", answer: "BE KIND. WHY?" });
-    // The words of a node are those of its graph; an agent that a tool runs speaks to the model that called it.
+    // The text of an agent node belongs to its graph; the text of a sub-agent goes to the calling model.
     expect(text).toBe("Be kind. Why?");
     expect([...places]).toEqual(["clerk 0:0"]);
   });

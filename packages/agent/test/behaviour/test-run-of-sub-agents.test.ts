@@ -1,4 +1,4 @@
-/** A test run sees through to the agents that tools run: their models, their tools, and what dies with their process. */
+/** A test run includes the sub-agents of tools: their models, their tool executions and their crashes. */
 import { agentTool, createAgent } from "@statewright/agent";
 import { defineTool, type Model } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";

@@ -1,4 +1,4 @@
-/** An agent whose model never comes to an end is stopped by its limit of turns, and its thread goes on. */
+/** An agent whose model never stops ends by its turn limit, and its thread continues with the next input. */
 import {
   defineMiddleware,
   defineTool,
@@ -27,7 +27,7 @@ const turnsIn = (messages: readonly Message[]): number =>
 const spinning = (more: object = {}) =>
   createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look], ...more });
 
-/** Calls a tool so often after each word of a person, then answers. */
+/** Calls a tool `calls` times after each user message, then answers. */
 const busy = (calls: number) => (request: { readonly messages: readonly Message[] }) => {
   const spoken = request.messages.findLastIndex(({ role }) => role === "user");
   return (request.messages.length - spoken - 1) / 2 < calls ? call("look", {}) : say("found");

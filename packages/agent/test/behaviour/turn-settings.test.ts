@@ -1,4 +1,4 @@
-/** What an agent decides for each turn: the request's settings, tools and model, and whether there is a further turn. */
+/** Settings per turn: request settings, tools, model, and the decision about a further turn. */
 import {
   defineContext,
   defineState,

@@ -1,7 +1,7 @@
+import { createAgent } from "@statewright/agent";
 import { decide, defineContext, defineMiddleware, defineTool } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 import * as z from "zod";
-import { createAgent } from "../../src/index.ts";
 
 const Shop = defineContext({ customerId: z.string() });
 

@@ -64,7 +64,7 @@ interface Given {
   readonly middleware?: readonly Middleware[];
 }
 
-/** An agent under a budget, with one tool. */
+/** Creates an agent with a budget and one tool. */
 function under({ budget: options, script, log, store = memoryStore(), middleware = [] }: Given) {
   const scripted = scriptedModel(script);
   const world = virtualClock();
@@ -344,7 +344,7 @@ describe("failed requests", () => {
     );
   const failing = (requests: number) => Array.from({ length: requests }, overloaded);
 
-  /** Run, and resume as often as it fails, each time as a new process would. */
+  /** Runs the agent, and resumes it after each failure like a new process. */
   async function untilItEnds(agent: ReturnType<typeof under>) {
     for (let going = agent.run(), passes = 1; ; going = agent.resume(), passes++) {
       const ending = going.then(
@@ -522,7 +522,7 @@ test("two budgets of an agent count separately", async () => {
 });
 
 describe("budget trees", () => {
-  /** A lead that sends out `count` researchers in one message, each of which works `turns` times. */
+  /** A lead agent that starts `count` researchers in one message; each of them runs `turns` turns. */
   function tree(
     limits: BudgetOptions | readonly Middleware[],
     count: number,
@@ -585,7 +585,7 @@ describe("budget trees", () => {
       expect(asked).toHaveLength(turns);
       expect(spentIn(state).turns).toBe(turns);
       expect(ended).toEqual(usedUp(`${turns} turns`));
-      // A sub-agent that was stopped is no success.
+      // A stopped sub-agent is not a success.
       const stopped = state.messages.filter((message) => message.role === "tool" && message.isError);
       expect(stopped.length).toBeGreaterThan(0);
     },
@@ -652,7 +652,7 @@ describe("budget trees", () => {
             ],
       ),
       tools: [agentTool(researcher, { name: "research", description: "Researches." })],
-      // As much as the lead and one researcher take: the other waits until that one's request has come to its end.
+      // Budget for the lead and one researcher: the other researcher waits until that request has ended.
       middleware: [budget({ tokens: 20, turns: 9 })],
       store: memoryStore(),
     });

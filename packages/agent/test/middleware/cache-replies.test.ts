@@ -5,7 +5,7 @@ import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { noting } from "../support/desk.ts";
 
-/** Agents that share middleware; a thread of its own for each question. */
+/** Creates agents with shared middleware; each question has its own thread. */
 function office(middleware: readonly Middleware[]) {
   const world = virtualClock();
   const store = memoryStore();

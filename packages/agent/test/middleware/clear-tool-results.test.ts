@@ -4,8 +4,8 @@ import type { Message } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { checkRequest } from "../support/provider-rules.ts";
-import { randomConversation } from "../support/random-conversation.ts";
-import { requestFor } from "../support/requests.ts";
+import { createRandomConversation } from "../support/random-conversation.ts";
+import { getModelRequest } from "../support/requests.ts";
 
 const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 80;
 
@@ -39,7 +39,7 @@ const three = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["read", "n
 test("clearToolResults changes only old results in any conversation, and every provider accepts the request", async () => {
   const random = virtualClock({ seed: 3 }).random;
   for (let round = 0; round < rounds; round++) {
-    const whole = randomConversation(random, 1 + Math.floor(random.next() * 6));
+    const whole = createRandomConversation(random, 1 + Math.floor(random.next() * 6));
     const keep = round % 5;
     const clear = clearToolResults({
       triggerTokens: 0,
@@ -48,7 +48,7 @@ test("clearToolResults changes only old results in any conversation, and every p
       exclude: ["notes"],
       clearArgs: round % 2 === 0,
     });
-    const { request, kept } = await requestFor(whole, [clear]);
+    const { request, kept } = await getModelRequest(whole, [clear]);
     checkRequest(request.messages, whole);
     expect(kept).toEqual(whole);
     expect(request.messages.map(({ id, role }) => [id, role])).toEqual(whole.map(({ id, role }) => [id, role]));
@@ -64,7 +64,7 @@ test("clearToolResults changes only old results in any conversation, and every p
 
 test("clearToolResults keeps the last results, clears earlier ones, and keeps those of excluded tools", async () => {
   const sent = async (options: Parameters<typeof clearToolResults>[0]): Promise<readonly string[]> =>
-    results((await requestFor(three, [clearToolResults({ triggerTokens: 1, ...options })])).request.messages);
+    results((await getModelRequest(three, [clearToolResults({ triggerTokens: 1, ...options })])).request.messages);
   expect(await sent({ keep: 2 })).toEqual(["[cleared]", "[cleared]", "notes 2", "read 3"]);
   expect(await sent({ keep: 0 })).toEqual(["[cleared]", "[cleared]", "[cleared]", "read 3"]);
   expect(await sent({ keep: 0, exclude: ["notes"] })).toEqual(["[cleared]", "[cleared]", "notes 2", "read 3"]);
@@ -75,7 +75,7 @@ test("clearToolResults keeps the last results, clears earlier ones, and keeps th
 
 test("clearToolResults with clearArgs clears arguments once all results of their message are cleared", async () => {
   const clear = clearToolResults({ triggerTokens: 1, keep: 2, clearArgs: true });
-  const { request } = await requestFor(three, [clear]);
+  const { request } = await getModelRequest(three, [clear]);
   const args = request.messages.flatMap((message) =>
     message.role === "assistant"
       ? message.content.map((block) => (block.type === "call" ? block.args : block.type))
@@ -86,7 +86,7 @@ test("clearToolResults with clearArgs clears arguments once all results of their
 
 test("clearToolResults keeps the structured output of the agent", async () => {
   const whole = [user("ask"), ...exchange(1, ["read"]), ...exchange(2, ["final_answer"]), user("more")];
-  const { request } = await requestFor(whole, [clearToolResults({ triggerTokens: 0, keep: 0, clearArgs: true })]);
+  const { request } = await getModelRequest(whole, [clearToolResults({ triggerTokens: 0, keep: 0, clearArgs: true })]);
   expect(results(request.messages)).toEqual(["[cleared]", "final_answer 2"]);
   const args = request.messages.flatMap((message) =>
     message.role === "assistant" ? message.content.flatMap((block) => (block.type === "call" ? [block.args] : [])) : [],
@@ -99,14 +99,17 @@ test("a cleared result stored as an artifact still shows its handle to the model
   const [ask, call, result, ...rest] = three;
   if (ask === undefined || call === undefined || result?.role !== "tool") throw new Error("no exchange");
   const large: Message = { ...result, content: [{ type: "artifact", ref, preview: "the first lines" }] };
-  const { request } = await requestFor([ask, call, large, ...rest], [clearToolResults({ triggerTokens: 1, keep: 3 })]);
+  const { request } = await getModelRequest(
+    [ask, call, large, ...rest],
+    [clearToolResults({ triggerTokens: 1, keep: 3 })],
+  );
   expect(results(request.messages)[0]).toBe("[cleared] Stored as artifact a1.");
 });
 
 test("trimMessages counts messages after clearToolResults has cleared them", async () => {
   const long = [user("ask"), ...Array.from({ length: 30 }, (_, number) => exchange(number, ["read"])).flat()];
   const clear = clearToolResults({ triggerTokens: 1, keep: 1, clearArgs: true });
-  const { request } = await requestFor(long, [clear, trimMessages({ maxTokens: 2_000 })]);
+  const { request } = await getModelRequest(long, [clear, trimMessages({ maxTokens: 2_000 })]);
   expect(request.messages).toHaveLength(long.length);
 });
 

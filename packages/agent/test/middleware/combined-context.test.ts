@@ -1,4 +1,4 @@
-/** All middleware about context at once, over random conversations with tools: what is sent is always what providers take. */
+/** All context middleware together on random conversations with tools: every request is valid for every provider. */
 import process from "node:process";
 import { createAgent } from "@statewright/agent";
 import {
@@ -28,7 +28,7 @@ const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 25;
 
 const names = ["alpha", "beta", "gamma", "delta"];
 
-/** Some of them, in the order that the docs advise, with limits that bite. */
+/** A random selection in the documented order, with small limits. */
 function some({ next }: Random): readonly Middleware[] {
   const small = scriptedModel((request) =>
     request.tools.length > 0 ? call("pick_tools", { names: names.filter(() => next() < 0.6) }) : say("a summary"),

@@ -4,7 +4,7 @@ import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { answers, desk, noting } from "../support/desk.ts";
 
-/** A file system of two links. */
+/** A file system with two links. */
 const links = new Map([
   ["way-out", undefined],
   ["way-in", "src"],

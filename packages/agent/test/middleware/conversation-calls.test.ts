@@ -2,7 +2,7 @@ import type { Message } from "@statewright/core";
 import { expect, test } from "vitest";
 import { listEarlierSiblings } from "../../src/middleware/conversation-calls.ts";
 
-/** A conversation whose calls are numbered, save for the last that has the id of the first; the one in the middle is answered. */
+/** Conversation with numbered calls; the last call has the id of the first one, and the middle call is answered. */
 function conversation(count: number, onLook: () => void): readonly Message[] {
   const content = Array.from({ length: count }, (_, nth) => ({
     type: "call" as const,
@@ -31,6 +31,6 @@ test("a message is scanned once for earlier sibling calls, however many of its c
   const lengths = Array.from({ length: 99 }, (_, nth) => listEarlierSiblings(messages, `c${nth}`).length);
   expect(looks).toBe(1);
   expect(lengths.slice(48, 53)).toEqual([48, 49, 98, 50, 51]);
-  // Of a doubled id the first place counts; under a name that was given for it all others count as earlier.
+  // The first position of a duplicate id counts; under its replacement id all other calls are earlier.
   expect([lengths[0], listEarlierSiblings(messages, "c0#2").length]).toEqual([0, 98]);
 });

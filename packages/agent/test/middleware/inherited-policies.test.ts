@@ -1,4 +1,4 @@
-/** What an agent was given holds for the agents that work for it, in whatever form they do. */
+/** Policies of an agent apply to its sub-agents in every form. */
 import { agentTool, createAgent, handoff, team } from "@statewright/agent";
 import {
   confinePaths,
@@ -46,7 +46,7 @@ const ping = call("ping", {});
 interface Parts {
   readonly middleware: readonly Middleware[];
   readonly tools: readonly Tool[];
-  /** What the model of each worker says. */
+  /** Script of the model of each sub-agent. */
   readonly script: readonly ScriptedEntry[];
   readonly own?: readonly Middleware[];
   readonly store?: Store;
@@ -54,7 +54,7 @@ interface Parts {
   readonly count?: number;
 }
 
-/** An agent whose model begins its script anew with each conversation, so that one script does for many at work. */
+/** Agent whose model restarts its script per conversation, so that one script serves parallel sub-agents. */
 function worker({ tools, script, own = [] }: Parts) {
   return createAgent({
     name: "worker",
@@ -68,7 +68,7 @@ function worker({ tools, script, own = [] }: Parts) {
   });
 }
 
-/** A boss whose workers are tools, `count` of them at work side by side. */
+/** A calling agent with `count` parallel sub-agents as tools. */
 function boss(parts: Parts) {
   const { middleware, store = memoryStore(), count = 1 } = parts;
   return createAgent({
@@ -87,7 +87,7 @@ function boss(parts: Parts) {
 const go = { thread: "t", input: "go" };
 const asked = { messages: [{ role: "user", id: "u", content: [{ type: "text", text: "go" }] }] } as const;
 
-/** The forms in which an agent works for another, each run to its end. */
+/** All forms of sub-agents, each run to its end. */
 const forms: Readonly<Record<string, (parts: Parts) => Promise<{ readonly state: object }>>> = {
   "a tool": (parts) => boss(parts).run(go).result,
   "tools side by side": (parts) => boss({ ...parts, count: 3 }).run(go).result,

@@ -12,7 +12,7 @@ import {
 } from "@statewright/testing";
 import { expect, test } from "vitest";
 
-/** Runs that share middleware; each notes in `log` when its model is asked. */
+/** Runs with shared middleware; each records its model requests in `log`. */
 function office(middleware: readonly Middleware[], world: VirtualClock) {
   const log: string[] = [];
   const ask = (name: string, input = name) => {
@@ -97,7 +97,7 @@ test("every model request takes a rate turn: retries, fallbacks and auxiliary mo
       },
     ],
     fallback: [noting("second", scriptedModel([say("ok")]))],
-    // Waiting for a turn is no time of the model.
+    // Waiting for a rate turn does not count as model time.
     timeouts: { totalMs: 5_000 },
   });
   const { result } = agent.run({ input: "go", world });
@@ -123,7 +123,7 @@ test("limitModelRate counts a failed request with its known token usage", async 
   expect((await second) - from).toBe(1_000);
 });
 
-/** A boss that gives a task to each of so many helpers in one message, and when each request goes out. */
+/** A calling agent with one sub-agent per task in one message; returns the time of each request. */
 function firm(tasks: number, boss: readonly Middleware[], helper: readonly Middleware[] = []) {
   const world = virtualClock();
   const began = world.clock.now();
@@ -181,7 +181,7 @@ test.each([
     () => limitModelRate({ requests: inner, perMs: 1_000 }),
     () => limitModelRate({ requests: outer, perMs }),
   ];
-  // Made in either order.
+  // The order of creation does not matter.
   for (const isInnerFirst of [true, false]) {
     const made = (isInnerFirst ? limits : limits.toReversed()).map((limit) => limit());
     const [own, whole] = isInnerFirst ? made : made.toReversed();
@@ -236,7 +236,7 @@ test("a model request blocked by another hook takes no rate turn", async () => {
   const gate: Middleware = {
     name: "gate",
     required: true,
-    // It stands outside of the limit, and is asked after it.
+    // Outer middleware: its beforeRequest runs after the limit.
     inherited: true,
     beforeRequest: () => {
       if (isShut) throw new Error("shut");

@@ -1,4 +1,4 @@
-/** How an agent asks its model: its own options, and the middleware that says the same for any graph. */
+/** Model attempts of an agent: its options, and the equal middleware of any graph. */
 import { createAgent } from "@statewright/agent";
 import { modelFallback, modelRetry, modelTimeouts } from "@statewright/agent/middleware";
 import {
@@ -26,7 +26,7 @@ function failure(details: Partial<ModelFailure>): StatewrightError {
 
 const busy = failWith(failure({ status: 503 }));
 
-/** Ask an agent on a clock that goes as far as it must. */
+/** Runs an agent and advances the clock as needed. */
 async function asked(agent: ReturnType<typeof createAgent>) {
   const world = virtualClock();
   const handle = agent.run({ input: "Hello", world });
@@ -119,7 +119,7 @@ test("a fallback model answers within a conversation, and the tool calls of its 
 });
 
 test.each([
-  ["two that say the same", () => [modelRetry(), modelRetry({ attempts: 5 })], /retry .* twice/],
+  ["two that say the same", () => [modelRetry(), modelRetry({ attempts: 5 })], /one retry .* got two/],
   ["an unknown kind", () => [modelFallback([], { on: ["sometimes" as never] })], /"sometimes"/],
   ["no model", () => [modelFallback(["gpt" as never])], /"gpt"/],
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],
@@ -133,6 +133,6 @@ test("createAgent refuses a model call option set both on the agent and by middl
   const model = scriptedModel([say("Hi")]);
   const making = () => createAgent({ name: "chat", model, retry: { attempts: 2 }, middleware: [modelRetry()] });
   expect(making).toThrow(
-    /agent "chat" sets retry of its model calls twice: in its own options and in middleware "modelRetry"/,
+    /agent "chat": expected one retry for its model calls, got two: in its own options and in middleware "modelRetry"/,
   );
 });

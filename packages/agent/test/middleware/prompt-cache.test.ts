@@ -5,7 +5,7 @@ import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { noting } from "../support/desk.ts";
 
-/** Where a request is marked for Anthropic: roles and ids of messages, names of tools. */
+/** Lists the prompt cache marks for Anthropic: roles and ids of messages, names of tools. */
 function marks({ messages, tools }: ModelRequest): readonly string[] {
   const isMarked = (part: { readonly provider?: unknown }): boolean =>
     JSON.stringify(part.provider ?? null).includes("ephemeral");

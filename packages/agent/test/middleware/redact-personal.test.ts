@@ -14,7 +14,7 @@ import * as z from "zod";
 
 const person = "Ann, ann@example.com, card 4111 1111 1111 1111";
 
-/** An agent with a tool `look` that gives `gives`, and everything that was told while it ran. */
+/** Runs an agent whose tool `look` returns `gives`; collects all emitted events. */
 function desk(options: RedactPersonalOptions, script: readonly ScriptedEntry[], gives: unknown = person) {
   const model = scriptedModel(script);
   const events: RunEvent[] = [];

@@ -53,7 +53,7 @@ test("secrets are redacted in results, errors, partial results, progress, and ar
   expect(told.length).toBeGreaterThan(6);
   expect(told.filter(shows)).toEqual([]);
   expect(told.filter((event) => JSON.stringify(event).includes("[redacted]")).length).toBeGreaterThan(5);
-  // What the model wrote stays in its own message: a provider must get it back.
+  // The text of the model stays in its message, because the provider needs it unchanged.
   expect(shows(end.state.messages.filter(({ role }) => role === "tool"))).toBe(false);
 });
 

@@ -20,7 +20,7 @@ import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/t
 import { expect, test } from "vitest";
 import { noting } from "../support/desk.ts";
 import { checkRequest } from "../support/provider-rules.ts";
-import { randomConversation } from "../support/random-conversation.ts";
+import { createRandomConversation } from "../support/random-conversation.ts";
 
 const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
@@ -38,13 +38,13 @@ const said = (id: string): Message => ({
 const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
 const shown = ({ messages }: ModelRequest): readonly string[] => messages.map((message) => getMessageText(message));
 
-/** A model that summarises by counting, and what it was asked. */
+/** Model that numbers its summaries and records its requests. */
 function summariser() {
   let asked = 0;
   return scriptedModel(() => say(`summary ${++asked}`));
 }
 
-/** An agent on a thread that answers everything with `ok`. */
+/** Agent on a thread that answers every message with `ok`. */
 function chat(options: Omit<Parameters<typeof summarise>[0], "model">, writer: Model = summariser()) {
   const model = scriptedModel(() => say("ok"));
   const store = memoryStore();
@@ -96,7 +96,7 @@ test("summarise yields valid provider requests that contain the last user messag
     const agent = createAgent({ name: "chat", model, store: memoryStore(), middleware });
     let whole: readonly Message[] = [];
     for (let turn = 0; turn < 3; turn++) {
-      const input = randomConversation(random, 1 + Math.floor(random.next() * 3)).map((message) =>
+      const input = createRandomConversation(random, 1 + Math.floor(random.next() * 3)).map((message) =>
         renamed(message, `${turn}`),
       );
       whole = [...whole, ...input];

@@ -4,8 +4,8 @@ import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { createTokenMeter } from "../../src/context/count-tokens.ts";
 import { checkRequest } from "../support/provider-rules.ts";
-import { randomConversation } from "../support/random-conversation.ts";
-import { requestFor } from "../support/requests.ts";
+import { createRandomConversation } from "../support/random-conversation.ts";
+import { getModelRequest } from "../support/requests.ts";
 
 const meter = createTokenMeter("test");
 const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
@@ -22,13 +22,13 @@ const chat = (turns: number): Message[] =>
 test("trimMessages leaves valid provider requests for any conversation and limit, and the saved state is complete", async () => {
   const random = virtualClock({ seed: 7 }).random;
   for (let round = 0; round < 400; round++) {
-    const whole = randomConversation(random, 1 + Math.floor(random.next() * 8));
+    const whole = createRandomConversation(random, 1 + Math.floor(random.next() * 8));
     const limit = 1 + Math.floor(random.next() * 3_000);
     const options = [{ maxTokens: limit }, { maxMessages: 1 + (limit % 12) }, { maxUserTurns: 1 + (limit % 4) }][
       round % 3
     ];
     const keepFirst = round % 2 === 0;
-    const { request, kept } = await requestFor(whole, [trimMessages({ ...options, keepFirst })]);
+    const { request, kept } = await getModelRequest(whole, [trimMessages({ ...options, keepFirst })]);
     checkRequest(request.messages, whole);
     expect(kept).toEqual(whole);
     const first = whole.find(({ role }) => role === "user");
@@ -42,12 +42,12 @@ test("trimMessages leaves valid provider requests for any conversation and limit
 test("trimMessages leaves a request within its limit unchanged and reduces a larger one below the limit", async () => {
   const random = virtualClock({ seed: 8 }).random;
   for (let round = 0; round < 200; round++) {
-    const whole = randomConversation(random, 6);
+    const whole = createRandomConversation(random, 6);
     const maxTokens = 200 + Math.floor(random.next() * 2_000);
-    const { request } = await requestFor(whole, [trimMessages({ maxTokens })]);
+    const { request } = await getModelRequest(whole, [trimMessages({ maxTokens })]);
     const tokens = meter.countFrame(request) + meter.countMessages(request.messages);
     if (meter.countFrame(request) + meter.countMessages(whole) <= maxTokens) expect(request.messages).toEqual(whole);
-    const { request: least } = await requestFor(whole, [trimMessages({ maxTokens: 1 })]);
+    const { request: least } = await getModelRequest(whole, [trimMessages({ maxTokens: 1 })]);
     const smallest = meter.countFrame(least) + meter.countMessages(least.messages);
     expect(tokens).toBeLessThanOrEqual(Math.max(maxTokens, smallest));
   }
@@ -56,7 +56,7 @@ test("trimMessages leaves a request within its limit unchanged and reduces a lar
 test("trimMessages keeps the start of the request stable for several turns, for prompt caching", async () => {
   const begins: string[] = [];
   for (let turns = 10; turns < 50; turns++) {
-    const { request } = await requestFor([...chat(turns), user("now")], [trimMessages({ maxTokens: 1_200 })]);
+    const { request } = await getModelRequest([...chat(turns), user("now")], [trimMessages({ maxTokens: 1_200 })]);
     begins.push(request.messages[0]?.id ?? "");
   }
   const moves = begins.filter((begin, index) => begin !== begins[index - 1]).length;
@@ -66,7 +66,7 @@ test("trimMessages keeps the start of the request stable for several turns, for 
 test("trimMessages by messages or user turns keeps exactly that number", async () => {
   const whole = [...chat(9), user("now")];
   const left = async (options: Parameters<typeof trimMessages>[0]): Promise<string> =>
-    ids((await requestFor(whole, [trimMessages(options)])).request.messages);
+    ids((await getModelRequest(whole, [trimMessages(options)])).request.messages);
   expect(await left({ maxMessages: 5 })).toBe("u7 a7 u8 a8 now");
   expect(await left({ maxMessages: 4 })).toBe("u8 a8 now");
   expect(await left({ maxMessages: 4, keepFirst: true })).toBe("u0 u8 a8 now");
@@ -92,7 +92,7 @@ test("trimMessages in a long tool loop keeps the user request in front of the la
       isError: false,
     },
   ]).flat();
-  const { request } = await requestFor([...chat(3), user("ask"), ...loop], [trimMessages({ maxTokens: 400 })]);
+  const { request } = await getModelRequest([...chat(3), user("ask"), ...loop], [trimMessages({ maxTokens: 400 })]);
   expect(ids(request.messages)).toBe("ask c17 t17 c18 t18 c19 t19");
 });
 
@@ -106,8 +106,8 @@ test("trimMessages calls a custom tokenizer once per message across all requests
     },
   });
   const whole = Object.freeze([user("u0", "first words"), answer("a0"), user("now")]);
-  await requestFor(whole, [trim], "x");
-  await requestFor(whole, [trim], "x");
+  await getModelRequest(whole, [trim], "x");
+  await getModelRequest(whole, [trim], "x");
   expect(asked.filter((text) => text === "first words")).toHaveLength(1);
 });
 

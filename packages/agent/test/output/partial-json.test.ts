@@ -71,7 +71,7 @@ describe("incremental JSON", () => {
     expect(readingOf("[".repeat(500) + "]".repeat(500))).toEqual(JSON.parse("[".repeat(500) + "]".repeat(500)));
   });
 
-  /** Whether nothing stands in the part that is not in the whole: texts may be cut, the rest may be missing. */
+  /** Returns whether the part contains only data of the whole: texts may be cut, and members may be missing. */
   function isPartOf(part: unknown, whole: unknown): boolean {
     if (typeof part === "string")
       return typeof whole === "string" && whole.startsWith(part.replace(/[\uD800-\uDBFF]$/, ""));

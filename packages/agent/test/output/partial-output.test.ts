@@ -1,11 +1,11 @@
-/** The output while it is written: read as it comes, at a cost that grows with what came and no faster. */
+/** Partial output: read while it is streamed, at a cost proportional to its length. */
 import type { RunEvent } from "@statewright/core";
 import { expect, test } from "vitest";
 import { streamPartialOutputs } from "../../src/output/partial-output.ts";
 
 const inTask = { seq: 1, at: 0, node: "model", task: "1:0" };
 
-/** The events of one message, a character a piece. */
+/** Events of one message, one character per delta. */
 async function* written(text: string): AsyncGenerator<RunEvent> {
   for (const letter of text) yield { ...inTask, type: "message.delta", kind: "text", messageId: "m", text: letter };
   const content = [{ type: "text", text }] as const;
@@ -27,7 +27,7 @@ test("all partial output reads together copy a linear amount of text, and the la
     const copied = readings.reduce((sum, { length }) => sum + length, 0);
     expect(copied).toBeLessThan(40 * text.length);
     expect(readings.at(-1)).toEqual(text === whole ? numbers : numbers.slice(0, -1));
-    // As long as it is small, each member is told as it comes.
+    // A small output is reported after each member.
     expect(readings.slice(0, 100).map(({ length }) => length)).toEqual(Array.from({ length: 100 }, (_, n) => n));
   }
 });

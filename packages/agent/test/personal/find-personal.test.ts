@@ -72,7 +72,7 @@ test("findPersonal reports only the requested kinds", () => {
   expect(findPersonal(text, new Set())).toEqual([]);
 });
 
-/** Texts of pieces that finds are made of, and of what stands between them. */
+/** Random texts of fragments of personal data and separators. */
 function randomText(next: () => number): string {
   const parts = [
     "ann@example.com",

@@ -1,4 +1,4 @@
-/** An agent on a thread, with what its tools did, what it was answered and what was told. */
+/** An agent on a thread, with its tool executions, answers and events. */
 import { createAgent } from "@statewright/agent";
 import {
   type DefinedTool,
@@ -26,7 +26,7 @@ import * as z from "zod";
 export type DeskState = { readonly messages: readonly Message[] };
 export type DeskResult = RunResult<DeskState>;
 
-/** A tool that notes in `log` that it ran. */
+/** Creates a tool that records its execution in `log`. */
 export function noting(
   log: string[],
   name: string,
@@ -56,7 +56,7 @@ export interface Desk {
   readonly resume: (answers?: Readonly<Record<string, unknown>>, store?: Store) => RunHandle<DeskState>;
 }
 
-/** An agent whose model follows a script and refuses a transcript that a provider would refuse. */
+/** Creates an agent with a scripted model that refuses transcripts which a provider would refuse. */
 export function desk(options: {
   readonly tools: readonly Tool[];
   readonly middleware: readonly Middleware[];
@@ -85,7 +85,7 @@ export function desk(options: {
   };
 }
 
-/** Texts of the answers to calls, an error with `!` before it. */
+/** Returns the texts of tool answers, errors with a leading `!`. */
 export function answers({ state }: DeskResult): readonly string[] {
   return state.messages
     .filter((message): message is ToolMessage => message.role === "tool")
@@ -95,7 +95,7 @@ export function answers({ state }: DeskResult): readonly string[] {
     );
 }
 
-/** The open questions of a run that waits. */
+/** Returns the open interrupts of a waiting run. */
 export function questions(result: DeskResult) {
   if (result.status !== "waiting") throw new Error(`it is ${result.status}`);
   return result.interrupts;

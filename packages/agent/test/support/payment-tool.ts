@@ -1,9 +1,9 @@
-/** A tool that pays, once, and notes what it has paid. */
+/** A once tool that pays and records its payments. */
 import { defineTool } from "@statewright/core";
 import * as z from "zod";
 
-/** The tool `pay`; `paid` takes the cents of each call. */
-export function payingInto(paid: number[], says: (cents: number) => string = () => "paid") {
+/** Creates the tool `pay`; `paid` receives the cents of each call. */
+export function createPayTool(paid: number[], says: (cents: number) => string = () => "paid") {
   return defineTool({
     name: "pay",
     description: "Pay.",

@@ -1,7 +1,9 @@
-/** What Anthropic, OpenAI and Google refuse in a request, the strictest of each, beside what the scripted model looks at. */
+/**
+ * Transcript rules of Anthropic, OpenAI and Google, the strictest of each, in addition to those of the scripted model.
+ */
 import type { Message } from "@statewright/core";
 
-/** Throws unless every provider takes this conversation. `whole` is what it was made of, which may begin with a greeting. */
+/** Throws unless every provider accepts this conversation. `whole` is its source, which may start with a greeting. */
 export function checkRequest(messages: readonly Message[], whole: readonly Message[]): void {
   const said = messages.filter(({ role }) => role !== "system");
   if (said.length === 0) throw new Error("it is empty");

@@ -1,8 +1,10 @@
-/** Conversations as they come about: people speak once or twice, models call tools or do not, results are short or long. */
+/**
+ * Random conversations: one or two user messages in a row, replies with or without tool calls, short and long results.
+ */
 import type { ContentBlock, Message, Random, ToolCallBlock } from "@statewright/core";
 
-/** A conversation that a model is to go on with: it ends with what a person said, or with answers to calls. */
-export function randomConversation(random: Random, turns: number): readonly Message[] {
+/** Creates a conversation for the next model request: it ends with a user message or with tool answers. */
+export function createRandomConversation(random: Random, turns: number): readonly Message[] {
   const below = (limit: number): number => Math.floor(random.next() * limit);
   const messages: Message[] = [];
   const id = (): string => `m${messages.length}`;

@@ -1,10 +1,10 @@
-/** What a model is sent when an agent with some middleware goes on with a conversation. */
+/** The model request of an agent with given middleware that continues a conversation. */
 import { createAgent } from "@statewright/agent";
 import type { Message, Middleware, ModelRequest } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 
-/** The request that the agent makes, and the conversation as its state holds it then. */
-export async function requestFor(
+/** Returns the request of the agent, and the conversation in its state at that time. */
+export async function getModelRequest(
   messages: readonly Message[],
   middleware: readonly Middleware[],
   instructions = "Be brief.",

@@ -1,4 +1,4 @@
-/** Agents that are wrong do not compile where they are wrong, and what they give is typed. Nothing here is called. */
+/** Invalid agents do not compile, and results of agents are typed. Nothing here is called. */
 import {
   defineContext,
   defineState,
@@ -155,7 +155,7 @@ test("an unknown tool name does not compile when the tool names are known", () =
       ...parts,
       prepareStep: ({ turn }) => ({ allowedTools: ["look"], ...(turn === 1 && { toolChoice: { tool: "look" } }) }),
     });
-    // The output, and what a provider runs itself, may be called too.
+    // The final call and provider-executed tools are also valid names.
     createAgent({ ...parts, output: Order, toolChoice: { tool: "final_answer" } });
     const search = { name: "web_search", id: "p.web_search", args: {} };
     createAgent({ ...parts, providerTools: [search], toolChoice: { tool: "web_search" } });
@@ -180,12 +180,12 @@ test("an unknown tool name does not compile when the tool names are known", () =
     asked.resume({ ...at, answers: { loook: "seen" } });
     // @ts-expect-error no answer to a call
     asked.resume({ ...at, answers: { approve: "perhaps" } });
-    // What middleware asks, its type does not say.
+    // The interrupts of this middleware are not part of its type.
     createAgent({ ...parts, middleware: [logCalls({ log: () => undefined })] }).resume({
       ...at,
       answers: { sure: true },
     });
-    // Where nobody knows the names, any may be right.
+    // With unknown names every name is accepted.
     createAgent({ name: "a", model, tools: registry, allowedTools: all, toolChoice: { tool: "later" } });
     createAgent({ name: "a", model, tools: [look, own], allowedTools: ["by_its_spec"] });
     modelNode({ model, tools: registry, toolChoice: { tool: "later" } });

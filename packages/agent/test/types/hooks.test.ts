@@ -1,4 +1,4 @@
-/** Hooks that could not do what they say do not compile where they say it. Nothing here is called. */
+/** Invalid hooks do not compile. Nothing here is called. */
 import { defineMiddleware, type Model, type ModelRequest } from "@statewright/core";
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";

@@ -1,4 +1,4 @@
-/** How models are asked, as the compiler sees it: what is misspelt or of another kind does not compile. */
+/** Model call options with wrong names or values do not compile. */
 import { createAgent } from "@statewright/agent";
 import { modelFallback, modelRetry, modelTimeouts } from "@statewright/agent/middleware";
 import type { FailedAttempt, ModelCall, ModelFailureKind, RunHandle } from "@statewright/core";

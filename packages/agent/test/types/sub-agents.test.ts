@@ -1,4 +1,4 @@
-/** What of sub-agents and teams must not compile, and what their types say. */
+/** Invalid sub-agents and teams do not compile, and valid ones are typed. */
 import { type Agent, agentTool, createAgent, handoff, team } from "@statewright/agent";
 import { defineContext, type RunHandle } from "@statewright/core";
 import { scriptedModel } from "@statewright/testing";

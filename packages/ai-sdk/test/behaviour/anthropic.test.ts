@@ -3,16 +3,16 @@ import type { Message, ModelReply } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel } from "../../src/index.ts";
 import { anthropicFrames as frames } from "../support/frames.ts";
-import { ask, gate, listening, rejection, user, weather } from "../support/requests.ts";
+import { ask, createCallOptions, createGate, getRejection, user, weather } from "../support/requests.ts";
 import {
   cutAfter,
   events,
-  sent,
-  sentList,
-  silentAfter,
+  getSentList,
+  getSentValue,
+  stallAfter,
+  startWireServer,
   status,
   type WireServer,
-  wireServer,
 } from "../support/wire-server.ts";
 
 const modelOf = (server: WireServer) =>
@@ -33,7 +33,7 @@ const answered = (reply: ModelReply, content: string): Message[] => [
 
 describe("a turn with Anthropic", () => {
   test("Anthropic reasoning, text and calls arrive as blocks and deltas and are sent back unchanged", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([
         ...frames.start(),
         ...frames.thinking(0, "I should look.", "c2lnbmF0dXJl"),
@@ -46,7 +46,7 @@ describe("a turn with Anthropic", () => {
     );
     const model = modelOf(server);
     expect(model.id).toBe("anthropic/claude-sonnet-4-5");
-    const options = listening();
+    const options = createCallOptions();
     const first = await model.respond(
       ask("Is it raining in Oslo?", { instructions: "Be brief.", tools: [weather], maxOutputTokens: 500 }),
       options,
@@ -79,9 +79,12 @@ describe("a turn with Anthropic", () => {
     });
 
     const saved = JSON.parse(JSON.stringify(first)) as ModelReply;
-    const second = await model.respond({ messages: answered(saved, "Rain, 7 °C"), tools: [weather] }, listening());
+    const second = await model.respond(
+      { messages: answered(saved, "Rain, 7 °C"), tools: [weather] },
+      createCallOptions(),
+    );
     expect(second).toMatchObject({ finish: "stop", content: [{ type: "text", text: "It rains." }] });
-    expect(sentList(server.requests[1], "messages").slice(1)).toEqual([
+    expect(getSentList(server.requests[1], "messages").slice(1)).toEqual([
       {
         role: "assistant",
         content: [
@@ -99,12 +102,12 @@ describe("a turn with Anthropic", () => {
   });
 
   test("a search executed by Anthropic is no tool call of ours, is sent back to Anthropic, and is a text line for others", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...frames.start(), ...frames.search(0), ...frames.text(2, "It rains."), ...frames.end("end_turn")]),
       events([...frames.start(), ...frames.text(0, "Yes."), ...frames.end("end_turn")]),
     );
     const model = modelOf(server);
-    const reply = await model.respond(ask("Is it raining in Oslo?"), listening());
+    const reply = await model.respond(ask("Is it raining in Oslo?"), createCallOptions());
     expect(reply.finish).toBe("stop");
     expect(reply.content).toEqual([{ type: "text", text: "It rains." }]);
     const history = (from: ModelReply): Message[] => [
@@ -112,29 +115,29 @@ describe("a turn with Anthropic", () => {
       { role: "assistant", id: "a1", ...from },
       { ...user("Sure?"), id: "u2" },
     ];
-    await model.respond({ messages: history(reply), tools: [] }, listening());
-    expect(sent(server.requests[1], "messages", 1, "content")).toMatchObject([
+    await model.respond({ messages: history(reply), tools: [] }, createCallOptions());
+    expect(getSentValue(server.requests[1], "messages", 1, "content")).toMatchObject([
       { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "oslo" } },
       { type: "web_search_tool_result", tool_use_id: "srvtoolu_1" },
       { type: "text", text: "It rains." },
     ]);
     const moved = JSON.parse(JSON.stringify(reply).replace("anthropic.messages", "other.chat")) as ModelReply;
-    await model.respond({ messages: history(moved), tools: [] }, listening());
-    expect(sent(server.requests[2], "messages", 1, "content")).toEqual([
+    await model.respond({ messages: history(moved), tools: [] }, createCallOptions());
+    expect(getSentValue(server.requests[2], "messages", 1, "content")).toEqual([
       { type: "text", text: '[Ran web_search at the provider: {"query":"oslo"}]' },
       { type: "text", text: "It rains." },
     ]);
   });
 
   test("a reply paused by Anthropic is sent back until it is complete, and is a single reply", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.search(1), ...frames.end("pause_turn")]),
       events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
     );
-    const options = listening();
+    const options = createCallOptions();
     const reply = await modelOf(server).respond(ask("Is it raining in Oslo?"), options);
     expect(server.requests).toHaveLength(2);
-    expect(sentList(server.requests[1], "messages").slice(1)).toMatchObject([
+    expect(getSentList(server.requests[1], "messages").slice(1)).toMatchObject([
       {
         role: "assistant",
         content: [{ text: "Let me look." }, { type: "server_tool_use" }, { type: "web_search_tool_result" }],
@@ -155,25 +158,25 @@ describe("a turn with Anthropic", () => {
   });
 
   test("a paused Anthropic reply whose continuation is cut is a failure", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.end("pause_turn")]),
       cutAfter([...frames.start(), ...frames.text(0, "It ra")]),
     );
-    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an Anthropic reply that pauses without end is ended", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...frames.start(), ...frames.text(0, "…"), ...frames.end("pause_turn")]),
     );
-    const reply = await modelOf(server).respond(ask("Oslo?"), listening());
+    const reply = await modelOf(server).respond(ask("Oslo?"), createCallOptions());
     expect(server.requests).toHaveLength(21);
     expect(reply.content).toHaveLength(21);
   });
 
   test("an image, an error and data in a tool result keep their kind with Anthropic [S3.11]", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...frames.start(), ...frames.text(0, "Ok."), ...frames.end("end_turn")]),
     );
     const call = (id: string) => ({ type: "call" as const, id, name: "look", args: {} });
@@ -197,9 +200,9 @@ describe("a turn with Anthropic", () => {
           { ...tool, id: "r3", callId: "c3", content: [{ type: "json", value: { lux: 3 } }] },
         ],
       },
-      listening(),
+      createCallOptions(),
     );
-    expect(sent(server.requests[0], "messages", 2)).toEqual({
+    expect(getSentValue(server.requests[0], "messages", 2)).toEqual({
       role: "user",
       content: [
         {
@@ -217,14 +220,14 @@ describe("a turn with Anthropic", () => {
   });
 
   test("an Anthropic reply truncated by its length has finish length, also with a call inside", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([
         ...frames.start(),
         ...frames.call(0, "toolu_1", "get_weather", '{"city":"Os'),
         ...frames.end("max_tokens"),
       ]),
     );
-    const reply = await modelOf(server).respond(ask("Oslo?", { tools: [weather] }), listening());
+    const reply = await modelOf(server).respond(ask("Oslo?", { tools: [weather] }), createCallOptions());
     expect(reply).toMatchObject({
       finish: "length",
       content: [{ type: "call", name: "get_weather", args: null, raw: '{"city":"Os' }],
@@ -234,33 +237,33 @@ describe("a turn with Anthropic", () => {
 
 describe("Anthropic failures", () => {
   test("an Anthropic stream that breaks in the middle is a retryable failure", async () => {
-    await using server = await wireServer(cutAfter([...frames.start(), ...frames.text(0, "It ra")]));
-    const options = listening();
-    const error = await rejection(modelOf(server).respond(ask("Oslo?"), options));
+    await using server = await startWireServer(cutAfter([...frames.start(), ...frames.text(0, "It ra")]));
+    const options = createCallOptions();
+    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), options));
     const usage = { inputTokens: 20, cachedTokens: 16, cacheWriteTokens: 0 };
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, kind: "broken_reply", usage } });
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
   });
 
   test("an Anthropic stream that closes without its end event is a failure", async () => {
-    await using server = await wireServer(events([...frames.start(), ...frames.text(0, "It ra")]));
-    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(events([...frames.start(), ...frames.text(0, "It ra")]));
+    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain('the reply of the model "anthropic/claude-sonnet-4-5" broke off');
   });
 
   test("an error event inside an Anthropic stream is a failure of its kind", async () => {
     const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
-    await using server = await wireServer(events([...frames.start(), ...frames.text(0, "It ra"), overloaded]));
-    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(events([...frames.start(), ...frames.text(0, "It ra"), overloaded]));
+    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain("Overloaded");
   });
 
   test("an Anthropic rate limit error has its retry time", async () => {
     const body = { type: "error", error: { type: "rate_limit_error", message: "Too many tokens" } };
-    await using server = await wireServer(status(429, body, { "retry-after": "7" }));
-    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(status(429, body, { "retry-after": "7" }));
+    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({
       code: "model_failed",
       details: { retryable: true, status: 429, retryAfterMs: 7000 },
@@ -272,17 +275,17 @@ describe("Anthropic failures", () => {
 
   test("a request refused by Anthropic is not retryable", async () => {
     const body = { type: "error", error: { type: "invalid_request_error", message: "max_tokens: too large" } };
-    await using server = await wireServer(status(400, body));
-    const error = await rejection(modelOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(status(400, body));
+    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 400 } });
   });
 
   test("an abort inside an Anthropic stream rejects with its reason and closes the connection", async () => {
-    const gone = gate();
-    await using server = await wireServer(silentAfter([...frames.start(), ...frames.text(0, "It ra")], gone.open));
+    const gone = createGate();
+    await using server = await startWireServer(stallAfter([...frames.start(), ...frames.text(0, "It ra")], gone.open));
     const controller = new AbortController();
     const reason = new Error("the user pressed stop");
-    const error = await rejection(
+    const error = await getRejection(
       modelOf(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
     );
     expect(error).toBe(reason);

@@ -1,19 +1,19 @@
-/** The providers' own clients over streams that are cut, stall, hold garbage, repeat ids and have no end. */
+/** The providers' clients with streams that are cut, stall, contain garbage, repeat ids or never end. */
 import type { ServerResponse } from "node:http";
 import { isStatewrightError, type ModelCallPolicy, type RunEvent } from "@statewright/core";
 import { getModelFailureKind } from "@statewright/core/adapter";
 import { virtualClock } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import { anthropicFrames, chat } from "../support/frames.ts";
-import { bytesOf, recordedStreams } from "../support/recorded-streams.ts";
-import { gate } from "../support/requests.ts";
-import { type Answering, type ToolRun, toolRuns } from "../support/tool-run.ts";
-import { wireServer } from "../support/wire-server.ts";
+import { recordedStreams, toBytes } from "../support/recorded-streams.ts";
+import { createGate } from "../support/requests.ts";
+import { type Answering, createToolRuns, type ToolRun } from "../support/tool-run.ts";
+import { startWireServer } from "../support/wire-server.ts";
 
 const baseURL = "http://provider.example/v1";
 const twice = { retry: { attempts: 2, initialMs: 0 } } as const;
 
-/** These bytes, then an end of the stream as if it were whole, a broken connection, or nothing. */
+/** Streams these bytes, then a regular end, a broken connection, or nothing. */
 function stream(bytes: Uint8Array, then: "end" | "break" | "silence" = "end"): ReadableStream<Uint8Array> {
   let isSent = false;
   return new ReadableStream<Uint8Array>(
@@ -31,14 +31,14 @@ function stream(bytes: Uint8Array, then: "end" | "break" | "silence" = "end"): R
   );
 }
 
-/** What a tool's answer makes a provider say. */
+/** Creates the final reply after the tool answer. */
 const hasResult = /tool_result|"role":"tool"|function_call_output|functionResponse/;
 
 function only<Type extends RunEvent["type"]>({ events }: ToolRun, type: Type) {
   return events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
 }
 
-/** The tool ran once, for a message that was whole, and the conversation is what it would have been. */
+/** Checks that the tool ran once, from a complete message, and that the conversation equals the expected one. */
 function expectWhole(ended: ToolRun, where: string): void {
   expect(ended.status, `${where} ${ended.error}`).toBe("done");
   expect(ended.ran, where).toEqual([{ city: "Oslo" }]);
@@ -50,12 +50,12 @@ function expectWhole(ended: ToolRun, where: string): void {
 }
 
 describe.each(recordedStreams)("$client", ({ model, calling, after, answering }) => {
-  const bytes = bytesOf(calling);
-  const answer = bytesOf(answering);
-  const whole = bytesOf(calling.slice(0, calling.length - after)).length;
-  const runs = (policy: ModelCallPolicy) => toolRuns((at) => model({ baseURL, ...at }), policy);
+  const bytes = toBytes(calling);
+  const answer = toBytes(answering);
+  const whole = toBytes(calling.slice(0, calling.length - after)).length;
+  const runs = (policy: ModelCallPolicy) => createToolRuns((at) => model({ baseURL, ...at }), policy);
 
-  /** The first request gets this, later ones what is right. */
+  /** Answers the first request with this stream, later ones with the recorded stream. */
   const first =
     (body: ReadableStream<Uint8Array>): Answering =>
     (nth, asked) =>
@@ -95,7 +95,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     const timed = runs({ ...twice, timeouts: { firstTokenMs: 2_000, idleMs: 500 } });
     for (let frames = 0; frames < calling.length - after; frames++) {
       const world = virtualClock();
-      const ended = await timed.run(first(stream(bytesOf(calling.slice(0, frames)), "silence")), world);
+      const ended = await timed.run(first(stream(toBytes(calling.slice(0, frames)), "silence")), world);
       expectWhole(ended, `after ${frames} frames`);
       expect(ended.messages[1], `after ${frames} frames`).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
       expect(world.timers).toBe(0);
@@ -113,7 +113,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     ];
     for (let at = 0; at <= calling.length - after; at++) {
       for (const junk of garbage) {
-        const parts = [bytesOf(calling.slice(0, at)), new TextEncoder().encode(junk), bytesOf(calling.slice(at))];
+        const parts = [toBytes(calling.slice(0, at)), new TextEncoder().encode(junk), toBytes(calling.slice(at))];
         const ended = await retried.run(first(stream(Buffer.concat(parts))));
         expectWhole(ended, `${JSON.stringify(junk)} before frame ${at}`);
       }
@@ -122,7 +122,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
 
   test("a stream that never ends is ended by the call timeout, and no tool of it runs [F12]", async () => {
     const world = virtualClock();
-    const unended = bytesOf(calling.slice(0, calling.length - after - 1));
+    const unended = toBytes(calling.slice(0, calling.length - after - 1));
     let parts = 0;
     const endless = new ReadableStream<Uint8Array>(
       {
@@ -181,8 +181,8 @@ describe("repeated ids", () => {
     };
     for (const [client, frames] of Object.entries(both)) {
       const { model, answering } = recorded(client);
-      const ended = await toolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
-        stream(bytesOf(nth === 1 ? frames : answering)),
+      const ended = await createToolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
+        stream(toBytes(nth === 1 ? frames : answering)),
       );
       expect(ended.status, client).toBe("done");
       expect(ended.ran, client).toEqual([{ city: "Oslo" }, { city: "Rome" }]);
@@ -193,8 +193,8 @@ describe("repeated ids", () => {
 
   test("a call id that an earlier message used is a separate call and runs once [F12]", async () => {
     for (const { client, model, calling, answering } of recordedStreams) {
-      const ended = await toolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
-        stream(bytesOf(nth <= 2 ? calling : answering)),
+      const ended = await createToolRuns((at) => model({ baseURL, ...at }), {}).run((nth) =>
+        stream(toBytes(nth <= 2 ? calling : answering)),
       );
       expect(ended.status, client).toBe("done");
       expect(ended.ran, client).toEqual([{ city: "Oslo" }, { city: "Oslo" }]);
@@ -216,15 +216,15 @@ describe("real connections", () => {
   test.each(recordedStreams)(
     "$client: a run completes after a connection that breaks in the middle [F12]",
     async (recorded) => {
-      const bytes = bytesOf(recorded.calling);
+      const bytes = toBytes(recorded.calling);
       for (const share of [0.3, 0.9]) {
         const cut = bytes.slice(0, Math.floor(bytes.length * share));
-        await using server = await wireServer(
+        await using server = await startWireServer(
           sending(cut, (response) => response.destroy()),
           sending(bytes, ends),
-          sending(bytesOf(recorded.answering), ends),
+          sending(toBytes(recorded.answering), ends),
         );
-        const ended = await toolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), twice).run(nothing);
+        const ended = await createToolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), twice).run(nothing);
         expectWhole(ended, `${recorded.client} at ${share}`);
         expect(server.requests).toHaveLength(3);
       }
@@ -233,20 +233,20 @@ describe("real connections", () => {
 
   test("a silent server is abandoned, its connection is closed, and the next request is answered [F12]", async () => {
     for (const recorded of recordedStreams) {
-      const bytes = bytesOf(recorded.calling);
-      const gone = gate();
-      const silent = gate();
-      await using server = await wireServer(
+      const bytes = toBytes(recorded.calling);
+      const gone = createGate();
+      const silent = createGate();
+      await using server = await startWireServer(
         sending(bytes.slice(0, bytes.length >> 1), (response) => {
           response.on("close", gone.open);
           silent.open();
         }),
         sending(bytes, ends),
-        sending(bytesOf(recorded.answering), ends),
+        sending(toBytes(recorded.answering), ends),
       );
       const world = virtualClock({ waitsForWork: false });
       const timeouts = { firstTokenMs: 60_000, idleMs: 60_000 };
-      const runs = toolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), { ...twice, timeouts });
+      const runs = createToolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), { ...twice, timeouts });
       const ending = runs.run(nothing, { ...world, runAll: () => silent.passed });
       await silent.passed;
       while (server.requests.length < 2) await world.advance(60_000);

@@ -3,16 +3,16 @@ import type { Message, ModelReply } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { aiModel } from "../../src/index.ts";
 import { chat, responses } from "../support/frames.ts";
-import { ask, gate, listening, rejection, user, weather } from "../support/requests.ts";
+import { ask, createCallOptions, createGate, getRejection, user, weather } from "../support/requests.ts";
 import {
   cutAfter,
   events,
-  sent,
-  sentList,
-  silentAfter,
+  getSentList,
+  getSentValue,
+  stallAfter,
+  startWireServer,
   status,
   type WireServer,
-  wireServer,
 } from "../support/wire-server.ts";
 
 const openai = (server: WireServer) => createOpenAI({ baseURL: `${server.url}/v1`, apiKey: "sk-test-123456" });
@@ -32,7 +32,7 @@ const answered = (reply: ModelReply): Message[] => [
   },
 ];
 
-/** Two calls, the first of which was answered with a text and an image. */
+/** Two calls; the first one is answered with text and an image. */
 const pictured: Message[] = [
   user("Look"),
   {
@@ -56,8 +56,8 @@ const pictured: Message[] = [
 
 describe("a turn with OpenAI chat completions", () => {
   test("settings reach OpenAI chat, and its text and usage are returned", async () => {
-    await using server = await wireServer(events([...chat.text("It ", "rains."), ...chat.end("stop")]));
-    const options = listening();
+    await using server = await startWireServer(events([...chat.text("It ", "rains."), ...chat.end("stop")]));
+    const options = createCallOptions();
     const reply = await chatOf(server).respond(
       ask("Is it raining in Oslo?", {
         instructions: "Be brief.",
@@ -105,20 +105,20 @@ describe("a turn with OpenAI chat completions", () => {
   });
 
   test("an OpenAI reply with a call has finish calls, whatever its finish reason", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...chat.call("call_1", "get_weather", '{"city":', '"Oslo"}'), ...chat.end("stop")]),
       events([...chat.text("It rains."), ...chat.end("stop")]),
     );
     const model = chatOf(server);
-    const options = listening();
+    const options = createCallOptions();
     const reply = await model.respond(ask("Is it raining in Oslo?", { tools: [weather] }), options);
     expect(reply).toMatchObject({
       finish: "calls",
       content: [{ type: "call", id: "call_1", name: "get_weather", args: { city: "Oslo" } }],
     });
     expect(options.deltas.map((delta) => delta.type === "call" && delta.argsText).join("")).toBe('{"city":"Oslo"}');
-    await model.respond({ messages: answered(reply), tools: [weather] }, listening());
-    expect(sentList(server.requests[1], "messages").slice(1)).toEqual([
+    await model.respond({ messages: answered(reply), tools: [weather] }, createCallOptions());
+    expect(getSentList(server.requests[1], "messages").slice(1)).toEqual([
       {
         role: "assistant",
         content: null,
@@ -131,19 +131,19 @@ describe("a turn with OpenAI chat completions", () => {
   });
 
   test("invalid argument text of an OpenAI call is kept unchanged", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...chat.call("call_1", "get_weather", '{"city": Oslo'), ...chat.end("tool_calls")]),
       events([...chat.text("Sorry."), ...chat.end("stop")]),
     );
     const model = chatOf(server);
-    const reply = await model.respond(ask("Oslo?", { tools: [weather] }), listening());
+    const reply = await model.respond(ask("Oslo?", { tools: [weather] }), createCallOptions());
     expect(reply).toMatchObject({ finish: "calls", content: [{ type: "call", args: null, raw: '{"city": Oslo' }] });
-    await model.respond({ messages: answered(reply), tools: [weather] }, listening());
-    expect(sent(server.requests[1], "messages", 1, "tool_calls", 0, "function", "arguments")).toBe("{}");
+    await model.respond({ messages: answered(reply), tools: [weather] }, createCallOptions());
+    expect(getSentValue(server.requests[1], "messages", 1, "tool_calls", 0, "function", "arguments")).toBe("{}");
   });
 
   test("an image and a file of the user reach OpenAI chat", async () => {
-    await using server = await wireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
+    await using server = await startWireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
     await chatOf(server).respond(
       {
         tools: [],
@@ -159,9 +159,9 @@ describe("a turn with OpenAI chat completions", () => {
           },
         ],
       },
-      listening(),
+      createCallOptions(),
     );
-    expect(sent(server.requests[0], "messages")).toEqual([
+    expect(getSentValue(server.requests[0], "messages")).toEqual([
       {
         role: "user",
         content: [
@@ -174,9 +174,9 @@ describe("a turn with OpenAI chat completions", () => {
   });
 
   test("an image in a tool answer follows all answers for OpenAI chat, which takes images there [S3.11]", async () => {
-    await using server = await wireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
-    await chatOf(server).respond({ tools: [], messages: [...pictured, user("And now?")] }, listening());
-    expect(sentList(server.requests[0], "messages").slice(2)).toEqual([
+    await using server = await startWireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
+    await chatOf(server).respond({ tools: [], messages: [...pictured, user("And now?")] }, createCallOptions());
+    expect(getSentList(server.requests[0], "messages").slice(2)).toEqual([
       { role: "tool", tool_call_id: "c1", content: "Here:\n[image/png, shown below]" },
       { role: "tool", tool_call_id: "c2", content: "No" },
       {
@@ -191,22 +191,22 @@ describe("a turn with OpenAI chat completions", () => {
   });
 
   test("a content filter of OpenAI chat has finish filter, and a truncated reply has finish length", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...chat.text("I"), ...chat.end("content_filter")]),
       events([...chat.text("I"), ...chat.end("length")]),
     );
-    expect((await chatOf(server).respond(ask("Hi"), listening())).finish).toBe("filter");
-    expect((await chatOf(server).respond(ask("Hi"), listening())).finish).toBe("length");
+    expect((await chatOf(server).respond(ask("Hi"), createCallOptions())).finish).toBe("filter");
+    expect((await chatOf(server).respond(ask("Hi"), createCallOptions())).finish).toBe("length");
   });
 });
 
 describe("a turn with OpenAI responses", () => {
   test("an image in a tool answer is sent as an image to OpenAI responses [S3.11]", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...responses.start(), ...responses.text("A cat."), ...responses.end()]),
     );
-    await responsesOf(server).respond({ tools: [], messages: pictured }, listening());
-    expect(sentList(server.requests[0], "input").slice(-2)).toEqual([
+    await responsesOf(server).respond({ tools: [], messages: pictured }, createCallOptions());
+    expect(getSentList(server.requests[0], "input").slice(-2)).toEqual([
       {
         type: "function_call_output",
         call_id: "c1",
@@ -221,13 +221,13 @@ describe("a turn with OpenAI responses", () => {
 
   test("OpenAI responses requests approval for an MCP tool and receives the answer", async () => {
     for (const isAllowed of [true, false]) {
-      await using server = await wireServer(
+      await using server = await startWireServer(
         events([...responses.start(), ...responses.approval("mcpr_1", "search", '{"query":"x"}'), ...responses.end()]),
         events([...responses.start(), ...responses.text("Found."), ...responses.end()]),
         events([...chat.text("Ok"), ...chat.end("stop")]),
       );
       const model = responsesOf(server);
-      const first = await model.respond(ask("Look it up"), listening());
+      const first = await model.respond(ask("Look it up"), createCallOptions());
       expect(first).toMatchObject({
         finish: "calls",
         content: [{ type: "call", name: "mcp.search", args: { query: "x" }, approval: "mcpr_1" }],
@@ -244,18 +244,18 @@ describe("a turn with OpenAI responses", () => {
       };
       await model.respond(
         { tools: [], messages: [user("Look it up"), { role: "assistant", id: "a1", ...first }, answer] },
-        listening(),
+        createCallOptions(),
       );
-      expect(sentList(server.requests[1], "input").slice(1)).toEqual([
+      expect(getSentList(server.requests[1], "input").slice(1)).toEqual([
         { type: "item_reference", id: "mcpr_1" },
         { type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: isAllowed },
       ]);
-      // Another provider reads it as a call that was answered.
+      // Another provider receives an answered call.
       await chatOf(server).respond(
         { tools: [], messages: [user("Look it up"), { role: "assistant", id: "a1", ...first }, answer] },
-        listening(),
+        createCallOptions(),
       );
-      expect(sentList(server.requests[2], "messages").slice(-2)).toMatchObject([
+      expect(getSentList(server.requests[2], "messages").slice(-2)).toMatchObject([
         { role: "assistant", tool_calls: [{ id: callId }] },
         { role: "tool", tool_call_id: callId },
       ]);
@@ -264,7 +264,7 @@ describe("a turn with OpenAI responses", () => {
 
   test("an uploaded file is sent by its id to OpenAI responses, and as a text line to another provider", async () => {
     const warnings: string[] = [];
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([...responses.start(), ...responses.text("Read."), ...responses.end()]),
     );
     const read = (uploaded: Readonly<Record<string, string>>) =>
@@ -279,12 +279,12 @@ describe("a turn with OpenAI responses", () => {
             },
           ],
         },
-        { ...listening(), warn: (warning) => warnings.push(warning) },
+        { ...createCallOptions(), warn: (warning) => warnings.push(warning) },
       );
     await read({ openai: "file-1", anthropic: "file_2" });
     await read({ anthropic: "file_2" });
-    expect(sentList(server.requests[0], "input", 0, "content")).toEqual([{ type: "input_file", file_id: "file-1" }]);
-    expect(sentList(server.requests[1], "input", 0, "content")).toEqual([
+    expect(getSentList(server.requests[0], "input", 0, "content")).toEqual([{ type: "input_file", file_id: "file-1" }]);
+    expect(getSentList(server.requests[1], "input", 0, "content")).toEqual([
       { type: "input_text", text: '["a.pdf", application/pdf, not shown]' },
     ]);
     expect(warnings).toEqual([
@@ -293,7 +293,7 @@ describe("a turn with OpenAI responses", () => {
   });
 
   test("encrypted reasoning is sent back to OpenAI responses with the call that followed", async () => {
-    await using server = await wireServer(
+    await using server = await startWireServer(
       events([
         ...responses.start(),
         ...responses.reasoning("I should look."),
@@ -304,7 +304,7 @@ describe("a turn with OpenAI responses", () => {
     );
     const model = responsesOf(server);
     expect(model.id).toBe("openai/gpt-5");
-    const options = listening();
+    const options = createCallOptions();
     const providerOptions = { openai: { store: false, include: ["reasoning.encrypted_content"] } };
     const request = ask("Is it raining in Oslo?", { tools: [weather], providerOptions });
     const reply = await model.respond(request, options);
@@ -326,9 +326,9 @@ describe("a turn with OpenAI responses", () => {
       { type: "call", id: "call_1", name: "get_weather", argsText: '"Oslo"}' },
     ]);
     const saved = JSON.parse(JSON.stringify(reply)) as ModelReply;
-    const second = await model.respond({ ...request, messages: answered(saved) }, listening());
+    const second = await model.respond({ ...request, messages: answered(saved) }, createCallOptions());
     expect(second.content).toMatchObject([{ type: "text", text: "It rains." }]);
-    expect(sentList(server.requests[1], "input").slice(1)).toMatchObject([
+    expect(getSentList(server.requests[1], "input").slice(1)).toMatchObject([
       {
         type: "reasoning",
         id: "rs_1",
@@ -341,8 +341,8 @@ describe("a turn with OpenAI responses", () => {
   });
 
   test("an OpenAI responses stream without response.completed is a failure", async () => {
-    await using server = await wireServer(events([...responses.start(), ...responses.text("It ra")]));
-    const error = await rejection(responsesOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(events([...responses.start(), ...responses.text("It ra")]));
+    const error = await getRejection(responsesOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
@@ -351,8 +351,8 @@ describe("a turn with OpenAI responses", () => {
       type: "response.failed",
       response: { id: "resp_1", error: { code: "server_error", message: "The server had an error" } },
     };
-    await using server = await wireServer(events([...responses.start(), ...responses.text("It ra"), failed]));
-    const error = await rejection(responsesOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(events([...responses.start(), ...responses.text("It ra"), failed]));
+    const error = await getRejection(responsesOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain("The server had an error");
   });
@@ -360,35 +360,35 @@ describe("a turn with OpenAI responses", () => {
 
 describe("OpenAI failures", () => {
   test("an OpenAI chat stream that breaks in the middle is a retryable failure", async () => {
-    await using server = await wireServer(cutAfter(chat.text("It ra")));
-    const options = listening();
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), options));
+    await using server = await startWireServer(cutAfter(chat.text("It ra")));
+    const options = createCallOptions();
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), options));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
   });
 
   test("an OpenAI chat stream that closes without its end is a failure", async () => {
-    await using server = await wireServer(events(chat.text("It ra")));
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(events(chat.text("It ra")));
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an OpenAI frame with invalid JSON is a failure", async () => {
-    await using server = await wireServer(events([...chat.text("It ra"), '{"choices": [', ...chat.end("stop")]));
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(events([...chat.text("It ra"), '{"choices": [', ...chat.end("stop")]));
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an OpenAI answer that is not a stream is a failure", async () => {
-    await using server = await wireServer(status(200, "<html>Welcome to the proxy</html>"));
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(status(200, "<html>Welcome to the proxy</html>"));
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an OpenAI rate limit error has its retry time, from the more precise header when present", async () => {
     const body = { error: { message: "Rate limit reached", type: "tokens", code: "rate_limit_exceeded" } };
-    await using server = await wireServer(status(429, body, { "retry-after": "2", "retry-after-ms": "1250" }));
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(status(429, body, { "retry-after": "2", "retry-after-ms": "1250" }));
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({
       code: "model_failed",
       details: { retryable: true, status: 429, retryAfterMs: 1250 },
@@ -399,14 +399,14 @@ describe("OpenAI failures", () => {
     const body = {
       error: { message: "You exceeded your quota", type: "insufficient_quota", code: "insufficient_quota" },
     };
-    await using server = await wireServer(status(429, body));
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(status(429, body));
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 429 } });
   });
 
   test("an OpenAI server error with a non-JSON body is a failure of its kind", async () => {
-    await using server = await wireServer(status(500, "<html>oops</html>"));
-    const error = await rejection(chatOf(server).respond(ask("Oslo?"), listening()));
+    await using server = await startWireServer(status(500, "<html>oops</html>"));
+    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, status: 500 } });
   });
 
@@ -414,11 +414,11 @@ describe("OpenAI failures", () => {
     const body = {
       error: { message: "Incorrect API key provided: sk-test-123456, see x", type: "invalid_request_error" },
     };
-    await using server = await wireServer(status(401, body));
-    const error = (await rejection(
+    await using server = await startWireServer(status(401, body));
+    const error = (await getRejection(
       chatOf(server).respond(
         ask("a very private question", { headers: { "x-gateway": "gateway-secret" } }),
-        listening(),
+        createCallOptions(),
       ),
     )) as Error;
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 401 } });
@@ -429,20 +429,20 @@ describe("OpenAI failures", () => {
   });
 
   test("an unreachable OpenAI server is a failure of its kind", async () => {
-    const server = await wireServer(status(200, {}));
+    const server = await startWireServer(status(200, {}));
     const model = chatOf(server);
     await server[Symbol.asyncDispose]();
-    const error = await rejection(model.respond(ask("Oslo?"), listening()));
+    const error = await getRejection(model.respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain('the model "openai/gpt-4o" could not be called');
   });
 
   test("an abort inside an OpenAI chat stream rejects with its reason and closes the connection", async () => {
-    const gone = gate();
-    await using server = await wireServer(silentAfter(chat.text("It ra"), gone.open));
+    const gone = createGate();
+    await using server = await startWireServer(stallAfter(chat.text("It ra"), gone.open));
     const controller = new AbortController();
     const reason = new Error("the user pressed stop");
-    const error = await rejection(
+    const error = await getRejection(
       chatOf(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
     );
     expect(error).toBe(reason);
@@ -450,9 +450,11 @@ describe("OpenAI failures", () => {
   });
 
   test("an abort before the model request sends nothing", async () => {
-    await using server = await wireServer(status(200, {}));
+    await using server = await startWireServer(status(200, {}));
     const reason = new Error("too late");
-    expect(await rejection(chatOf(server).respond(ask("Oslo?"), { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    expect(await getRejection(chatOf(server).respond(ask("Oslo?"), { signal: AbortSignal.abort(reason) }))).toBe(
+      reason,
+    );
     expect(server.requests).toEqual([]);
   });
 });

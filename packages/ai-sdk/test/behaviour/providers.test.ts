@@ -4,9 +4,9 @@ import { LLMock } from "@copilotkit/aimock";
 import { listToolCalls, type Message } from "@statewright/core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aiModel, type LanguageModel } from "../../src/index.ts";
-import { ask, listening, user, weather } from "../support/requests.ts";
+import { ask, createCallOptions, user, weather } from "../support/requests.ts";
 
-/** A mock of the providers that others keep true to the real ones: a second opinion on the frames in support/. */
+/** A maintained mock server of the providers: an independent check of the frames in support/. */
 const mock = new LLMock({ port: 0 });
 beforeAll(async () => {
   mock.on({ hasToolResult: true }, { content: "Yes, it rains." });
@@ -30,7 +30,7 @@ const clients: readonly (readonly [string, () => LanguageModel])[] = [
 describe("a conversation with a tool", () => {
   test.each(clients)("a conversation with a tool works with %s", async (_name, client) => {
     const model = aiModel(client());
-    const options = listening();
+    const options = createCallOptions();
     const reply = await model.respond(ask("Is it raining in Oslo?", { tools: [weather] }), options);
     const assistant: Message = { role: "assistant", id: "a1", ...reply };
     expect(reply.finish).toBe("calls");
@@ -47,7 +47,7 @@ describe("a conversation with a tool", () => {
       content: [{ type: "text", text: "Rain" }],
     };
     const messages = [user("Is it raining in Oslo?"), assistant, answer];
-    expect(await model.respond({ messages, tools: [weather] }, listening())).toMatchObject({
+    expect(await model.respond({ messages, tools: [weather] }, createCallOptions())).toMatchObject({
       finish: "stop",
       content: [{ type: "text", text: "Yes, it rains." }],
     });
@@ -57,7 +57,7 @@ describe("a conversation with a tool", () => {
     const model = aiModel(client());
     for (const [, other] of clients) {
       const request = ask("Is it raining in Oslo?", { tools: [weather] });
-      const reply = await aiModel(other()).respond(request, listening());
+      const reply = await aiModel(other()).respond(request, createCallOptions());
       const messages: Message[] = [
         ...request.messages,
         { role: "assistant", id: "a1", ...reply },
@@ -70,7 +70,7 @@ describe("a conversation with a tool", () => {
           content: [{ type: "text", text: "No" }],
         },
       ];
-      expect(await model.respond({ ...request, messages }, listening())).toMatchObject({ finish: "stop" });
+      expect(await model.respond({ ...request, messages }, createCallOptions())).toMatchObject({ finish: "stop" });
     }
   });
 });

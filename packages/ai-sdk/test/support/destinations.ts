@@ -1,10 +1,10 @@
-/** Destinations of prompts, made by hand. */
+/** Prompt destinations for tests. */
 import { getClientRules } from "../../src/client-rules.ts";
 import type { Destination } from "../../src/destination.ts";
 import type { Dialect } from "../../src/dialect.ts";
 
-/** A model of `client` that reads every address. What is warned of is in `warnings`. */
-export function toward<Data, Media, Own>(
+/** Creates a destination of `client` that accepts every URL and collects its warnings in `warnings`. */
+export function createDestination<Data, Media, Own>(
   client: string,
   dialect: Dialect<Data, Media, Own>,
   more: Partial<Destination<Data, Media, Own>> = {},

@@ -1,4 +1,4 @@
-/** Frames as OpenAI and Anthropic send them. */
+/** Stream frames of OpenAI and Anthropic. */
 
 const chunk = (delta: object, finish: string | null = null, more: object = {}): object => ({
   id: "chatcmpl-1",
@@ -100,7 +100,7 @@ export const responses = {
       },
     },
   ],
-  /** OpenAI asks before it calls a tool of an MCP server. */
+  /** OpenAI requests an approval for a tool call of an MCP server. */
   approval: (id: string, name: string, args: string): object[] => [
     {
       type: "response.output_item.added",

@@ -1,4 +1,4 @@
-/** Language models made by hand, one for each specification: they answer with the given parts and keep what they were asked. */
+/** Fake language models of each specification: they stream the given parts and record their requests. */
 import type {
   LanguageModelV2,
   LanguageModelV2CallOptions,
@@ -20,7 +20,7 @@ const unused = (): never => {
   throw new Error("the adapter streams");
 };
 
-export function madeV4(
+export function createModelV4(
   parts: readonly LanguageModelV4StreamPart[],
   more: Partial<LanguageModelV4> = {},
 ): Made<LanguageModelV4, LanguageModelV4CallOptions> {
@@ -35,14 +35,14 @@ export function madeV4(
       doGenerate: unused,
       doStream: async (options) => {
         asked.push(options);
-        return { stream: streamOf(parts) };
+        return { stream: toStream(parts) };
       },
       ...more,
     },
   };
 }
 
-export function madeV3(
+export function createModelV3(
   parts: readonly LanguageModelV3StreamPart[],
   more: Partial<LanguageModelV3> = {},
 ): Made<LanguageModelV3, LanguageModelV3CallOptions> {
@@ -57,14 +57,14 @@ export function madeV3(
       doGenerate: unused,
       doStream: async (options) => {
         asked.push(options);
-        return { stream: streamOf(parts) };
+        return { stream: toStream(parts) };
       },
       ...more,
     },
   };
 }
 
-export function madeV2(
+export function createModelV2(
   parts: readonly LanguageModelV2StreamPart[],
   more: Partial<LanguageModelV2> = {},
 ): Made<LanguageModelV2, LanguageModelV2CallOptions> {
@@ -79,14 +79,14 @@ export function madeV2(
       doGenerate: unused,
       doStream: async (options) => {
         asked.push(options);
-        return { stream: streamOf(parts) };
+        return { stream: toStream(parts) };
       },
       ...more,
     },
   };
 }
 
-export function streamOf<Part>(parts: readonly Part[]): ReadableStream<Part> {
+export function toStream<Part>(parts: readonly Part[]): ReadableStream<Part> {
   return new ReadableStream({
     start: (controller) => {
       for (const part of parts) controller.enqueue(part);
@@ -95,7 +95,7 @@ export function streamOf<Part>(parts: readonly Part[]): ReadableStream<Part> {
   });
 }
 
-/** The end of a stream of V4 and V3. */
+/** Creates the finish part of V4 and V3. */
 export function finish(
   unified: "stop" | "length" | "content-filter" | "tool-calls" | "error" | "other" = "stop",
   raw: string | undefined = unified,
@@ -110,7 +110,7 @@ export function finish(
   };
 }
 
-/** The end of a stream of V2. */
+/** Creates the finish part of V2. */
 export function finishV2(
   finishReason: Extract<LanguageModelV2StreamPart, { type: "finish" }>["finishReason"] = "stop",
 ): Extract<LanguageModelV2StreamPart, { type: "finish" }> {

@@ -1,21 +1,21 @@
-/** One conversation as each provider streams it: thought or text and a call of a tool, then what the model makes of the answer. */
+/** One conversation in the stream format of each provider: reasoning or text and a tool call, then the final answer. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogle } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import type { Model } from "@statewright/core";
 import { aiModel } from "../../src/index.ts";
 import { anthropicFrames, chat, responses } from "./frames.ts";
-import { frameText } from "./wire-server.ts";
+import { toFrameText } from "./wire-server.ts";
 
-/** A client of a provider, and what its server streams. */
+/** Client of a provider, and the streams of its server. */
 export interface RecordedStreams {
   readonly client: string;
   readonly model: (at: { readonly baseURL: string; readonly fetch?: typeof fetch }) => Model;
-  /** The frames of the message that calls. */
+  /** Frames of the message with the tool call. */
   readonly calling: readonly unknown[];
-  /** How many frames come after the one that ends it: a message without these is whole. */
+  /** Number of frames after the frame that completes the message. */
   readonly after: number;
-  /** The message that answers. */
+  /** Frames of the final answer. */
   readonly answering: readonly unknown[];
 }
 
@@ -70,7 +70,7 @@ export const recordedStreams: readonly RecordedStreams[] = [
   },
 ];
 
-/** Frames as a server sends them. */
-export function bytesOf(frames: readonly unknown[]): Uint8Array {
-  return new TextEncoder().encode(frames.map(frameText).join(""));
+/** Serializes frames like a server. */
+export function toBytes(frames: readonly unknown[]): Uint8Array {
+  return new TextEncoder().encode(frames.map(toFrameText).join(""));
 }

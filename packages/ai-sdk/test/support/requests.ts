@@ -1,4 +1,4 @@
-/** Requests and signals that the tests share. */
+/** Requests and signals of several tests. */
 import type { ModelCallOptions, ModelDelta, ModelRequest, ModelTool, UserMessage } from "@statewright/core";
 
 export const weather: ModelTool = {
@@ -20,14 +20,14 @@ export function ask(text: string, more: Partial<ModelRequest> = {}): ModelReques
   return { messages: [user(text)], tools: [], ...more };
 }
 
-/** Call options whose deltas are collected. */
-export function listening(): ModelCallOptions & { readonly deltas: ModelDelta[] } {
+/** Creates call options that collect deltas. */
+export function createCallOptions(): ModelCallOptions & { readonly deltas: ModelDelta[] } {
   const deltas: ModelDelta[] = [];
   return { signal: new AbortController().signal, delta: (delta) => deltas.push(delta), deltas };
 }
 
-/** What a promise is rejected with; fails when it is not. */
-export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+/** Returns the rejection of a promise; fails when the promise resolves. */
+export async function getRejection(promise: Promise<unknown>): Promise<unknown> {
   const settled = await promise.then(
     (value) => ({ value }),
     (error: unknown) => ({ error }),
@@ -36,8 +36,8 @@ export async function rejection(promise: Promise<unknown>): Promise<unknown> {
   throw new Error(`expected a rejection, got ${JSON.stringify(settled.value)}`);
 }
 
-/** A promise that is resolved from outside. */
-export function gate(): { readonly open: () => void; readonly passed: Promise<void> } {
+/** Creates a promise with its resolve function. */
+export function createGate(): { readonly open: () => void; readonly passed: Promise<void> } {
   let open = (): void => undefined;
   const passed = new Promise<void>((resolve) => {
     open = resolve;

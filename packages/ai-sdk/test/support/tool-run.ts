@@ -1,4 +1,4 @@
-/** A graph of a model and a tool over a client whose connection is in the hands of the test. */
+/** A graph of a model and a tool over a client with a connection that the test controls. */
 import {
   channel,
   defineGraph,
@@ -19,29 +19,32 @@ import { rejectInvalidTranscripts, type VirtualClock } from "@statewright/testin
 import * as z from "zod";
 import { user } from "./requests.ts";
 
-/** How a run over such a connection ended. */
+/** End of a run over such a connection. */
 export interface ToolRun {
   readonly status: string;
   readonly error: unknown;
-  /** The arguments of each run of the tool. */
+  /** Arguments of each tool execution. */
   readonly ran: readonly unknown[];
-  /** Requests and runs of the tool, in their order. */
+  /** Requests and tool executions, in order. */
   readonly log: readonly string[];
   readonly messages: readonly Message[];
   readonly events: readonly RunEvent[];
 }
 
-/** What a connection gives for the n-th request of a run, whose body is told. */
+/** Returns the response to the n-th request of a run with the given body. */
 export type Answering = (nth: number, body: string) => ReadableStream<Uint8Array> | string;
 
-/** Runs one after the other of one graph: ask for the weather, let the tool say it, ask again. */
+/** Sequential runs of one graph: request the weather, run the tool, request the answer. */
 export interface ToolRuns {
-  /** With `answering`, the connection of the client is in the hands of the test. */
+  /** Runs the graph; `answering` controls the connection of the client. */
   readonly run: (answering: Answering, world?: VirtualClock) => Promise<ToolRun>;
 }
 
-/** A graph of a model and a tool. `make` makes the model over a `fetch` that answers out of the hand. */
-export function toolRuns(make: (at: { readonly fetch: typeof fetch }) => Model, policy: ModelCallPolicy): ToolRuns {
+/** Creates a graph of a model and a tool. `make` creates the model with a `fetch` that the test controls. */
+export function createToolRuns(
+  make: (at: { readonly fetch: typeof fetch }) => Model,
+  policy: ModelCallPolicy,
+): ToolRuns {
   let answer: Answering = () => "";
   let requests = 0;
   let log: string[] = [];

@@ -1,4 +1,4 @@
-/** A server on the loopback that speaks what providers speak, frame by frame, also badly. */
+/** A loopback server that streams provider frames, valid or broken. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -8,16 +8,19 @@ export interface WireRequest {
   readonly body: unknown;
 }
 
-/** What stands in a request at a path, such as `sent(request, "messages", 1, "content")`. */
-export function sent(request: WireRequest | undefined, ...path: readonly (string | number)[]): unknown {
+/** Returns the value at a path of a request body, such as `sent(request, "messages", 1, "content")`. */
+export function getSentValue(request: WireRequest | undefined, ...path: readonly (string | number)[]): unknown {
   let found: unknown = request?.body;
   for (const key of path) found = (found as Readonly<Record<string | number, unknown>> | undefined)?.[key];
   return found;
 }
 
-/** The list that stands there. */
-export function sentList(request: WireRequest | undefined, ...path: readonly (string | number)[]): readonly unknown[] {
-  const found = sent(request, ...path);
+/** Returns the list at a path of a request body. */
+export function getSentList(
+  request: WireRequest | undefined,
+  ...path: readonly (string | number)[]
+): readonly unknown[] {
+  const found = getSentValue(request, ...path);
   return Array.isArray(found) ? found : [];
 }
 
@@ -28,8 +31,8 @@ export interface WireServer extends AsyncDisposable {
   readonly requests: WireRequest[];
 }
 
-/** Answers the requests in turn, the last answer again and again. */
-export async function wireServer(...answers: readonly WireAnswer[]): Promise<WireServer> {
+/** Answers the requests in order; the last answer repeats. */
+export async function startWireServer(...answers: readonly WireAnswer[]): Promise<WireServer> {
   const requests: WireRequest[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -53,7 +56,7 @@ export async function wireServer(...answers: readonly WireAnswer[]): Promise<Wir
   };
 }
 
-/** A status with a JSON body. */
+/** Answers with a status and a JSON body. */
 export function status(code: number, body: unknown, headers: Record<string, string> = {}): WireAnswer {
   return (response) => {
     response.writeHead(code, { "content-type": "application/json", ...headers });
@@ -61,28 +64,28 @@ export function status(code: number, body: unknown, headers: Record<string, stri
   };
 }
 
-/** Server-sent events; each frame is an object, or text that is sent as it is. */
+/** Streams server-sent events; a frame is an object, or text that is sent unchanged. */
 export function events(frames: readonly unknown[]): WireAnswer {
   return (response) => {
     open(response);
-    response.end(frames.map(frameText).join(""));
+    response.end(frames.map(toFrameText).join(""));
   };
 }
 
-/** Server-sent events, then a connection that breaks. */
+/** Streams server-sent events, then breaks the connection. */
 export function cutAfter(frames: readonly unknown[]): WireAnswer {
   return (response) => {
     open(response);
-    response.write(frames.map(frameText).join(""), () => response.socket?.end());
+    response.write(frames.map(toFrameText).join(""), () => response.socket?.end());
   };
 }
 
-/** Server-sent events, then silence until the client goes: `gone` is called then. */
-export function silentAfter(frames: readonly unknown[], gone: () => void): WireAnswer {
+/** Streams server-sent events, then nothing until the client disconnects, which calls `gone`. */
+export function stallAfter(frames: readonly unknown[], gone: () => void): WireAnswer {
   return (response) => {
     open(response);
     response.on("close", gone);
-    response.write(frames.map(frameText).join(""));
+    response.write(frames.map(toFrameText).join(""));
   };
 }
 
@@ -90,7 +93,7 @@ function open(response: ServerResponse): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
 }
 
-export function frameText(frame: unknown): string {
+export function toFrameText(frame: unknown): string {
   if (typeof frame === "string") return `data: ${frame}\n\n`;
   const { type } = frame as { type?: string };
   return `${type === undefined ? "" : `event: ${type}\n`}data: ${JSON.stringify(frame)}\n\n`;

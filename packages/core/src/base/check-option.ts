@@ -1,11 +1,36 @@
 /** Validators of options: each throws `invalid_option` for an option that is set and invalid. */
 import { invalidOption } from "./invalid-option.ts";
 
-/** Throws `invalid_option` when an option is set and not an integer ≥ `min`. */
-export function checkCount(owner: string, options: Readonly<Record<string, unknown>>, min = 1): void {
+/** Throws `invalid_option` when an option is set and not an integer from `min` to `max`. */
+export function checkCount(
+  owner: string,
+  options: Readonly<Record<string, unknown>>,
+  min = 1,
+  max: number = Number.POSITIVE_INFINITY,
+): void {
   for (const [option, value] of Object.entries(options))
-    if (value !== undefined && !(typeof value === "number" && Number.isInteger(value) && value >= min))
-      throw invalidOption({ where: owner, option, expected: `an integer ≥ ${min}`, got: value });
+    if (value !== undefined && !(Number.isInteger(value) && isInRange(value, min, max)))
+      throw invalidOption({ where: owner, option, expected: describeRange("an integer", min, max), got: value });
+}
+
+/** Throws `invalid_option` when an option is set and not a number from `min` to `max`. */
+export function checkNumber(
+  owner: string,
+  options: Readonly<Record<string, unknown>>,
+  min: number,
+  max: number = Number.POSITIVE_INFINITY,
+): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !isInRange(value, min, max))
+      throw invalidOption({ where: owner, option, expected: describeRange("a number", min, max), got: value });
+}
+
+function isInRange(value: unknown, min: number, max: number): boolean {
+  return typeof value === "number" && value >= min && value <= max;
+}
+
+function describeRange(kind: string, min: number, max: number): string {
+  return max === Number.POSITIVE_INFINITY ? `${kind} ≥ ${min}` : `${kind} from ${min} to ${max}`;
 }
 
 /** Throws `invalid_option` when an option is set and not a number of milliseconds > 0. */

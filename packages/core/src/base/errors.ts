@@ -13,7 +13,7 @@ import { escapeControlChars } from "./escape-control-chars.ts";
 export type ErrorKind = "definition" | "input" | "tool" | "run" | "store";
 
 /** Kind of each error code. Each code has an entry in docs/errors.md. */
-const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
+const kinds = {
   invalid_graph: "definition",
   invalid_state: "definition",
   invalid_tool: "definition",
@@ -74,70 +74,10 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   store_exists: "store",
   store_closed: "store",
   fenced: "store",
-};
+} as const;
 
 /** Code of an error; stable across two copies of the package. */
-export type ErrorCode =
-  | "invalid_graph"
-  | "invalid_state"
-  | "invalid_tool"
-  | "invalid_option"
-  | "async_schema"
-  | "invalid_id"
-  | "invalid_input"
-  | "invalid_context"
-  | "invalid_answer"
-  | "ambiguous_answer"
-  | "already_answered"
-  | "unknown_interrupt"
-  | "interrupt_expired"
-  | "interrupt_changed"
-  | "unknown_thread"
-  | "unknown_checkpoint"
-  | "unknown_branch"
-  | "thread_busy"
-  | "thread_exists"
-  | "run_exists"
-  | "engine_stopped"
-  | "invalid_export"
-  | "missing_secret"
-  | "missing_store"
-  | "graph_changed"
-  | "needs_migration"
-  | "migration_failed"
-  | "invalid_update"
-  | "invalid_output"
-  | "drained"
-  | "parked"
-  | "unknown_channel"
-  | "undeclared_write"
-  | "channel_conflict"
-  | "dead_route"
-  | "empty_fan_out"
-  | "repeated_step"
-  | "node_failed"
-  | "step_limit"
-  | "event_refused"
-  | "machine_failed"
-  | "task_timeout"
-  | "effect_in_doubt"
-  | "breakpoint"
-  | "model_failed"
-  | "invalid_transcript"
-  | "tool_failed"
-  | "plugin_failed"
-  | "untrusted_configuration"
-  | "mcp_failed"
-  | "unencodable_value"
-  | "store_failed"
-  | "store_full"
-  | "store_locked"
-  | "store_corrupt"
-  | "store_newer"
-  | "missing_key"
-  | "store_exists"
-  | "store_closed"
-  | "fenced";
+export type ErrorCode = keyof typeof kinds;
 
 /** Every error code, in the order of docs/errors.md. */
 export const errorCodes: readonly ErrorCode[] = Object.keys(kinds) as ErrorCode[];

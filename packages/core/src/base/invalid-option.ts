@@ -1,5 +1,6 @@
 /** The only constructor of `invalid_option` errors, so that their messages have a single form. */
 import { type ErrorCode, type ErrorPlace, StatewrightError } from "./errors.ts";
+import { ignoreRejections } from "./ignore-rejections.ts";
 import { describeValue } from "./json.ts";
 
 /** Codes of errors about an option. */
@@ -29,6 +30,7 @@ export interface InvalidOption {
 export function invalidOption(invalid: InvalidOption): StatewrightError {
   const { where, option, expected, got, fix = `Pass ${expected}`, code = "invalid_option" } = invalid;
   const { found = describeValue(got), place, details, cause } = invalid;
+  ignoreRejections(got);
   const fact = option === undefined ? `expected ${expected}` : `\`${option}\` must be ${expected}`;
   return new StatewrightError(code, {
     what: `${where}: ${fact}, got ${found}`,

@@ -1,7 +1,7 @@
 /** Validates options of untyped callers: unknown names and values of a wrong kind are refused by name. */
 import type { EffectClass } from "./effect.ts";
 import { type ErrorCode, StatewrightError } from "./errors.ts";
-import { describeValue } from "./json.ts";
+import { invalidOption } from "./invalid-option.ts";
 
 /** Options of `checkOptions`. */
 interface CheckOptions {
@@ -18,10 +18,8 @@ export function checkOptions(
   { code = "invalid_option", replacements = {} }: CheckOptions = {},
 ): void {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new StatewrightError(code, {
-      what: `${owner}: expected options, got ${describeValue(options)}`,
-      next: `Pass an object with ${known.join(", ")}`,
-    });
+    const fix = `Pass an object with ${known.join(", ")}`;
+    throw invalidOption({ where: owner, expected: "options", got: options, fix, code });
   }
   const unknown = Object.keys(options).filter((key) => !known.includes(key));
   if (unknown.length === 0) return;
@@ -50,8 +48,12 @@ export function checkEffect(
   code: Extract<ErrorCode, "invalid_option" | "invalid_tool"> = "invalid_option",
 ): void {
   if (effect === undefined || effectClasses.includes(effect)) return;
-  throw new StatewrightError(code, {
-    what: `${owner}: expected an effect class, got ${describeValue(effect)}`,
-    next: 'Use "pure", "idempotent" or "once"',
+  throw invalidOption({
+    where: owner,
+    option: "effect",
+    expected: "an effect class",
+    got: effect,
+    fix: 'Use "pure", "idempotent" or "once"',
+    code,
   });
 }

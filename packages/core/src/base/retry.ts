@@ -1,5 +1,6 @@
 /** Retry policy of nodes, tools and models; the delay is a pure function of policy, attempt and a random number. */
-import { StatewrightError } from "./errors.ts";
+import { checkCount, checkNumber } from "./check-option.ts";
+import { invalidOption } from "./invalid-option.ts";
 import { checkOptions } from "./options.ts";
 
 /** Retry policy: number of attempts, including the first, and the backoff in milliseconds. */
@@ -49,20 +50,11 @@ export function shouldRetry<Failure>(
  */
 export function checkRetry(owner: string, policy: Omit<RetryPolicy, "on">): void {
   checkOptions(`the retry policy of ${owner}`, policy, ["attempts", "initialMs", "factor", "maxMs", "jitter", "on"]);
-  const { attempts, initialMs = 0, factor = 1, maxMs = 0, jitter = 0 } = policy;
-  const isValid =
-    [initialMs, factor, maxMs, jitter].every((value) => typeof value === "number") &&
-    Number.isInteger(attempts) &&
-    attempts >= 1 &&
-    initialMs >= 0 &&
-    factor >= 1 &&
-    maxMs >= 0 &&
-    jitter >= 0 &&
-    jitter <= 1;
-  if (isValid) return;
-  throw new StatewrightError("invalid_option", {
-    what: `the retry policy of ${owner} has an invalid value`,
-    next: "Use an integer from 1 for `attempts`, numbers from 0 for `initialMs` and `maxMs`, from 1 for `factor`, and 0 to 1 for `jitter`",
-    details: policy,
-  });
+  const { attempts, initialMs, factor, maxMs, jitter } = policy;
+  const where = `the retry policy of ${owner}`;
+  if (attempts === undefined) throw invalidOption({ where, option: "attempts", expected: "an integer ≥ 1" });
+  checkCount(where, { attempts });
+  checkNumber(where, { initialMs, maxMs }, 0);
+  checkNumber(where, { factor }, 1);
+  checkNumber(where, { jitter }, 0, 1);
 }

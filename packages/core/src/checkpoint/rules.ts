@@ -1,7 +1,9 @@
 /** Rules and errors shared by all stores, for authors of stores. */
+import { checkChoice, checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { describeValue, isPlainObject } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifacts/artifact.ts";
 import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
@@ -155,27 +157,18 @@ export function checkFilter(what: string, filter: { readonly limit?: number }, k
   checkKeys(what, filter, [...known, "limit"]);
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined || name === "limit" || name === "status" || isValidFilterValue(what, name, value)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `${what}: ${name} is ${describeValue(value)}`,
-      next: `Pass ${filterTypes[name] ?? "a value from a page of the same list"}`,
-    });
+    const expected = filterTypes[name] ?? "a value from a page of the same list";
+    throw invalidOption({ where: what, option: name, expected, got: value });
   }
-  if (filter.limit === undefined || (Number.isInteger(filter.limit) && filter.limit >= 1)) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${what}: limit is ${describeValue(filter.limit)}`,
-    next: "Pass an integer ≥ 1",
-  });
+  checkCount(what, { limit: filter.limit });
 }
 
 /** Throws `invalid_option` for an invalid byte range. */
 export function checkRange(range: ByteRange): void {
   checkKeys("read of an artifact", range, ["offset", "limit"]);
-  const { offset, limit } = range;
-  if (Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(limit) && limit >= 1) return;
-  throw new StatewrightError("invalid_option", {
-    what: `read of an artifact: limit ${describeValue(limit)}, offset ${describeValue(offset)}`,
-    next: "Pass an integer offset ≥ 0 and an integer limit ≥ 1",
-  });
+  const { offset = null, limit = null } = range;
+  checkCount("read of an artifact", { offset }, 0, Number.MAX_SAFE_INTEGER);
+  checkCount("read of an artifact", { limit }, 1, Number.MAX_SAFE_INTEGER);
 }
 
 /** Expected types of filter values. */
@@ -221,6 +214,7 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "until",
   "before",
 ];
+/** Keys of a `ThreadFilter`. */
 export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "status",
   "graph",
@@ -230,22 +224,20 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "before",
 ];
 
-const claimableKinds: readonly unknown[] = [
-  "queued",
-  "crashed",
-  "drained",
-  "incompatible",
-] satisfies readonly ClaimableKind[];
+const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible"];
 
 /** Throws `invalid_option` for an invalid page of claimable runs. */
 export function checkClaimablePage(page: ClaimablePage): void {
   checkKeys("claimable", page, ["kind", "after", "limit"]);
   const { kind, after, limit } = page;
-  const isCursor = after === undefined || (typeof after?.thread === "string" && typeof after.id === "string");
-  if (claimableKinds.includes(kind) && isCursor && Number.isSafeInteger(limit) && limit >= 1) return;
-  throw new StatewrightError("invalid_option", {
-    what: `claimable: kind ${describeValue(kind)}, after ${describeValue(after)}, limit ${describeValue(limit)}`,
-    next: 'Pass the kind "queued", "crashed", "drained" or "incompatible", the last run of the previous page, and an integer limit ≥ 1',
+  checkChoice("claimable", { kind }, claimableKinds);
+  checkCount("claimable", { limit: limit ?? null }, 1, Number.MAX_SAFE_INTEGER);
+  if (after === undefined || (typeof after?.thread === "string" && typeof after.id === "string")) return;
+  throw invalidOption({
+    where: "claimable",
+    option: "after",
+    expected: "the last run of the previous page",
+    got: after,
   });
 }
 
@@ -276,19 +268,20 @@ function parseStatuses(
 ): readonly RunStatus[] | undefined {
   for (const [key, value] of Object.entries(metadata ?? {})) {
     if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `${what}: metadata ${JSON.stringify(key)} in the filter is not a string, number, boolean or null`,
-      next: "Use a string, number, boolean or null: metadata is matched by equality",
+    throw invalidOption({
+      where: what,
+      option: `metadata.${key}`,
+      expected: "a string, number, boolean or null",
+      got: value,
+      fix: "Use a string, number, boolean or null: metadata is matched by equality",
     });
   }
   if (status === undefined) return undefined;
   const wanted: readonly RunStatus[] = Array.isArray(status) ? status : [status];
   for (const each of wanted) {
     if (runStatuses.includes(each)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `${what}: unknown status ${describeValue(each)} in the filter`,
-      next: `Use ${runStatuses.join(", ")}`,
-    });
+    const fix = `Use ${runStatuses.join(", ")}`;
+    throw invalidOption({ where: what, option: "status", expected: "a run status", got: each, fix });
   }
   return wanted;
 }

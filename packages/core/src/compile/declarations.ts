@@ -3,7 +3,9 @@
  */
 
 import { checkSyncSchema } from "../base/async-schema.ts";
+import { checkChoice, checkFlag } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../base/options.ts";
 import { isSchema } from "../base/schema.ts";
@@ -19,7 +21,7 @@ export function checkDeclaredObject(graph: string, what: "nodes" | "edges", decl
   if (isPlainObject(declared)) return;
   throw new StatewrightError("invalid_graph", {
     what: `graph "${graph}": expected an object for its ${what}, got ${describeValue(declared)}`,
-    next: what === "nodes" ? "Give nodes({ name: body, … })" : 'Give edges({ [START]: "first", … })',
+    next: what === "nodes" ? "Pass nodes({ name: body, … })" : 'Pass edges({ [START]: "first", … })',
     place: { graph },
   });
 }
@@ -115,31 +117,25 @@ export function checkGraphOptions(options: unknown): void {
   const graph = `the graph ${describeValue(name)}`;
   if (!isPlainObject(state) || !isPlainObject(state["channels"])) {
     throw new StatewrightError("invalid_state", {
-      what: `the state of ${graph} is ${describeValue(state)}, not a result of defineState`,
-      next: "Give state: defineState({ name: schema, … })",
+      what: `${graph}: \`state\` must be a result of defineState, got ${describeValue(state)}`,
+      next: "Pass state: defineState({ name: schema, … })",
     });
   }
-  if (context !== undefined && (!isPlainObject(context) || !isSchema(context["schema"]))) {
-    throw new StatewrightError("invalid_option", {
-      what: `the context of ${graph} is ${describeValue(context)}, not a result of defineContext`,
-      next: "Give context: defineContext({ name: schema, … })",
+  if (context !== undefined && (!isPlainObject(context) || !isSchema(context["schema"])))
+    throw invalidOption({
+      where: graph,
+      option: "context",
+      expected: "a result of defineContext",
+      got: context,
+      fix: "Pass context: defineContext({ name: schema, … })",
     });
-  }
   for (const [option, schema] of Object.entries({ input, output })) {
     checkSyncSchema(schema, `the ${option} of ${graph}`);
-    if (schema === undefined || isSchema(schema)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `the ${option} of ${graph} is ${describeValue(schema)}, not a schema`,
-      next: "Pass a zod schema",
-    });
+    if (schema !== undefined && !isSchema(schema))
+      throw invalidOption({ where: graph, option, expected: "a schema", got: schema, fix: "Pass a zod schema" });
   }
   checkInterrupts(graph, interrupts);
-  if (inbox !== undefined && inbox !== "one" && inbox !== "all") {
-    throw new StatewrightError("invalid_option", {
-      what: `the inbox of ${graph} is ${describeValue(inbox)}, expected "all" or "one"`,
-      next: 'Pass "all" or "one"',
-    });
-  }
+  if (inbox !== undefined) checkChoice(graph, { inbox }, ["all", "one"]);
   if (middleware !== undefined) checkMiddleware(middleware);
   if (defaults !== undefined) checkOptions(`the defaults of ${graph}`, defaults, defaultNames);
 }
@@ -154,32 +150,30 @@ export function checkPolicyValues(
   const { effect, defer, cache, onError, interrupts, writes } = policy;
   for (const [option, names] of Object.entries({ interrupts, writes }))
     if (names !== undefined && !Array.isArray(names))
-      throw createOptionError(`the option ${option} of ${owner}`, names, "a list of names");
+      throw invalidOption({ where: owner, option, expected: "a list of names", got: names });
   checkEffect(owner, effect);
-  if (defer !== undefined && typeof defer !== "boolean")
-    throw createOptionError(`the option defer of ${owner}`, defer, "true or false");
+  if (defer !== undefined) checkFlag(owner, { defer });
   if (onError !== undefined && typeof onError !== "function")
-    throw createOptionError(`the option onError of ${owner}`, onError, "a function of the state and the failure");
+    throw invalidOption({
+      where: owner,
+      option: "onError",
+      expected: "a function of the state and the failure",
+      got: onError,
+    });
   if (cache === undefined) return;
   checkOptions(`the cache of ${owner}`, cache, cacheNames);
   const { key, store } = cache as Readonly<Record<string, unknown>>;
   if (typeof key !== "function")
-    throw createOptionError(`the key of the cache of ${owner}`, key, "a function of the state");
+    throw invalidOption({ where: owner, option: "cache.key", expected: "a function of the state", got: key });
   if (store !== undefined && !["get", "put", "delete"].every((name) => isMethod(store, name)))
-    throw createOptionError(
-      `the store of the cache of ${owner}`,
-      store,
-      "memoryCache(), or an object with get, put and delete",
-    );
+    throw invalidOption({
+      where: owner,
+      option: "cache.store",
+      expected: "memoryCache(), or an object with get, put and delete",
+      got: store,
+    });
 }
 
 function isMethod(owner: unknown, name: string): boolean {
   return typeof owner === "object" && owner !== null && typeof Reflect.get(owner, name) === "function";
-}
-
-function createOptionError(what: string, value: unknown, expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${what} is ${describeValue(value)}`,
-    next: `Give ${expected}`,
-  });
 }

@@ -1,6 +1,6 @@
-import { StatewrightError } from "../base/errors.ts";
+import { checkCount } from "../base/check-option.ts";
 import { checkId } from "../base/ids.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkRetry } from "../base/retry.ts";
 import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
 import type {
@@ -101,12 +101,7 @@ export function defineGraph<
   const { name, version = 1 } = options;
   const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkId("graph name", name);
-  if (!Number.isInteger(version) || version < 1) {
-    throw new StatewrightError("invalid_option", {
-      what: `the version of the graph "${name}" is ${describeValue(version)}, expected an integer ≥ 1`,
-      next: "Pass an integer from 1",
-    });
-  }
+  checkCount(`graph "${name}"`, { version });
   return {
     nodes: (nodes) => {
       checkDeclaredObject(name, "nodes", nodes);
@@ -262,15 +257,15 @@ function checkPolicy(owner: string, policy: DeclaredPolicy): void {
   if (retry !== undefined) checkRetry(owner, retry);
   for (const [option, value] of Object.entries({ timeoutMs, idleTimeoutMs, "cache.ttlMs": cache?.ttlMs })) {
     if (value === undefined || (typeof value === "number" && value > 0)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `the ${option} of ${owner} is ${describeValue(value)}, expected milliseconds > 0`,
-      next: "Pass milliseconds above 0",
-    });
+    throw invalidOption({ where: owner, option, expected: "a number of milliseconds > 0", got: value });
   }
   if (effect === "once" && (retry?.attempts ?? 1) > 1)
-    throw new StatewrightError("invalid_option", {
-      what: `${owner} is declared with effect "once" and has a retry policy`,
-      next: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
+    throw invalidOption({
+      where: owner,
+      option: "retry",
+      expected: 'absent for a node with effect "once"',
+      got: retry,
+      fix: 'Remove the retry, or declare effect "idempotent" if the external system honors the idempotency key',
     });
 }
 

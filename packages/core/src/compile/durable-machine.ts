@@ -2,6 +2,7 @@
  * `durableMachine`: a user-written XState machine as a graph for `run`. Rejects parts that cannot be saved
  * (callbacks, observables, history states, unnamed actors), all in one error.
  */
+
 import {
   type AnyStateMachine,
   type ContextFrom,
@@ -10,9 +11,11 @@ import {
   type ProvidedActor,
   StateMachine,
 } from "xstate";
+import { checkCount } from "../base/check-option.ts";
 import type { EffectClass } from "../base/effect.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, isPlainObject, isSameData, type Json } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { END, START } from "../define/edge.ts";
@@ -123,12 +126,9 @@ export function durableMachine<const Machine extends AnyStateMachine>(
   checkOptions("durableMachine", options, optionKeys);
   const { version, effects = {} } = options;
   checkId("machine id", machine.id);
-  if (!Number.isInteger(version) || version < 1) {
-    throw new StatewrightError("invalid_option", {
-      what: `the version of the machine "${machine.id}" is ${String(version)}, expected an integer ≥ 1`,
-      next: "Pass an integer from 1",
-    });
-  }
+  if (version === undefined)
+    throw invalidOption({ where: `machine "${machine.id}"`, option: "version", expected: "an integer ≥ 1" });
+  checkCount(`machine "${machine.id}"`, { version });
   const problems: GraphProblem[] = [];
   const definition = createMachineDefinition(machine, effects as ActorEffects, problems);
   throwProblems("machine", machine.id, problems);

@@ -2,8 +2,9 @@
  * Serializes the machine of a graph to JSON: valid under XState's published machine schema, and readable by
  * `createMachine`.
  */
+
 import type { AnyStateMachine } from "xstate";
-import { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import type { JsonObject } from "../base/json.ts";
 import type { Graph } from "./graph.ts";
 import { getProgramDefinition } from "./program.ts";
@@ -15,9 +16,11 @@ import { getProgramDefinition } from "./program.ts";
  */
 export function toMachineJson(graph: Graph): JsonObject {
   if (!getProgramDefinition(graph).isReadable) {
-    throw new StatewrightError("invalid_option", {
-      what: `the machine "${graph.name}" is user-written, and JSON cannot hold its functions`,
-      next: "Use the argument of createMachine as its source",
+    throw invalidOption({
+      where: "toMachineJson",
+      expected: "a graph of defineGraph",
+      found: `the user-written machine "${graph.name}", whose functions JSON cannot hold`,
+      fix: "Use the argument of createMachine as its source",
       place: { graph: graph.name },
     });
   }

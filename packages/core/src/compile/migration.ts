@@ -2,8 +2,9 @@
  * `defineMigration`: converts threads of one graph version to another. Typed by both graphs: the migration must
  * supply new state without an old value or default, and all names are checked.
  */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue, isPlainObject } from "../base/json.ts";
+
+import { invalidOption } from "../base/invalid-option.ts";
+import { isPlainObject } from "../base/json.ts";
 import { checkOptions } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import { findSubgraph } from "../define/inner-graph.ts";
@@ -78,10 +79,13 @@ export function defineMigration<From extends GraphTypes, To extends GraphTypes>(
   const { from, to, nodes = {}, interrupts = {}, tools = {}, inner = {}, state, input } = options;
   for (const [name, graph] of Object.entries({ from, to }))
     if (!isPlainObject(graph) || !(graph.nodes instanceof Map))
-      throw createOptionError(
-        `defineMigration: expected a graph for "${name}", got ${describeValue(graph)}`,
-        "Pass a result of defineGraph(…)",
-      );
+      throw invalidOption({
+        where: "defineMigration",
+        option: name,
+        expected: "a graph",
+        got: graph,
+        fix: "Pass a result of defineGraph(…)",
+      });
   const migration: Migration = Object.freeze({
     from,
     to,
@@ -103,36 +107,41 @@ export function describeMigration({ from, to }: Migration): string {
 
 function checkMigration(migration: Migration): void {
   const { from, to, state, input, nodes, interrupts, tools, inner } = migration;
-  const what = describeMigration(migration);
+  const where = describeMigration(migration);
   if (from.name !== to.name)
-    throw createOptionError(
-      `defineMigration: expected two versions of one graph, got "${from.name}" and "${to.name}"`,
-      "Pass two versions of one graph",
-    );
+    throw invalidOption({
+      where: "defineMigration",
+      expected: "two versions of one graph",
+      found: `"${from.name}" and "${to.name}"`,
+    });
   const { program } = getPlan(from);
   const { program: next } = getPlan(to);
   if (program !== next)
-    throw createOptionError(
-      `${what} leads from ${program.title} to ${next.title}`,
-      "Continue its threads with the older version: pass the older version in the older graphs",
-    );
+    throw invalidOption({
+      where,
+      option: "to",
+      expected: program.title,
+      found: next.title,
+      fix: "Use the older version for its threads: pass the older version in the older graphs",
+    });
   if (!program.hasNamedParts && [interrupts, tools, inner].some((map) => Object.keys(map).length > 0))
-    throw createOptionError(
-      `${what} is of a user-written machine, and renames more than states`,
-      "Use nodes to rename states, and state to change the context: events and actors keep their names",
-    );
+    throw invalidOption({
+      where,
+      expected: "only renamed states, because the graph is a user-written machine",
+      found: "renamed interrupts, tools or inner graphs",
+      fix: "Use nodes to rename states, and state to change the context: events and actors keep their names",
+    });
   if (from.version === to.version && getPlan(from).shape === getPlan(to).shape)
-    throw createOptionError(`${what} leads to the same graph`, "Increment the version of the new graph");
-  if (state !== undefined && typeof state !== "function")
-    throw createOptionError(
-      `the state of ${what} is ${describeValue(state)}, expected a function`,
-      "Pass a function of the old state",
-    );
-  if (input !== undefined && typeof input !== "function")
-    throw createOptionError(
-      `the input of ${what} is ${describeValue(input)}, expected a function`,
-      "Pass a function of the old input",
-    );
+    throw invalidOption({
+      where,
+      option: "to",
+      expected: "another version of the graph",
+      found: "the same graph",
+      fix: "Increment the version of the new graph",
+    });
+  for (const [option, convert] of Object.entries({ state, input }))
+    if (convert !== undefined && typeof convert !== "function")
+      throw invalidOption({ where, option, expected: `a function of the old ${option}`, got: convert });
   const maps = [
     { map: nodes, kind: "node", old: from.nodes, now: to.nodes },
     { map: interrupts, kind: "interrupt", old: toKeySet(from.interrupts), now: toKeySet(to.interrupts) },
@@ -141,11 +150,14 @@ function checkMigration(migration: Migration): void {
   for (const { map, kind, old, now } of maps)
     for (const [before, after] of Object.entries(map)) {
       if (!old.has(before))
-        throw createOptionError(`${what} renames the ${kind} "${before}", which the old graph does not have`);
+        throw invalidOption({ where, option: `${kind}s`, expected: `names of ${kind}s of the old graph`, got: before });
       if (!now.has(after))
-        throw createOptionError(
-          `${what} renames the ${kind} "${before}" to "${after}", which the new graph does not have`,
-        );
+        throw invalidOption({
+          where,
+          option: `${kind}s.${before}`,
+          expected: `one of the ${kind}s of the new graph`,
+          got: after,
+        });
     }
   for (const [node, innerMigration] of Object.entries(inner)) checkInner(migration, node, innerMigration);
 }
@@ -158,10 +170,13 @@ function checkInner(migration: Migration, node: string, inner: Migration): void 
   ];
   for (const { graph, is, name } of ends)
     if (graph === undefined || getPlan(graph).shape !== getPlan(is).shape)
-      throw createOptionError(
-        `the node "${name}" of ${describeMigration(migration)} is not the graph "${is.name}" of version ${is.version}`,
-        "Pass inner migrations by subgraph node, from its old graph to its new graph",
-      );
+      throw invalidOption({
+        where: describeMigration(migration),
+        option: `inner.${node}`,
+        expected: `a migration of the graph of node "${name}"`,
+        found: `a migration of "${is.name}" of version ${is.version}`,
+        fix: "Pass inner migrations by subgraph node, from its old graph to its new graph",
+      });
 }
 
 function toKeySet(record: object): ReadonlySet<string> {
@@ -170,8 +185,4 @@ function toKeySet(record: object): ReadonlySet<string> {
 
 function listToolNames({ tools }: GraphDefinition): ReadonlySet<string> {
   return new Set(tools.map((tool) => tool.spec.name));
-}
-
-function createOptionError(what: string, next = "Use names of the two graphs"): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next });
 }

@@ -1,6 +1,6 @@
 /** Checks the declarations of nodes against the graph: declared interrupts and declared writes. */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+
+import { invalidOption } from "../base/invalid-option.ts";
 import type { GraphDefinition, NodeRecord } from "../define/graph.ts";
 import type { GraphProblem } from "../define/problem.ts";
 
@@ -13,9 +13,12 @@ export function copyDeclarations(
     Object.entries(declarations).flatMap(([option, names]): [string, readonly string[]][] => {
       if (names === undefined) return [];
       if (Array.isArray(names) && names.every((name) => typeof name === "string")) return [[option, [...names]]];
-      throw new StatewrightError("invalid_option", {
-        what: `node "${node}": expected a list of names for ${option}, got ${describeValue(names)}`,
-        next: `Pass a list of names: ${option}: ["…"]`,
+      throw invalidOption({
+        where: `node "${node}"`,
+        option,
+        expected: "a list of names",
+        got: names,
+        fix: `Pass a list of names: ${option}: ["…"]`,
       });
     }),
   );

@@ -1,9 +1,9 @@
 /** Context: typed values passed to a run, never saved, parsed on start and again on resume. */
 
 import { checkSyncSchema } from "../base/async-schema.ts";
-import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { type DeepReadonly, isPlainObject } from "../base/json.ts";
 import { createObjectSchema, isSchema, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
 
@@ -60,17 +60,22 @@ export function defineContext<const Shape extends ContextShape>(
 
 function checkShape(shape: unknown): void {
   if (!isPlainObject(shape) || "~standard" in shape)
-    throw new StatewrightError("invalid_option", {
-      what: "defineContext: expected an object of schemas, got one schema",
-      next: "Pass defineContext({ name: schema, … }), without z.object around the values",
+    throw invalidOption({
+      where: "defineContext",
+      expected: "an object of schemas",
+      ...(isSchema(shape) ? { found: "one schema" } : { got: shape }),
+      fix: "Pass defineContext({ name: schema, … }), without z.object around the values",
     });
   for (const [name, part] of Object.entries(shape)) {
     checkId("context name", name);
     checkSyncSchema(part, `the context value "${name}"`);
     if (isSchema(part)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `the context value "${name}" is not a schema`,
-      next: "Use a zod schema, such as z.string()",
+    throw invalidOption({
+      where: "defineContext",
+      option: name,
+      expected: "a schema",
+      got: part,
+      fix: "Use a zod schema, such as z.string()",
     });
   }
 }

@@ -2,8 +2,9 @@
  * Graphs as tools: a tool call that runs a graph. The graph has its own namespace, so that an interrupted call
  * resumes from its last checkpoint; its interrupts are raised to the caller of the outermost graph.
  */
+import { checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { Usage } from "../model/message.ts";
 import {
@@ -200,11 +201,12 @@ function resolveGraph(tool: string, graph: GraphOrFactory<GraphTypes>): Pick<Gra
 
 function checkGraph(tool: string, graph: unknown): GraphDefinition {
   if (isGraph(graph)) return graph;
-  throw createInvalidOptionError(
-    `the graph of tool "${tool}"`,
-    graph,
-    "the result of defineGraph or createAgent, or a function that returns it",
-  );
+  throw invalidOption({
+    where: `tool "${tool}"`,
+    option: "graph",
+    expected: "the result of defineGraph or createAgent, or a function that returns the result",
+    got: graph,
+  });
 }
 
 function isGraph(value: unknown): value is GraphDefinition {
@@ -219,13 +221,14 @@ function checkGraphToolOptions(
   if (typeof graph !== "function") checkGraph(tool, graph);
   for (const [name, mapping] of Object.entries({ toInput, toResult, found, usage, context }))
     if (typeof mapping !== "function" && (mapping !== undefined || name === "toInput" || name === "toResult"))
-      throw createInvalidOptionError(
-        `${name} of tool "${tool}"`,
-        mapping,
-        `${name}: (${parameterNames[name] ?? ""}) => …`,
-      );
-  if (!(Number.isInteger(maxDepth) && maxDepth >= 1))
-    throw createInvalidOptionError(`maxDepth of tool "${tool}"`, maxDepth, "an integer ≥ 1");
+      throw invalidOption({
+        where: `tool "${tool}"`,
+        option: name,
+        expected: "a function",
+        got: mapping,
+        fix: `Pass ${name}: (${parameterNames[name] ?? ""}) => …`,
+      });
+  checkCount(`tool "${tool}"`, { maxDepth });
 }
 
 const parameterNames: Readonly<Record<string, string>> = {
@@ -235,10 +238,6 @@ const parameterNames: Readonly<Record<string, string>> = {
   usage: "state",
   context: "context",
 };
-
-function createInvalidOptionError(what: string, value: unknown, wanted: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `${what} is ${describeValue(value)}`, next: `Give ${wanted}` });
-}
 
 function refuseDirectCall(): never {
   throw new StatewrightError("machine_failed", {

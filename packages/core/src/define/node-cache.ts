@@ -1,6 +1,5 @@
 /** Node cache: the contract of result caches by key, and an implementation in memory. */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+import { checkCount } from "../base/check-option.ts";
 import { checkOptions } from "../base/options.ts";
 
 /** Cached result. */
@@ -25,11 +24,7 @@ export interface NodeCache {
 export function memoryCache(options: { readonly maxEntries?: number } = {}): NodeCache {
   checkOptions("memoryCache", options, ["maxEntries"]);
   const { maxEntries = 1_000 } = options;
-  if (!Number.isInteger(maxEntries) || maxEntries < 1)
-    throw new StatewrightError("invalid_option", {
-      what: `memoryCache: maxEntries must be an integer ≥ 1, got ${describeValue(maxEntries)}`,
-      next: "Pass an integer ≥ 1",
-    });
+  checkCount("memoryCache", { maxEntries });
   const entries = new Map<string, CacheEntry>();
   return {
     get: (key) => entries.get(key),

@@ -1,5 +1,7 @@
 /** Subgraphs: a graph as the body of a node. The inner state is separate; input and output are mapped. */
+import { checkChoice } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes, SubgraphPersistence, SubgraphRecord } from "./graph.ts";
 import type { NodeReturn } from "./node.ts";
@@ -73,16 +75,24 @@ function checkSubgraph(
   graph: GraphDefinition,
   { input, output, context, persistence }: Omit<SubgraphRecord, "graph" | "context"> & { readonly context: unknown },
 ): void {
-  const refuse = (what: string, next: string): never => {
-    throw new StatewrightError("invalid_option", { what, next });
-  };
-  if (!(graph?.nodes instanceof Map)) refuse("subgraph: expected a graph", "Pass the result of defineGraph");
-  const subject = `subgraph "${graph.name}"`;
-  for (const [name, mapping] of Object.entries({ input, output, context }))
-    if (typeof mapping !== "function" && (name !== "context" || mapping !== undefined))
-      refuse(`${subject}: ${name} is not a function`, `Use ${name}: (${name === "output" ? "output" : "state"}) => …`);
-  if (!["per-call", "per-thread", "none"].includes(persistence))
-    refuse(`${subject}: persistence is ${JSON.stringify(persistence)}`, 'Use "per-call", "per-thread" or "none"');
+  if (!(graph?.nodes instanceof Map))
+    throw invalidOption({
+      where: "subgraph",
+      expected: "a graph",
+      got: graph,
+      fix: "Pass the result of defineGraph",
+    });
+  const where = `subgraph "${graph.name}"`;
+  for (const [option, mapping] of Object.entries({ input, output, context }))
+    if (typeof mapping !== "function" && (option !== "context" || mapping !== undefined))
+      throw invalidOption({
+        where,
+        option,
+        expected: "a function",
+        got: mapping,
+        fix: `Use ${option}: (${option === "output" ? "output" : "state"}) => …`,
+      });
+  checkChoice(where, { persistence }, ["per-call", "per-thread", "none"]);
 }
 
 function refuseDirectCall(name: string): never {

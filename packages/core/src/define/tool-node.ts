@@ -1,7 +1,8 @@
 /** Tool node: answers every tool call of the last assistant message, in call order. */
 
+import { checkChoice, checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
 import type { ArtifactStore } from "../tool/artifacts/artifact.ts";
@@ -128,21 +129,17 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
   if (tools === undefined) {
     throw new StatewrightError("invalid_tool", {
       what: "toolNode: tools is undefined",
-      next: "Give toolNode({ tools: [tool, …] })",
+      next: "Pass toolNode({ tools: [tool, …] })",
     });
   }
-  for (const [name, value] of Object.entries({ maxConcurrency, maxCalls }))
-    if (value !== Number.POSITIVE_INFINITY) checkCount(name, value);
-  if (steering !== "skip-remaining" && steering !== "finish-batch")
-    throw createInvalidOptionError("steering", steering, '"skip-remaining" or "finish-batch"');
-  if (typeof strategy === "object" && strategy !== null) checkCount("strategy.batch", strategy.batch);
-  else if (strategy !== "parallel" && strategy !== "sequential")
-    throw createInvalidOptionError("strategy", strategy, '"parallel", "sequential" or { batch: an integer ≥ 1 }');
+  for (const [option, value] of Object.entries({ maxConcurrency, maxCalls }))
+    if (value !== Number.POSITIVE_INFINITY) checkCount("toolNode", { [option]: value });
+  checkChoice("toolNode", { steering }, ["skip-remaining", "finish-batch"]);
+  checkStrategy(strategy);
   if (options.ends !== undefined && typeof options.ends !== "function")
-    throw createInvalidOptionError("ends", options.ends, "a function of the state");
+    throw invalidOption({ where: "toolNode", option: "ends", expected: "a function of the state", got: options.ends });
   checkInvalidCalls(onInvalidCall);
-  if (unconfirmed !== "run" && unconfirmed !== "deny")
-    throw createInvalidOptionError("unconfirmed", unconfirmed, '"run" or "deny"');
+  checkChoice("toolNode", { unconfirmed }, ["run", "deny"]);
   checkLimits("toolNode", options.limits, "invalid_option");
   checkArtifacts(options.artifacts);
   checkMiddleware(middleware);
@@ -174,11 +171,12 @@ function checkArtifacts(store: unknown): void {
     (part) => typeof store === "object" && store !== null && typeof Reflect.get(store, part) === "function",
   );
   if (!isValid)
-    throw createInvalidOptionError(
-      "artifacts",
-      store,
-      "a store with put, list, read and delete, such as memoryArtifacts()",
-    );
+    throw invalidOption({
+      where: "toolNode",
+      option: "artifacts",
+      expected: "a store with put, list, read and delete, such as memoryArtifacts()",
+      got: store,
+    });
 }
 
 const invalidCalls = listOptionNames<{ readonly [Reason in InvalidCall]: unknown }>({
@@ -194,18 +192,22 @@ function checkInvalidCalls(policy: unknown): void {
   if (isObject) checkOptions("onInvalidCall", policy, invalidCalls);
   for (const each of isObject ? Object.values(policy) : [policy])
     if (each !== "repair" && each !== "fail" && !(isObject && each === undefined))
-      throw createInvalidOptionError(
-        "onInvalidCall",
-        each,
-        '"repair" or "fail", or an object with one of them for each reason',
-      );
+      throw invalidOption({
+        where: "toolNode",
+        option: "onInvalidCall",
+        expected: '"repair" or "fail", or an object with one of them for each reason',
+        got: each,
+      });
 }
 
-function checkCount(name: string, value: number): void {
-  if (Number.isInteger(value) && value >= 1) return;
-  throw createInvalidOptionError(name, value, "an integer ≥ 1");
-}
-
-function createInvalidOptionError(name: string, value: unknown, wanted: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `${name} is ${describeValue(value)}`, next: `Give ${wanted}` });
+function checkStrategy(strategy: ToolStrategy): void {
+  if (typeof strategy === "object" && strategy?.batch !== undefined)
+    checkCount("toolNode", { "strategy.batch": strategy.batch });
+  else if (strategy !== "parallel" && strategy !== "sequential")
+    throw invalidOption({
+      where: "toolNode",
+      option: "strategy",
+      expected: '"parallel", "sequential" or { batch: an integer ≥ 1 }',
+      got: strategy,
+    });
 }

@@ -1,7 +1,7 @@
 /** Copies, exports, imports and deletes whole threads. */
-import { StatewrightError } from "../base/errors.ts";
+
 import { checkId } from "../base/ids.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { ThreadExport } from "../checkpoint/export/thread-export.ts";
 import { parseExport, stringifyExport } from "../checkpoint/export/thread-export-text.ts";
@@ -46,15 +46,19 @@ export async function importThread(store: Store, text: string, options: ImportOp
   checkOptions("importThread", options, optionKeys);
   const { as, maxBytes = 256 * 1024 * 1024 } = options;
   if (!(maxBytes > 0))
-    throw createOptionError(
-      `importThread: \`maxBytes\` must be a number > 0, got ${describeValue(maxBytes)}`,
-      "Pass a number of bytes",
-    );
+    throw invalidOption({
+      where: "importThread",
+      option: "maxBytes",
+      expected: "a number of bytes > 0",
+      got: maxBytes,
+    });
   if (typeof text !== "string")
-    throw createOptionError(
-      `importThread: expected a text, got ${describeValue(text)}`,
-      "Pass the result of exportThread",
-    );
+    throw invalidOption({
+      where: "importThread",
+      expected: "a text",
+      got: text,
+      fix: "Pass the result of exportThread",
+    });
   const threadExport = await parseExport(text, maxBytes);
   const id = checkId("thread", as ?? threadExport.id);
   await store.importThread(assignThreadId(threadExport, id));
@@ -81,8 +85,4 @@ function assignThreadId(threadExport: ThreadExport, id: string): ThreadExport {
       timers: namespace.timers.map((timer) => ({ ...timer, thread: id })),
     })),
   };
-}
-
-function createOptionError(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next });
 }

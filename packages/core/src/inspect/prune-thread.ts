@@ -1,7 +1,7 @@
 /** Retention: deletes old checkpoints without changing the state of the remaining checkpoints. */
-import { isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { checkCount, checkNumber, requireOneOf } from "../base/check-option.ts";
+import { isStatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { describeValue } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { mergeDeltas } from "../checkpoint/codec/merge-deltas.ts";
@@ -89,23 +89,7 @@ async function* streamThreadIds(store: Store): AsyncGenerator<string> {
 }
 
 function checkRetention({ keepLast, olderThanMs }: PruneOptions): void {
-  if (keepLast === undefined && olderThanMs === undefined)
-    throw createOptionError(
-      "pruneThread: expected keepLast or olderThanMs, got neither",
-      "Pass keepLast, olderThanMs, or both",
-    );
-  if (keepLast !== undefined && !(Number.isInteger(keepLast) && keepLast >= 1))
-    throw createOptionError(
-      `pruneThread: \`keepLast\` must be an integer ≥ 1, got ${describeValue(keepLast)}`,
-      "Pass an integer from 1",
-    );
-  if (olderThanMs !== undefined && !(typeof olderThanMs === "number" && olderThanMs >= 0))
-    throw createOptionError(
-      `pruneThread: \`olderThanMs\` must be a number ≥ 0, got ${describeValue(olderThanMs)}`,
-      "Pass milliseconds from 0",
-    );
-}
-
-function createOptionError(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next });
+  requireOneOf("pruneThread", { keepLast, olderThanMs });
+  checkCount("pruneThread", { keepLast });
+  checkNumber("pruneThread", { olderThanMs }, 0);
 }

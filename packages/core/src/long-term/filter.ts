@@ -3,9 +3,9 @@
  * is looked up only among a value's own properties.
  */
 
-import { StatewrightError } from "../base/errors.ts";
-import { ignoreRejections } from "../base/ignore-rejections.ts";
-import { describeValue, isPlainObject } from "../base/json.ts";
+import type { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { isPlainObject } from "../base/json.ts";
 import type { LongTermCondition, LongTermScalar } from "../base/long-term.ts";
 import { listOptionNames } from "../base/options.ts";
 
@@ -92,9 +92,11 @@ function parseCondition(field: string, condition: unknown): LongTermPredicate {
     );
   const tests = Object.entries(condition).map(([name, wanted]) => {
     if (operatorNames.includes(name)) return operators[name as Operator](field, wanted);
-    throw new StatewrightError("invalid_option", {
-      what: `field "${field}" of a filter has an unknown operator ${JSON.stringify(name)}`,
-      next: `Use ${operatorNames.join(", ")}; separate the parts of a nested field with dots`,
+    throw invalidOption({
+      where: `the condition of field "${field}" of a long-term search`,
+      expected: "an operator",
+      found: `the unknown operator ${JSON.stringify(name)}`,
+      fix: `Use ${operatorNames.join(", ")}; separate the parts of a nested field with dots`,
     });
   });
   return (value) => tests.every((test) => test(value));
@@ -134,10 +136,6 @@ function createOrderTest(wanted: string | number, holds: (order: number) => bool
   };
 }
 
-function createInvalidFilterError(what: string, value: unknown, wanted: string): StatewrightError {
-  ignoreRejections(value);
-  return new StatewrightError("invalid_option", {
-    what: `${what} of a long-term search is ${describeValue(value)}`,
-    next: `Give ${wanted}`,
-  });
+function createInvalidFilterError(part: string, value: unknown, expected: string): StatewrightError {
+  return invalidOption({ where: `${part} of a long-term search`, expected, got: value });
 }

@@ -1,9 +1,10 @@
 /** Handles of the long-term store: convert user values to rows and row changes, and rows to items. */
 
-import { StatewrightError } from "../base/errors.ts";
+import { checkCount, checkFlag } from "../base/check-option.ts";
+import type { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { ignoreRejections } from "../base/ignore-rejections.ts";
-import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { deepFreeze, isPlainObject } from "../base/json.ts";
 import type {
   LongTerm,
   LongTermItem,
@@ -191,8 +192,7 @@ async function listNamespaces(
   ids: readonly string[],
   { depth, after, limit = defaultLimit }: LongTermNamespaces,
 ): Promise<readonly (readonly string[])[]> {
-  checkCount("namespaces: limit", limit);
-  if (depth !== undefined) checkCount("namespaces: depth", depth);
+  checkCount("namespaces", { limit, depth });
   const maxDepth = depth === undefined ? undefined : ids.length + depth;
   const toCursor = (text: string, { includesChildren }: { readonly includesChildren: boolean }): LongTermLocation =>
     includesChildren ? { namespace: text, key: lastKey } : { namespace: text + lastKey, key: "" };
@@ -220,11 +220,12 @@ function toRow(
   { value, at }: { readonly value: unknown; readonly at: number },
 ): Omit<LongTermRow, "createdAt"> {
   if (value === undefined)
-    throw createInvalidOptionError(
-      `the value of "${location.key}"`,
-      value,
-      "a value, or remove the item with delete(key)",
-    );
+    throw invalidOption({
+      where: `put of "${location.key}"`,
+      expected: "a value",
+      got: value,
+      fix: "Pass a value, or remove the item with delete(key)",
+    });
   const text = codec.encode(value, `the item "${location.key}" of the long-term store`);
   const words = index === false ? undefined : extractWords(selectFields(value, index));
   return {
@@ -244,19 +245,24 @@ function getIndexedText(value: unknown, index: readonly string[] | undefined): s
 
 function checkNear(near: unknown, { after }: LongTermSearch): void {
   if (typeof near !== "string" || near.trim() === "")
-    throw createInvalidOptionError("search: near", near, "a non-empty string to search for");
+    throw invalidOption({ where: "search", option: "near", expected: "a non-empty string to search for", got: near });
   if (after !== undefined)
-    throw createInvalidOptionError(
-      "search: after, together with near,",
-      after,
-      "a larger limit: a search with near has no pages",
-    );
+    throw invalidOption({
+      where: "search",
+      option: "after",
+      expected: "absent, because a search with `near` has no pages",
+      got: after,
+      fix: "Pass a larger limit",
+    });
 }
 
 function createMissingEmbedError(): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: "search: near needs an embedding function, and the store has none",
-    next: "Pass an embedding function to the store: sqliteStore(path, { longTerm: { embed, dimensions } })",
+  return invalidOption({
+    where: "search",
+    option: "near",
+    expected: "absent, because the store has no embedding function",
+    found: "a string",
+    fix: "Pass an embedding function to the store: sqliteStore(path, { longTerm: { embed, dimensions } })",
   });
 }
 
@@ -267,60 +273,50 @@ function selectFields(value: unknown, fields: readonly string[] | undefined): un
 function checkPut(options: LongTermPut): void {
   checkOptions("put", options, putNames);
   const { ttlMs, refreshOnRead, index } = options;
-  if (ttlMs !== undefined && !(Number.isInteger(ttlMs) && ttlMs >= 1 && ttlMs <= maxTtlMs))
-    throw createInvalidOptionError("put: ttlMs", ttlMs, `an integer from 1 to ${maxTtlMs} (milliseconds)`);
-  if (refreshOnRead !== undefined && typeof refreshOnRead !== "boolean")
-    throw createInvalidOptionError("put: refreshOnRead", refreshOnRead, "true or false");
+  checkCount("put", { ttlMs }, 1, maxTtlMs);
+  if (refreshOnRead !== undefined) checkFlag("put", { refreshOnRead });
   if (refreshOnRead === true && ttlMs === undefined)
-    throw createInvalidOptionError(
-      "put: refreshOnRead without ttlMs",
-      refreshOnRead,
-      "ttlMs as well: an item without an expiry cannot be refreshed",
-    );
+    throw invalidOption({
+      where: "put",
+      option: "ttlMs",
+      expected: "set, because an item without an expiry cannot be refreshed",
+      got: ttlMs,
+      fix: "Pass ttlMs as well as refreshOnRead",
+    });
   if (index === undefined || index === false) return;
-  if (!Array.isArray(index)) throw createInvalidOptionError("put: index", index, "a list of fields, or false");
+  if (!Array.isArray(index))
+    throw invalidOption({ where: "put", option: "index", expected: "a list of fields, or false", got: index });
   for (const field of index) parseField(field);
 }
 
 function parsePage(
-  what: string,
+  where: string,
   { after, limit = defaultLimit }: LongTermPage,
 ): Pick<LongTermQuery, "after" | "limit"> {
-  checkCount(`${what}: limit`, limit);
+  checkCount(where, { limit });
   if (after === undefined) return { limit };
   if (!isPlainObject(after) || typeof after.key !== "string")
-    throw createInvalidOptionError(`${what}: after`, after, "the last item of the previous page");
+    throw invalidOption({ where, option: "after", expected: "the last item of the previous page", got: after });
   return { after: { namespace: toNamespaceText(parseIds(after.namespace)), key: checkId("key", after.key) }, limit };
 }
 
 function parseIds(ids: unknown): readonly string[] {
   if (Array.isArray(ids)) return ids;
-  throw createInvalidOptionError("a namespace", ids, "a list of ids");
+  throw invalidOption({ where: "a namespace of the long-term store", expected: "a list of ids", got: ids });
 }
 
 function parseSearchText(text: unknown): string {
   if (typeof text === "string") return text;
-  throw createInvalidOptionError("search: text", text, 'words, such as "oslo weath*"');
-}
-
-function checkCount(what: string, count: unknown): void {
-  if (!(Number.isSafeInteger(count) && (count as number) >= 1))
-    throw createInvalidOptionError(what, count, "an integer ≥ 1");
+  throw invalidOption({ where: "search", option: "text", expected: 'words, such as "oslo weath*"', got: text });
 }
 
 /** Returns the namespace of an item. Throws `invalid_option` for the root, which holds no items. */
 function requireNamespace(namespace: string): string {
   if (namespace !== "") return namespace;
-  throw new StatewrightError("invalid_option", {
-    what: "the root of the long-term store holds no items",
-    next: 'Use a namespace: longTerm.under("users", id)',
-  });
-}
-
-function createInvalidOptionError(what: string, value: unknown, wanted: string): StatewrightError {
-  ignoreRejections(value);
-  return new StatewrightError("invalid_option", {
-    what: `${what} is ${describeValue(value)}`,
-    next: `Give ${wanted}`,
+  throw invalidOption({
+    where: "long-term store",
+    expected: "a namespace",
+    found: "the root, which holds no items",
+    fix: 'Use a namespace: longTerm.under("users", id)',
   });
 }

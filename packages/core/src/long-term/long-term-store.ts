@@ -1,6 +1,6 @@
 /** Long-term store outside of runs: a put is durable when its promise resolves. */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+
+import { invalidOption } from "../base/invalid-option.ts";
 import type { LongTerm } from "../base/long-term.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
@@ -33,9 +33,11 @@ export function longTermStore(
   options: LongTermStoreOptions = {},
 ): LongTermStore {
   if (typeof store?.longTerm?.page !== "function")
-    throw new StatewrightError("invalid_option", {
-      what: `longTermStore: expected a store, got ${describeValue(store)}`,
-      next: "Pass memoryStore() or sqliteStore(path)",
+    throw invalidOption({
+      where: "longTermStore",
+      expected: "a store",
+      got: store,
+      fix: "Pass memoryStore() or sqliteStore(path)",
     });
   checkOptions("longTermStore", options, names);
   const { world = systemWorld(), codec = plainCodec } = options;
@@ -47,7 +49,7 @@ export function longTermStore(
     reader: () => rows,
     change: (changes: readonly LongTermChange[]) => rows.write(changes, now()),
     refresh: async (touches: readonly LongTermTouch[]) =>
-      (await rows.refresh(touches)).map((result) => result === "kept"),
+      (await rows.refresh(touches)).map((result) => result === "refreshed"),
   };
   const root = createLongTermHandle(() => port);
   return Object.freeze({

@@ -53,9 +53,9 @@ export function createMemoryLongTerm(): MemoryLongTerm {
 
   function touch({ at, expiresAt, ...place }: LongTermTouch): RefreshResult {
     const row = rows.get(toLocationText(place));
-    if (row === undefined || !isLive(row, at)) return "gone";
+    if (row === undefined || !isLive(row, at)) return "missing";
     if (row.expiresAt !== undefined && row.expiresAt < expiresAt) setRow(toLocationText(place), { ...row, expiresAt });
-    return "kept";
+    return "refreshed";
   }
 
   function sweep(at: number, limit: number): number {

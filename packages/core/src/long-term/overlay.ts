@@ -29,7 +29,7 @@ export function createOverlay(under: LongTermReader, changes: readonly LongTermC
       const isPending = (place: LongTermLocation): boolean => rows.has(toLocationText(place));
       const others = touches.filter((touch) => !isPending(touch));
       const refreshed = others.length === 0 ? [] : [...(await under.refresh(others))];
-      return touches.map((touch) => (isPending(touch) ? "held" : (refreshed.shift() ?? "gone")));
+      return touches.map((touch) => (isPending(touch) ? "pending" : (refreshed.shift() ?? "missing")));
     },
   };
 }

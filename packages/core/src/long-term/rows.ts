@@ -42,8 +42,8 @@ export interface LongTermTouch extends LongTermLocation {
   readonly expiresAt: number;
 }
 
-/** Result of an expiry extension: extended, already deleted, or pending in buffered changes. */
-export type RefreshResult = "kept" | "gone" | "held";
+/** Result of an expiry extension: `missing` for a row deleted meanwhile, `pending` for a row in buffered changes. */
+export type RefreshResult = "refreshed" | "missing" | "pending";
 
 /** Search word: an exact word, or a prefix. */
 export interface LongTermWord {

@@ -1,8 +1,8 @@
 /** Rules shared by all long-term stores, for authors of stores. */
 
-import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { describeValue, isPlainObject } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { isPlainObject } from "../base/json.ts";
 import type { LongTermLocation, LongTermQuery, LongTermRow, LongTermWord } from "./rows.ts";
 import type { LongTermVectors } from "./vectors.ts";
 
@@ -77,8 +77,10 @@ export function checkVectors(owner: string, vectors: LongTermVectors | undefined
     Number.isSafeInteger(dimensions) && (dimensions as number) >= 1 && (dimensions as number) <= maxDimensions;
   if (typeof embed === "function" && isCount && names.every((name) => name === "embed" || name === "dimensions"))
     return;
-  throw new StatewrightError("invalid_option", {
-    what: `${owner}: longTerm is ${describeValue(vectors)}`,
-    next: `Use longTerm: { embed, dimensions } with a function of strings and an integer from 1 to ${maxDimensions}`,
+  throw invalidOption({
+    where: owner,
+    option: "longTerm",
+    expected: `{ embed, dimensions } with a function of strings and an integer from 1 to ${maxDimensions}`,
+    got: vectors,
   });
 }

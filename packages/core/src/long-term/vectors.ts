@@ -2,8 +2,8 @@
  * Semantic search: an embedding function creates a vector of each item's strings, and a search scans the vectors of
  * its namespace. The scan is exact, needs no index, and finds the same items in every store.
  */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+
+import { invalidOption } from "../base/invalid-option.ts";
 
 /** Embeds texts: one vector per text, in order. Texts of similar meaning have similar vectors. */
 export type Embed = (
@@ -29,9 +29,11 @@ export async function embedText(
   const numbers =
     vector instanceof Float32Array || vector instanceof Float64Array || Array.isArray(vector) ? vector : [];
   if (numbers.length !== dimensions || !numbers.every((each: unknown) => Number.isFinite(each)))
-    throw new StatewrightError("invalid_option", {
-      what: `embed: expected one vector of ${dimensions} numbers for one text, got ${describeValue(vector ?? made)}`,
-      next: "Return one vector per text, each with `dimensions` finite numbers",
+    throw invalidOption({
+      where: "embed",
+      expected: `one vector of ${dimensions} numbers for one text`,
+      got: vector ?? made,
+      fix: "Return one vector per text, each with `dimensions` finite numbers",
     });
   return normalizeVector(numbers as readonly number[]);
 }

@@ -2,8 +2,9 @@
  * Policy of model calls: timeouts, retries and fallback models. All three apply in one place, inside the recorded
  * call, so they do not multiply: a call makes at most `retry.attempts` requests and one more per fallback.
  */
-import { StatewrightError } from "../base/errors.ts";
-import { describeValue, isPlainObject } from "../base/json.ts";
+import { checkNumber } from "../base/check-option.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { isPlainObject } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../base/retry.ts";
 import { isModel, type Model } from "./model.ts";
@@ -72,9 +73,11 @@ export function checkDuplicatePolicy(
   for (const part of callPolicyNames) {
     const [first, second] = policies.filter(([, policy]) => policy[part] !== undefined);
     if (first === undefined || second === undefined) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `${owner} sets ${part} of its model calls twice: in ${first[0]} and in ${second[0]}`,
-      next: "Remove one of them",
+    throw invalidOption({
+      where: owner,
+      expected: `one ${part} for its model calls`,
+      found: `two: in ${first[0]} and in ${second[0]}`,
+      fix: "Remove one of them",
     });
   }
 }
@@ -91,43 +94,37 @@ function checkTimeouts(owner: string, timeouts: ModelTimeouts): void {
   checkOptions(`the timeouts of ${owner}`, timeouts, timeoutNames);
   for (const [name, ms] of Object.entries(timeouts))
     if (!(ms === undefined || (typeof ms === "number" && ms > 0)))
-      throw createOptionError(`${name} of ${owner}`, ms, "a number of milliseconds above 0, or omit the option");
+      throw invalidOption({ where: owner, option: name, expected: "a number of milliseconds > 0", got: ms });
 }
 
 function checkModelRetry(owner: string, retry: ModelRetryPolicy): void {
   if (!isPlainObject(retry))
-    throw createOptionError(`the retry of ${owner}`, retry, "a policy, such as { attempts: 3 }");
+    throw invalidOption({ where: owner, option: "retry", expected: "a policy, such as { attempts: 3 }", got: retry });
   const { on, maxRetryAfterMs, ...policy } = retry;
   checkRetry(owner, policy);
-  if (on !== undefined && typeof on !== "function") checkKinds(`the option on of the retry policy of ${owner}`, on);
-  if (maxRetryAfterMs !== undefined && !(typeof maxRetryAfterMs === "number" && maxRetryAfterMs >= 0))
-    throw createOptionError(`maxRetryAfterMs of ${owner}`, maxRetryAfterMs, "a number of milliseconds from 0");
+  if (on !== undefined && typeof on !== "function") checkKinds(owner, "retry.on", on);
+  checkNumber(owner, { maxRetryAfterMs }, 0);
 }
 
 function checkFallback(owner: string, fallback: NonNullable<ModelCallPolicy["fallback"]>): void {
   const models: unknown = Array.isArray(fallback) ? fallback : getFallbackModels(owner, fallback as ModelFallback);
   const expected = "a list of models, or { models: [model, …], on: [kind, …] }";
-  if (!Array.isArray(models)) throw createOptionError(`the fallback of ${owner}`, models, expected);
-  for (const model of models) if (!isModel(model)) throw createOptionError(`a fallback of ${owner}`, model, expected);
+  if (!Array.isArray(models)) throw invalidOption({ where: owner, option: "fallback", expected, got: models });
+  for (const model of models)
+    if (!isModel(model)) throw invalidOption({ where: owner, option: "fallback", expected, got: model });
 }
 
 function getFallbackModels(owner: string, fallback: ModelFallback): unknown {
   checkOptions(`the fallback of ${owner}`, fallback, fallbackNames);
-  if (fallback.on !== undefined) checkKinds(`the option on of the fallback of ${owner}`, fallback.on);
+  if (fallback.on !== undefined) checkKinds(owner, "fallback.on", fallback.on);
   return fallback.models;
 }
 
-function checkKinds(what: string, kinds: unknown): void {
+function checkKinds(owner: string, option: string, kinds: unknown): void {
   const expected = `a list of failure kinds: ${modelFailureKinds.join(", ")}`;
-  if (!Array.isArray(kinds)) throw createOptionError(what, kinds, expected);
-  for (const kind of kinds) if (!isModelFailureKind(kind)) throw createOptionError(what, kind, expected);
-}
-
-function createOptionError(what: string, value: unknown, expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${what} is ${describeValue(value)}`,
-    next: `Give ${expected}`,
-  });
+  if (!Array.isArray(kinds)) throw invalidOption({ where: owner, option, expected, got: kinds });
+  for (const kind of kinds)
+    if (!isModelFailureKind(kind)) throw invalidOption({ where: owner, option, expected, got: kind });
 }
 
 /** Returns the fallback models, in order, and the failure kinds that trigger a fallback. */

@@ -97,6 +97,7 @@ export interface Usage {
 /** Reason why a model stopped. */
 export type FinishReason = "stop" | "calls" | "length" | "filter" | "other";
 
+/** Instructions to the model. */
 export interface SystemMessage {
   readonly role: "system";
   readonly id: string;
@@ -104,12 +105,14 @@ export interface SystemMessage {
   readonly provider?: ProviderData | undefined;
 }
 
+/** Message of a user: text, images and files. */
 export interface UserMessage {
   readonly role: "user";
   readonly id: string;
   readonly content: readonly (TextBlock | ImageBlock | FileBlock)[];
 }
 
+/** Reply of a model: text, reasoning and tool calls, with its usage. */
 export interface AssistantMessage {
   readonly role: "assistant";
   readonly id: string;

@@ -1,6 +1,7 @@
 /** `checkRuns`: checks before a deploy which open runs are compatible with the new code. Read-only. */
-import { getErrorFact, isStatewrightError, StatewrightError } from "../base/errors.ts";
-import { describeValue } from "../base/json.ts";
+
+import { getErrorFact, isStatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions } from "../base/options.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -58,11 +59,7 @@ export async function checkRuns(
   checkOptions("checkRuns", options, ["migrations", "codec"]);
   checkCodecOption("checkRuns", options.codec);
   checkVersions("checkRuns", options);
-  if (!Array.isArray(graphs))
-    throw new StatewrightError("invalid_option", {
-      what: `checkRuns: expected a list of graphs, got ${describeValue(graphs)}`,
-      next: "Pass a list of graphs",
-    });
+  if (!Array.isArray(graphs)) throw invalidOption({ where: "checkRuns", expected: "a list of graphs", got: graphs });
   for (const graph of graphs) checkGraphOption("checkRuns", graph);
   const checks: RunCheck[] = [];
   for (let before: RunRow | undefined; ; ) {

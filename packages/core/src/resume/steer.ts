@@ -1,7 +1,6 @@
 /** `steer`: sends messages to a thread, from any process with its store. */
-import { StatewrightError } from "../base/errors.ts";
+import { checkChoice } from "../base/check-option.ts";
 import { checkId } from "../base/ids.ts";
-import { describeValue } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
@@ -53,18 +52,11 @@ export async function steer<Types extends GraphTypes>(graph: Graph<Types>, optio
   const { store, branch, input, kind = "steer" } = options;
   checkStoreOption("steer", store);
   checkCodecOption("steer", options.codec);
-  if (kind !== "steer" && kind !== "followUp") throw createInvalidKindError(kind);
+  checkChoice("steer", { kind }, ["steer", "followUp"]);
   const thread = checkId("thread", options.thread);
   checkConversation(getPlan(graph as Graph));
   const known = await store.thread(thread);
   if (known !== undefined) checkThread(known, graph);
   const world = getWorld(options);
   await postMessages({ store, codec: getCodec(options), thread, branch }, world, kind, toMessages(input, world));
-}
-
-function createInvalidKindError(kind: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `steer: unknown kind ${describeValue(kind)}`,
-    next: 'Use "steer" or "followUp"',
-  });
 }

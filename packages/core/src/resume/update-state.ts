@@ -1,8 +1,8 @@
 /** `updateState`: writes to a thread as if its nodes had returned values, without running the nodes. */
 
-import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
+import { addErrorPlace, isStatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { CheckpointRow, RunRow, Task } from "../checkpoint/checkpoint.ts";
@@ -141,10 +141,7 @@ async function openAndApply(
 function checkUpdates(updates: unknown): void {
   if (updates === undefined) return;
   if (!Array.isArray(updates))
-    throw new StatewrightError("invalid_option", {
-      what: `updateState: expected a list of updates, got ${describeValue(updates)}`,
-      next: "Pass a list of updates",
-    });
+    throw invalidOption({ where: "updateState", expected: "a list of updates", got: updates });
   for (const update of updates) checkOptions("an update of updateState", update, updateNames);
 }
 
@@ -162,11 +159,14 @@ async function applyUpdates(
   );
   const nodes = named.map(({ as }) => as);
   if (new Set(nodes).size < nodes.length || (nodes.includes(START) && nodes.length > 1))
-    throw createInvalidOptionError(
-      session.position,
-      "updateState: several updates of one node, or an update of START with other updates",
-      "Use one updateState call for each update",
-    );
+    throw invalidOption({
+      where: "updateState",
+      option: "updates",
+      expected: "one update of each node, or a single update of START",
+      found: `updates of ${nodes.map((node) => `"${node}"`).join(", ")}`,
+      fix: "Use one updateState call for each update",
+      place: getErrorPlace(session.position),
+    });
   const { plan } = session.position;
   const { control, kernel } = session.progress;
   const finished = sortInReduceOrder(plan, named).map(
@@ -226,11 +226,14 @@ function sortInReduceOrder<Update extends { readonly as: string }>(
 async function resolveNode(position: Position, saved: Persistence, as: string | undefined): Promise<string> {
   if (as !== undefined) {
     if (as === START || position.plan.nodes.has(as)) return as;
-    throw createInvalidOptionError(
-      position,
-      `graph "${position.plan.graph.name}" has no node "${as}"`,
-      `Use a node of the graph: ${[...position.plan.nodes.keys()].join(", ")}`,
-    );
+    throw invalidOption({
+      where: "updateState",
+      option: "as",
+      expected: `a node of the graph "${position.plan.graph.name}", or START`,
+      got: as,
+      fix: `Use a node of the graph: ${[...position.plan.nodes.keys()].join(", ")}`,
+      place: getErrorPlace(position),
+    });
   }
   let row: CheckpointRow | undefined = saved.claim.head;
   while (row?.source === "fork" && row.parent !== undefined)
@@ -241,11 +244,14 @@ async function resolveNode(position: Position, saved: Persistence, as: string | 
     node === undefined
       ? "no node has written yet"
       : `${[node, ...others].map((each) => `"${each}"`).join(" and ")} wrote last`;
-  throw createInvalidOptionError(
-    position,
-    `updateState: the update has no \`as\`, and ${found}`,
-    "Pass as: the node, or START",
-  );
+  throw invalidOption({
+    where: "updateState",
+    option: "as",
+    expected: "set",
+    found: `undefined, and ${found}`,
+    fix: "Pass as: the node, or START",
+    place: getErrorPlace(position),
+  });
 }
 
 /** Options of `toOutcome`. */
@@ -267,11 +273,14 @@ function toOutcome(
   const returned = target === undefined ? values : goto(target, values);
   const outcome = validateOutcome(position, codec, as, readReturn(plan, as, state, returned));
   if (getEdge(plan, as).kind !== "commandTargets" || target !== undefined) return outcome;
-  throw createInvalidOptionError(
-    position,
-    `node "${as}" chooses its next node with commands, and the update has no \`goto\``,
-    "Pass goto: a target of the node, or END",
-  );
+  throw invalidOption({
+    where: "updateState",
+    option: "goto",
+    expected: `a target of the node "${as}", which chooses its next node with commands`,
+    got: target,
+    fix: "Pass goto: a target of the node, or END",
+    place: getErrorPlace(position),
+  });
 }
 
 function applyInput(position: Position, progress: Progress, finished: readonly FinishedTask[]): StepResult {
@@ -379,8 +388,4 @@ function toUpdatedRun(
   if (claim.run === undefined || !isUnfinished(claim.run)) return undefined;
   const { error: _, endedAt: __, ...row } = run;
   return tasks.length > 0 ? { ...row, status: "paused" } : { ...row, status: "done", endedAt: world.clock.now() };
-}
-
-function createInvalidOptionError(position: Position, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next, place: getErrorPlace(position) });
 }

@@ -107,7 +107,7 @@ export function reduce<S extends Schema, Write>(
   if (typeof reducer !== "function") {
     throw new StatewrightError("invalid_state", {
       what: `reduce: expected a reducer, got ${describeValue(reducer)}`,
-      next: "Give reduce(schema, (current, write) => next)",
+      next: "Pass reduce(schema, (current, write) => next)",
     });
   }
   const parseValue = (value: unknown): Parsed => parseFrozen(schema, value);

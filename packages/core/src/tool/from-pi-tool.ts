@@ -1,5 +1,6 @@
 /** Adapter for tools of pi: objects `{ name, label, description, parameters, execute }`, run unchanged. */
-import { StatewrightError } from "../base/errors.ts";
+
+import { invalidOption } from "../base/invalid-option.ts";
 import { describeValue } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { type JsonSchemaInput, type JsonSchemaValidator, jsonSchemaInput } from "./arguments/json-schema.ts";
@@ -134,10 +135,7 @@ function checkPiTool(tool: unknown): void {
     { isValid }: { readonly isValid: boolean },
   ): void => {
     if (isValid) return;
-    throw new StatewrightError("invalid_tool", {
-      what: `the ${part} of ${owner} is ${describeValue(value)}`,
-      next: `Give ${expected}`,
-    });
+    throw invalidOption({ where: owner, option: part, expected, got: value, code: "invalid_tool" });
   };
   expectPart("name", name, "a string, the name of the tool", { isValid: typeof name === "string" });
   expectPart("execute", execute, "execute(toolCallId, params, signal, onUpdate)", {

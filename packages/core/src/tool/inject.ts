@@ -1,31 +1,12 @@
 /** Injections: hidden arguments of tools, which the model never sees. The public namespace `inject`. */
 // biome-ignore-start lint/performance/noBarrelFile: members of the namespace `inject`
-import { StatewrightError } from "../base/errors.ts";
+
 import type { Injection, InjectionSource, RunIdentity } from "../base/injection.ts";
-import { describeValue } from "../base/json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 
 export { longTerm as store } from "../long-term/inject-long-term.ts";
 export { secret } from "./policy/secret.ts";
 // biome-ignore-end lint/performance/noBarrelFile: members of the namespace `inject`
-
-/**
- * Injects a part of the context of the run, read at the time of the call and again on resume.
- * `inject.context(Desk, (desk) => desk.customerId)`
- */
-export function context<Context, Value>(
-  definition: { readonly from: (select: (context: Context) => Value) => Injection<Value, Context> },
-  select: (context: Context) => Value,
-): Injection<Value, Context> {
-  return definition.from(select);
-}
-
-/** Injects a part of the state, read at the time of the call: `inject.state(Shop, (shop) => shop.cart)`. */
-export function state<State, Value>(
-  definition: { readonly from: (select: (state: State) => Value) => Injection<Value, unknown, State> },
-  select: (state: State) => Value,
-): Injection<Value, unknown, State> {
-  return definition.from(select);
-}
 
 /** Injects the ids of thread, branch, run, node and task. */
 export function run(): Injection<RunIdentity> {
@@ -39,8 +20,10 @@ export function run(): Injection<RunIdentity> {
  */
 export function custom<Value>(resolve: (source: InjectionSource) => Value | Promise<Value>): Injection<Value> {
   if (typeof resolve === "function") return { kind: "custom", resolve };
-  throw new StatewrightError("invalid_option", {
-    what: `inject.custom: expected a function, got ${describeValue(resolve)}`,
-    next: "Use inject.custom(({ secrets, context }) => …)",
+  throw invalidOption({
+    where: "inject.custom",
+    expected: "a function",
+    got: resolve,
+    fix: "Use inject.custom(({ secrets, context }) => …)",
   });
 }

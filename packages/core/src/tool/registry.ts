@@ -1,5 +1,7 @@
 /** Tool registry: tools by canonical name in a stable order, with aliases for specific providers. */
+import { checkChoice } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import type { ModelTool } from "../model/model.ts";
 import { describeTool, type ToolDescription } from "./definition/describe-tool.ts";
@@ -56,12 +58,7 @@ export function toolRegistry<State = unknown, Context = unknown>(
   { names: policy = "snake_case" }: ToolRegistryOptions = {},
 ): ToolRegistry<State, Context> {
   type Tools = ReadonlyMap<string, Tool<State, Context>>;
-  if (policy !== "snake_case" && policy !== "provider-safe") {
-    throw new StatewrightError("invalid_option", {
-      what: `toolRegistry: expected a naming rule as names, got ${describeValue(policy)}`,
-      next: 'Use "snake_case" or "provider-safe"',
-    });
-  }
+  checkChoice("toolRegistry", { names: policy }, ["snake_case", "provider-safe"]);
   const aliases = new Map<string, ReadonlyMap<string, string>>();
   const reservedNames = new Set<string>();
   let current: Tools = new Map();
@@ -300,11 +297,13 @@ function createAliasError(canonical: string, alias: unknown): StatewrightError {
 }
 
 function createUnknownToolError(unknown: readonly string[], known: readonly string[]): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `unknown tool ${unknown.map((name) => describeValue(name)).join(", ")}`,
-    next:
+  return invalidOption({
+    where: "toolRegistry",
+    expected: "a registered tool",
+    found: `unknown tool ${unknown.map((name) => describeValue(name)).join(", ")}`,
+    fix:
       known.length === 0
-        ? "Register a tool first: the registry is empty"
+        ? "Add a tool first: the registry is empty"
         : `Use ${known.map((name) => `"${name}"`).join(", ")}`,
   });
 }

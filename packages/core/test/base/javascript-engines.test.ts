@@ -1,4 +1,4 @@
-/** Core is for any engine of JavaScript: one bundle of it runs in each that is here. */
+/** Core runs on every JavaScript engine: one bundle runs on each engine that is installed. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,14 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { program } from "../support/portable-program.ts";
+import { runPortableProgram } from "../support/portable-program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-engines-"));
 const bundle = join(folder, "program.js");
 const page = join(folder, "page.html");
 const absent: string[] = [];
 
-/** What every engine printed when it was here: Node 26.10, Deno 2.9.6, Bun 1.4.5, Chromium 156. */
+/** Recorded output, equal on Node 26.10, Deno 2.9.6, Bun 1.4.5 and Chromium 156. */
 const recorded = '{"first":"waiting","sure":true,"said":["3"],"nodes":["ask","tools",""]}';
 
 beforeAll(async () => {
@@ -21,8 +21,8 @@ beforeAll(async () => {
   const from = JSON.stringify(join(import.meta.dirname, "../support/portable-program.ts"));
   writeFileSync(
     entry,
-    `import { program } from ${from};
-    const told = await program();
+    `import { runPortableProgram } from ${from};
+    const told = await runPortableProgram();
     if (typeof document === "undefined") console.log(told);
     else document.body.textContent = told;`,
   );
@@ -63,7 +63,7 @@ test.each(Object.keys(engines))("a bundle of core without Node.js modules runs i
 });
 
 test("the recorded output for absent engines equals the output of the source [E71]", async () => {
-  expect(await program()).toBe(recorded);
+  expect(await runPortableProgram()).toBe(recorded);
 });
 
 test("core can be loaded with require [E71]", () => {

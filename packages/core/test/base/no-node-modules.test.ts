@@ -1,4 +1,4 @@
-/** Core is for any engine of JavaScript: it uses nothing of Node's own. */
+/** Core runs on every JavaScript engine: its sources use no Node.js module and no Node.js global. */
 import { readdirSync, readFileSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";

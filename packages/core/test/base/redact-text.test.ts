@@ -12,7 +12,7 @@ test("a secret split over several text blocks is redacted once, also when repeat
   expect(without("a sk-li", "ve-7781-abc sk-live-77", "81-abc")).toEqual(["a [secret]", " [secret]"]);
   expect(without("a sk-li", "ve-7781-abc-", "zz b")).toEqual(["a [secret]", " b"]);
   expect(without("", "a sk-li", "", "ve-7781-abc", "")).toEqual(["", "a [secret]", "", ""]);
-  // A whole one is for whoever masks the block itself.
+  // A secret inside one block is left to the redaction of that block.
   expect(without(`${key} sk-`, "live-7781-abc")).toEqual([`${key} [secret]`]);
   const untouched = [text(key), text(key), { type: "image" }];
   expect(redactSplitSecrets(untouched, secrets)).toBe(untouched);

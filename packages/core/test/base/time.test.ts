@@ -1,11 +1,13 @@
-/** Time as a platform has it: short timers that count ticks, and a clock that people and sleep move. */
+/** Platform time: limited timer delays, and a system clock that users and sleep can move. */
 import { describe, expect, test } from "vitest";
 import { systemWorld } from "../../src/adapter.ts";
 import { clockCheckMs, createSchedule, type Schedule } from "../../src/base/time.ts";
 
 const longest = 2 ** 31 - 1;
 
-/** A platform whose timers fire at once when the delay is too long for them, as those of Node and browsers do. */
+/**
+ * Creates a platform whose timers fire at once for a delay above the limit, like the timers of Node.js and browsers.
+ */
 function platform() {
   let now = 1_700_000_000_000;
   let ticks = 0;
@@ -26,7 +28,7 @@ function platform() {
     }),
     longestAsked: () => longestAsked,
     now: () => now,
-    /** Time that the machine is awake for. */
+    /** Advances the clock and the timers together: the machine is awake. */
     pass: (ms: number): void => {
       const until = ticks + ms;
       for (;;) {
@@ -40,7 +42,7 @@ function platform() {
       now += until - ticks;
       ticks = until;
     },
-    /** The clock is set, or the machine sleeps: no timer counts it. */
+    /** Moves the clock without the timers: the clock was set, or the machine slept. */
     jump: (ms: number): void => {
       now += ms;
     },

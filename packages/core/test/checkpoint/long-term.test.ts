@@ -1,4 +1,4 @@
-/** The long-term store outside of runs: what it takes, what it finds, what it refuses. */
+/** The long-term store outside of runs: accepted values, queries and refusals. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -168,7 +168,7 @@ describe("long-term item with a ttl", () => {
         await root.sweep();
         expect(await root.sweep()).toBe(0);
         expect((await notes.list()).map(({ key: name }) => name)).toEqual(live.sort());
-        // Reading lets them live longer: after the longest time there are only those without an end.
+        // Reads extend the lifetime of items: after the longest time only items without a ttl remain.
         await world.advance(9);
         const left = (await notes.list()).length;
         expect(left).toBe([...ends.values()].filter(({ at }) => at === Infinity).length);

@@ -9,7 +9,7 @@ import { applyDelta, type Delta, plainCodec } from "../../src/store.ts";
 const value = fc.oneof(fc.integer(), fc.string({ maxLength: 3 }), fc.constant(null), fc.date({ noInvalidDate: true }));
 const items = fc.array(value, { maxLength: 3 });
 
-/** Changes of a list, and of a record: what folds write. */
+/** Deltas of lists and records, as folds write them. */
 const listDelta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 5, arbitrary: items.map((each): Delta => ({ kind: "append", items: each })) },
   { weight: 1, arbitrary: items.map((each): Delta => ({ kind: "replace", value: each })) },

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { planRetention, type RetainedCheckpoint, type RetainedNamespace } from "../../src/checkpoint/retention.ts";
 
-/** A thread with branches, forks, calls of inner graphs and graphs that are kept, as runs write them. */
+/** Random thread with branches, forks, subgraph calls and persistent subgraphs, as runs write it. */
 const thread = fc
   .array(
     fc.record({
@@ -46,7 +46,7 @@ const retention = fc.record({
   since: fc.option(fc.nat(60), { nil: undefined }),
 });
 
-/** What is left of the lines when a plan is done. */
+/** Returns the remaining checkpoints of each namespace after a plan. */
 function left(
   lines: readonly RetainedNamespace[],
   plan: ReturnType<typeof planRetention>,
@@ -130,7 +130,7 @@ describe("retention plan of a random thread", () => {
           expect(plan.removed).toBeLessThanOrEqual(limit);
           some = left(some, plan);
         }
-        // Where a line goes whole, what it went on from is not needed any more.
+        // When a namespace is deleted completely, the checkpoint that it continued from is not needed.
         for (let plan = planRetention(whole, kept, 100); plan.removed > 0; ) {
           expect(ids(left(whole, plan))).toEqual(ids(some));
           break;

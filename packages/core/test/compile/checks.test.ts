@@ -20,7 +20,7 @@ import { failureOf } from "../support/failure.ts";
 const Empty = defineState({ n: z.number().default(0) });
 const nothing = () => undefined;
 
-/** The problems of a graph that types would refuse too: they are for those who write JavaScript, or generate graphs. */
+/** Problems that types would refuse too: they are for JavaScript and for generated graphs. */
 async function problemsOf<Types extends StateTypes>(
   nodes: Readonly<Record<string, unknown>>,
   edges: object,

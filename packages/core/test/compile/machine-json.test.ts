@@ -1,4 +1,4 @@
-/** A graph's machine leaves as JSON, is read back by XState, and is walked by its graph tools: the same machine in all of them. */
+/** The JSON machine of a graph equals the compiled machine for XState and for the xstate/graph tools. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type AnyEventObject, type AnyMachineSnapshot, type AnyStateMachine, createMachine } from "xstate";
@@ -20,9 +20,9 @@ import {
   START,
 } from "../../src/index.ts";
 import { toMachineJson } from "../../src/inspect.ts";
-import { graphOf, soundDrawings } from "../inspect/random-graphs.ts";
+import { createDrawnGraph, soundDrawings } from "../inspect/random-graphs.ts";
 import { failureOf } from "../support/failure.ts";
-import { schemaErrors } from "../support/xstate-schema.ts";
+import { listSchemaErrors } from "../support/xstate-schema.ts";
 
 const nothing = () => undefined;
 
@@ -45,7 +45,7 @@ const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(
     meet: END,
   }) as Graph;
 
-/** The targets that a superstep of the graph may lead to: each alone, and those of an edge together. */
+/** Target sets that a superstep of the graph may lead to: each target alone, and the targets of one edge together. */
 function commitsOf(graph: Graph): readonly AnyEventObject[] {
   const sets = [...graph.edges.values()].map(({ targets }) => targets.filter((target) => target !== END));
   const alone = [...graph.nodes.keys()].map((node) => [node]);
@@ -53,7 +53,7 @@ function commitsOf(graph: Graph): readonly AnyEventObject[] {
   return [...new Map(all.map((to) => [to.join(), { type: "step.commit", to }])).values()];
 }
 
-/** What may happen to a graph's machine where it stands; a superstep ends when none of its nodes executes. */
+/** Possible events of the machine in its current state; a superstep ends when none of its nodes executes. */
 function eventsOf(graph: Graph): (snapshot: AnyMachineSnapshot) => AnyEventObject[] {
   const commits = commitsOf(graph);
   return (snapshot) => {
@@ -74,7 +74,7 @@ const callEvents = (): AnyEventObject[] => toolCallMachine.events.map((type: str
 
 type Events = (snapshot: AnyMachineSnapshot) => AnyEventObject[];
 
-/** Every state that the machine reaches, and where each event leads from it. */
+/** Every reachable state of the machine, with the target of each event. */
 function walked(machine: AnyStateMachine, events: Events): object {
   const map = getAdjacencyMap(machine, { events: events as never, limit: 50_000 });
   return Object.fromEntries(
@@ -109,7 +109,7 @@ const machines: readonly (readonly [string, AnyStateMachine, Events, number])[] 
 
 describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => {
   test("the machine JSON satisfies the XState machine schema [E51]", () => {
-    expect(schemaErrors(serializeMachine(machine))).toEqual([]);
+    expect(listSchemaErrors(serializeMachine(machine))).toEqual([]);
   });
 
   test("a machine read back from JSON takes the same transitions on every path [E51]", () => {
@@ -132,10 +132,10 @@ test("random graphs exported as JSON are read back as the same machines [E51]", 
   let shapes = 0;
   fc.assert(
     fc.property(soundDrawings(2), (drawing) => {
-      const graph = graphOf(drawing, () => 0);
+      const graph = createDrawnGraph(drawing, () => 0);
       fc.pre(graph.nodes.size <= 7);
       const json = toMachineJson(graph);
-      expect(schemaErrors(json)).toEqual([]);
+      expect(listSchemaErrors(json)).toEqual([]);
       const back = readBack(graph.machine, json);
       expect(serializeMachine(back)).toEqual(json);
       if (graph.machine.root.type === "parallel") shapes += 1;
@@ -147,16 +147,21 @@ test("random graphs exported as JSON are read back as the same machines [E51]", 
   expect(shapes).toBeGreaterThan(20);
 });
 
-/** Without failures and questions, which regions take alike: every set of nodes with each of them is too many states. */
+/**
+ * Sets of regions that take an event together, without failures and interrupts: all sets of nodes would be too many
+ * states.
+ */
 function calm(events: Events): Events {
   return (snapshot) => events(snapshot).filter(({ type }) => type === "step.commit" || type.startsWith("xstate.done"));
 }
 
 test("machine JSON that violates the XState schema is reported", () => {
   const json = toMachineJson(sequential);
-  expect(schemaErrors({ ...json, type: "circle" })).not.toEqual([]);
-  expect(schemaErrors({ ...json, states: { start: { id: "start", key: "start", type: "atomic" } } })).not.toEqual([]);
-  expect(schemaErrors(sequential.machine.config)).not.toEqual([]);
+  expect(listSchemaErrors({ ...json, type: "circle" })).not.toEqual([]);
+  expect(listSchemaErrors({ ...json, states: { start: { id: "start", key: "start", type: "atomic" } } })).not.toEqual(
+    [],
+  );
+  expect(listSchemaErrors(sequential.machine.config)).not.toEqual([]);
 });
 
 test("toMachineJson refuses a durable machine, which is its own source", async () => {
@@ -165,5 +170,5 @@ test("toMachineJson refuses a durable machine, which is its own source", async (
     () => toMachineJson(durableMachine(machine, { version: 1 }) as Graph),
     "invalid_option",
   );
-  expect(error.message).toContain('"hand" is user-written');
+  expect(error.message).toContain('the user-written machine "hand"');
 });

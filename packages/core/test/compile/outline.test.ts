@@ -1,4 +1,4 @@
-/** What pictures are drawn from: every edge that the engine can take, and no other. */
+/** The outline of a graph has every edge that the engine can take and no other. */
 import process from "node:process";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { each, either, shape, some } from "../inspect/defects.ts";
 import { anyDrawings, type EdgeDrawing, type GraphDrawing, soundDrawings } from "../inspect/random-graphs.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
 
-/** How many random graphs; with STATEWRIGHT_WHOLE=1 many more. */
+/** Number of random graphs; more with STATEWRIGHT_WHOLE=1. */
 const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
 test("the edges of outline and Mermaid text are those that the engine takes, for random graphs [E23]", async () => {
@@ -114,7 +114,7 @@ describe("outline of a durable machine", () => {
       const shown = edges.flatMap(({ id, label = "" }) => label.split(", ").map((event) => `${event}: ${id}`));
       expect([...taken].filter((each) => !shown.includes(each))).toEqual([]);
       seen.taken += taken.size;
-      // What no run comes to cannot be seen to happen, be it a state or one state beside another.
+      // States and state combinations that no run reaches cannot be observed.
       if (visited.size < statesIn(config) || JSON.stringify(config).includes("parallel")) return;
       expect(shown.toSorted()).toEqual([...taken].toSorted());
       seen.exact += taken.size;
@@ -156,7 +156,7 @@ interface StateDrawing {
   readonly on: Readonly<Record<string, string>>;
 }
 
-/** States in states, with transitions between any of them. */
+/** Random nested states with transitions between any of them. */
 function anyMachine(depth: number): fc.Arbitrary<StateDrawing> {
   interface Tree {
     readonly parallel: boolean;
@@ -198,7 +198,7 @@ function statesIn({ states = {} }: StateDrawing): number {
   return 1 + Object.values(states).reduce((sum, state) => sum + statesIn(state), 0);
 }
 
-/** What XState does with every event in every state that it comes to, as the outline says it. */
+/** Transitions of XState for every event in every reachable state, in the form of the outline. */
 function transitionsTaken(machine: AnyStateMachine): {
   readonly taken: ReadonlySet<string>;
   readonly visited: ReadonlySet<string>;
@@ -208,7 +208,7 @@ function transitionsTaken(machine: AnyStateMachine): {
   const visited = new Set<string>();
   const [first] = initialTransition(machine);
   const open = new Map([[JSON.stringify(first.value), first]]);
-  // The map grows while it is walked.
+  // The map grows during the iteration.
   for (const snapshot of open.values()) {
     const active: readonly AnyStateNode[] = snapshot._nodes;
     for (const state of active) visited.add(idOf(state));
@@ -230,7 +230,10 @@ function transitionsTaken(machine: AnyStateMachine): {
   return { taken, visited };
 }
 
-/** Whether a transition from `source` is drawn from a state in it: one that holds no target, in the same region as the target. */
+/**
+ * Whether the outline may show a transition from `source` at an inner state: a state in the same region that does not
+ * contain the target.
+ */
 function isApart(state: AnyStateNode, source: AnyStateNode, to: AnyStateNode): boolean {
   if (!within(to, source)) return state === source;
   if (within(to, state)) return Object.keys(state.states).length === 0;
@@ -272,7 +275,7 @@ function declared(edge: EdgeDrawing): unknown {
   }
 }
 
-/** Where the superstep of the engine leads after each node, whatever its edge is made to choose; END where nothing runs next. */
+/** Next nodes after each node, for every choice of its edge, as the engine takes them; END when no node runs next. */
 function takenEdges(plan: Plan): readonly string[] {
   const taken = [START, ...plan.nodes.keys()].flatMap((source) =>
     choicesAt(plan, source).flatMap(({ plan: chosen, leads, always }) =>
@@ -285,7 +288,7 @@ function takenEdges(plan: Plan): readonly string[] {
 interface Choice {
   readonly plan: Plan;
   readonly leads: readonly RouteIntent[];
-  /** What is led to beside other nodes: the end, which starts nothing. */
+  /** Targets next to other nodes: END starts no node. */
   readonly always: readonly string[];
 }
 
@@ -315,7 +318,7 @@ function choicesAt(plan: Plan, source: string): readonly Choice[] {
   }
 }
 
-/** All other nodes with a join have come. */
+/** All other sources of the join have completed. */
 function next(plan: Plan, source: string, routes: readonly RouteIntent[]): readonly string[] {
   const finished = [{ task: { id: "0:0", node: source }, outcome: { writes: [], routes } }];
   try {

@@ -1,4 +1,7 @@
-/** A graph's machine under a plain `createActor`: whoever provides the actors runs it as the engine does, without saving it. */
+/**
+ * The machine of a graph under a plain `createActor` with provided actors: the same steps as the engine, without
+ * saves.
+ */
 import { describe, expect, test } from "vitest";
 import { createActor, fromCallback, fromPromise, toPromise } from "xstate";
 import * as z from "zod";
@@ -17,7 +20,7 @@ import {
   START,
 } from "../../src/index.ts";
 
-/** Nodes as promises, and the actor that ends a superstep when its last node has come to it. */
+/** Provides nodes as promises, and the actor that ends a superstep after its last node. */
 function plainActor(
   graph: Graph,
   first: readonly string[],

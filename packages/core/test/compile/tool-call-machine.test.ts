@@ -14,7 +14,7 @@ const arrows = Object.values(toolCallMachine.states).flatMap((state) =>
   ),
 );
 
-/** The events that lead from a state to answered, by any of the paths. */
+/** Events from a state to answered, on any path. */
 function wayOut(from: string): readonly string[] {
   for (const { steps } of paths) {
     const index = steps.findIndex(({ state }) => state.value === from);
@@ -92,7 +92,7 @@ test("the tool call machine ends only in answered, takes every transition, and s
 test("the tool call machine never answers before the after hooks and never executes before the checks", () => {
   for (const { steps } of paths) {
     const values = steps.map(({ state }) => String(state.value));
-    // Where nobody keeps artifacts, nothing is persisted.
+    // Without an artifact store no artifact is persisted.
     const end = values.filter((value) => value !== "persisted").slice(-3);
     expect(end).toEqual(["after", "formatted", "answered"]);
     if (values.includes("executing"))

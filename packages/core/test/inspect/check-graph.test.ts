@@ -15,7 +15,7 @@ import {
 } from "../../src/index.ts";
 import { failureOf } from "../support/failure.ts";
 import { type AnyGraph, call, defects, each, either, shape, withMachine, writing } from "./defects.ts";
-import { anyDrawings, graphOf, ifCompiled, soundDrawings } from "./random-graphs.ts";
+import { anyDrawings, compileDrawing, createDrawnGraph, soundDrawings } from "./random-graphs.ts";
 import { soundGraphs } from "./sound-graphs.ts";
 
 describe("graph with a defect", () => {
@@ -75,7 +75,7 @@ test("checkGraph reports a machine whose failures cannot be resumed", () => {
 test("checkGraph refuses a durable machine", async () => {
   const machine = setup({}).createMachine({ id: "drawn", initial: "a", states: { a: {} } });
   const error = await failureOf(() => checkGraph(durableMachine(machine, { version: 1 })), "invalid_option");
-  expect(error.message).toContain('"drawn" is a user-written machine');
+  expect(error.message).toContain('the user-written machine "drawn"');
 });
 
 describe("sound graph", () => {
@@ -117,8 +117,8 @@ describe("sound graph", () => {
   test("checkGraph reports no violation for random sound graphs", () => {
     fc.assert(
       fc.property(soundDrawings(3), (drawing) => {
-        const { violations } = checkGraph(graphOf(drawing, () => 0));
-        // A walk that is too wide proves nothing, and says so.
+        const { violations } = checkGraph(createDrawnGraph(drawing, () => 0));
+        // A walk that exceeds its limit proves nothing and reports the limit.
         fc.pre(!violations.some(({ rule }) => rule === "unchecked"));
         expect(violations).toEqual([]);
       }),
@@ -130,7 +130,7 @@ describe("sound graph", () => {
 test("checkGraph reports the same violations for a graph nested in another graph, with the path to it [E57]", () => {
   let caught = 0;
   const property = fc.property(anyDrawings, (drawing) => {
-    const inner = ifCompiled(() => graphOf(drawing, () => 0));
+    const inner = compileDrawing(() => createDrawnGraph(drawing, () => 0));
     fc.pre(inner !== undefined);
     if (inner === undefined) return;
     const outer = shape({ [START]: "far", far: "in", in: END }, { in: call(inner as AnyGraph) });

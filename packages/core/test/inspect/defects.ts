@@ -1,4 +1,4 @@
-/** Graphs with planted defects: what `checkGraph` must say of each, with the shortest way there. */
+/** Graphs with planted defects, each with the expected `checkGraph` violations and their shortest paths. */
 import * as z from "zod";
 import {
   channel,
@@ -22,10 +22,10 @@ import {
 } from "../../src/index.ts";
 import { fromJavaScript, looseGraph } from "../support/from-javascript.ts";
 
-/** A graph of which only the tests know nodes and channels. */
+/** A graph with node and channel names unknown to its types. */
 export type AnyGraph = Graph<GraphTypes & { readonly state: Record<string, unknown> }>;
 
-/** A graph with a defect. */
+/** Graph with a planted defect. */
 export interface Defect {
   readonly name: string;
   readonly graph: AnyGraph;
@@ -33,7 +33,7 @@ export interface Defect {
   readonly finds: readonly Found[];
 }
 
-/** A violation, and what its message must say. */
+/** Expected violation and parts of its message. */
 export interface Found {
   readonly rule: GraphRule;
   readonly path: string;
@@ -47,7 +47,7 @@ const State = defineState({
   messages: channel.messages(),
 });
 
-/** A graph whose nodes do nothing: what counts is where control may go. Names with a capital letter are input nodes. */
+/** Creates a graph of nodes without effects: only control flow matters. Names with a capital letter are input nodes. */
 export function shape(
   edges: Readonly<Record<string, unknown>>,
   special: Readonly<Record<string, unknown>> = {},
@@ -63,17 +63,17 @@ export function shape(
   );
 }
 
-/** A route whose choice does not matter. */
+/** Creates a route with an arbitrary choice. */
 export function either(...targets: readonly string[]): unknown {
   return route(targets, () => targets[0] ?? END);
 }
 
-/** A route that may choose several. */
+/** Creates a route that may choose several targets. */
 export function some(...targets: readonly string[]): unknown {
   return route(targets, () => targets, { many: true });
 }
 
-/** Sends whose items do not matter. */
+/** Creates sends with arbitrary items. */
 export function each(target: string, otherwise?: string): unknown {
   return fanOut(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
 }
@@ -85,21 +85,21 @@ const ping = defineTool({
   effect: "pure",
   run: () => "pong",
 });
-/** A tool node. */
+/** Creates a tool node. */
 export const tools = (): unknown => toolNode({ tools: [ping] });
-/** A node that waits until nothing else is runnable. */
+/** Creates a deferred node. */
 export const deferred = (claims: object = {}): unknown => ({ defer: true, run: () => undefined, ...claims });
-/** A node that says what it writes. */
+/** Creates a node with declared writes. */
 export const writing = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
-/** An input node that does. */
+/** Creates an input node with declared writes. */
 export const sentWriting = (...writes: readonly string[]): unknown =>
   inputNode(z.unknown(), () => undefined, { writes: writes as never });
-/** A node that says what it asks. */
+/** Creates a node with declared interrupts. */
 export const asking = (...interrupts: readonly string[]): unknown => ({ interrupts, run: () => undefined });
-/** A graph as a node. */
+/** Creates a subgraph node. */
 export const call = (graph: AnyGraph): unknown => subgraph(graph, { input: () => ({}), output: () => undefined });
 
-/** A graph with the machine of another. */
+/** Replaces the machine of a graph with the machine of another graph. */
 export function withMachine(graph: AnyGraph, machine: GraphMachine): AnyGraph {
   return Object.defineProperties(
     {},
@@ -113,7 +113,7 @@ const undescribed: Schema<string> = {
 };
 const stuck = shape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END });
 
-/** Every defect, smallest first within its kind. */
+/** All defects, smallest first within each kind. */
 export const defects: readonly Defect[] = [
   {
     name: "a branch that may end while a join waits for it",

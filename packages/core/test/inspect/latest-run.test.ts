@@ -24,7 +24,7 @@ const log = defineGraph({ name: "log", state: defineState({ said: channel.list(z
   })
   .edges({ [START]: "note", note: END });
 
-/** A store that writes down how many rows of runs it was asked for. */
+/** Creates a store that counts the run rows that it reads. */
 function counting(): { readonly store: Store; readonly asked: (number | undefined)[] } {
   const asked: (number | undefined)[] = [];
   const inner = memoryStore();

@@ -1,6 +1,6 @@
 /**
- * The machine of a graph, walked from every control state: a cancel, a crash, a failure, a question, a timeout, and how the
- * run goes on from each. Every part of a machine that the engine leans on is broken, one at a time, and must be missed.
+ * The machine of a graph, walked from every control state through cancels, crashes, failures, interrupts, timeouts and
+ * resumes. Each part of the machine that the engine relies on is removed once, and the check must detect the removal.
  */
 import { describe, expect, test } from "vitest";
 import { type AnyStateMachine, createMachine } from "xstate";
@@ -13,18 +13,18 @@ import { type AnyGraph, either, shape, some, withMachine } from "./defects.ts";
 const sequential = shape({ [START]: either("a", "b", END), a: either("a", "b", END), b: either("a", "b", END) });
 const parallel = shape({ [START]: some("a", "b", "c", END), a: some("a", "b", END), b: some("a", "c", END), c: END });
 
-/** The driver and the regions say the same of a run that rests: one of them is enough for the engine. */
+/** Driver and regions agree about an idle run, so the engine needs only one of them. */
 const unnoticedInParallel = /driver\.states\.(start|running|waiting)\.on|without its tag/;
 
 type Config = { [key: string]: unknown };
 
-/** A change of one place of a configuration, and what it does. */
+/** A mutation of one place in a machine configuration, with its description. */
 interface Break {
   readonly name: string;
   readonly apply: (config: Config) => void;
 }
 
-/** Every place of a configuration that holds a transition, in every state. */
+/** All places of a configuration with transitions, in every state. */
 function transitionsIn(
   config: Config,
   path: readonly string[] = [],
@@ -57,7 +57,7 @@ function removals(config: Config): readonly Break[] {
   }));
 }
 
-/** Transitions of the leaves that lead elsewhere. */
+/** Mutations that redirect transitions of leaf states. */
 function detours(config: Config): readonly Break[] {
   return transitionsIn(config).flatMap(([name, path]) => {
     const leaf = ["executing", "committing", "interrupted", "failed"].find((each) => path.includes(each));
@@ -77,7 +77,7 @@ function detours(config: Config): readonly Break[] {
   });
 }
 
-/** Transitions that are taken whatever the event says. */
+/** Mutations that take a transition for every event. */
 function open(config: Config): readonly Break[] {
   return transitionsIn(config).flatMap(([name, path]) => {
     const { parent, key } = holder(config, path);
@@ -92,7 +92,7 @@ function open(config: Config): readonly Break[] {
   });
 }
 
-/** Leaves that do not say what they are. */
+/** Mutations that remove the tags of leaf states. */
 function silences(config: Config, path: readonly string[] = []): readonly Break[] {
   const own: readonly Break[] = Array.isArray(config["tags"])
     ? [
@@ -119,7 +119,7 @@ function broken(graph: AnyGraph, { apply }: Break): AnyGraph {
   return withMachine(graph, createMachine(config as never).provide(implementations));
 }
 
-/** Breaks of a graph's machine, less those that change nothing which a run could notice. */
+/** Mutations of a graph's machine, without those that a run cannot observe. */
 function breaksOf(graph: AnyGraph, unnoticed: RegExp): readonly Break[] {
   const config = structuredClone((graph.machine as AnyStateMachine).config) as Config;
   const all = [...removals(config), ...detours(config), ...open(config), ...silences(config)];
@@ -127,7 +127,7 @@ function breaksOf(graph: AnyGraph, unnoticed: RegExp): readonly Break[] {
 }
 
 describe.each([
-  // Behind all others, the way to the end is taken by what is left.
+  // After all other transitions the remaining one leads to the end.
   ["one node at a time", sequential, /step\.commit\.2 without its guard/],
   ["parallel", parallel, unnoticedInParallel],
 ] as const)("machine of a graph: %s", (_name, graph, unnoticed) => {

@@ -1,6 +1,6 @@
 /**
- * What `checkGraph` proves, held against the engine: random graphs are run through failures, questions, timeouts, cancels and
- * crashes. Every control state that a run comes to is one that was walked, and what is called sound can always finish.
+ * Compares `checkGraph` with the engine on random graphs with failures, interrupts, timeouts, cancels and crashes:
+ * every control state of a run was explored, and a graph reported as sound can always finish.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -20,9 +20,15 @@ import { type Exploration, exploreStates } from "../../src/inspect/check/explore
 import { type Control, plainCodec } from "../../src/store.ts";
 import { leftToDie } from "../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
-import { anyDrawings, distancesToEnd, type GraphDrawing, graphOf, ifCompiled } from "./random-graphs.ts";
+import {
+  anyDrawings,
+  compileDrawing,
+  computeDistancesToEnd,
+  createDrawnGraph,
+  type GraphDrawing,
+} from "./random-graphs.ts";
 
-/** What may befall a task. */
+/** Possible outcome of a task. */
 const accidents = ["fails", "asks", "hangs", "is cancelled", "dies"] as const;
 
 test("a run reaches only explored control states, and a sound graph can finish from any state where it stops [E57]", async () => {
@@ -60,14 +66,14 @@ test("a run reaches only explored control states, and a sound graph can finish f
 interface Life {
   readonly graph: Graph;
   readonly store: () => Store;
-  /** Run until the end; gives the error that no resume mends, where there is one. */
+  /** Runs until the end; returns the error that no resume fixes, if any. */
   readonly live: () => Promise<"finished" | "endless" | { readonly error: StatewrightError; readonly what: string }>;
 }
 
-/** The life of one thread: chance decides for a while, then every choice leads to the end. */
+/** Runs one thread: random choices first, then only choices that lead to the end. */
 function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (what: string) => void): Life | undefined {
   const world = virtualWorld();
-  const distances = distancesToEnd(drawing);
+  const distances = computeDistancesToEnd(drawing);
   let homeward = false;
   let handle: RunHandle<object, unknown> | undefined;
   let store = memoryStore();
@@ -77,8 +83,8 @@ function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (wh
     homeward
       ? targets.toSorted((one, other) => (distances.get(one) ?? 99) - (distances.get(other) ?? 99))[0]
       : undefined;
-  const graph = ifCompiled(() =>
-    graphOf(
+  const graph = compileDrawing(() =>
+    createDrawnGraph(
       drawing,
       pick,
       async ({ interrupt }) => {
@@ -129,7 +135,7 @@ type End =
   | { readonly kind: "asks"; readonly answers: Readonly<Record<string, boolean>> }
   | { readonly kind: "stuck"; readonly error: StatewrightError };
 
-/** How a run ended for now; time goes on meanwhile. */
+/** Returns the current end of a run and advances the clock meanwhile. */
 async function endOf(handle: RunHandle<object, unknown>, world: VirtualWorld, died: () => boolean): Promise<End> {
   let end: End | undefined;
   const ended = handle.result.then(
@@ -156,7 +162,7 @@ function endByError(error: unknown): End {
   return { kind: "stuck", error };
 }
 
-/** Every checkpoint stands in a walked state, and follows the one before it by a walked step. */
+/** Checks that every checkpoint is an explored state and follows its parent by an explored step. */
 async function expectWalked(store: Store, walk: Exploration, saw: (what: string) => void): Promise<void> {
   if (walk.truncatedAt !== undefined) return;
   const rows = (await store.history("t", { branch: "main", limit: 10_000 })).toReversed();

@@ -1,4 +1,4 @@
-/** Graphs by chance: sound ones, built from parts that lead from one node to one node, and any that compile. */
+/** Random graphs: sound ones built from parts with one entry and one exit, and arbitrary ones that compile. */
 import fc from "fast-check";
 import * as z from "zod";
 import {
@@ -21,14 +21,14 @@ import {
 } from "../../src/index.ts";
 import { looseGraph } from "../support/from-javascript.ts";
 
-/** Where control may go after a node, and whether the node waits until nothing else is runnable. */
+/** Edge of a node, and whether the node is deferred. */
 export type EdgeDrawing = { readonly deferred?: boolean } & (
   | { readonly kind: "to" | "route" | "some" | "commandTargets"; readonly targets: readonly string[] }
   | { readonly kind: "fanOut"; readonly target: string; readonly otherwise?: string }
   | { readonly kind: "join"; readonly target: string }
 );
 
-/** Edges by source. Names with a capital letter are input nodes. */
+/** Edges by source node. Names with a capital letter are input nodes. */
 export type GraphDrawing = Readonly<Record<string, EdgeDrawing>>;
 
 type Part =
@@ -37,7 +37,7 @@ type Part =
   | { readonly kind: "choice" | "fork"; readonly parts: readonly Part[] }
   | { readonly kind: "loop" | "fan"; readonly part: Part };
 
-/** Sound graphs of parts in parts, so many deep. */
+/** Sound graphs with parts nested to the given depth. */
 export function soundDrawings(depth: number): fc.Arbitrary<GraphDrawing> {
   return partOf(depth).map((part) => {
     const edges: Record<string, EdgeDrawing> = {};
@@ -61,7 +61,7 @@ function partOf(depth: number): fc.Arbitrary<Part> {
   );
 }
 
-/** Draw a part; the edge of its exit is left to what comes after it. */
+/** Draws a part; the following part decides the edge of its exit. */
 function drawPart(
   part: Part,
   edges: Record<string, EdgeDrawing>,
@@ -109,7 +109,7 @@ function drawPart(
   }
 }
 
-/** Any graphs of a few nodes; many do not compile. */
+/** Arbitrary graphs of a few nodes; many of them do not compile. */
 export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
   .record({ plain: fc.integer({ min: 2, max: 5 }), tasks: fc.integer({ min: 0, max: 1 }) })
   .chain(({ plain, tasks }) => {
@@ -143,15 +143,15 @@ export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
     return fc.record(Object.fromEntries([START, ...names, ...taking].map((name) => [name, drawn])));
   });
 
-/** What a drawn graph may have besides. */
+/** Further properties of a drawn graph. */
 export interface DrawnOptions {
-  /** Where to go for certain, if anywhere: chance decides about the rest. */
+  /** Forces the target; undefined leaves the choice to `pick`. */
   readonly lead?: (targets: readonly string[]) => string | undefined;
   readonly defaults?: GraphDefaults<StateTypes, unknown, InterruptShape>;
 }
 
-/** A graph from its drawing; `pick` decides what nodes and edges do. */
-export function graphOf(
+/** Creates a graph from its drawing; `pick` decides the results of nodes and edges. */
+export function createDrawnGraph(
   drawing: GraphDrawing,
   pick: (below: number) => number,
   body: NodeBody = () => undefined,
@@ -201,10 +201,10 @@ export function graphOf(
 }
 
 /**
- * How many choices each node is from the end, if every choice leads there the shortest way: an edge to several nodes is as
- * far as the farthest. Absent where no choice makes it end.
+ * Number of choices from each node to the end when every choice takes the shortest way; an edge to several nodes
+ * counts as far as its farthest target. Nodes that cannot reach the end are absent.
  */
-export function distancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
+export function computeDistancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
   const known = new Map<string, number>([[END, 0]]);
   const far = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
   const ofEdge = (drawn: EdgeDrawing): number => {
@@ -234,8 +234,8 @@ export function distancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, numbe
   return known;
 }
 
-/** A graph of a drawing, or nothing where it does not compile. */
-export function ifCompiled(make: () => Graph): Graph | undefined {
+/** Compiles a drawing; undefined when it is invalid. */
+export function compileDrawing(make: () => Graph): Graph | undefined {
   try {
     return make();
   } catch (error) {
@@ -244,14 +244,14 @@ export function ifCompiled(make: () => Graph): Graph | undefined {
   }
 }
 
-/** What every node of a graph does. */
+/** Body of every node of a drawn graph. */
 export type NodeBody = (runtime: NodeRuntime) => unknown;
 
 function isTask(name: string): boolean {
   return name.startsWith("T");
 }
 
-/** One goto or none, and any sends. */
+/** Returns a command with at most one goto and any number of sends. */
 function commands(targets: readonly string[], pick: (below: number) => number): readonly unknown[] {
   const plain = targets.filter((target) => !isTask(target));
   const chosen = plain[pick(plain.length + 1)];

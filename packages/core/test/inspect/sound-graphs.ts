@@ -1,4 +1,6 @@
-/** Graphs without a defect, on which `checkGraph` must be silent: the programs that users write, and parts that look like defects. */
+/**
+ * Graphs without defects that `checkGraph` must accept: typical user programs, and constructs that resemble defects.
+ */
 import * as z from "zod";
 import {
   channel,
@@ -38,7 +40,7 @@ const Review = defineState({
   verdict: z.enum(["ship", "fix"]).nullable().default(null),
 });
 
-/** Parallel work, a route, a loop. */
+/** Parallel nodes, a route and a loop. */
 const review = defineGraph({ name: "review", state: Review })
   .nodes({
     collect: async () => ({ files: ["a.ts"] }),
@@ -59,7 +61,7 @@ const review = defineGraph({ name: "review", state: Review })
 
 const Pay = defineState({ amount: z.number(), note: z.string().optional() });
 
-/** Ask a person, go on next week. */
+/** An interrupt with an expiry of a week. */
 const payment = defineGraph({
   name: "payment",
   state: Pay,
@@ -79,7 +81,7 @@ const payment = defineGraph({
   })
   .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
-/** A graph inside a graph, with a question of its own. */
+/** A subgraph with an interrupt. */
 const bill = defineGraph({
   name: "bill",
   state: defineState({ total: z.number().default(0), note: z.string().default("") }),
@@ -102,7 +104,7 @@ const look = defineTool({
   run: () => "nothing",
 });
 
-/** What an agent is. */
+/** An agent graph. */
 const agent = defineGraph({ name: "agent", state: Chat, interrupts: { approve: z.boolean() } })
   .nodes({ model: { interrupts: [], run: () => undefined }, tools: toolNode({ tools: [look] }) })
   .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
@@ -121,7 +123,7 @@ const fan = defineGraph({
 
 const inner = shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END });
 
-/** Every sound graph, by what is in it. */
+/** All sound graphs by description. */
 export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ["a review: parallel work, a route, a loop", review],
   ["a payment that asks a person", payment],

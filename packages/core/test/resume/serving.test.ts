@@ -11,7 +11,7 @@ const rows = Array.from({ length: 6_000 }, (_, index): RunRow & { readonly kind:
   return { ...common, thread: `d${index}`, status: "paused", kind: "drained" };
 });
 
-/** A store that counts what is read of it. */
+/** Creates a store that counts its reads. */
 function counted() {
   const asked: number[] = [];
   const claimable: Store["claimable"] = async ({ kind, after, limit }) => {
@@ -35,7 +35,7 @@ test("findRuns lists open runs in pages, oldest first", async () => {
   const found = await findClaimableRuns(store, { ...world, schedule: { ...world.schedule, soon } });
   expect([found.queued.length, found.orphaned.length, found.parked.length]).toEqual([2_000, 4_000, 0]);
   expect(found.orphaned.slice(0, 2).map(({ id }) => id)).toEqual(["r1", "r4"]);
-  // Between pages the event loop goes on.
+  // The event loop turns between two pages.
   expect(turns).toBe(asked.length - 4);
   expect(turns).toBeGreaterThan(10);
 });

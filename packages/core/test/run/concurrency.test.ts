@@ -1,4 +1,4 @@
-/** Bounded concurrency: order, limit, and how many are at work when nothing limits them. */
+/** Bounded concurrency: order, limit, and the number of active items without a limit. */
 import { describe, expect, test } from "vitest";
 import { mapBounded } from "../../src/run/session/concurrency.ts";
 

@@ -1,4 +1,4 @@
-/** The kernel of a graph moves the parts of its machine only, and does in everything what the whole machine does. */
+/** The part kernel moves only the active parts of a graph's machine and agrees with the kernel of the whole machine. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AnyEventObject } from "xstate";
@@ -34,7 +34,7 @@ import {
   type Kernel,
   type Snapshot,
 } from "../../src/run/kernel/kernel.ts";
-import { anyDrawings, graphOf, ifCompiled, soundDrawings } from "../inspect/random-graphs.ts";
+import { anyDrawings, compileDrawing, createDrawnGraph, soundDrawings } from "../inspect/random-graphs.ts";
 import { eventsOf, failureOf } from "../support/failure.ts";
 
 function wholeOf(graph: Graph): Kernel {
@@ -46,11 +46,11 @@ function kernelsOf(graph: Graph): readonly [whole: Kernel, parts: Kernel] {
   return [wholeOf(graph), createGraphKernel(graph, () => within)];
 }
 
-/** All that a step says: where it leads, what it wants done, which guards were asked; or how it was refused. */
+/** Result of a step: next state, effects and evaluated guards, or the refusal. */
 function told(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
   try {
     const [next, effects, { guards }] = kernel.step(from, event);
-    // An error that no state handles stops all that is under way, in the order in which this kernel saw it start.
+    // An error that no state handles stops all active effects, in the order of their start in this kernel.
     const told = next.status === "error" ? effects.toSorted(byId) : effects;
     return { ...standing(next), effects: told, guards };
   } catch (error) {
@@ -68,7 +68,7 @@ function standing({ value, context, status, tags, output, error }: Snapshot): ob
   return { value, context, status, tags: [...tags].toSorted(), output, error };
 }
 
-/** All that may happen to a graph of these nodes, whether a state takes it or not; `more` are sets of next nodes. */
+/** Possible events of a graph with these nodes, accepted or refused; `more` are further sets of next nodes. */
 function eventsFor(nodes: readonly string[], more: readonly (readonly string[])[]): readonly AnyEventObject[] {
   const error = new Error("broken");
   return [
@@ -90,7 +90,10 @@ function eventsFor(nodes: readonly string[], more: readonly (readonly string[])[
   ];
 }
 
-/** Offer every event to both kernels in each state of a way by chance. Gives how many were taken and refused. */
+/**
+ * Sends every event to both kernels in each state of a random path; returns the numbers of accepted and refused
+ * events.
+ */
 function compareOn(
   graph: Graph,
   events: readonly AnyEventObject[],
@@ -107,18 +110,18 @@ function compareOn(
     for (const event of events) {
       const expected = told(whole, at, event);
       expect(told(parts, beside, event)).toEqual(expected);
-      // Once more, from what the kernel remembers.
+      // Repeats the event with the memoized transition.
       expect(told(parts, beside, event)).toEqual(expected);
       if ("value" in (expected as object)) takes.push(event);
     }
     counts.taken += takes.length;
     counts.refused += events.length - takes.length;
-    // An error that no state handles ends the machine: that way is short.
+    // An error that no state handles ends the machine, so the path is short.
     const lively = takes.filter(({ type }) => !type.startsWith("xstate.error.") || chance() % 50 === 0);
     const event = lively[chance() % Math.max(1, lively.length)];
     if (event === undefined) break;
     [at, beside] = [whole.step(at, event)[0], parts.step(beside, event)[0]];
-    // A process that takes the run over begins with the value alone.
+    // A process that takes over the run starts from the saved value alone.
     if (chance() % 4 === 0 && at.status === "active")
       [at, beside] = [whole.restore(at.value), parts.restore(JSON.parse(JSON.stringify(beside.value)))];
   }
@@ -141,7 +144,7 @@ describe("part kernel equals whole kernel", () => {
       const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
       fc.assert(
         fc.property(drawings, way, (drawing, stream) => {
-          const graph = ifCompiled(() => graphOf(drawing, () => 0));
+          const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
           if (graph === undefined) return;
           const chance = drawn(stream);
           const nodes = [...graph.nodes.keys()];
@@ -161,7 +164,7 @@ describe("part kernel equals whole kernel", () => {
     const counts = { restored: 0, refused: 0 };
     fc.assert(
       fc.property(anyDrawings, way, (drawing, stream) => {
-        const graph = ifCompiled(() => graphOf(drawing, () => 0));
+        const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
         if (graph === undefined) return;
         const chance = drawn(stream);
         const [whole, parts] = kernelsOf(graph);
@@ -250,7 +253,7 @@ test("a kernel stays correct after more node combinations than its cache holds",
 describe("whole machine of a graph", () => {
   const nothing = (): undefined => undefined;
 
-  /** A graph that fails when somebody asks for its machine. */
+  /** Graph that throws when its machine is compiled. */
   function withoutMachine<Given extends object>(graph: Given): Given {
     return Object.defineProperties(
       {},

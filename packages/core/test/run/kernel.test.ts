@@ -1,4 +1,4 @@
-/** The kernel runs machines as pure functions and agrees with XState's own live actor about everything that is visible. */
+/** The pure kernel and a live XState actor agree on all observable behaviour. */
 import { spawnSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import { type AnyEventObject, type AnyStateMachine, assign, createMachine, fromPromise, raise } from "xstate";
@@ -21,12 +21,12 @@ import {
 } from "../../src/index.ts";
 import { createKernel, createTableKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import type { Parity } from "./parity-process.ts";
-import { compareRestored, compareWithActors, stepOf } from "./random-machines.ts";
+import { compareRestored, compareWithActors, getStepResult } from "./random-machines.ts";
 
 describe("kernel and XState actor", () => {
   test("kernel and XState actor agree on value, context, tags and effect order, for random machines", () => {
     const { outcomes, timers, starts } = compareWithActors({ numRuns: 200, seed: 8 });
-    // The machines are not so poor that nothing was compared.
+    // The random machines are rich enough to compare every feature.
     for (const seen of [outcomes.taken, outcomes.refused, timers, starts.invoked, starts.spawned])
       expect(seen).toBeGreaterThan(100);
   });
@@ -185,7 +185,7 @@ function refusal(work: () => unknown) {
   throw new Error("nothing was refused");
 }
 
-// Graphs of core: one node at a time, and parallel work with sends, a join and commands.
+// Graphs of core: sequential nodes, and parallel nodes with sends, a join and commands.
 
 const sequential = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
   .nodes({ one: () => undefined, two: () => undefined, ask: () => goto("one") })
@@ -204,7 +204,7 @@ const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(
     meet: END,
   });
 
-/** Everything that may happen to a graph's machine, whether the state takes it or not. */
+/** Possible events of a graph's machine, accepted or refused. */
 function eventsOf(graph: Graph): readonly AnyEventObject[] {
   const nodes = [...graph.nodes.keys()];
   return [
@@ -225,7 +225,7 @@ function eventsOf(graph: Graph): readonly AnyEventObject[] {
 const graphKey = (event: AnyEventObject): string =>
   `${event.type} ${Array.isArray(event["to"]) ? event["to"].join(" ") : ""} ${String(event["node"] ?? "")}`;
 
-/** Walk every state that either kernel reaches, and compare every event in it, twice: computed and remembered. */
+/** Walks every state that either kernel reaches, and compares every event twice: computed and memoized. */
 function compareEverywhere(
   machine: AnyStateMachine,
   events: readonly AnyEventObject[],
@@ -240,9 +240,9 @@ function compareEverywhere(
     if (seen.has(mark)) continue;
     seen.add(mark);
     for (const event of events) {
-      const expected = stepOf(plain, next[0], event);
-      expect(stepOf(table, next[1], event)).toEqual(expected);
-      expect(stepOf(table, next[1], event)).toEqual(expected);
+      const expected = getStepResult(plain, next[0], event);
+      expect(getStepResult(table, next[1], event)).toEqual(expected);
+      expect(getStepResult(table, next[1], event)).toEqual(expected);
       if (typeof expected === "string") continue;
       queue.push([plain.step(next[0], event)[0], table.step(next[1], event)[0]]);
     }
@@ -339,7 +339,7 @@ describe("tool call machine", () => {
       state.ownEvents.map((type: string) => `${state.key} on ${type}`),
     );
     expect(edges.length).toBeGreaterThan(25);
-    // Simple paths never come back, so that the one loop is looked at by itself.
+    // Simple paths have no cycle, so the one loop is checked separately.
     expect(edges.filter((edge) => !walked.has(edge))).toEqual(["retryWait on call.retried"]);
     const kernel = createKernel(toolCallMachine);
     expect(kernel.step(kernel.restore("retryWait"), { type: "call.retried" })[0].value).toBe("executing");

@@ -1,9 +1,9 @@
-/** No code outside of the kinds asks for the kind of a node: it asks the kind. */
+/** No code outside of the kinds asks for the kind of a node: it calls the kind interface. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
-/** Forms of the question for the kind of a node, as the engine once asked. */
+/** Expressions that ask for the kind of a node. */
 const questions: readonly RegExp[] = [
   // node.kind === "tools", declared.kind === "input"
   /(?:\b(?:node|record|declared)|\))\??\.kind (?:===|!==) "input"/g,
@@ -31,7 +31,7 @@ const questions: readonly RegExp[] = [
 
 const source = join(import.meta.dirname, "../../src");
 
-/** Forms of the question for the program of a plan. */
+/** Expressions that ask for the program of a plan. */
 const programQuestions: readonly RegExp[] = [
   /\bplan\.machine (?:===|!==) undefined/g,
   /\bgetPlan\([^()]*\)\.machine\b/g,

@@ -1,4 +1,4 @@
-/** A new kind of node, in one place: all that the engine asks is answered by the kind. */
+/** New node kinds outside of the engine: the kind interface answers every question of the engine. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { functionKind } from "../../src/compile/kinds/function.ts";
@@ -20,7 +20,7 @@ import { describeGraph } from "../../src/inspect.ts";
 
 const S = defineState({ log: channel.list(z.string()) });
 
-/** Kind of a node that returns the same update every time. */
+/** Kind of a node with a constant update. */
 function createConstantKind(update: object): NodeKind {
   return {
     ...functionKind,
@@ -78,7 +78,7 @@ test("a constant and a delayed node run, by kinds that are defined outside of th
   ]);
 });
 
-test("a node of a new kind fails, is saved, and goes on with a resume", async () => {
+test("a failed node of a new kind is saved and continues in a resume", async () => {
   let fails = true;
   const graph = defineGraph({ name: "new-kind-resumed", state: S })
     .nodes({

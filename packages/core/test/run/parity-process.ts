@@ -1,7 +1,7 @@
-/** A process that compares the kernel with live actors, in the build of xstate that its conditions lead to. */
+/** Process that compares the kernel with live actors, in the xstate build selected by its export conditions. */
 import { compareRestored, compareWithActors } from "./random-machines.ts";
 
-/** What the process prints. */
+/** JSON output of the process. */
 export interface Parity {
   readonly build: string;
   readonly taken: number;

@@ -1,6 +1,6 @@
 /**
- * Machines by chance (nested and parallel states, guards, raised events, delays, invoked and spawned actors), taken through
- * the same events by the kernel and by XState's own live actor. Without vitest, so that a plain process can run it too.
+ * Random machines (nested and parallel states, guards, raised events, delays, invoked and spawned actors): the kernel
+ * and a live XState actor receive the same events. Independent of vitest, so that a plain process can run it too.
  */
 import assert from "node:assert/strict";
 import fc from "fast-check";
@@ -19,7 +19,7 @@ import {
 import { isStatewrightError } from "../../src/index.ts";
 import { createKernel, type Effect, type Kernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 
-// A machine as data: small trees of states whose transitions point anywhere.
+// A machine as data: a small tree of states with arbitrary transitions.
 
 interface Move {
   readonly target: number | undefined;
@@ -117,7 +117,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 
 interface Log {
   readonly actions: string[];
-  /** Apart from the actions: a live actor puts its timers off to the end of the step. */
+  /** Sends are separate from actions: a live actor schedules its timers at the end of the step. */
   readonly timers: string[];
   readonly starts: string[];
 }
@@ -126,7 +126,7 @@ interface Counter {
   readonly n: number;
 }
 
-/** The machine of a tree; what its actions do is written into `log`. */
+/** Creates the machine of a tree; its actions write into `log`. */
 function machineOf(top: Branch, log: Log): AnyStateMachine {
   const ids: string[] = [];
   const collectIds = (branch: Branch, path: string): void => {
@@ -148,16 +148,16 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
     even: ({ context }: { context: Counter }) => context.n % 2 === 0,
     small: ({ context }: { context: Counter }) => context.n < 6,
   };
-  // Raised events go one way, A to B to C, so that no macrostep is endless.
+  // Raised events have one direction, A to B to C, so that every macrostep ends.
   const raised: Readonly<Record<string, unknown[]>> = { A: [raise({ type: "B" })], B: [raise({ type: "C" })] };
   const actions = (given: Move, on: string): unknown[] => {
     const made: Readonly<Record<Move["acts"][number], unknown[]>> = {
       inc: [inc],
       note: [note(`move on ${on}`)],
-      // A live actor keeps both timers of one id: the first is cancelled here, so that there is one.
+      // A live actor keeps both timers of one id: this cancels the first one, so that only one exists.
       later: [cancel("later"), raise({ type: "C" }, { id: "later", delay: 7 })],
       cancel: [cancel("later")],
-      // A live actor forgets an actor when another takes its id, and never stops it: the first is stopped here.
+      // A live actor drops an actor whose id is reused without a stop: this stops the first one.
       spawn: [stopChild("spawned"), spawnChild("work", { id: "spawned", input: { id: "spawned", n: 0 } })],
       stop: [stopChild("spawned")],
       raise: raised[on] ?? [],
@@ -169,7 +169,7 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
     ...(given.guard === undefined ? {} : { guard: guards[given.guard] }),
     actions: actions(given, on),
   });
-  /** Eventless transitions count, and stop when the count is no longer small. */
+  /** Eventless transitions increase a counter and stop at its limit. */
   const eventless = (given: Move) => ({
     ...transition(given, "always"),
     guard: guards.small,
@@ -217,7 +217,7 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
   return (createMachine(config as never) as AnyStateMachine).provide({ actors: { work } } as never);
 }
 
-/** A live actor, with a clock that only remembers. */
+/** Starts a live actor with a clock that only records its timers. */
 function liveActor(top: Branch) {
   const log: Log = { actions: [], timers: [], starts: [] };
   const timers = new Map<number, { readonly fire: () => void; readonly delay: number }>();
@@ -252,7 +252,7 @@ function liveActor(top: Branch) {
   };
 }
 
-/** The kernel, with what its effects have left. */
+/** Drives the kernel and records its effects. */
 function pureRun(top: Branch) {
   const log: Log = { actions: [], timers: [], starts: [] };
   const kernel = createKernel(machineOf(top, log));
@@ -273,7 +273,7 @@ function pureRun(top: Branch) {
       }
       if (effect.kind === "cancel") timers.delete(effect.id);
       if (effect.kind === "stop") children.delete(effect.id);
-      // What is stopped in the step that starts it is never started.
+      // An actor that is stopped in its first step is never started.
       if (effect.kind === "start" && !stopped(effect.id, index)) {
         const { id, n } = effect.input as { id: string; n: number };
         log.starts.push(`${id} with ${n}`);
@@ -306,7 +306,7 @@ function pureRun(top: Branch) {
       const { value, context, status, tags } = snapshot;
       return { value, context, status, tags: [...tags].sort() };
     },
-    /** Stand in the same place, as after a restart. */
+    /** Restores the machine in its current state, as after a restart. */
     restored: () => kernel.restore(snapshot.value, snapshot.context, [...children]),
     current: () => snapshot,
     kernel,
@@ -323,14 +323,14 @@ function asEvent(given: Command, pure: ReturnType<typeof pureRun>): AnyEventObje
     : { type: `xstate.done.actor.${child}`, output: 1, actorId: child };
 }
 
-/** How often the machines did what, so that a test can tell that they were not too poor. */
+/** Counts of observed features, to prove that the random machines are rich enough. */
 export interface Compared {
   readonly outcomes: { taken: number; refused: number; failed: number };
   timers: number;
   readonly starts: { invoked: number; spawned: number };
 }
 
-/** Take random machines through random events, in the kernel and in a live actor; throws where they differ. */
+/** Sends random events to random machines in the kernel and in a live actor; throws at the first difference. */
 export function compareWithActors(parameters: { readonly numRuns: number; readonly seed: number }): Compared {
   const seen: Compared = {
     outcomes: { taken: 0, refused: 0, failed: 0 },
@@ -362,7 +362,7 @@ export function compareWithActors(parameters: { readonly numRuns: number; readon
         else live.send(event);
         const outcome = pure.send(event);
         seen.outcomes[outcome] += 1;
-        // A machine that loops for ever has failed in both.
+        // A machine with an endless loop fails in both.
         if (outcome === "failed") {
           assert.equal(live.seen().status, "error");
           return;
@@ -377,7 +377,7 @@ export function compareWithActors(parameters: { readonly numRuns: number; readon
   return seen;
 }
 
-/** Restore random machines wherever they stand: they go on as if they had never stopped. Gives how many steps were compared. */
+/** Restores random machines in every state: they continue as without a stop. Returns the number of compared steps. */
 export function compareRestored(parameters: { readonly numRuns: number; readonly seed: number }): number {
   let steps = 0;
   fc.assert(
@@ -386,7 +386,10 @@ export function compareRestored(parameters: { readonly numRuns: number; readonly
       const pure = pureRun(top);
       for (const type of types) {
         if (pure.seen().status !== "active") return;
-        assert.deepEqual(stepOf(pure.kernel, pure.restored(), { type }), stepOf(pure.kernel, pure.current(), { type }));
+        assert.deepEqual(
+          getStepResult(pure.kernel, pure.restored(), { type }),
+          getStepResult(pure.kernel, pure.current(), { type }),
+        );
         pure.send({ type });
         steps += 1;
       }
@@ -396,8 +399,8 @@ export function compareRestored(parameters: { readonly numRuns: number; readonly
   return steps;
 }
 
-/** What a step gives, as data: the next snapshot and its effects, or the code of the error. */
-export function stepOf(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
+/** Result of a step as data: next snapshot and effects, or the error code. */
+export function getStepResult(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
   try {
     const [{ value, context, status, tags }, effects] = kernel.step(from, event);
     return {

@@ -29,7 +29,7 @@ function oneChannel(name: string): Channel {
   return found;
 }
 
-/** The value after writes, each parsed as a node's return is. */
+/** Folds writes into a channel, each parsed like a node return. */
 function after(name: string, ...writes: readonly unknown[]): unknown {
   const { initial, parse, reduce } = oneChannel(name);
   const parsed = writes.map((write) => {

@@ -7,12 +7,12 @@ import { failureOf } from "../support/failure.ts";
 
 const again = (value: unknown): unknown => plainCodec.decode(plainCodec.encode(value, "the test"));
 
-/** By content and class; vitest's own comparison reads a key `constructor` of data as the class. */
+/** Compares content and class; the comparison of vitest reads a data key `constructor` as the class. */
 function same(left: unknown, right: unknown): boolean {
   return isDeepStrictEqual(left, right);
 }
 
-/** A dictionary without a prototype, as `Object.groupBy` makes them. */
+/** Creates a dictionary without a prototype, like `Object.groupBy`. */
 function bare(entries: object): object {
   return Object.assign(Object.create(null), entries);
 }

@@ -86,7 +86,7 @@ const item = fc.oneof(
   fc.record({ x: fc.integer() }),
   fc.array(fc.integer(), { maxLength: 3 }),
 );
-/** One thing that a recipe does to a document of objects and lists. */
+/** One operation of a recipe on a document of objects and lists. */
 const anyEdit: fc.Arbitrary<(draft: Draft) => void> = fc.oneof(
   fc.tuple(name, item).map(
     ([key, value]) =>

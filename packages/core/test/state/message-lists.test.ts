@@ -1,4 +1,4 @@
-/** What is remembered of long lists says what a look through them would. */
+/** Memoized lookups in long message lists equal a full scan. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Message } from "../../src/index.ts";

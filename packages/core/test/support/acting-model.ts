@@ -1,4 +1,4 @@
-/** A model that does what its acts say, one act a request, and a graph that asks it. */
+/** A model with one act per request, and a graph that requests it. */
 import {
   type AssistantMessage,
   channel,
@@ -19,15 +19,15 @@ import {
 } from "../../src/index.ts";
 import { user } from "./tool-loop.ts";
 
-/** What is done with one request. */
+/** Handles one request of the model. */
 export type Act = (options: ModelCallOptions, request: ModelRequest) => Promise<ModelReply> | ModelReply;
 
 export interface ActingModel extends Model {
   readonly requests: ModelRequest[];
 }
 
-/** A model with an act for each request; the last one again and again. */
-export function acting(id: string, ...acts: readonly Act[]): ActingModel {
+/** Creates a model with one act per request; the last act repeats. */
+export function createActingModel(id: string, ...acts: readonly Act[]): ActingModel {
   const requests: ModelRequest[] = [];
   return {
     id,
@@ -41,7 +41,7 @@ export function acting(id: string, ...acts: readonly Act[]): ActingModel {
   };
 }
 
-/** Streams these words, then answers with them. */
+/** Streams these words and returns them as the reply. */
 export function says(...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
@@ -49,20 +49,20 @@ export function says(...words: readonly string[]): Act {
   };
 }
 
-/** A whole answer. */
+/** Creates a complete reply. */
 export function reply(text: string): ModelReply {
   return { content: [{ type: "text", text }], finish: "stop", usage: { inputTokens: 3, outputTokens: 2 } };
 }
 
-/** Streams these words, then fails. */
+/** Streams these words and fails. */
 export function fails(details: Partial<ModelFailure>, ...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
-    throw failure(details);
+    throw createModelFailure(details);
   };
 }
 
-/** Streams these words, then says nothing more, whatever its signal says. */
+/** Streams these words and never settles, even when its signal fires. */
 export function hangs(...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
@@ -70,8 +70,8 @@ export function hangs(...words: readonly string[]): Act {
   };
 }
 
-/** The failure of a model. */
-export function failure(details: Partial<ModelFailure>): StatewrightError {
+/** Creates a model failure. */
+export function createModelFailure(details: Partial<ModelFailure>): StatewrightError {
   return new StatewrightError("model_failed", {
     what: `it failed by ${details.kind ?? details.status ?? "chance"}`,
     next: "Look",
@@ -79,8 +79,8 @@ export function failure(details: Partial<ModelFailure>): StatewrightError {
   });
 }
 
-/** A graph of one node that asks a model once for each thing that a person says. */
-export function asking(
+/** Creates a graph of one node that requests the model once per user message. */
+export function createAskingGraph(
   model: Model,
   call: ModelCallPolicy & { readonly middleware?: readonly Middleware[] } = {},
   more: { readonly policies?: readonly Middleware[]; readonly node?: NodePolicy } = {},
@@ -101,12 +101,12 @@ export function asking(
     .edges({ [START]: "ask", ask: END });
 }
 
-/** The input that says a text. */
-export function saying(text: string): { readonly messages: readonly Message[] } {
+/** Creates an input with one user message. */
+export function createUserInput(text: string): { readonly messages: readonly Message[] } {
   return { messages: [user(text)] };
 }
 
-/** The last message, which a model gave. */
-export function answerIn(state: { readonly messages: readonly Message[] }): AssistantMessage {
+/** Returns the last message, an assistant message. */
+export function getLastAnswer(state: { readonly messages: readonly Message[] }): AssistantMessage {
   return state.messages.at(-1) as AssistantMessage;
 }

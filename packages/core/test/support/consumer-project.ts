@@ -1,4 +1,7 @@
-/** A user's project in a folder of its own: core's declarations as they ship, nothing else of this repository, and the compiler. */
+/**
+ * A consumer project in a temporary folder: the shipped declarations of core and the compiler, nothing else of this
+ * repository.
+ */
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,7 +12,7 @@ const core = fileURLToPath(new URL("../..", import.meta.url));
 const repository = join(core, "../..");
 const compiler = join(repository, "node_modules/typescript/bin/tsc");
 
-/** What the compiler said: its messages by line, how much work it was, and what it emitted. */
+/** Compiler output: diagnostics by line, and cost. */
 export interface Compiled {
   readonly errors: readonly { readonly line: number; readonly message: string }[];
   readonly instantiations: number;
@@ -18,17 +21,17 @@ export interface Compiled {
 }
 
 export interface Consumer {
-  /** The folder of core's declarations. */
+  /** Folder of the declarations of core. */
   readonly declarations: string;
-  /** Compile one module, alone, with these options over those of the repository. */
+  /** Compiles one module with these options in addition to the options of the repository. */
   compile(name: string, text: string, options?: Readonly<Record<string, unknown>>): Promise<Compiled>;
-  /** The declarations that a module compiled with `declaration` gave. */
+  /** Returns the emitted declarations of a module compiled with `declaration`. */
   declarationOf(name: string): Promise<string>;
   remove(): Promise<void>;
 }
 
-/** Make the project. The declarations are emitted anew, so that no build is needed and none can be stale. */
-export async function consumer(): Promise<Consumer> {
+/** Creates the project. Emits the declarations anew, so that no build is needed and none is stale. */
+export async function createConsumerProject(): Promise<Consumer> {
   const folder = await mkdtemp(join(tmpdir(), "statewright-types-"));
   const modules = join(folder, "node_modules");
   const declarations = join(modules, "@statewright/core/dist");
@@ -68,7 +71,7 @@ export async function consumer(): Promise<Consumer> {
   };
 }
 
-/** Nothing of the platform is loaded unless a test says so: neither the DOM nor the types of Node. */
+/** Loads no platform types unless a test asks for them: neither the DOM nor Node.js. */
 const base: Readonly<Record<string, unknown>> = {
   lib: ["es2023"],
   composite: false,
@@ -78,7 +81,7 @@ const base: Readonly<Record<string, unknown>> = {
   noEmit: true,
 };
 
-/** Options with which a module is emitted, for {@link Consumer.declarationOf}. */
+/** Compiler options to emit a module for {@link Consumer.declarationOf}. */
 export const emitted: Readonly<Record<string, unknown>> = {
   noEmit: false,
   declaration: true,
@@ -86,7 +89,7 @@ export const emitted: Readonly<Record<string, unknown>> = {
   outDir: "out",
 };
 
-/** What the compiler prints. It ends with an error where it finds one in the program, which is what tests look at. */
+/** Runs the compiler and returns its output; an exit code for type errors is not a failure. */
 function tsc(args: readonly string[], folder: string): Promise<string> {
   return new Promise((resolve) => {
     execFile(

@@ -1,13 +1,16 @@
-/** A memory store whose owner dies at its n-th commit, as by SIGKILL: before the commit is durable, or when nobody was told yet. */
+/**
+ * A memory store whose process dies at the n-th commit, as by SIGKILL: before the commit is durable, or after it and
+ * before any report.
+ */
 import type { MemoryStore, Store } from "../../src/index.ts";
 
-export interface DyingStore {
+export interface CrashingStore {
   readonly store: Store;
   readonly dead: Promise<"dead">;
   readonly isDead: () => boolean;
 }
 
-export function dyingStore(owner: MemoryStore, nth: number, when: "before" | "after"): DyingStore {
+export function createCrashingStore(owner: MemoryStore, nth: number, when: "before" | "after"): CrashingStore {
   let commits = 0;
   let isDead = false;
   let die: (how: "dead") => void = () => undefined;

@@ -1,8 +1,8 @@
-/** What tests need of runs that fail or speak. */
+/** Helpers for errors and events of runs. */
 import { expect } from "vitest";
 import { type ErrorCode, isStatewrightError, type RunEvent, type StatewrightError } from "../../src/index.ts";
 
-/** The error of Statewright that `work` ends with; anything else fails the test. */
+/** Returns the StatewrightError that `work` throws or rejects with; any other end fails the test. */
 export async function failureOf(work: Promise<unknown> | (() => unknown), code?: ErrorCode): Promise<StatewrightError> {
   try {
     await (typeof work === "function" ? work() : work);
@@ -14,14 +14,14 @@ export async function failureOf(work: Promise<unknown> | (() => unknown), code?:
   throw new Error(`nothing failed${code === undefined ? "" : `, expected ${code}`}`);
 }
 
-/** Every event of a run, kept as they come. */
+/** Collects the events of a run in order. */
 export function eventsOf(run: { on(listener: (event: RunEvent) => void): () => void }): RunEvent[] {
   const events: RunEvent[] = [];
   run.on((event) => events.push(event));
   return events;
 }
 
-/** The events of one type. */
+/** Filters events by type. */
 export function only<Type extends RunEvent["type"]>(
   events: readonly RunEvent[],
   type: Type,
@@ -29,7 +29,7 @@ export function only<Type extends RunEvent["type"]>(
   return events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
 }
 
-/** A promise with its handles outside. */
+/** Creates a promise with its resolve and reject functions. */
 export function deferred<Value = void>(): {
   readonly promise: Promise<Value>;
   readonly resolve: (value: Value) => void;
@@ -44,7 +44,7 @@ export function deferred<Value = void>(): {
   return { promise, resolve, reject };
 }
 
-/** A run that dies on purpose: what becomes of its result is not what the test looks at. */
+/** Ignores the result of a run whose process is killed on purpose. */
 export function leftToDie(result: Promise<unknown>): void {
   result.then(nobodyLooks, nobodyLooks);
 }

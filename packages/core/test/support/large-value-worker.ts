@@ -1,4 +1,4 @@
-/** A worker with little memory in which a node offers 256 MB, in several shapes; says how each was refused. */
+/** Worker with little memory whose node returns 256 MB in several shapes; posts the refusal of each shape. */
 import { parentPort } from "node:worker_threads";
 import * as z from "zod";
 import { defineGraph, defineState, END, isStatewrightError, memoryStore, run, START } from "../../src/index.ts";

@@ -1,4 +1,4 @@
-/** A program for any engine of JavaScript: a tool is called, a person is asked, the run goes on, its history is read. */
+/** Program for any JavaScript engine: calls a tool, waits for an approval, continues and reads its history. */
 import * as z from "zod";
 import {
   channel,
@@ -33,8 +33,8 @@ const graph = defineGraph({
   })
   .edges({ [START]: "tools", tools: "ask", ask: END });
 
-/** What the program has to tell, as one line. */
-export async function program(): Promise<string> {
+/** Runs the program and returns its output as one line. */
+export async function runPortableProgram(): Promise<string> {
   const at = { store: memoryStore(), thread: "t" };
   const asks = { type: "call", id: "c", name: "add", args: { a: 1, b: 2 } } as const;
   const input = { messages: [{ role: "assistant", id: "a", finish: "calls", content: [asks] }] } as const;

@@ -1,4 +1,4 @@
-/** Random descriptions of graphs for the reference model, and the graphs that they describe. */
+/** Random graph descriptions for the reference model, and the graphs built from them. */
 import * as z from "zod";
 import {
   channel,
@@ -18,19 +18,19 @@ import {
 } from "../../src/index.ts";
 import { loose, looseGraph } from "./from-javascript.ts";
 import {
-  bodyOf,
-  chosen,
+  chooseTarget,
+  computeReturn,
+  createPayload,
   innerMapping,
   type ModelEdge,
   type ModelGraph,
   type ModelNode,
   type ModelState,
   type ModelWrite,
-  questionOf,
-  selected,
+  selectSends,
 } from "./reference-model.ts";
 
-/** A chance that repeats itself. */
+/** Seeded random generator. */
 export interface Chance {
   below(limit: number): number;
   share(part: number): boolean;
@@ -38,7 +38,7 @@ export interface Chance {
   of<Item>(items: readonly Item[]): Item;
 }
 
-export function chanceOf(seed: number): Chance {
+export function createChance(seed: number): Chance {
   let state = (seed ^ 0x9e_37_79_b9) >>> 0;
   const next = (): number => {
     state = (state + 0x6d_2b_79_f5) >>> 0;
@@ -53,15 +53,15 @@ export function chanceOf(seed: number): Chance {
   };
 }
 
-/** What the described graphs may have. */
+/** Features of the described graphs. */
 export interface Traits {
   readonly asks?: boolean;
   readonly inner?: boolean;
 }
 
-/** A description: plain nodes `n…`, input nodes `t…`, graphs among the plain ones; a part of them has loops. */
-export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGraph {
-  const chance = chanceOf(seed);
+/** Creates a description: plain nodes `n…`, some of them subgraphs, input nodes `t…`; some descriptions have loops. */
+export function createRandomDescription(seed: number, traits: Traits, depth = 0): ModelGraph {
+  const chance = createChance(seed);
   const plain = Array.from({ length: 2 + chance.below(5) }, (_, index) => `n${index}`);
   const tasks = Array.from({ length: chance.below(3) }, (_, index) => `t${index}`);
   const names = shuffled(chance, [...plain, ...tasks]);
@@ -105,7 +105,7 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
         ...base,
         writes: [],
         asks: 0,
-        inner: { graph: describedGraph(chance.below(2 ** 30), traits, depth + 1), persistence },
+        inner: { graph: createRandomDescription(chance.below(2 ** 30), traits, depth + 1), persistence },
       };
     }
     const likely = { last: conflicts ? 0.4 : 0, overwrite: 0.08, flash: 0.15, again: 0.15 };
@@ -116,7 +116,7 @@ export function describedGraph(seed: number, traits: Traits, depth = 0): ModelGr
   return reachable(chance.share(0.4) ? withJoin(chance, described, loops) : described);
 }
 
-/** The description with a fan-out whose branches, one of them longer where there is a node left for that, meet again in a join. */
+/** Adds a fan-out whose branches meet in a join; one branch is longer when a node is left for it. */
 function withJoin(chance: Chance, { nodes, start }: ModelGraph, loops: boolean): ModelGraph {
   const plain = nodes.filter(({ kind }) => kind !== "task").map(({ name }) => name);
   const [fan, one, other, target, between, beyond = END] = plain;
@@ -177,11 +177,11 @@ const state = defineState({
 
 const answer = z.object({ to: z.string(), value: z.number() });
 
-/** What a test sees of bodies, and does in them. */
+/** Hooks of a test into node bodies. */
 export interface Probe {
-  /** Before a body does anything: it may wait, throw, or never settle. */
+  /** Runs before a body: may wait, throw or never settle. */
   readonly before?: () => Promise<void>;
-  /** A body has come to its end. */
+  /** Runs after a body has completed. */
   readonly ended?: () => void;
 }
 
@@ -190,20 +190,20 @@ interface Runtime {
   readonly interrupt: (key: string, shown: { payload: string }) => Promise<z.infer<typeof answer>>;
 }
 
-/** The graph that is described. Throws `invalid_graph` where the description is of no sound graph. */
-export function graphOf(described: ModelGraph, probe: Probe = {}, name = "described", path = ""): Graph {
+/** Builds the described graph. Throws `invalid_graph` when the description is not sound. */
+export function buildGraph(described: ModelGraph, probe: Probe = {}, name = "described", path = ""): Graph {
   const body =
     (node: ModelNode) =>
     async (before: ModelState, { input, interrupt }: Runtime) => {
       await probe.before?.();
       const answers: number[] = [];
       for (let nth = 0; nth < node.asks; nth++) {
-        const payload = questionOf(path, node.name, before, input, nth);
+        const payload = createPayload(path, node.name, before, input, nth);
         const { to, value } = await interrupt(`q${nth}`, { payload });
         if (to !== payload) throw new Error(`the answer to ${to} was given to ${payload}`);
         answers.push(value);
       }
-      const { writes, commands } = bodyOf(node, before, input, answers);
+      const { writes, commands } = computeReturn(node, before, input, answers);
       probe.ended?.();
       return [
         ...writes.map(asUpdate),
@@ -214,7 +214,7 @@ export function graphOf(described: ModelGraph, probe: Probe = {}, name = "descri
     const { kind, defer, inner } = node;
     if (kind === "task") return loose(inputNode)(z.number(), body(node), { defer });
     if (inner === undefined) return { run: body(node), defer };
-    const graph = graphOf(inner.graph, probe, `${name}_${node.name}`, `${path}/${node.name}`);
+    const graph = buildGraph(inner.graph, probe, `${name}_${node.name}`, `${path}/${node.name}`);
     const output = (out: ModelState) => innerMapping.output(node.name, out);
     const mapping = { input: innerMapping.input, output, persistence: inner.persistence };
     return { run: loose<unknown>(subgraph)(graph, mapping), defer };
@@ -240,12 +240,12 @@ function edgeOf(edge: ModelEdge): unknown {
     case "commandTargets":
       return commandTargets(...edge.targets);
     case "route": {
-      const choose = (now: ModelState) => (edge.many ? chosen(edge, now) : chosen(edge, now)[0]);
+      const choose = (now: ModelState) => (edge.many ? chooseTarget(edge, now) : chooseTarget(edge, now)[0]);
       return loose(route)(edge.targets, choose, { many: edge.many });
     }
     case "fanOut": {
       const { target, otherwise } = edge;
-      return fanOut(target, (now: ModelState) => selected(edge, now), otherwise === undefined ? {} : { otherwise });
+      return fanOut(target, (now: ModelState) => selectSends(edge, now), otherwise === undefined ? {} : { otherwise });
     }
   }
 }

@@ -1,9 +1,9 @@
-/** Mermaid's own reading of a flowchart. There is no page to keep clean, so that its sanitizer is left out. */
+/** Parses flowcharts with Mermaid itself, without its sanitizer: there is no page to protect. */
 import DOMPurify from "dompurify";
 import mermaid from "mermaid";
 
 export interface MermaidPicture {
-  /** Texts by name. */
+  /** Labels by node id. */
   readonly nodes: ReadonlyMap<string, string>;
   readonly regions: readonly { readonly id: string; readonly title: string; readonly nodes: readonly string[] }[];
   readonly edges: readonly {
@@ -14,7 +14,7 @@ export interface MermaidPicture {
   }[];
 }
 
-/** What Mermaid's reader keeps of a flowchart; it is not in its types. */
+/** Parser state of Mermaid that its types do not declare. */
 interface FlowDatabase {
   getVertices(): ReadonlyMap<string, { readonly text?: string }>;
   getSubGraphs(): readonly { readonly id: string; readonly title: string; readonly nodes: readonly string[] }[];
@@ -29,7 +29,7 @@ interface FlowDatabase {
 
 Object.assign(DOMPurify, { addHook: () => undefined, sanitize: (text: string) => text });
 
-/** Read a flowchart; throws what Mermaid throws for a text that is none. */
+/** Parses a flowchart; throws the error of Mermaid for invalid text. */
 export async function readMermaid(text: string): Promise<MermaidPicture> {
   await mermaid.parse(text);
   const { db } = await mermaid.mermaidAPI.getDiagramFromText(text);
@@ -50,7 +50,7 @@ export async function readMermaid(text: string): Promise<MermaidPicture> {
   };
 }
 
-/** Mermaid keeps a numbered sign in a form of its own until it draws it. */
+/** Decodes numeric character references, which Mermaid keeps in an internal form until it renders. */
 function decoded(text: string): string {
   return text.replaceAll(/ﬂ°°(\d+)¶ß/g, (_sign, code: string) => String.fromCodePoint(Number(code)));
 }

@@ -1,16 +1,16 @@
 /**
- * What a graph does, said as naively as the rules say it: an interpreter of plain descriptions of graphs, without a store,
- * a machine or a promise. The engine is compared with it.
+ * Reference model: a naive interpreter of graph descriptions that follows the rules literally, without a store, a
+ * machine or a promise. Tests compare the engine with it.
  */
 import { END } from "../../src/index.ts";
 
-/** The state of every described graph. */
+/** State of every described graph. */
 export interface ModelState {
   readonly log: readonly string[];
   readonly sum: number;
   readonly marks: Readonly<Record<string, number>>;
   readonly last: number;
-  /** Visible for one superstep. */
+  /** Ephemeral channel, visible for one superstep. */
   readonly flash?: number | undefined;
 }
 
@@ -27,20 +27,20 @@ export interface ModelNode {
   readonly defer: boolean;
   readonly seed: number;
   readonly edge: ModelEdge;
-  /** What it writes beside the log, the sum and a mark. */
+  /** Further writes next to log, sum and mark. */
   readonly writes: readonly ("last" | "flash" | "overwrite" | "again")[];
-  /** Questions that it asks, one after the other. */
+  /** Interrupts of the node, raised one after the other. */
   readonly asks: number;
   readonly inner?: { readonly graph: ModelGraph; readonly persistence: "per-call" | "per-thread" | "none" };
 }
 
-/** Nodes in the order of their declaration. */
+/** Nodes in declaration order. */
 export interface ModelGraph {
   readonly nodes: readonly ModelNode[];
   readonly start: ModelEdge;
 }
 
-/** A write to the log that replaces it. */
+/** Overwrite of the log. */
 export interface Over {
   readonly over: readonly string[];
 }
@@ -55,13 +55,13 @@ export interface ModelWrite {
 
 export type ModelCommand = { readonly goto: string } | { readonly send: string; readonly input: number };
 
-/** What a body gives. */
+/** Return value of a body. */
 export interface Given {
   readonly writes: readonly ModelWrite[];
   readonly commands: readonly ModelCommand[];
 }
 
-/** A committed superstep: the nodes of its tasks, in order, and those of the next, and the state that it left. */
+/** Committed superstep: the nodes of its tasks and of the next tasks, in order, and the resulting state. */
 export interface ModelStep {
   readonly state: ModelState;
   readonly tasks: readonly string[];
@@ -71,14 +71,14 @@ export interface ModelStep {
 export interface ModelOutcome {
   readonly state: ModelState;
   readonly steps: readonly ModelStep[];
-  /** Bodies that ran, also of inner graphs. */
+  /** Executed bodies, including those of subgraphs. */
   readonly bodies: number;
   readonly error?: string;
 }
 
 export const emptyState: ModelState = { log: [], sum: 0, marks: {}, last: 0 };
 
-/** A number that depends on everything it is given, and on nothing else. */
+/** Hashes its arguments to a number. */
 export function hash(...parts: readonly (string | number | undefined)[]): number {
   let value = 2_166_136_261;
   for (const letter of parts.join("|")) value = Math.imul(value ^ letter.charCodeAt(0), 16_777_619);
@@ -86,8 +86,8 @@ export function hash(...parts: readonly (string | number | undefined)[]): number
   return (value ^ (value >>> 12)) >>> 0;
 }
 
-/** What a question shows: by it an answer is told from all others. */
-export function questionOf(
+/** Interrupt payload, unique per interrupt. */
+export function createPayload(
   path: string,
   node: string,
   state: ModelState,
@@ -97,13 +97,13 @@ export function questionOf(
   return [path, node, state.log.length, input ?? "-", nth].join("|");
 }
 
-/** What a person answers to a question. */
-export function answerTo(question: string): number {
+/** Answer to an interrupt. */
+export function createAnswer(question: string): number {
   return hash(question) % 1_000;
 }
 
-/** What the body of a node gives for a state, an input and answers. */
-export function bodyOf(
+/** Computes the return value of a body from state, input and answers. */
+export function computeReturn(
   node: ModelNode,
   state: ModelState,
   input: number | undefined,
@@ -125,7 +125,7 @@ export function bodyOf(
   };
 }
 
-/** At most one goto, and any number of sends. */
+/** Creates a command with at most one goto and any number of sends. */
 function commandsOf(
   edge: Extract<ModelEdge, { kind: "commandTargets" }>,
   state: ModelState,
@@ -141,8 +141,8 @@ function commandsOf(
   return commands;
 }
 
-/** What a route chooses. */
-export function chosen(
+/** Target of a route. */
+export function chooseTarget(
   { targets, many, seed }: Extract<ModelEdge, { kind: "route" }>,
   state: ModelState,
 ): readonly string[] {
@@ -152,8 +152,8 @@ export function chosen(
   return picked.length === 0 ? [first] : picked;
 }
 
-/** What sends select. */
-export function selected({ seed }: Extract<ModelEdge, { kind: "fanOut" }>, state: ModelState): readonly number[] {
+/** Sends of a fan-out edge. */
+export function selectSends({ seed }: Extract<ModelEdge, { kind: "fanOut" }>, state: ModelState): readonly number[] {
   const chance = hash("sends", seed, digest(state));
   return Array.from({ length: chance % 4 }, (_, index) => hash("item", index, chance) % 9);
 }
@@ -162,7 +162,7 @@ function digest({ log, sum, last, flash, marks }: ModelState): string {
   return [log.length, sum, last, flash ?? "-", Object.keys(marks).length].join(";");
 }
 
-/** What an inner graph is given, and what the node that holds it returns. */
+/** Input of a subgraph and the return value of its node. */
 export const innerMapping = {
   input: (state: ModelState): { readonly sum: number } => ({ sum: state.sum }),
   output: (node: string, inner: ModelState): ModelWrite => ({
@@ -184,10 +184,10 @@ interface ModelTask {
   readonly input?: number;
 }
 
-/** Where control stands after a superstep. */
+/** Control state after a superstep. */
 interface Standing {
   readonly tasks: readonly ModelTask[];
-  /** Sources that have come, by the target of the join. */
+  /** Completed sources by join target. */
   readonly arrived: ReadonlyMap<string, ReadonlySet<string>>;
   readonly heldNodes: ReadonlySet<string>;
   readonly heldSends: readonly ModelTask[];
@@ -199,7 +199,7 @@ interface Ended {
   readonly commands: readonly ModelCommand[];
 }
 
-/** Run a described graph to its end. `kept` holds what inner graphs keep across calls. */
+/** Runs a described graph to its end. `kept` holds the state of persistent subgraphs across calls. */
 export function interpret(
   graph: ModelGraph,
   maxSteps: number,
@@ -215,9 +215,9 @@ export function interpret(
     if (node.inner === undefined) {
       bodies++;
       const asked = Array.from({ length: node.asks }, (_, nth) =>
-        answerTo(questionOf(path, node.name, state, input, nth)),
+        createAnswer(createPayload(path, node.name, state, input, nth)),
       );
-      return bodyOf(node, state, input, asked);
+      return computeReturn(node, state, input, asked);
     }
     const { graph: inner, persistence } = node.inner;
     const keeps = persistence === "per-thread";
@@ -275,7 +275,7 @@ function keep(
   for (const [name, inner] of below) kept.set(`${node}.${name}`, inner);
 }
 
-/** The writes of a superstep in the order of its tasks. */
+/** Writes of a superstep in task order. */
 function fold(before: ModelState, results: readonly Given[]): ModelState {
   const writers = (channel: keyof ModelWrite): number =>
     results.filter(({ writes }) => writes.some((write) => write[channel] !== undefined)).length;
@@ -295,7 +295,10 @@ function fold(before: ModelState, results: readonly Given[]): ModelState {
   };
 }
 
-/** Where control stands after these tasks. An edge belongs to its node and is taken once; commands belong to a task. */
+/**
+ * Computes the control state after these tasks. An edge belongs to its node and is taken once; commands belong to a
+ * task.
+ */
 function after(
   graph: ModelGraph,
   before: Omit<Standing, "tasks">,
@@ -316,11 +319,11 @@ function after(
         else sent.push({ node: named(command.send), input: command.input });
     } else if (again) continue;
     else if (edge.kind === "to") for (const target of edge.targets) fired.add(target);
-    else if (edge.kind === "route") for (const target of chosen(edge, state)) fired.add(target);
+    else if (edge.kind === "route") for (const target of chooseTarget(edge, state)) fired.add(target);
     else if (edge.kind === "join")
       arrived.set(edge.target, (arrived.get(edge.target) ?? new Set()).add(node?.name ?? ""));
     else {
-      const items = selected(edge, state);
+      const items = selectSends(edge, state);
       if (items.length === 0 && edge.otherwise === undefined) throw new Failure("empty_fan_out");
       if (items.length === 0 && edge.otherwise !== undefined) fired.add(edge.otherwise);
       for (const input of items) sent.push({ node: named(edge.target), input });

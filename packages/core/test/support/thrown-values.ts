@@ -1,7 +1,7 @@
-/** Everything that JavaScript lets a program throw. */
-import { hostile } from "./untyped-values.ts";
+/** Every kind of value that JavaScript can throw. */
+import { createHostileProxy } from "./untyped-values.ts";
 
-/** By name, so that a failing test says which it was. Each is made anew. */
+/** Factories by name, so that a failing test names the value. */
 export const thrownThings: Readonly<Record<string, () => unknown>> = {
   null: () => null,
   undefined: () => undefined,
@@ -24,7 +24,7 @@ export const thrownThings: Readonly<Record<string, () => unknown>> = {
   "an AggregateError": () => new AggregateError([new Error("one"), "two"], "both"),
   "an error whose message throws": () => throwing(["message"]),
   "an error of which nothing can be read": () => throwing(["message", "name", "stack", "cause", "code", "errors"]),
-  "a proxy that throws": hostile,
+  "a proxy that throws": createHostileProxy,
   "a proxy of an error that throws": () =>
     new Proxy(new Error("inside"), {
       get: () => {

@@ -1,6 +1,6 @@
 /**
- * The smallest agent: a model that follows a script, and a tool node, in turn. The model is strict: a transcript in which a
- * call is not answered exactly once, in order, directly after the message that made it, is refused as a provider would.
+ * The smallest agent: a scripted model and a tool node in a loop. The model is strict: it refuses a transcript in
+ * which a tool call is not answered exactly once, in order and directly after its message, like a provider.
  */
 import * as z from "zod";
 import {
@@ -45,7 +45,7 @@ import {
 } from "../../src/index.ts";
 import { type VirtualWorld, virtualWorld } from "./virtual-world.ts";
 
-/** What the loops of these tests hold and are given. */
+/** State and context of the loops. */
 export const Chat = defineState({
   messages: channel.messages(),
   cart: z.array(z.string()).default([]),
@@ -61,17 +61,17 @@ export type ChatState = typeof Chat extends { readonly types?: infer Types exten
 export type DeskContext = { readonly customer: string; readonly client?: { readonly key: string } | undefined };
 export type DeskTool = Tool<ChatState, DeskContext>;
 
-/** A part of a scripted answer. */
+/** Part of a scripted reply. */
 export type Part = string | ToolCallBlock;
-/** One scripted answer, or what decides it from the request. */
+/** Scripted reply, or a function that creates the reply from the request. */
 export type Turn = readonly Part[] | ((request: ModelRequest) => readonly Part[]);
 
-/** A call as a model makes it. */
+/** Creates a tool call part. */
 export function call(name: string, args: Json = {}, id = `id_${name}`): ToolCallBlock {
   return { type: "call", id, name, args };
 }
 
-/** A call whose arguments were not a JSON object. */
+/** Creates a tool call part whose arguments are not a JSON object. */
 export function rawCall(name: string, raw: string, id = `id_${name}`): ToolCallBlock {
   return { type: "call", id, name, args: {}, raw };
 }
@@ -83,7 +83,7 @@ export interface LoopOptions {
   readonly strategy?: ToolNodeOptions<ChatState, DeskContext>["strategy"];
   readonly maxConcurrency?: number;
   readonly onInvalidCall?: ToolNodeOptions<ChatState, DeskContext>["onInvalidCall"];
-  /** The id of the model; what stands before its slash is its provider. */
+  /** Model id; the text before the slash is the provider. */
   readonly model?: string;
   readonly maxSteps?: number;
   readonly steering?: ToolNodeOptions<ChatState, DeskContext>["steering"];
@@ -94,19 +94,19 @@ export interface LoopOptions {
   readonly context?: { readonly customer?: string; readonly client?: { readonly key: string } };
   readonly secrets?: SecretSource;
   readonly inspect?: Inspector;
-  /** Cancels the run. */
+  /** Signal that cancels the run. */
   readonly signal?: AbortSignal;
   readonly toolUpdates?: boolean;
-  /** Nobody reads the events. */
+  /** True: no listener reads the events. */
   readonly deaf?: boolean;
   readonly finish?: FinishReason;
-  /** False: the model cannot see. */
+  /** False for a model without image support. */
   readonly images?: boolean;
   readonly limits?: ToolNodeOptions<ChatState, DeskContext>["limits"];
   readonly artifacts?: ToolNodeOptions<ChatState, DeskContext>["artifacts"];
   /** Middleware of the graph. */
   readonly policies?: readonly Middleware[];
-  /** Questions besides `approve`. */
+  /** Interrupts in addition to `approve`. */
   readonly interrupts?: InterruptShape;
 }
 
@@ -117,10 +117,10 @@ export interface Loop {
   readonly store: Store | undefined;
   readonly world: VirtualWorld;
   readonly events: readonly RunEvent[];
-  /** The bytes of every request. */
+  /** Each request as JSON text. */
   readonly wires: readonly string[];
   readonly requests: readonly ModelRequest[];
-  /** Everything that was handed to the store, as text. */
+  /** Texts of all commits to the store. */
   readonly saved: () => string;
   readonly start: (input?: Message) => RunHandle<ChatState>;
   readonly again: (
@@ -129,7 +129,7 @@ export interface Loop {
   ) => RunHandle<ChatState>;
 }
 
-/** A loop ready to run; `start` runs it on the thread "t", `again` resumes it. */
+/** Creates a loop; `start` runs it on the thread "t", `again` resumes it. */
 export function toolLoop(options: LoopOptions): Loop {
   const { tools, turns, middleware = [], strategy, maxConcurrency, onInvalidCall, world = virtualWorld() } = options;
   const requests: ModelRequest[] = [];
@@ -222,7 +222,7 @@ export function toolLoop(options: LoopOptions): Loop {
   };
 }
 
-/** Run a loop to its end, without moving time. */
+/** Runs a loop to its end without a clock. */
 export async function talk(options: LoopOptions): Promise<Loop & { readonly result: ChatResult }> {
   const loop = toolLoop(options);
   const result = await loop.start().result;
@@ -238,7 +238,7 @@ function lastCalls(all: readonly Message[]): boolean {
   return last?.role === "assistant" && listToolCalls(last).length > 0;
 }
 
-/** Throws unless every call is answered once, in call order, directly after the message that made it, under an id of its own. */
+/** Throws unless every call is answered once, in call order, directly after its message, under a unique id. */
 export function checkTranscript(all: readonly Message[]): void {
   let due: string[] = [];
   for (const message of all) {
@@ -254,21 +254,21 @@ export function checkTranscript(all: readonly Message[]): void {
   if (due.length > 0) throw new Error(`no answer to ${due.join(", ")}`);
 }
 
-/** The tool messages of a transcript, which is checked. */
+/** Returns the tool messages of a checked transcript. */
 export function answersIn(of: { readonly result: ChatResult } | ChatResult): readonly ToolMessage[] {
   const { state } = "result" in of ? of.result : of;
   checkTranscript(state.messages);
   return state.messages.filter((message): message is ToolMessage => message.role === "tool");
 }
 
-/** The text of an answer, JSON blocks as JSON. */
+/** Returns the text of an answer, with JSON blocks as JSON. */
 export function textIn(message: ToolMessage | undefined): string {
   return (message?.content ?? [])
     .map((block) => (block.type === "text" ? block.text : block.type === "json" ? JSON.stringify(block.value) : ""))
     .join("");
 }
 
-/** The events of these types, in order. */
+/** Filters events by types, in order. */
 export function eventsOf<const Type extends RunEvent["type"]>(
   of: { readonly events: readonly RunEvent[] },
   ...types: Type[]
@@ -278,12 +278,12 @@ export function eventsOf<const Type extends RunEvent["type"]>(
   );
 }
 
-/** The results that terminal events carried, in the order of the events. */
+/** Returns the results of terminal tool events, in event order. */
 export function resultsOf(of: { readonly events: readonly RunEvent[] }): readonly ToolResult[] {
   return eventsOf(of, "tool.completed", "tool.failed").map(({ result }) => result);
 }
 
-/** A store whose commits are kept as text, answers of reads included through what was written. */
+/** Wraps a store and records each commit as text. */
 function watched(store: Store, commits: string[]): Store {
   return {
     ...store,
@@ -294,7 +294,7 @@ function watched(store: Store, commits: string[]): Store {
   };
 }
 
-/** A promise that is settled from outside. */
+/** Creates a promise with its resolve function. */
 export function gate<Value = void>(): {
   readonly open: (value: Value) => void;
   readonly fail: (error: unknown) => void;

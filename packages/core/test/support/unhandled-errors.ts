@@ -1,8 +1,8 @@
-/** Errors that reached the process: a test that expects none says so. */
+/** Fails tests after unhandled errors of the process. */
 import { afterEach, beforeEach, expect } from "vitest";
 import { systemWorld } from "../../src/adapter.ts";
 
-/** Fail each test of this file after which an error has reached the process, by a promise or otherwise. */
+/** Fails each test of the file after which an unhandled rejection or exception has reached the process. */
 export function expectNothingUnhandled(): void {
   const reached: unknown[] = [];
   const note = (error: unknown): void => {

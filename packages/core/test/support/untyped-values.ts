@@ -1,14 +1,14 @@
-/** Values that a program without types may hand over, and what becomes of them as a value of the state. */
+/** Values from untyped code, and whether the state accepts them. */
 
-/** A class that no codec knows. */
+/** Class that no codec supports. */
 export class Invoice {
   readonly cents = 100;
 }
 
-/** What becomes of a value where any data may stand: it is kept as it is, or refused. */
+/** Expected result where any data is accepted: kept unchanged, or refused. */
 export type Fate = "kept" | "refused";
 
-/** A value and its fate. It is made anew for each use: some can be used once. */
+/** A value and its fate. Created for each use, because some values can be used only once. */
 export interface Garbage {
   readonly make: () => unknown;
   readonly fate: Fate;
@@ -17,7 +17,7 @@ export interface Garbage {
 const kept = (make: () => unknown): Garbage => ({ make, fate: "kept" });
 const refused = (make: () => unknown): Garbage => ({ make, fate: "refused" });
 
-/** By name, so that a failing test says which it was. */
+/** Values by name, so that a failing test names the value. */
 export const garbage: Readonly<Record<string, Garbage>> = {
   "a function": refused(() => () => 1),
   "a class": refused(() => Invoice),
@@ -27,15 +27,15 @@ export const garbage: Readonly<Record<string, Garbage>> = {
   "a promise inside that rejects": refused(() => ({ later: Promise.reject(new Error("too late")) })),
   "an instance of a class": refused(() => new Invoice()),
   "a map with a function in it": refused(() => new Map([["f", () => 1]])),
-  "a proxy that throws": refused(hostile),
-  "a revoked proxy": refused(revoked),
+  "a proxy that throws": refused(createHostileProxy),
+  "a revoked proxy": refused(createRevokedProxy),
   "a getter that throws": refused(() => ({
     get total(): number {
       throw new Error("the getter threw");
     },
   })),
   "very deep nesting": refused(() => nested(10_000)),
-  "an inner thenable that never settles": refused(() => ({ inner: forever() })),
+  "an inner thenable that never settles": refused(() => ({ inner: createForeverThenable() })),
   "a symbol as a key": refused(() => ({ [Symbol("key")]: 1 })),
   "a list": kept(() => [1]),
   "a bigint": kept(() => 10n),
@@ -57,13 +57,13 @@ class Never {
   readonly then = (): undefined => undefined;
 }
 
-/** An object whose `then` never calls back: whoever awaits it waits for ever. */
-export function forever(): object {
+/** Object whose `then` never calls back: awaiting it never ends. */
+export function createForeverThenable(): object {
   return new Never();
 }
 
-/** An object that answers every question with an error. */
-export function hostile(): object {
+/** Proxy that throws on every operation. */
+export function createHostileProxy(): object {
   const refuse = (): never => {
     throw new Error("the proxy threw");
   };
@@ -82,8 +82,8 @@ export function hostile(): object {
   );
 }
 
-/** An object that cannot even be asked whether it is a list. */
-export function revoked(): object {
+/** Proxy that throws even for Array.isArray. */
+export function createRevokedProxy(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();
   return proxy;

@@ -1,14 +1,14 @@
-/** A world for the tests of core: time moves when it is told to, chance repeats itself, the log is kept. */
+/** A world for the tests of core: virtual time, seeded random numbers and a recorded log. */
 
 import { systemWorld } from "../../src/adapter.ts";
 import type { LogLevel, Schedule, World } from "../../src/index.ts";
 
 export interface VirtualWorld extends World {
-  /** Let promises and stores come to rest; time stands still. */
+  /** Settles promises and stores without advancing the clock. */
   settle(): Promise<void>;
-  /** Move time on; timers on the way fire in order, each at its time. */
+  /** Advances the clock; due timers fire in order, each at its time. */
   advance(ms: number): Promise<void>;
-  /** Timers that wait. */
+  /** Number of pending timers. */
   readonly timers: number;
   readonly lines: readonly {
     readonly level: LogLevel;

@@ -1,6 +1,5 @@
-// A worker without what only Node has: no Buffer, no module of Node's, and of the process only what bundlers put in the
-// place of process.env.NODE_ENV, which immer reads. It runs a graph, asks a person, goes
-// on with the answer, forks, and says what came of it.
+// Worker without Node.js: no Buffer, no Node.js modules, and only the part of `process` that bundlers provide in place
+// of process.env.NODE_ENV, which immer reads. Runs a graph, answers its interrupt, forks, and posts the results.
 import { registerHooks } from "node:module";
 import { parentPort } from "node:worker_threads";
 

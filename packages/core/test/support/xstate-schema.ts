@@ -1,6 +1,6 @@
 /**
- * What XState says of a machine as JSON: each demand of `packages/core/src/machine.schema.json` in statelyai/xstate, as it
- * stands for XState 5, written out here because no package on npm ships that file.
+ * The XState schema of a JSON machine: each constraint of `packages/core/src/machine.schema.json` in statelyai/xstate
+ * for XState 5, repeated here because no npm package ships that file.
  */
 import { Ajv, type ValidateFunction } from "ajv";
 
@@ -30,7 +30,7 @@ const named = { id: text, key: text, order: { type: "integer" }, description: te
 const kind = (type: string, properties: Schema, required: readonly string[] = []): Schema =>
   object({ ...named, ...properties, type: { const: type } }, ["id", "key", "type", ...required]);
 
-/** Exactly one of the five kinds of states fits. */
+/** Matches exactly one of the five state kinds. */
 const state: Schema = {
   oneOf: [
     kind("atomic", parts, ["on"]),
@@ -60,8 +60,8 @@ const machine: Schema = {
 
 const validate: ValidateFunction = new Ajv({ strict: false, allErrors: true }).compile(machine);
 
-/** What is wrong with a machine as JSON; nothing, where XState's schema takes it. */
-export function schemaErrors(json: unknown): readonly string[] {
+/** Returns the schema errors of a JSON machine; empty when it is valid. */
+export function listSchemaErrors(json: unknown): readonly string[] {
   validate(json);
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 }

@@ -3,7 +3,7 @@ import { type BarePiTool, fromPiTool, type PiTool, type PiToolResult } from "../
 import { isStatewrightError, type ModelTool, toolRegistry } from "../../src/index.ts";
 import { answersIn, call, eventsOf, resultsOf, talk, textIn } from "../support/tool-loop.ts";
 
-/** A schema with its type beside it, as TypeBox makes them: marks under symbols, which are not JSON. */
+/** A schema with its static type, like TypeBox: marked by symbols, which JSON omits. */
 const kind = Symbol("kind");
 interface Typed<Args> {
   readonly static: Args;

@@ -73,13 +73,13 @@ describe("output schema", () => {
   });
 
   test.each([
-    ["a value that is none", 7, /is 7/],
+    ["a value that is none", 7, /expected a schema of plain types, got 7/],
     ["nothing", undefined, /undefined/],
-    ["what JSON Schema cannot say", z.object({ at: z.date() }), /has a part that JSON Schema cannot represent/],
+    ["what JSON Schema cannot say", z.object({ at: z.date() }), /a part that JSON Schema cannot represent/],
     [
       "a schema that says nothing of itself",
       { "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } },
-      /does not support JSON Schema/,
+      /without support for JSON Schema/,
     ],
   ])("outputSchema refuses %s", (_what, given, says) => {
     expect(() => outputSchema(given as never)).toThrow(says);

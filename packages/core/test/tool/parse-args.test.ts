@@ -85,7 +85,7 @@ describe("unknown argument keys at every depth", () => {
     ];
     for (const [input, args] of taken)
       expect(parseArgs(specOf(input), args)).toEqual({ ok: true, value: input.parse(args) });
-    // What no alternative names that it fits is refused, by its own path.
+    // A key that no alternative allows is refused by its path.
     expect(issuesOf(either, { at: { a: "x", b: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
     expect(issuesOf(either, { at: { a: 1, b: 1 } })).toEqual(["at.a: unknown argument"]);
     expect(issuesOf(wider, { at: { a: "x", b: { c: "y", d: 1 } } })).toEqual(["at.b.d: unknown argument"]);

@@ -19,7 +19,7 @@ function refusal(work: () => unknown): string {
   return "taken";
 }
 
-/** A tool from elsewhere, under the name that it has there. */
+/** Creates a foreign tool with its original name. */
 function foreign(name: string): Tool {
   const execute = async () => ({ content: [{ type: "text", text: name } as const] });
   return fromPiTool({ name, label: name, description: "From elsewhere.", parameters: { type: "object" }, execute });

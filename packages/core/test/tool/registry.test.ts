@@ -8,7 +8,7 @@ function named(name: string, description = "Does it."): Tool {
   return defineTool({ name, description, input: z.object({}), run: () => description });
 }
 
-/** A tool as another package may build it, past defineTool. */
+/** Creates a tool without defineTool, like another package. */
 function foreign(name: string, jsonSchema: ToolSpec["input"] | object = { type: "object" }): Tool {
   const { spec } = named("base");
   const input = "~standard" in jsonSchema ? jsonSchema : { jsonSchema: jsonSchema as never, validate: () => [] };

@@ -34,13 +34,13 @@ describe("tool outputs", () => {
       [{ rows: [{ tags: new Set(["a"]) }] }, "Set"],
     ] as const)
       expect(() => toOutput(data)).toThrow(`The tool returned a ${name}, which JSON cannot represent`);
-    // As JSON it is a list, or it is deeper than any bounds let through.
+    // The value is a list in JSON, or exceeds the depth limit.
     const asList = { toJSON: () => ({ tags: ["a"] }), tags: new Set(["a"]) };
     expect(toOutput(asList).content).toEqual([{ type: "json", value: { tags: ["a"] } }]);
     let deep: unknown = {};
     for (let level = 0; level < 20_000; level++) deep = [deep];
     expect(() => toOutput(deep)).not.toThrow();
-    // Programs may read one.
+    // The value is readable by programs.
     expect(toOutput({ content: "1 row", value: new Map([["a", 1]]) }).content).toBe("1 row");
   });
 

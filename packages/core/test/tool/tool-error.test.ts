@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { ToolError, type ToolErrorDisposition, type ToolErrorKind } from "../../src/index.ts";
 
-/** Who acts next when an error of a kind says nothing else. */
+/** Default disposition of each error kind. */
 const kinds: Readonly<Record<ToolErrorKind, ToolErrorDisposition>> = {
   failed: "repair",
   not_found: "repair",

@@ -1,4 +1,4 @@
-/** What nodes say of themselves: the questions that they ask and the channels that they write. */
+/** Node declarations: declared interrupts and declared writes. */
 import { expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {

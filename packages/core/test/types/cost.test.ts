@@ -1,14 +1,14 @@
-/** What the types of a graph cost the compiler, in instantiations and types: counts, which are the same on every machine. */
+/** Type-check cost of a graph in instantiations and types: counts, equal on every machine. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Compiled, type Consumer, consumer } from "../support/consumer-project.ts";
+import { type Compiled, type Consumer, createConsumerProject } from "../support/consumer-project.ts";
 
 let project: Consumer;
 beforeAll(async () => {
-  project = await consumer();
+  project = await createConsumerProject();
 });
 afterAll(() => project.remove());
 
-/** What a program costs over importing what it imports. */
+/** Cost of a program without the cost of its imports. */
 async function costOf(
   name: string,
   imports: string,
@@ -44,7 +44,7 @@ const graphImports = `import { channel, commandTargets, defineGraph, defineState
 import * as z from "zod";
 `;
 
-/** A graph with every kind of node and edge, in groups of ten: an input node, a policy, an edit, a route and commands. */
+/** Graph with every kind of node and edge, in groups of ten: an input node, a policy, an edit, a route and commands. */
 function graphOf(size: number): string {
   const indices = Array.from({ length: size }, (_, index) => index);
   const isTask = (index: number): boolean => index % 10 === 3;
@@ -104,7 +104,7 @@ ${indices.map((index) => `    n${index}: ${edgeOf(index)},`).join("\n")}
 const machineImports = `import { assign, fromPromise, setup } from "xstate";
 `;
 
-/** A machine as its authors would write it: typed context and events, actions, guards and an actor by name. */
+/** Typical machine: typed context and events, actions, guards and a named actor. */
 function machineOf(size: number): string {
   const stateOf = (index: number): string => {
     const next = `"n${(index + 1) % size}"`;

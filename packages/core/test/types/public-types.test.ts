@@ -1,13 +1,13 @@
-/** What a user's compiler makes of the declarations as they ship: what it shows, what it can name, and under which settings. */
+/** The shipped declarations in a consumer's compiler: displayed types, nameable types and supported settings. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, expectTypeOf, test } from "vitest";
 import type { Graph, GraphMachine } from "../../src/index.ts";
-import { type Consumer, consumer, emitted } from "../support/consumer-project.ts";
+import { type Consumer, createConsumerProject, emitted } from "../support/consumer-project.ts";
 
 let project: Consumer;
 beforeAll(async () => {
-  project = await consumer();
+  project = await createConsumerProject();
 });
 afterAll(() => project.remove());
 
@@ -33,7 +33,7 @@ test("no published declaration contains an inferred machine type", async () => {
   const shown = await Promise.all(
     files.map(async (name) => {
       const text = await readFile(join(project.declarations, name), "utf8");
-      // A machine that somebody gives may be taken apart; none may be given out.
+      // XState types may be used in parameters, but not in return types.
       return /\b(StateMachine|MachineSnapshot|MachineConfig)<(?!\s*infer )/.test(text) ? [name] : [];
     }),
   );

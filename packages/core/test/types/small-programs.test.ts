@@ -1,4 +1,4 @@
-/** Programs as users write them: no cast, no type argument and no `any`, and each does what it says. */
+/** Typical user programs: they compile without casts, type arguments and `any`, and run. */
 import { readFileSync } from "node:fs";
 import { expect, expectTypeOf, test } from "vitest";
 import { assign, fromPromise, setup } from "xstate";

@@ -1,7 +1,7 @@
-/** Each program of wrong-programs.ts is refused by the compiler for its one mistake, in words that a reader can use. */
+/** The compiler refuses each program of wrong-programs.ts for its one mistake, with a readable message. */
 import { readFileSync } from "node:fs";
 import { beforeAll, expect, test } from "vitest";
-import { type Compiled, consumer } from "../support/consumer-project.ts";
+import { type Compiled, createConsumerProject } from "../support/consumer-project.ts";
 import { mistakes } from "./wrong-programs.ts";
 
 const lines = readFileSync(new URL("wrong-programs.ts", import.meta.url), "utf8").split("\n");
@@ -10,7 +10,7 @@ const beginnings = lines.flatMap((line, index) => (line.startsWith("wrong(") ? [
 
 let compiled: Compiled;
 beforeAll(async () => {
-  const project = await consumer();
+  const project = await createConsumerProject();
   const program = lines.map((line) => (expectation.test(line) ? "" : line)).join("\n");
   compiled = await project.compile("wrong-programs", program.replace("../../src/index.ts", "@statewright/core"));
   await project.remove();

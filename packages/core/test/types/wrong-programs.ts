@@ -1,6 +1,7 @@
 /**
- * Programs that do not compile. Each stands below its corrected twin, so that the one mistake is the cause, and the words
- * after `@ts-expect-error` are part of what the compiler says: wrong-programs.test.ts compares them. Nothing here is called.
+ * Programs that do not compile. Each stands below its corrected twin, so that the one mistake is the cause. The text
+ * after `@ts-expect-error` is part of the compiler message, which wrong-programs.test.ts compares. Nothing here is
+ * called.
  */
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
@@ -34,7 +35,7 @@ import {
   toolNode,
 } from "../../src/index.ts";
 
-/** What is wrong, in the order of this file. */
+/** Mistakes in the order of this file. */
 export const mistakes: string[] = [];
 
 function wrong(what: string, _program: () => unknown): void {

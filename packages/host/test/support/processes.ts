@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Schedule, World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 
-/** The tests that look into /proc; groups, gates and watchers are the same code on macOS. */
+/** Runs tests that read /proc; groups, gates and watchers have the same code on macOS. */
 export const onLinux: boolean = process.platform === "linux";
 
 interface Found {
@@ -11,7 +11,7 @@ interface Found {
   readonly group: number;
 }
 
-/** Every process that can still run code, by what /proc says. */
+/** Lists all running processes of /proc. */
 function running(): Found[] {
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
@@ -25,28 +25,28 @@ function running(): Found[] {
   });
 }
 
-/** The pids of a group's living members. */
-export function membersOf(group: number): number[] {
+/** Lists the pids of the running members of a group. */
+export function listMembers(group: number): number[] {
   return running().flatMap((found) => (found.group === group ? [found.pid] : []));
 }
 
-/** The pids of the living children of a process. */
-export function childrenOf(parent: number): number[] {
+/** Lists the pids of the running children of a process. */
+export function listChildren(parent: number): number[] {
   return running().flatMap((found) => (found.parent === parent ? [found.pid] : []));
 }
 
-/** Whether a process can still run code. */
+/** Returns whether a process is running. */
 export function isRunning(pid: number): boolean {
   return running().some((found) => found.pid === pid);
 }
 
-/** Wait until something is so; the limit of the test ends what never will be. */
-export async function until(isSo: () => boolean): Promise<void> {
+/** Polls until the condition is true; the test timeout ends a condition that never becomes true. */
+export async function waitUntil(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((next) => setImmediate(next));
 }
 
-/** A world whose time stands still until a test moves it. */
-export function stillWorld(): { world: World; advance(ms: number): void; armed(): number } {
+/** A world with a clock that only the test advances. */
+export function createManualWorld(): { world: World; advance(ms: number): void; armed(): number } {
   let nowMs = 0;
   let timers: { atMs: number; work: () => void }[] = [];
   const schedule: Schedule = {
@@ -72,8 +72,8 @@ export function stillWorld(): { world: World; advance(ms: number): void; armed()
   };
 }
 
-/** What a promise rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+/** Returns the rejection of a promise. */
+export async function getFailure(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise;
   } catch (error) {
@@ -83,7 +83,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** Collects output and waits for a text in it. */
-export function outputWatch(): {
+export function watchOutput(): {
   onOutput: (chunk: string) => void;
   seen: (text: string) => Promise<void>;
   all(): string;

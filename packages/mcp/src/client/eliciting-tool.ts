@@ -6,7 +6,6 @@
 import {
   defineGraph,
   defineState,
-  type EffectClass,
   END,
   graphTool,
   isToolError,
@@ -28,13 +27,25 @@ import {
 import type { McpOutcome, McpRound } from "./mcp-session.ts";
 import type { McpTool } from "./mcp-tools.ts";
 
-/** Runs one call until its result or its elicitations. */
-export type McpToolCaller = (
-  args: Readonly<Record<string, unknown>>,
-  answers: readonly AnsweredElicitation[],
-  round: McpRound | undefined,
-  runtime: { readonly signal: AbortSignal; readonly progress: (text: string) => void },
-) => Promise<McpOutcome>;
+/** One call of an eliciting tool. */
+export interface ElicitingCall {
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly answers: readonly AnsweredElicitation[];
+  readonly round: McpRound | undefined;
+}
+
+/** Parts of an eliciting tool. */
+export interface ElicitingToolParts {
+  /** Name of the server. */
+  readonly server: string;
+  readonly tool: McpTool;
+  /** Runs one call until its result or its elicitations. */
+  readonly callServer: (
+    call: ElicitingCall,
+    runtime: { readonly signal: AbortSignal; readonly progress: (text: string) => void },
+  ) => Promise<McpOutcome>;
+  readonly toOutput: (outcome: Extract<McpOutcome, { kind: "done" }>) => ToolOutput;
+}
 
 /** Interrupt key: `tool.elicit` in the answers of the calling graph. */
 const elicitKey = "elicit";
@@ -57,14 +68,11 @@ interface SavedState {
 const maxAttempts = 8;
 
 /** Creates the tool of a definition. Its effect also applies to repeated calls with answers. */
-export function createElicitingTool(
-  server: string,
-  { definition, parts }: McpTool,
-  callServer: McpToolCaller,
-  toOutput: (outcome: Extract<McpOutcome, { kind: "done" }>) => ToolOutput,
-): Tool {
-  const { name, description, input, effect = "once" } = parts;
-  const tool = graphTool(createCallGraph(server, definition.name, effect, callServer), {
+export function createElicitingTool(elicitingParts: ElicitingToolParts): Tool {
+  const { toOutput, tool: mcpTool } = elicitingParts;
+  const { parts } = mcpTool;
+  const { name, description, input } = parts;
+  const tool = graphTool(createCallGraph(elicitingParts), {
     name,
     description,
     input,
@@ -78,7 +86,9 @@ export function createElicitingTool(
   return { ...tool, spec: toolSpec(parts) };
 }
 
-function createCallGraph(server: string, tool: string, effect: EffectClass, callServer: McpToolCaller) {
+function createCallGraph({ server, tool: mcpTool, callServer }: ElicitingToolParts) {
+  const { effect = "once" } = mcpTool.parts;
+  const tool = mcpTool.definition.name;
   const state = defineState({
     args: createPlainChannel(() => ({})),
     call: createPlainChannel((): SavedCall => ({ kind: "open", round: undefined })),
@@ -99,7 +109,7 @@ function createCallGraph(server: string, tool: string, effect: EffectClass, call
           const { args, answers, call } = saved as SavedState;
           const round = call.kind === "open" ? call.round : undefined;
           try {
-            return { call: await callServer(args, answers, round, { signal, progress }) };
+            return { call: await callServer({ args, answers, round }, { signal, progress }) };
           } catch (error) {
             if (signal.aborted || !isToolError(error)) throw error;
             return { call: { kind: "failed", error: toSavedFailure(error), round } satisfies SavedCall };

@@ -1,7 +1,8 @@
 /** Connector of configured MCP servers, for `loadTools` of @statewright/plugins. */
 import type { World } from "@statewright/core";
 import type { StartCheck } from "@statewright/host";
-import { connectCheckedMcp, type McpCommonOptions, type McpOptions, type McpServer } from "./connect-mcp.ts";
+import { connectCheckedMcp, type McpServer } from "./connect-mcp.ts";
+import type { McpCommonOptions, McpOptions } from "./mcp-options.ts";
 
 /** Options of every connection, in addition to the configuration. */
 export type McpConnectorOptions = Omit<McpCommonOptions, "name" | "only" | "prefix" | "pins" | "elicitation">;

@@ -187,13 +187,17 @@ function omitUndefined<Value extends object>(object: Value): WithoutUndefined<Va
   ) as WithoutUndefined<Value>;
 }
 
+/** Failed request. */
+export interface FailedRequest {
+  readonly server: string;
+  /** Verb phrase for messages, such as `list resources`. */
+  readonly action: string;
+  readonly cause: unknown;
+  readonly refusal: Refusal | undefined;
+}
+
 /** Creates the error of a failed request. */
-export function createRequestError(
-  server: string,
-  action: string,
-  cause: unknown,
-  refusal: Refusal | undefined,
-): StatewrightError {
+export function createRequestError({ server, action, cause, refusal }: FailedRequest): StatewrightError {
   const reason = refusal?.what ?? (cause instanceof Error ? cause.message : String(cause)).slice(0, 500);
   return new StatewrightError("mcp_failed", {
     what: `MCP server "${server}" could not ${action}: ${reason.replace(/\.$/, "")}`,

@@ -188,7 +188,7 @@ interface ActiveCall {
   readonly answers: readonly AnsweredElicitation[] | undefined;
   /** Number of elicitations by key in this call. */
   readonly seenCounts: Map<string, number>;
-  readonly onElicitation: (question: McpElicitation) => void;
+  readonly onElicitation: (elicitation: McpElicitation) => void;
   usage: Usage | undefined;
 }
 
@@ -416,9 +416,9 @@ async function callTool(
         return { kind: "done", result: response as CallToolResult, usage: call.usage };
       const { inputRequests = {}, requestState } = response;
       const handled = await answerRequests(options, calls, inputRequests, signal);
-      if (handled.questions.length > 0) {
+      if (handled.elicitations.length > 0) {
         if (answers === undefined) throw new Error("the server requested an elicitation, which is not enabled");
-        const { questions: open, ids, responses } = handled;
+        const { elicitations: open, ids, responses } = handled;
         return { kind: "asks", elicitations: open, round: { ids, responses, requestState } };
       }
       continuation = { inputResponses: handled.responses, ...(requestState === undefined ? {} : { requestState }) };
@@ -463,23 +463,23 @@ async function answerRequests(
   signal: AbortSignal,
 ): Promise<{
   readonly responses: InputResponses;
-  readonly questions: readonly McpElicitation[];
+  readonly elicitations: readonly McpElicitation[];
   readonly ids: Readonly<Record<string, string>>;
 }> {
   const responses: InputResponses = {};
-  const questions: McpElicitation[] = [];
+  const elicitations: McpElicitation[] = [];
   const ids: Record<string, string> = {};
   for (const [id, request] of Object.entries(requests)) {
     if (request.method === "elicitation/create") {
-      const question = toElicitation(request);
-      questions.push(question);
-      ids[id] = question.key;
+      const elicitation = toElicitation(request);
+      elicitations.push(elicitation);
+      ids[id] = elicitation.key;
     } else if (request.method === "roots/list" && roots !== undefined) responses[id] = createRootsResult(roots);
     else if (request.method === "sampling/createMessage" && sampling !== undefined)
       responses[id] = await runSampling(sampling, calls, request, signal);
     else throw new Error(`the server requested ${request.method}, which is not enabled`);
   }
-  return { responses, questions, ids };
+  return { responses, elicitations, ids };
 }
 
 /** Awaits a promise; rejects if the signal aborts first. */

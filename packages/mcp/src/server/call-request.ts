@@ -58,7 +58,7 @@ export function isDisconnected({ reason }: AbortSignal): boolean {
   return reason instanceof SdkError && reason.code === SdkErrorCode.ConnectionClosed;
 }
 
-/** Sends the progress of a run to the client, as text from `say`. Returns a function that stops the progress. */
+/** Sends the progress of a run to the client, as text from `describe`. Returns a function that stops the progress. */
 export function forwardProgress(
   handle: Pick<RunHandle<unknown>, "on">,
   { progress }: CallRequest,

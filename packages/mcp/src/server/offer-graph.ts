@@ -11,11 +11,18 @@ import {
   type ToolSpec,
   toJsonSchema,
 } from "@statewright/core";
-import { checkOptions, listOptionNames, toModelTool, toolSpec, toSnakeCase } from "@statewright/core/adapter";
+import {
+  checkChoice,
+  checkOptions,
+  listOptionNames,
+  toModelTool,
+  toolSpec,
+  toSnakeCase,
+} from "@statewright/core/adapter";
 import type { PerCaller } from "./caller.ts";
 
 /** Interrupts that the host's model may answer by a tool call, not by a form for a person. */
-export type HostAnswerPolicy = "questions" | "all" | "none";
+export type HostAnswerPolicy = "except-approvals" | "all" | "none";
 
 /** Options of {@link offerGraph}. */
 export type OfferGraphOptions<Types extends GraphTypes, Input extends ToolInput> = {
@@ -32,7 +39,7 @@ export type OfferGraphOptions<Types extends GraphTypes, Input extends ToolInput>
   /** Converts the arguments to the graph's input. Required for an `input` that differs from the graph's input. */
   readonly toInput?: (args: ArgsOf<Input>) => Types["input"];
   /**
-   * `questions`, the default: all interrupts except approvals of tool calls and tool calls in doubt. `all`: all
+   * `except-approvals`, the default: all interrupts except approvals of tool calls and tool calls in doubt. `all`: all
    * interrupts. `none`: people only, by forms or at the host of this server.
    */
   readonly hostAnswers?: HostAnswerPolicy;
@@ -73,16 +80,11 @@ export function offerGraph<Types extends GraphTypes, Input extends ToolInput = T
   options: OfferGraphOptions<Types, Input>,
 ): OfferedGraph {
   checkOptions("offerGraph", options, knownOptions);
-  const { description, label, safety, hostAnswers = "questions" } = options;
+  const { description, label, safety, hostAnswers = "except-approvals" } = options;
   const name = options.name ?? toSnakeCase(graph.name);
   if (name.length > 40)
     throw createOfferError(name, "the name has more than 40 characters", "Pass a shorter name: name: …");
-  if (!["questions", "all", "none"].includes(hostAnswers))
-    throw createOfferError(
-      name,
-      `hostAnswers must be "questions", "all" or "none", got ${JSON.stringify(hostAnswers)}`,
-      'Use "questions", "all" or "none"',
-    );
+  checkChoice(`offerGraph "${name}"`, { hostAnswers }, ["except-approvals", "all", "none"]);
   const input = options.input ?? getInputSchema(name, graph as Graph);
   const spec = toolSpec({
     name,

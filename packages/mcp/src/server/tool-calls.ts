@@ -5,19 +5,8 @@
 import { randomUUID } from "node:crypto";
 import type { CallToolResult, InputRequiredResult, Tool as McpTool } from "@modelcontextprotocol/server";
 import {
-  approval,
-  type ContentBlock,
-  channel,
-  clientAnswer,
-  decide,
-  defineGraph,
-  defineMiddleware,
-  defineState,
-  deleteThread,
-  END,
   type Graph,
   getState,
-  type InterruptShape,
   isStatewrightError,
   type JsonObject,
   type Message,
@@ -28,32 +17,32 @@ import {
   resume,
   run,
   type SecretSource,
-  START,
-  type StateShape,
   type Store,
   type Tool,
   type ToolRegistry,
   type ToolResult,
-  toolNode,
   toolRegistry,
   type World,
 } from "@statewright/core";
 import { isRegistry } from "@statewright/core/adapter";
-import { describeTool } from "@statewright/core/inspect";
-import { toAnnotations } from "./annotations.ts";
 import { type CallRequest, forwardProgress } from "./call-request.ts";
 import { createThreadId, isThreadName, type McpCaller } from "./caller.ts";
-import { artifactUri, createErrorResult, toMcpBlocks, toOutputSchema, toStructuredContent } from "./content.ts";
+import { createErrorResult } from "./content.ts";
 import { createFormRequest, readFormAnswers } from "./interrupt-forms.ts";
 import type { McpLimits } from "./limits.ts";
 import { getProgressText } from "./progress.ts";
+import { type CallState, createToolGraph } from "./tool-graph.ts";
+import {
+  describeMissingForm,
+  describeNotWaiting,
+  describeTimeout,
+  describeUnfinished,
+  toMcpResult,
+  toMcpTool,
+} from "./tool-results.ts";
+import { WaitingCalls } from "./waiting-calls.ts";
 
-/** State of tools called by MCP clients: the message with the tool call. */
-export interface CallState {
-  readonly messages: readonly Message[];
-}
-
-/** Options of {@link createToolCalls}. */
+/** Served tools, with the parts of the server that their calls need. */
 export interface ToolCallOptions {
   readonly tools: readonly Tool<CallState>[] | ToolRegistry<CallState>;
   readonly middleware: readonly Middleware[];
@@ -64,28 +53,50 @@ export interface ToolCallOptions {
   readonly world: World;
 }
 
-/** Tool calls of MCP clients. */
-export interface ToolCalls {
-  readonly list: () => readonly McpTool[];
-  readonly has: (name: string) => boolean;
-  readonly call: (name: string, args: unknown, request: CallRequest) => Promise<CallToolResult | InputRequiredResult>;
-  /** Deletes the threads of tool calls that wait for people. */
-  readonly close: () => Promise<void>;
+/** Tool call with its thread. */
+interface RunningCall {
+  readonly name: string;
+  readonly id: string;
+  readonly thread: string;
+  readonly request: CallRequest;
 }
 
-/** Creates the tool calls of a server. Throws the errors of `toolRegistry`, `toolNode` and `defineGraph`. */
-export function createToolCalls(options: ToolCallOptions): ToolCalls {
-  const { store, limits, world, secrets, resolveContext } = options;
-  const registry = isRegistry(options.tools) ? options.tools : toolRegistry(options.tools);
-  const graph = createToolGraph(registry, options.middleware);
-  /** Client ids by thread of the tool calls that wait for people, oldest first. */
-  const waiting = new Map<string, string>();
+/** Tool calls of MCP clients. */
+export class ToolCalls {
+  readonly #options: ToolCallOptions;
+  readonly #registry: ToolRegistry<CallState>;
+  readonly #graph: Graph;
+  readonly #waiting: WaitingCalls;
 
-  async function startCall(
-    name: string,
-    args: unknown,
-    request: CallRequest,
-  ): Promise<CallToolResult | InputRequiredResult> {
+  /** Throws the errors of `toolRegistry`, `toolNode` and `defineGraph`. */
+  constructor(options: ToolCallOptions) {
+    const { tools, middleware, store, world, limits } = options;
+    this.#options = options;
+    this.#registry = isRegistry(tools) ? tools : toolRegistry(tools);
+    this.#graph = createToolGraph(this.#registry, middleware);
+    this.#waiting = new WaitingCalls(store, world, limits.waiting);
+  }
+
+  list(): readonly McpTool[] {
+    return [...this.#registry.tools().values()].map(toMcpTool);
+  }
+
+  has(name: string): boolean {
+    return this.#registry.get(name) !== undefined;
+  }
+
+  call(name: string, args: unknown, request: CallRequest): Promise<CallToolResult | InputRequiredResult> {
+    return request.state === undefined
+      ? this.#start(name, args, request)
+      : this.#continue(name, request.state, request);
+  }
+
+  /** Deletes the threads of tool calls that wait for people. */
+  close(): Promise<void> {
+    return this.#waiting.close();
+  }
+
+  async #start(name: string, args: unknown, request: CallRequest): Promise<CallToolResult | InputRequiredResult> {
     const id = randomUUID();
     const thread = createThreadId(request.caller, name, id);
     const callMessage: Message = {
@@ -95,9 +106,9 @@ export function createToolCalls(options: ToolCallOptions): ToolCalls {
       content: [{ type: "call", id: "call_1", name, args: args as JsonObject }],
       offered: [name],
     };
-    return followRun({ name, id, thread, request }, (signal) =>
-      run(graph, {
-        ...createRunOptions(request),
+    return this.#complete({ name, id, thread, request }, (signal) =>
+      run(this.#graph, {
+        ...this.#createRunOptions(request),
         thread,
         signal,
         input: { messages: [callMessage] },
@@ -107,77 +118,44 @@ export function createToolCalls(options: ToolCallOptions): ToolCalls {
   }
 
   /** Continues a tool call after a form request, with the arguments shown in the form. */
-  async function continueCall(
-    name: string,
-    id: string,
-    request: CallRequest,
-  ): Promise<CallToolResult | InputRequiredResult> {
+  async #continue(name: string, id: string, request: CallRequest): Promise<CallToolResult | InputRequiredResult> {
     if (!isThreadName(id)) return createErrorResult(describeNotWaiting(name));
     const thread = createThreadId(request.caller, name, id);
-    const interrupts = await listOpenInterrupts(thread);
+    const interrupts = await this.#listOpenInterrupts(thread);
     if (interrupts === undefined) return createErrorResult(describeNotWaiting(name));
-    waiting.delete(thread);
+    this.#waiting.remove(thread);
     const { answers, unanswered } = readFormAnswers(interrupts, request.responses);
     if (unanswered.length > 0) {
-      await deleteCallThread(thread);
+      await this.#waiting.deleteThread(thread);
       return createErrorResult(`"${name}" was not run: its form has no answer.`);
     }
-    return followRun({ name, id, thread, request }, (signal) =>
-      resume(graph, { ...createRunOptions(request), thread, signal, answers, by: request.caller.id }),
+    return this.#complete({ name, id, thread, request }, (signal) =>
+      resume(this.#graph, { ...this.#createRunOptions(request), thread, signal, answers, by: request.caller.id }),
     );
   }
 
-  function createRunOptions(request: CallRequest) {
-    const { caller, progress } = request;
-    const context = resolveContext(caller);
-    return {
-      store,
-      context,
-      world,
-      toolUpdates: progress !== undefined,
-      ...(secrets === undefined ? {} : { secrets }),
-    };
-  }
-
-  async function listOpenInterrupts(thread: string): Promise<readonly OpenInterrupt[] | undefined> {
-    try {
-      const { status, interrupts } = await getState(graph, { store, thread });
-      return status === "waiting" ? interrupts : undefined;
-    } catch (error) {
-      if (isStatewrightError(error, "unknown_thread")) return undefined;
-      throw error;
-    }
-  }
-
-  async function followRun(
+  /** Runs a call to its result or to a form request. Deletes the thread unless it waits or has artifacts. */
+  async #complete(
     call: RunningCall,
     start: (signal: AbortSignal) => RunHandle<object>,
   ): Promise<CallToolResult | InputRequiredResult> {
-    const { name, request, thread } = call;
-    const timeout = new AbortController();
-    const stopTimer = world.schedule.after(limits.callMs, () => timeout.abort(new Error("the call timed out")));
+    const { name, id, thread, request } = call;
+    const { limits, world } = this.#options;
     let toolResult: ToolResult | undefined;
     let keepThread = false;
     try {
-      const handle = start(AbortSignal.any([request.signal, timeout.signal]));
-      const stopListening = handle.on((event) => {
-        if ((event.type === "tool.completed" || event.type === "tool.failed") && event.within === undefined)
-          toolResult = event.result;
+      const finished = await this.#follow(request, start, (result) => {
+        toolResult = result;
       });
-      const stopProgress = forwardProgress(handle, request, getProgressText);
-      const runResult = await handle.result.finally(() => {
-        stopListening();
-        stopProgress();
-      });
-      if (runResult.status === "waiting") {
-        const formRequest = request.canAsk ? createFormRequest(name, runResult.interrupts, call.id) : undefined;
-        if (formRequest === undefined) return createErrorResult(describeMissingForm(name, request.canAsk));
+      if (finished.run.status === "waiting") {
+        const formRequest = request.canAsk ? createFormRequest(name, finished.run.interrupts, id) : undefined;
+        if (formRequest === undefined) return createErrorResult(describeMissingForm(name, request));
         keepThread = true;
-        await addWaiting(thread, request.caller);
+        await this.#waiting.add(thread, request.caller);
         return formRequest;
       }
-      if (timeout.signal.aborted) return createErrorResult(describeTimeout(name, limits.callMs));
-      if (toolResult === undefined) return createErrorResult(describeUnfinished(name, runResult));
+      if (finished.isTimedOut) return createErrorResult(describeTimeout(name, limits.callMs));
+      if (toolResult === undefined) return createErrorResult(describeUnfinished(name, finished.run));
     } catch (error) {
       // A tool error that fails the run still has a tool result.
       if (toolResult === undefined) {
@@ -185,139 +163,56 @@ export function createToolCalls(options: ToolCallOptions): ToolCalls {
         return createErrorResult(`"${name}" could not run. The server log contains the reason.`);
       }
     } finally {
-      stopTimer();
       keepThread ||= (toolResult?.artifacts?.length ?? 0) > 0;
-      if (!keepThread) await deleteCallThread(thread);
+      if (!keepThread) await this.#waiting.deleteThread(thread);
     }
-    return toMcpResult(registry.get(name), toolResult, call);
+    return toMcpResult(this.#registry.get(name), toolResult, { name, id, maxBytes: limits.resultBytes });
   }
 
-  /**
-   * Adds a waiting tool call. Above the limit it deletes the oldest call of the client with the most waiting calls,
-   * so that a client cannot displace the calls of other clients.
-   */
-  async function addWaiting(thread: string, caller: McpCaller): Promise<void> {
-    waiting.set(thread, caller.id);
-    while (waiting.size > limits.waiting) {
-      const oldest = findEvictedThread(waiting);
-      waiting.delete(oldest);
-      await deleteCallThread(oldest);
-    }
-  }
-
-  async function deleteCallThread(thread: string): Promise<void> {
+  /** Starts a run and waits for its end, within the time limit of a call. Reports the result of the tool. */
+  async #follow(
+    request: CallRequest,
+    start: (signal: AbortSignal) => RunHandle<object>,
+    onToolResult: (result: ToolResult) => void,
+  ): Promise<{ readonly run: RunResult<object>; readonly isTimedOut: boolean }> {
+    const { world, limits } = this.#options;
+    const timeout = new AbortController();
+    const stopTimer = world.schedule.after(limits.callMs, () => timeout.abort(new Error("the call timed out")));
+    let stopListening = (): void => undefined;
+    let stopProgress = (): void => undefined;
     try {
-      await deleteThread(store, thread);
-    } catch (error) {
-      // A call cancelled before its start has no thread.
-      if (!isStatewrightError(error, "unknown_thread"))
-        world.log("warn", "could not delete the thread of a tool call", { thread, error });
+      const handle = start(AbortSignal.any([request.signal, timeout.signal]));
+      stopListening = handle.on((event) => {
+        if ((event.type === "tool.completed" || event.type === "tool.failed") && event.within === undefined)
+          onToolResult(event.result);
+      });
+      stopProgress = forwardProgress(handle, request, getProgressText);
+      return { run: await handle.result, isTimedOut: timeout.signal.aborted };
+    } finally {
+      stopTimer();
+      stopListening();
+      stopProgress();
     }
   }
 
-  function toMcpResult(
-    tool: Tool<CallState> | undefined,
-    result: ToolResult,
-    { name, id }: RunningCall,
-  ): CallToolResult {
-    const getUri = (handle: string): string => artifactUri(name, id, handle);
-    const content = result.content.flatMap((block: ContentBlock) => toMcpBlocks(block, getUri));
-    if (result.isError) return { content, isError: true };
-    const value = toStructuredContent(result.value, limits.resultBytes);
-    if (value === undefined && toOutputSchema(tool?.spec.output) !== undefined)
-      return createErrorResult(`The result of "${name}" exceeds the size limit of this server. Request less data.`);
-    return { content, ...(value === undefined ? {} : { structuredContent: value }) };
+  #createRunOptions({ caller, progress }: CallRequest) {
+    const { store, world, secrets, resolveContext } = this.#options;
+    return {
+      store,
+      context: resolveContext(caller),
+      world,
+      toolUpdates: progress !== undefined,
+      ...(secrets === undefined ? {} : { secrets }),
+    };
   }
 
-  return {
-    list: () => [...registry.tools().values()].map((tool) => toMcpTool(tool)),
-    has: (name) => registry.get(name) !== undefined,
-    call: (name, args, request) =>
-      request.state === undefined ? startCall(name, args, request) : continueCall(name, request.state, request),
-    close: async () => {
-      for (const thread of waiting.keys()) await deleteCallThread(thread);
-      waiting.clear();
-    },
-  };
-}
-
-/** Returns the oldest thread of the client with the most waiting calls. */
-function findEvictedThread(waiting: ReadonlyMap<string, string>): string {
-  const threads = new Map<string, string[]>();
-  for (const [thread, caller] of waiting) threads.set(caller, [...(threads.get(caller) ?? []), thread]);
-  const [longest = []] = [...threads.values()].sort((a, b) => b.length - a.length);
-  return longest[0] ?? "";
-}
-
-interface RunningCall {
-  readonly name: string;
-  readonly id: string;
-  readonly thread: string;
-  readonly request: CallRequest;
-}
-
-/** Converts a tool to an MCP tool: the model's view of the tool, plus annotations. */
-function toMcpTool(tool: Tool<CallState>): McpTool {
-  const { name, label, description, input } = describeTool(tool);
-  const outputSchema = toOutputSchema(tool.spec.output);
-  return {
-    name,
-    title: label,
-    description,
-    inputSchema: input as McpTool["inputSchema"],
-    ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as NonNullable<McpTool["outputSchema"]> }),
-    annotations: toAnnotations(tool.spec),
-  };
-}
-
-function createToolGraph(registry: ToolRegistry<CallState>, userMiddleware: readonly Middleware[]): Graph {
-  const middleware = userMiddleware.some(hasInterrupts) ? userMiddleware : [...userMiddleware, confirmMiddleware];
-  const channels: StateShape = Object.assign({}, ...middleware.map((each) => each.channels));
-  const interrupts: InterruptShape = Object.assign({}, ...middleware.map((each) => each.interrupts));
-  const clientTools = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
-  return defineGraph({
-    name: "mcp-tool-call",
-    state: defineState({ ...channels, messages: channel.messages() }),
-    interrupts: {
-      ...interrupts,
-      ...Object.fromEntries(clientTools.map(({ spec }) => [spec.name, clientAnswer(spec)])),
-      approve: approval,
-    },
-  })
-    .nodes({ tools: toolNode({ tools: registry, middleware }) })
-    .edges({ [START]: "tools", tools: END }) as Graph;
-}
-
-/**
- * Returns true for middleware that declares interrupts of tool calls. Middleware without interrupts may only observe
- * calls.
- */
-function hasInterrupts({ beforeTool, asks = [] }: Middleware): boolean {
-  return beforeTool !== undefined && asks.length > 0;
-}
-
-/** Asks for approval of tools with `confirm: "always"` if no other middleware does. */
-const confirmMiddleware: Middleware = defineMiddleware({
-  name: "confirmsForMcp",
-  required: true,
-  asks: ["approve"],
-  beforeTool: ({ call, tool }) =>
-    tool.safety.confirm === "always" ? decide.interrupt(call, `${tool.label} needs a yes`) : undefined,
-});
-
-function describeMissingForm(name: string, canAsk: boolean): string {
-  const reason = canAsk ? "its interrupt does not fit a form" : "this client does not support elicitation";
-  return `"${name}" was not run: it needs the answer of a person, and ${reason}.`;
-}
-
-function describeNotWaiting(name: string): string {
-  return `No call of "${name}" waits for this answer. Call the tool again.`;
-}
-
-function describeTimeout(name: string, callMs: number): string {
-  return `"${name}" was cancelled after ${callMs} ms.`;
-}
-
-function describeUnfinished(name: string, { status }: Pick<RunResult<unknown>, "status">): string {
-  return status === "cancelled" ? "Cancelled" : `"${name}" has no result: its run is ${status}.`;
+  async #listOpenInterrupts(thread: string): Promise<readonly OpenInterrupt[] | undefined> {
+    try {
+      const { status, interrupts } = await getState(this.#graph, { store: this.#options.store, thread });
+      return status === "waiting" ? interrupts : undefined;
+    } catch (error) {
+      if (isStatewrightError(error, "unknown_thread")) return undefined;
+      throw error;
+    }
+  }
 }

@@ -49,7 +49,7 @@ function openIn(ended: Ended): readonly OpenInterrupt[] {
   return ended.status === "waiting" ? ended.interrupts : [];
 }
 
-/** The id of the one question. */
+/** Returns the id of the only interrupt. */
 function idOf(ended: Ended): string {
   return openIn(ended)[0]?.id ?? "";
 }
@@ -172,7 +172,7 @@ test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent
   const graph = desk(server.tools);
   const clock = virtualClock({ waitsForWork: false });
 
-  // It cannot be started: the first attempt sends nothing, and the process dies while the second is waited for.
+  // The server fails to start: the first attempt sends nothing, and the process dies during the second one.
   rmSync(program);
   process.kill(server.pid ?? 0, "SIGKILL");
   await expect.poll(() => server.pid).toBeUndefined();
@@ -183,7 +183,7 @@ test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent
   await Promise.allSettled([one.result]);
   copyFileSync(fixture, program);
 
-  // The failure that was saved is told first, and then the call is made. The process dies in its middle.
+  // The saved failure is reported first; then the call runs, and the process dies during it.
   const second = first.peer();
   const two = resume(graph, { store: second, thread: "t", world: clock });
   const ended = Promise.allSettled([two.result]);

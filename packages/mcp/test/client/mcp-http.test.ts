@@ -1,4 +1,4 @@
-/** MCP servers at an address: answers at once and by stream, sessions, logins, and what no request may reach. */
+/** MCP servers over HTTP: JSON and streamed answers, sessions, authorization, and blocked requests. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { OAuthClientProvider } from "@modelcontextprotocol/client";
@@ -28,7 +28,7 @@ afterEach(() => {
   for (const close of open.splice(0)) close();
 });
 
-/** A web server with an MCP server at /mcp; `answer` takes what it wants to answer itself. */
+/** Starts a web server with an MCP server at /mcp; `answer` may handle a request itself. */
 async function site(answer: (asked: Asked, response: ServerResponse, url: string) => boolean): Promise<Site> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
@@ -249,7 +249,7 @@ test("a private address that is not named is not contacted, directly or by redir
     message: expect.stringContaining("redirect"),
   });
   expect(inside.asked).toEqual([]);
-  // Where the user allows it, what is not the server gets none of the headers that are for it.
+  // With the user's permission other hosts are reached, without the headers for the server.
   const allowed = createGuardedFetch({ url: new URL("https://mcp.example/mcp"), allowPrivate: true, ...shared });
   expect((await allowed(inside.url)).status).toBe(405);
   expect(inside.asked[0]?.headers["x-key"]).toBeUndefined();

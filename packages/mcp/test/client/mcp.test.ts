@@ -1,4 +1,4 @@
-/** MCP servers as child processes: what crosses, what comes back, and how the bad ones end. */
+/** MCP servers as child processes: requests, results, and misbehaving servers. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { getMessageText, memoryStore, toolRegistry } from "@statewright/core";
@@ -90,7 +90,7 @@ test("MCP progress becomes updates, and an abandoned call is cancelled at the se
   ]);
   const held = begin(tools, [{ name: "hold", args: {} }]);
   await new Promise<void>((go) => held.handle.on((event) => event.type === "tool.started" && go()));
-  // The call stands on the wire when a later one has been answered.
+  // The call is sent when a later one has been answered.
   await say(tools, { say: "ping" });
   held.handle.cancel("because of a secret");
   await held.handle.result;
@@ -252,7 +252,7 @@ test("MCP tools changed at run time enter the registry after approval and leave 
   await say([...shown.values()], { say: "once more" });
   expect(registry.names()).toContain("fresh");
   expect(registry.names()).not.toContain("count");
-  // A call that was offered before goes by what it was then.
+  // A call advertised earlier uses the definition of that time.
   expect(await say([...shown.values()], {}, "count")).toContain("changed since its acceptance");
   expect(await say([...registry.tools().values()], {}, "fresh")).toBe("fresh");
   leave();
@@ -379,7 +379,7 @@ test("an idle MCP server lets our process exit and exits with it", async () => {
   await expect.poll(() => canRun(stdout.trim())).toBe(false);
 });
 
-/** Whether a process can still run code: one that nobody has collected cannot. */
+/** Returns whether a process can run code: a zombie cannot. */
 function canRun(pid: string): boolean {
   const state = spawnSync("ps", ["-o", "stat=", "-p", pid], { encoding: "utf8" }).stdout.trim();
   return state !== "" && !state.startsWith("Z");

@@ -1,4 +1,4 @@
-/** Graphs as threads that an MCP host starts, answers, leaves and continues, over real HTTP. */
+/** Graphs as threads that an MCP host starts, answers, abandons and continues, over real HTTP. */
 import type { Client } from "@modelcontextprotocol/client";
 import {
   approval,
@@ -20,13 +20,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { overHttp } from "./support/clients.ts";
 
-/** Nothing is waited for but the other side. */
+/** Time limit of the test: it waits only for the other process. */
 const patient = { timeout: 60_000 };
 
 const log: string[] = [];
 let stopped: (() => void) | undefined;
 
-/** Packs, asks where it goes, sends. */
+/** Packs, raises an interrupt for the address, sends. */
 const parcel = defineGraph({
   name: "parcel",
   state: defineState({ item: z.string(), to: z.string().default(""), sent: z.boolean().default(false) }),
@@ -49,7 +49,7 @@ const parcel = defineGraph({
   })
   .edges({ [START]: "pack", pack: "ask", ask: "send", send: END });
 
-/** Works until it is stopped, then for one more step. */
+/** Runs until it is cancelled, then for one more step. */
 const slow = defineGraph({ name: "slow", state: defineState({ n: z.int().default(0) }) })
   .nodes({
     first: async ({ n }, { signal, progress }) => {
@@ -78,7 +78,7 @@ const pay = defineTool({
   },
 });
 
-/** Makes one call, which a person must confirm. */
+/** Makes one call with an approval. */
 const office = defineGraph({
   name: "office",
   state: defineState({ messages: channel.messages(), euros: z.number() }),
@@ -112,7 +112,7 @@ interface Told {
   readonly thread: string;
   readonly status: string;
   readonly output?: unknown;
-  readonly questions?: readonly { readonly id: string; readonly key: string }[];
+  readonly interrupts?: readonly { readonly id: string; readonly key: string }[];
 }
 
 describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => {
@@ -189,10 +189,10 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
   test("an MCP client without elicitation receives the pending interrupts and answers them in a second call", async () => {
     log.length = 0;
     const first = await call("parcel", { item: "vase", thread: "vase" });
-    expect(first.told).toMatchObject({ thread: "vase", status: "waiting", questions: [{ key: "address" }] });
-    const [{ id = "" } = {}] = first.told.questions ?? [];
+    expect(first.told).toMatchObject({ thread: "vase", status: "waiting", interrupts: [{ key: "address" }] });
+    const [{ id = "" } = {}] = first.told.interrupts ?? [];
     expect(first.text).toContain(`Answer "${id}" with`);
-    // The same call again begins nothing; another input has to wait.
+    // A repeated call starts no run; another input is queued.
     expect((await call("parcel", { item: "vase", thread: "vase" })).told).toEqual(first.told);
     expect(await call("parcel", { item: "cup", thread: "vase" })).toMatchObject({
       isError: true,
@@ -219,7 +219,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     log.length = 0;
     const { told, text } = await call("office", { euros: 900 });
     expect(text).toContain("A person must answer at the host of this server");
-    const [{ id = "" } = {}] = told.questions ?? [];
+    const [{ id = "" } = {}] = told.interrupts ?? [];
     for (const key of [id, "approve"])
       expect(await call("office_continue", { thread: told.thread, answers: { [key]: true } })).toMatchObject({
         isError: true,
@@ -241,7 +241,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     );
     await expect(called).rejects.toThrow();
     const statusOf = async () => (await listRuns(store, { thread: "mcp.local.slow.long" }))[0]?.status;
-    // What cancels a call of 2026 over HTTP is that its connection closes, which is also how a client is lost.
+    // A 2026 call over HTTP is cancelled by closing its connection, like a lost client.
     if (generation === "2026") {
       await expect.poll(() => lines, patient).toContain("run drains at its next superstep: its client disconnected");
       stopped?.();

@@ -1,4 +1,4 @@
-/** What a server over HTTP takes from nobody, and from one client about another, sent over real sockets. */
+/** Requests that an HTTP server refuses, and isolation between clients, over real sockets. */
 
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -9,7 +9,7 @@ import * as z from "zod";
 import { type Generation, overHttp } from "./support/clients.ts";
 import { type RawRequest, raw, request } from "./support/raw.ts";
 
-/** Nothing is waited for but the other side. */
+/** Time limit of the test: it waits only for the other process. */
 const patient = { timeout: 60_000 };
 
 const token = "a token that is long enough".replaceAll(" ", "-");
@@ -34,7 +34,7 @@ test("an HTTP MCP server binds to loopback, checks Host and Origin, requires a t
   onTestFinished(() => mcp.close());
   const { port, url } = await mcp.listen({ port: 0, token });
 
-  // Other machines do not reach it, whatever this one is called there.
+  // The server is not reachable from other machines under any host name.
   expect(url).toBe(`http://127.0.0.1:${port}/mcp`);
   for (const { address, family, internal } of Object.values(networkInterfaces()).flatMap((each) => each ?? []))
     if (family === "IPv4" && !internal) await expect(reach(address, port)).rejects.toThrow(/ECONNREFUSED/);
@@ -136,7 +136,7 @@ test("an HTTP MCP server binds to loopback, checks Host and Origin, requires a t
   expect((await raw(port, bytes)).status).toBe(400);
   expect(ran).toEqual(["good", "good"]);
 
-  // A page that was named may call, and read.
+  // An allowed origin may call and read.
   const open = await mcp.listen({ port: 0, token, origins: ["https://app.example"] });
   const fromPage = headers({ host: `127.0.0.1:${open.port}`, origin: "https://app.example" });
   const read = await raw(open.port, request({ headers: fromPage, body: body("page") }));
@@ -242,7 +242,7 @@ async function shareNothing(generation: Generation): Promise<void> {
   const tokens = { ann: `${token}-of-ann`, ben: `${token}-of-ben` };
   const { url } = await mcp.listen({ port: 0, tokens });
 
-  /** A client with all that reaches it. */
+  /** A client and its received messages. */
   const enter = async (name: "ann" | "ben", seat: string) => {
     const seen: string[] = [];
     const client = await overHttp(
@@ -269,7 +269,7 @@ async function shareNothing(generation: Generation): Promise<void> {
   const ben = await enter("ben", "9F");
   const again = await enter("ann", "2B");
 
-  // All at work at once, in threads of one name and with requests of one number.
+  // Concurrent calls on threads of one name, with equal request ids.
   const args = (city: string, thread: string) => ({ city, thread });
   const [one, two, three] = await Promise.all([
     ann.call("trip", args("Oslo", "t")),
@@ -283,21 +283,21 @@ async function shareNothing(generation: Generation): Promise<void> {
   expect(ben.seen.join("\n")).not.toMatch(/Oslo|Bern|1A|2B|ann/);
   expect(again.seen.join("\n")).not.toMatch(/Oslo|Rome|1A|9F|ben/);
 
-  // A thread of ann's: hers from any of her connections, nobody else's under any name.
+  // A thread of ann is available on all her connections and to no other client under any name.
   expect((await again.call("trip_continue", { thread: "t" })).structuredContent).toMatchObject({
     output: { city: "Oslo" },
   });
   for (const thread of ["u", "ann.trip.u", "../ann.trip.u", "mcp.ann.trip.u", "u\u0000"])
     expect((await ben.call("trip_continue", { thread })).isError).toBe(true);
 
-  // What her calls have kept.
+  // Artifacts of her calls.
   const { content } = await ann.call("book", { title: "Oslo " });
   const { uri } = content.find((block) => block.type === "resource_link") as { uri: string };
   expect((await again.client.readResource({ uri })).contents).toHaveLength(1);
   await expect(ben.client.readResource({ uri })).rejects.toThrow(/not found/i);
 
   if (generation === "2026") {
-    // The state of a question that she was asked, shown by him.
+    // The state token of her interrupt, presented by another client.
     const asked = await fetchRpc(url, tokens.ann, "book", { title: "Oslo " }, {});
     const { requestState, inputRequests } = asked.result;
     const yes = Object.fromEntries(
@@ -305,13 +305,13 @@ async function shareNothing(generation: Generation): Promise<void> {
     );
     const his = await fetchRpc(url, tokens.ben, "book", { title: "Oslo " }, { requestState, inputResponses: yes });
     expect(his.result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("No call of") }] });
-    // She may answer once, and for what she was shown, whatever she sends beside the answer.
+    // She may answer once, with the presented interrupt only, whatever else the answer contains.
     const hers = () => fetchRpc(url, tokens.ann, "book", { title: "Rome " }, { requestState, inputResponses: yes });
     expect(JSON.stringify((await hers()).result.content)).toContain("Oslo Oslo");
     expect((await hers()).result).toMatchObject({ isError: true });
     return;
   }
-  // Her session, by his token: there is none.
+  // Her session with his token does not exist.
   const session = ann.client.transport?.sessionId;
   assert(session !== undefined);
   const steal = (method: string, by: string, body?: string) =>

@@ -1,4 +1,4 @@
-/** What clients send at the same moment, when nothing tells yet that the other is there. */
+/** Concurrent requests of clients before the server knows about the other one. */
 import { defineGraph, defineState, END, START } from "@statewright/core";
 import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { expect, onTestFinished, test } from "vitest";
@@ -12,7 +12,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A server with one graph that works until it is let go. */
+/** Starts a server with one graph that runs until the test releases it. */
 function server(limits = {}) {
   let letGo = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
@@ -80,7 +80,7 @@ test("a client that opens many sessions at once stays within its session limit",
   const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
   const opened = await Promise.all(Array.from({ length: 8 }, () => send({}, { method: "initialize", params })));
   expect(opened.map(({ status }) => status).sort()).toEqual([200, 200, 503, 503, 503, 503, 503, 503]);
-  // One that comes later is let in: the oldest goes for it.
+  // A later client is accepted: the oldest one is evicted.
   expect((await send({}, { method: "initialize", params })).status).toBe(200);
   const alive = [];
   for (const { session } of opened) {

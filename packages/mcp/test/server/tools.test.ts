@@ -1,4 +1,4 @@
-/** Tools of ours as an official client of each generation of the protocol sees and calls them, over real HTTP. */
+/** Tools served over real HTTP, as official clients of each protocol generation list and call them. */
 import type { Client } from "@modelcontextprotocol/client";
 import {
   decide,
@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { overHttp } from "./support/clients.ts";
 
-/** Nothing is waited for but the other side. */
+/** Time limit of the test: it waits only for the other process. */
 const patient = { timeout: 60_000 };
 
 const Shop = defineContext({ customerId: z.string() });

@@ -1,4 +1,4 @@
-/** What cannot be served does not compile, or is refused where it is offered. */
+/** Values that cannot be served do not compile, or are refused when they are offered. */
 import { defineContext, defineGraph, defineState, defineTool, END, START, toolRegistry } from "@statewright/core";
 import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { expect, test } from "vitest";

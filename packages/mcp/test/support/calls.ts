@@ -1,4 +1,4 @@
-/** Calls of tools through a tool node, without a model: every call gets its answer from the whole machine of a call. */
+/** Tool calls through a tool node without a model, with the complete machine of a call. */
 import {
   channel,
   defineGraph,
@@ -21,22 +21,22 @@ import {
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 
-/** One call that a model might make. */
+/** A tool call as a model makes it. */
 export interface Asked {
   readonly name?: string;
   readonly id?: string;
   readonly args: JsonObject;
 }
 
-/** Calls on their way. */
+/** Active tool calls. */
 export interface LiveCalls {
   readonly handle: RunHandle<{ readonly messages: readonly Message[] }>;
   readonly events: readonly RunEvent[];
-  /** The answers, in the order of the calls. */
+  /** Answers in call order. */
   readonly answers: () => Promise<readonly ToolMessage[]>;
 }
 
-/** Make calls, all in one message. */
+/** Starts tool calls of one message. */
 export function begin(
   tools: readonly Tool[],
   asked: readonly Asked[],
@@ -79,7 +79,7 @@ export function begin(
   };
 }
 
-/** Make calls and give their answers. */
+/** Runs tool calls and returns their answers. */
 export function answers(
   tools: readonly Tool[],
   asked: readonly Asked[],
@@ -88,7 +88,7 @@ export function answers(
   return begin(tools, asked, options).answers();
 }
 
-/** Make one call and give the text of its answer. */
+/** Runs one tool call and returns the text of its answer. */
 export async function say(tools: readonly Tool[], args: JsonObject, name = "echo"): Promise<string> {
   const [answer] = await answers(tools, [{ name, args }]);
   return answer === undefined ? "" : getMessageText(answer);

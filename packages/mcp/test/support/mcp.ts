@@ -1,4 +1,4 @@
-/** MCP servers of a test: started from the fixture, ended after it, with no process left. */
+/** MCP server processes of a test: started from the fixture and ended after it. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ const folders: string[] = [];
 const open: McpServer[] = [];
 const pids = new Set<number>();
 
-/** A path for what a server is sent. */
+/** Creates a path for the recorded input of a server. */
 export function recording(): string {
   const folder = mkdtempSync(join(tmpdir(), "statewright-mcp-"));
   folders.push(folder);
   return join(folder, "sent");
 }
 
-/** The messages of a recording. */
+/** Parses the messages of a recording. */
 export function sentTo(file: string): readonly Record<string, unknown>[] {
   return readFileSync(file, "utf8")
     .trim()
@@ -26,7 +26,7 @@ export function sentTo(file: string): readonly Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** Start the fixture in a mode. */
+/** Starts the fixture in a mode. */
 export function serve(
   mode = "usual",
   { file, ...options }: Partial<McpProcessOptions> & { readonly file?: string } = {},
@@ -35,12 +35,12 @@ export function serve(
   return connect({ name: "hand", command: process.execPath, args, ...options });
 }
 
-/** What stands for a variable of our environment. */
+/** Formats a reference to an environment variable. */
 export function variable(name: string): string {
   return ["$", "{", name, "}"].join("");
 }
 
-/** Connect to a server that is ended with the test. */
+/** Connects to a server that ends with the test. */
 export async function connect(options: McpOptions): Promise<McpServer> {
   const server = await connectMcp(options);
   open.push(server);
@@ -48,7 +48,7 @@ export async function connect(options: McpOptions): Promise<McpServer> {
   return server;
 }
 
-/** End the servers of each test of a file. */
+/** Ends the servers after each test of a file. */
 export function endServers(): void {
   afterEach(async () => {
     await Promise.all(open.splice(0).map((server) => server.close()));

@@ -1,4 +1,4 @@
-/** Processes and logs that tests of MCP servers look at. */
+/** Processes and logs for tests of MCP servers. */
 import type { LogLevel, World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 

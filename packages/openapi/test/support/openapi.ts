@@ -1,4 +1,4 @@
-/** A server that tells what it was asked, and calls of tools that ask it. */
+/** A server that records its requests, and tool calls to it. */
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
@@ -21,32 +21,32 @@ import {
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 
-/** What the server was asked. */
+/** A recorded request. */
 export interface Told {
   readonly method: string;
-  /** As it came over the wire. */
+  /** URL as sent. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
 
-/** An answer in place of the echo. */
+/** Answer instead of the echo. */
 export interface Answer {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
 }
 
-/** A server on this machine. */
+/** A local server. */
 export interface EchoServer {
   readonly base: string;
   readonly told: Told[];
-  /** What it answers to what begins so; the longest beginning counts. "drop" ends the connection, "hang" never answers. */
+  /** Answers by path prefix; the longest prefix wins. "drop" closes the connection, "hang" never answers. */
   readonly answers: Map<string, Answer | "drop" | "hang">;
   readonly close: () => Promise<void>;
 }
 
-/** Start it. */
+/** Starts the server. */
 export async function echoServer(): Promise<EchoServer> {
   const told: Told[] = [];
   const answers: EchoServer["answers"] = new Map();
@@ -76,7 +76,7 @@ export async function echoServer(): Promise<EchoServer> {
   };
 }
 
-/** What one call came to: what the model reads, what programs get, and all that was told and saved. */
+/** Result of one call: answer for the model, result for programs, and all emitted and saved data. */
 export interface Came {
   readonly text: string;
   readonly result: ToolResult;
@@ -84,7 +84,7 @@ export interface Came {
   readonly store: Store;
 }
 
-/** Make one call with the secrets of a run. */
+/** Runs one call with the secrets of a run. */
 export async function call(
   tools: readonly Tool[],
   name: string,

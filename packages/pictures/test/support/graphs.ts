@@ -1,4 +1,4 @@
-/** Graphs for pictures: of every kind of node and edge, in each other, by chance or drawn out. */
+/** Graphs for pictures: all kinds of nodes and edges, nested, random or fixed. */
 import {
   channel,
   commandTargets,
@@ -30,11 +30,11 @@ const ping = defineTool({
   run: () => "pong",
 });
 
-/** A node without a body: `task`, `tools`, `deferred`, or a graph. */
+/** A node without a body: `input`, `tools`, `deferred`, or a subgraph. */
 export type Part = "body" | "input" | "tools" | "deferred" | Graph;
 
-/** A graph of such nodes. */
-export function graphOf(
+/** Creates a graph of such nodes. */
+export function createGraph(
   parts: Readonly<Record<string, Part>>,
   edges: Readonly<Record<string, unknown>>,
   name = "drawn",
@@ -53,17 +53,20 @@ function nodeOf(name: string, part: Part): unknown {
   return /^[A-Z]/.test(name) ? inputNode(z.unknown(), run as never) : run;
 }
 
-/** A route whose choice does not matter. */
+/** Creates a route with an arbitrary choice. */
 export function either(...targets: readonly string[]): unknown {
   return route(targets, () => targets[0] ?? END);
 }
 
-/** Sends whose items do not matter. */
+/** Creates sends with arbitrary items. */
 export function each(target: string, otherwise?: string): unknown {
   return fanOut(target, () => [1, 2], otherwise === undefined ? {} : { otherwise });
 }
 
-/** Any graph, with graphs in it so many deep. Each node leads to the next one, so that all are reached, and perhaps elsewhere. */
+/**
+ * Random graphs with subgraphs down to the given depth. Each node leads to the next one, so that all are reachable,
+ * and possibly to others.
+ */
 export function anyGraph(depth: number): fc.Arbitrary<Graph> {
   const plain: fc.Arbitrary<Part> = fc.constantFrom("body", "body", "input", "tools", "deferred");
   const part =
@@ -89,7 +92,7 @@ export function anyGraph(depth: number): fc.Arbitrary<Graph> {
       else if (form === "to") edges[source] = next;
       else edges[source] = form === "many" ? all : either(...all);
     });
-    return graphOf(Object.fromEntries(names.map((name, index) => [name, drawn[index]?.part ?? "body"])), edges);
+    return createGraph(Object.fromEntries(names.map((name, index) => [name, drawn[index]?.part ?? "body"])), edges);
   });
 }
 
@@ -101,7 +104,7 @@ interface StateConfig {
   initial?: string;
 }
 
-/** Any machine drawn by hand: a tree of states, and events that lead from any of them to any other. */
+/** Random durable machines: a tree of states, with events between any of them. */
 export const anyMachine: fc.Arbitrary<GraphDefinition> = fc
   .array(fc.record({ parent: fc.nat(), parallel: fc.boolean(), to: fc.array(fc.nat(), { maxLength: 3 }) }), {
     minLength: 2,
@@ -128,13 +131,13 @@ export const anyMachine: fc.Arbitrary<GraphDefinition> = fc
   });
 
 /** Two levels of subgraphs around a fan-out. */
-export function nestedGraph(): Graph {
-  const search = graphOf(
+export function createNestedGraph(): Graph {
+  const search = createGraph(
     { query: "body", Fetch: "input", rank: "deferred" },
     { [START]: "query", query: each("Fetch", END), Fetch: "rank", rank: END },
     "search",
   );
-  const research = graphOf(
+  const research = createGraph(
     { plan: "body", search, write: "body", check: "tools" },
     {
       [START]: "plan",
@@ -145,7 +148,7 @@ export function nestedGraph(): Graph {
     },
     "research",
   );
-  return graphOf(
+  return createGraph(
     { ask: "body", research, Source: search, publish: "body" },
     {
       [START]: "ask",
@@ -158,15 +161,15 @@ export function nestedGraph(): Graph {
   );
 }
 
-/** Sixty nodes in a row with ways around, every twentieth of them a graph in which stands another. */
-export function largeGraph(): Graph {
+/** Sixty nodes in a row with shortcuts; every twentieth node is a graph with a subgraph. */
+export function createLargeGraph(): Graph {
   const words = ["load", "parse", "check_input", "score", "merge", "ask", "summarise", "store_the_result"];
   const names = Array.from({ length: 48 }, (_, index) => `${words[index % words.length]}_${index}`);
-  const inner = graphOf(
+  const inner = createGraph(
     { look: "body", Read: "input", rank: "deferred" },
     { [START]: "look", look: each("Read", "rank"), Read: "rank", rank: END },
   );
-  const outer = graphOf({ plan: "tools", inner }, { [START]: "plan", plan: either("inner", END), inner: "plan" });
+  const outer = createGraph({ plan: "tools", inner }, { [START]: "plan", plan: either("inner", END), inner: "plan" });
   const edges: Record<string, unknown> = { [START]: names[0] };
   names.forEach((name, index) => {
     const [next = END, other = END, before = END] = [
@@ -177,7 +180,7 @@ export function largeGraph(): Graph {
     if (index % 4 === 1) edges[name] = either(next, other, ...(index % 3 === 0 ? [before] : []));
     else edges[name] = index % 7 === 3 ? [next, other] : next;
   });
-  return graphOf(
+  return createGraph(
     Object.fromEntries(names.map((name, index) => [name, index % 20 === 9 ? outer : "body"])),
     edges,
     "large",

@@ -1,4 +1,4 @@
-/** A picture as a reader of XML and a person with a ruler see it. */
+/** Parses a picture: XML structure and geometry. */
 import { DOMParser, type Element, onErrorStopParsing } from "@xmldom/xmldom";
 
 export interface Rect {
@@ -8,7 +8,7 @@ export interface Rect {
   readonly height: number;
 }
 
-/** A node or an edge: its id, its classes, its title, and what is written on it. */
+/** A node or an edge: id, classes, title and label. */
 export interface Part {
   readonly id: string;
   readonly classes: readonly string[];
@@ -18,17 +18,17 @@ export interface Part {
 
 export interface Node extends Part {
   readonly rect: Rect;
-  /** Around the name of a region. */
+  /** Box of the name of a region. */
   readonly heading: Rect;
 }
 
 export interface Edge extends Part {
-  /** Points along the line, a few units from each other. */
+  /** Points on the line, a few units apart. */
   readonly points: readonly { readonly x: number; readonly y: number }[];
 }
 
 export interface Label extends Rect {
-  /** The id of its edge. */
+  /** Id of the edge. */
   readonly id: string;
   readonly text: string;
 }
@@ -43,7 +43,7 @@ export interface Picture {
   readonly labels: readonly Label[];
 }
 
-/** Read a picture; throws for a text that is not well-formed XML. */
+/** Parses a picture; throws for text that is not well-formed XML. */
 export function readPicture(svg: string): Picture {
   const root = new DOMParser({ onError: onErrorStopParsing }).parseFromString(svg, "image/svg+xml").documentElement;
   if (root === null) throw new Error("the picture is empty");
@@ -71,15 +71,15 @@ export function readPicture(svg: string): Picture {
   };
 }
 
-/** Whether two rectangles share more than a border. */
-export function overlap(one: Rect, other: Rect): boolean {
+/** Returns whether two rectangles share more than a border. */
+export function isOverlapping(one: Rect, other: Rect): boolean {
   const apart = (low: number, size: number, otherLow: number, otherSize: number): boolean =>
     low + size <= otherLow + 0.2 || otherLow + otherSize <= low + 0.2;
   return !apart(one.x, one.width, other.x, other.width) && !apart(one.y, one.height, other.y, other.height);
 }
 
-/** Whether a rectangle lies within another. */
-export function inside(inner: Rect, outer: Rect): boolean {
+/** Returns whether a rectangle is inside another one. */
+export function isInside(inner: Rect, outer: Rect): boolean {
   return (
     inner.x >= outer.x - 0.2 &&
     inner.y >= outer.y - 0.2 &&
@@ -117,14 +117,14 @@ function rectOf(element: Element | undefined): Rect {
   return { x, y, width, height };
 }
 
-/** A region's name, set in a monospaced font of 13, begins at the place of its text. */
+/** The label of a region, in a monospaced font of 13, starts at the position of its text. */
 function headingOf(element: Element): Rect {
   const text = elementsBelow(element).find(({ tagName }) => tagName === "text");
   const { x = 0, y = 0 } = numbersOf(text, "x", "y");
   return { x, y: y - 11, width: (text?.textContent ?? "").length * 8, height: 14 };
 }
 
-/** The rectangle around the shapes of a node. */
+/** Returns the bounding box of the shapes of a node. */
 function around(element: Element): Rect {
   const rects = elementsBelow(element).flatMap((shape): readonly Rect[] => {
     if (shape.tagName === "rect") return [rectOf(shape)];
@@ -146,7 +146,7 @@ function around(element: Element): Rect {
   };
 }
 
-/** Walk along the line of an edge. Its path has absolute moves, lines and cubic curves. */
+/** Samples the line of an edge. Its path has absolute moves, lines and cubic curves. */
 function pointsOf(element: Element): Edge["points"] {
   const path =
     elementsBelow(element)

@@ -1,4 +1,4 @@
-/** Plugins of a test: started from the fixtures, ended after it, with no process left. */
+/** Plugin processes of a test: started from the fixtures and ended after it. */
 import { join } from "node:path";
 import type { LogLevel, World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -9,7 +9,7 @@ const fixture = join(import.meta.dirname, "../fixtures/plugin.mjs");
 const open: Plugin[] = [];
 const pids = new Set<number>();
 
-/** Start the fixture with a behaviour. */
+/** Starts the fixture with a behaviour. */
 export async function load(
   mode = "echo",
   options: Partial<PluginOptions> & { readonly extra?: string } = {},
@@ -24,13 +24,13 @@ export async function load(
   return plugin;
 }
 
-/** End a plugin with the test. */
+/** Ends a plugin after the test. */
 export function keep(plugin: Plugin): void {
   open.push(plugin);
   if (plugin.pid !== undefined) pids.add(plugin.pid);
 }
 
-/** Whether a process is there. */
+/** Returns whether a process exists. */
 export function isAlive(pid: number | undefined): boolean {
   if (pid === undefined) return false;
   try {
@@ -41,7 +41,7 @@ export function isAlive(pid: number | undefined): boolean {
   }
 }
 
-/** A real world whose log is kept. */
+/** Creates the system world with a recorded log. */
 export function loggedWorld(): World & {
   readonly lines: { readonly level: LogLevel; readonly text: string; readonly fields: unknown }[];
 } {

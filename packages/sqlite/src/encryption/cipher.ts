@@ -12,7 +12,7 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSync } from "node:crypto";
 import { type ErrorPlace, StatewrightError } from "@statewright/core";
-import { checkId } from "@statewright/core/adapter";
+import { checkId, invalidOption } from "@statewright/core/adapter";
 import { longTermRules } from "@statewright/core/store";
 import { createCorruptError } from "../file/store-errors.ts";
 
@@ -150,9 +150,11 @@ function loadKeyRing(owner: KeyOwner): KeyRing {
   for (const { id, key } of keys) {
     checkId("id of a key", id);
     if (key instanceof Uint8Array && key.byteLength === keyBytes) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `the key "${id}" of ${owner.name} must have ${keyBytes} bytes`,
-      next: "Pass a Uint8Array of 32 random bytes",
+    throw invalidOption({
+      where: owner.name,
+      option: "keys",
+      expected: `a Uint8Array of ${keyBytes} random bytes for each id`,
+      found: key instanceof Uint8Array ? `${key.byteLength} bytes for "${id}"` : `another value for "${id}"`,
       place: owner.place,
     });
   }

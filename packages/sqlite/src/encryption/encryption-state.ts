@@ -1,5 +1,7 @@
 /** Encryption state of a file: encrypted as a whole or not at all, recorded in its settings. */
+
 import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import type { Database } from "better-sqlite3";
 
 /** `started`: encryption in progress; no store can open the file. */
@@ -46,9 +48,12 @@ function markEmptyEncrypted(db: Database, path: string): void {
     (table) => db.prepare("SELECT 1 FROM " + table + " LIMIT 1").get() !== undefined,
   );
   if (nonEmptyTable !== undefined) {
-    throw new StatewrightError("invalid_option", {
-      what: `"${path}" contains unencrypted ${nonEmptyTable === "threads" ? "threads" : "items of the long-term store"}, and keys were passed`,
-      next: "Encrypt the file once with encryptStore(path, { keys })",
+    throw invalidOption({
+      where: "sqliteStore",
+      option: "encryption",
+      expected: `absent, because "${path}" contains unencrypted ${nonEmptyTable === "threads" ? "threads" : "items of the long-term store"}`,
+      found: "keys",
+      fix: "Use encryptStore(path, { keys }) once to encrypt the file",
     });
   }
   setEncryptionState(db, "complete");

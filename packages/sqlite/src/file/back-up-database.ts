@@ -1,7 +1,9 @@
 /** Backup of an open file by SQLite's page-wise copy, as of one point in time. */
+
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import Database from "better-sqlite3";
 import type { BackupOptions } from "./backup-options.ts";
 import { discard } from "./discard.ts";
@@ -67,9 +69,12 @@ function refuseSourceAsTarget(db: Database.Database, target: string): void {
   if (db.memory || !existsSync(target)) return;
   const [source, existing] = [statSync(db.name), statSync(target)];
   if (source.dev !== existing.dev || source.ino !== existing.ino) return;
-  throw new StatewrightError("invalid_option", {
-    what: `the backup target "${target}" is the source file itself`,
-    next: "Use another path",
+  throw invalidOption({
+    where: "backup",
+    option: "target",
+    expected: "another file than the source",
+    found: `"${target}", the source file itself`,
+    fix: "Use another path",
   });
 }
 

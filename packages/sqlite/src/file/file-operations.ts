@@ -1,9 +1,9 @@
 /** Operations on the file of a store: vacuum, backup, verification and key rotation. */
 
+import { invalidOption } from "@statewright/core/adapter";
 import { storeRules } from "@statewright/core/store";
 import { type Rotation, rotateAll, rotateItems, rotateThread } from "../encryption/rotation.ts";
 import type { SqliteStore } from "../sqlite-store.ts";
-import { createOptionError } from "../store-options.ts";
 import type { StoreParts } from "../store-parts.ts";
 import { verifyStore } from "../verify/verify-store.ts";
 import { createLockedError } from "../write/committer.ts";
@@ -31,7 +31,12 @@ export function createFileOperations(parts: StoreParts): FileOperations {
 async function rotateKeys(parts: StoreParts, thread: string | undefined): Promise<number> {
   const { db, world, durability, storeCipher, reader, reencryption, transactions } = parts;
   if (storeCipher === undefined)
-    throw createOptionError("a store without encryption has no keys to rotate", "Pass encryption: { keys }");
+    throw invalidOption({
+      where: "rotate",
+      expected: "a store with encryption",
+      found: "a store without keys",
+      fix: "Pass encryption: { keys } to sqliteStore",
+    });
   const rotation = { reader, storeCipher, reencryption };
   const rows =
     thread === undefined

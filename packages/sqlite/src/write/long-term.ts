@@ -6,7 +6,8 @@
  * its own namespace only.
  */
 
-import { StatewrightError } from "@statewright/core";
+import type { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import {
   type LongTermChange,
   type LongTermLocation,
@@ -141,16 +142,19 @@ export class LongTermTable {
 
   #touch({ at, expiresAt, namespace, key }: LongTermTouch, cipher: ItemCipher | undefined): RefreshResult {
     const found = this.#rows.find(namespace, key);
-    if (found === undefined || (found.expires !== null && found.expires <= at)) return "gone";
+    if (found === undefined || (found.expires !== null && found.expires <= at)) return "missing";
     if (found.expires !== null && found.expires < expiresAt)
       this.#rows.write({ ...this.#rows.read(found, cipher), expiresAt }, found, cipher);
-    return "kept";
+    return "refreshed";
   }
 }
 
 function createWordSearchError(): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: "an encrypted long-term store does not support word search, because it stores no words",
-    next: "Search with a filter, which decrypts the items of the namespace, or store items for word search in a separate plain store",
+  return invalidOption({
+    where: "search",
+    option: "text",
+    expected: "absent, because an encrypted long-term store stores no words",
+    found: "a word search",
+    fix: "Use a filter, which decrypts the items of the namespace, or store items for word search in a separate plain store",
   });
 }

@@ -1,7 +1,6 @@
 /**
- * Bit rot: one bit of a closed file is flipped, and everything is read. A read gives what it gave before, or is refused as
- * `store_corrupt`. Where a row is gone whole, or a list shows something else, `verify` says so: no value is wrong when it is
- * read, and nothing is wrong without a word.
+ * Bit rot: flips one bit of a closed file and reads everything. A read returns the original value or is refused as
+ * `store_corrupt`. `verify` reports a missing row or a changed list: no value is silently wrong.
  */
 import assert from "node:assert/strict";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,23 +9,23 @@ import { isStatewrightError } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import type { RunRow } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
-import { append, checkpoint, effect, graph, question, running, superstep, tell } from "../support/rows.ts";
-import { cases, type Found, type Seeded } from "./seeded.ts";
+import { append, checkpoint, effect, graph, question, running, saveCommit, superstep } from "../support/rows.ts";
+import { type Found, type Random, runCases } from "./seeded.ts";
 
 const threads = ["alpha", "beta"];
 
-/** A file with something of everything that a store keeps. */
+/** Creates a file with every kind of stored data. */
 async function image(path: string): Promise<Buffer> {
   const store = sqliteStore(path);
   for (const thread of threads) {
     const claim = await store.claim({ ...graph, thread });
     const run: RunRow = { ...running("r1", thread), key: `key-${thread}`, metadata: { customer: thread } };
-    await tell(store, { ...superstep(thread, claim, 1), run, events: [fact(thread, 2, "started")], seq: 2 });
+    await saveCommit(store, { ...superstep(thread, claim, 1), run, events: [fact(thread, 2, "started")], seq: 2 });
     for (let id = 2; id <= 6; id++) {
       const deltas = [append("items", [`${thread}-${id}`]), replace("plan", `plan ${id} of ${thread}`)];
-      await tell(store, { ...superstep(thread, claim, id), seq: id + 1, checkpoint: at(id, deltas) });
+      await saveCommit(store, { ...superstep(thread, claim, id), seq: id + 1, checkpoint: at(id, deltas) });
     }
-    await tell(store, {
+    await saveCommit(store, {
       thread,
       branch: "main",
       epoch: claim.epoch,
@@ -69,7 +68,7 @@ function open(id: string) {
 
 const quiet = { ...systemWorld(), log: () => undefined };
 
-/** A read: what it gives, or how it was refused. */
+/** Result of a read: its value, or its refusal. */
 type Read = { readonly value: string } | { readonly refused: string };
 
 async function readAll(store: SqliteStore): Promise<ReadonlyMap<string, Read>> {
@@ -79,7 +78,7 @@ async function readAll(store: SqliteStore): Promise<ReadonlyMap<string, Read>> {
       const value = await work();
       reads.set(name, { value: JSON.stringify(value) ?? "undefined" });
     } catch (thrown) {
-      // Only errors of ours may come out, and one that says what is the matter.
+      // Only StatewrightErrors are allowed, with a message.
       if (!isStatewrightError(thrown)) throw thrown;
       reads.set(name, { refused: thrown.code });
     }
@@ -118,14 +117,14 @@ function sorted(history: Awaited<ReturnType<SqliteStore["history"]>>) {
   }));
 }
 
-/** A bit anywhere, or as often one where something is written. */
-function placeOf(clean: Buffer, random: Seeded): number {
+/** A random bit of the file, or, equally often, a bit of a used page. */
+function placeOf(clean: Buffer, random: Random): number {
   const anywhere = random.whole(clean.length);
   if (random.whole(2) === 0) return anywhere;
   for (let at = anywhere; ; at = (at + 1) % clean.length) if (clean[at] !== 0) return at;
 }
 
-export async function bitFlips(
+export async function runBitFlips(
   home: string,
   range: { readonly first: number; readonly count: number },
 ): Promise<Found> {
@@ -139,7 +138,7 @@ export async function bitFlips(
   );
   assert.deepEqual((await store.verify()).faults, []);
   store.close();
-  return cases(range, async (random) => {
+  return runCases(range, async (random) => {
     const [place, bit] = [placeOf(clean, random), random.whole(8)];
     const bytes = Buffer.from(clean);
     bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
@@ -149,7 +148,7 @@ export async function bitFlips(
   });
 }
 
-/** What became of a file: throws for a value that is wrong without a word. */
+/** Classifies a file; throws for a value that is silently wrong. */
 async function met(copy: string, before: ReadonlyMap<string, Read>, where: string): Promise<string> {
   let store: SqliteStore;
   try {
@@ -184,7 +183,7 @@ async function met(copy: string, before: ReadonlyMap<string, Read>, where: strin
   }
 }
 
-/** Whether what is read is what was there, without some of its rows. */
+/** Returns whether the read data is the original without some of its rows. */
 function isLess(before: Read | undefined, after: Read | undefined): boolean {
   if (before === undefined || after === undefined || !("value" in before) || !("value" in after)) return false;
   return after.value === "undefined" || isPart(JSON.parse(before.value), JSON.parse(after.value));
@@ -197,8 +196,8 @@ function isPart(whole: unknown, part: unknown): boolean {
   return Object.entries(part).every(([key, value]) => isPart(Reflect.get(whole, key), value));
 }
 
-/** What says that a row is not what was written, or that nothing of this name is there any more. */
+/** Error codes that report a changed row or a missing name. */
 const honest = new Set(["store_corrupt", "unknown_thread", "unknown_branch", "unknown_checkpoint"]);
 
-/** What runs go on with. */
+/** Reads that a resumed run needs. */
 const contents = /^(?:state|history|checkpoint|head|effects|interrupts|events) /;

@@ -1,14 +1,14 @@
 /**
- * Fuzz: filters, options and ids that nobody means, at every border of a store. An unknown key is refused, an id outside the
- * grammar makes no row, and nothing but an error of ours comes out.
+ * Fuzz: random filters, options and ids for every store function. An unknown key is refused, an invalid id creates no
+ * row, and only StatewrightErrors are thrown.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { isStatewrightError } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { change } from "../support/database-file.ts";
-import { graph, running, superstep, tell } from "../support/rows.ts";
-import { cases, type Found, type Seeded } from "./seeded.ts";
+import { graph, running, saveCommit, superstep } from "../support/rows.ts";
+import { type Found, type Random, runCases } from "./seeded.ts";
 
 const texts = [
   "",
@@ -63,7 +63,7 @@ const strange = ["where", "order", "__proto__", "constructor", "Thread", "limit 
 
 const grammar = /^[A-Za-z0-9_.:-]{1,128}$/;
 
-function garbage(random: Seeded, depth = 0): unknown {
+function garbage(random: Random, depth = 0): unknown {
   const kind = random.whole(depth > 2 ? 6 : 10);
   if (kind < 3) return random.pick(texts);
   if (kind === 3) return random.pick(numbers);
@@ -74,7 +74,7 @@ function garbage(random: Seeded, depth = 0): unknown {
   return objectOf(random, () => garbage(random, depth + 1), [...keys, ...strange]);
 }
 
-function objectOf(random: Seeded, value: () => unknown, names: readonly string[]): object {
+function objectOf(random: Random, value: () => unknown, names: readonly string[]): object {
   const entries = Array.from({ length: random.whole(4) }, () => [random.pick(names), value()] as const);
   const object = {};
   for (const [name, each] of entries)
@@ -82,8 +82,8 @@ function objectOf(random: Seeded, value: () => unknown, names: readonly string[]
   return object;
 }
 
-/** What a program without types may do: any value in any place. */
-type Border = (store: SqliteStore, given: never, random: Seeded) => unknown;
+/** Untyped call: any value in any place. */
+type Border = (store: SqliteStore, given: never, random: Random) => unknown;
 
 const lists: Readonly<Record<string, { readonly known: readonly string[]; readonly ask: Border }>> = {
   threads: {
@@ -103,7 +103,7 @@ const lists: Readonly<Record<string, { readonly known: readonly string[]; readon
   events: { known: ["after", "from", "limit"], ask: (store, given) => store.events("t", given) },
 };
 
-/** Reads that take ids: what is not there is nothing, or is refused. */
+/** Reads by id: an unknown id returns nothing or is refused. */
 const reads: readonly Border[] = [
   (store, id) => store.thread(id),
   (store, id) => store.branches(id),
@@ -126,17 +126,17 @@ const reads: readonly Border[] = [
   (store, id, random) => store.dequeue("t", id, random.pick([{ at: 1, reason: "fuzz" }, id])),
 ];
 
-/** Writes that would make a row with an id. */
+/** Writes that would create a row with an id. */
 const writes: readonly Border[] = [
   (store, id) => store.claim({ ...graph, thread: id }),
   (store, id) => store.claim({ ...graph, thread: "free", branch: id }),
   (store, id) => store.enqueue({ thread: "t", run: { ...running(id, "t"), status: "queued", input: "1" } }),
   (store, id) => store.enqueue({ thread: id, run: { ...running("r", "t"), status: "queued", input: "1" } }),
-  (store, id) => tell(store, superstep(id, { epoch: 1, branch: id }, 1)),
-  (store, id) => tell(store, superstep("t", { epoch: 1, branch: id }, 2)),
+  (store, id) => saveCommit(store, superstep(id, { epoch: 1, branch: id }, 1)),
+  (store, id) => saveCommit(store, superstep("t", { epoch: 1, branch: id }, 2)),
 ];
 
-function idOf(random: Seeded): unknown {
+function idOf(random: Random): unknown {
   return random.whole(2) === 0 ? random.pick(texts) : garbage(random);
 }
 
@@ -154,7 +154,7 @@ async function told(work: () => unknown): Promise<string> {
   }
 }
 
-async function listed(store: SqliteStore, random: Seeded): Promise<string> {
+async function listed(store: SqliteStore, random: Random): Promise<string> {
   const [name, { known, ask }] = random.pick(Object.entries(lists));
   const given =
     random.whole(8) === 0
@@ -170,14 +170,14 @@ async function listed(store: SqliteStore, random: Seeded): Promise<string> {
   return `list ${met}`;
 }
 
-async function written(store: SqliteStore, random: Seeded): Promise<string> {
+async function written(store: SqliteStore, random: Random): Promise<string> {
   const id = idOf(random);
   const met = await told(() => random.pick(writes)(store, id as never, random));
   if (met === "taken") assert.ok(typeof id === "string" && grammar.test(id), "an id outside the grammar is taken");
   return `write ${met}`;
 }
 
-async function opened(random: Seeded): Promise<string> {
+async function opened(random: Random): Promise<string> {
   const given = objectOf(random, () => garbage(random, 1), [
     "durability",
     "maxBytes",
@@ -187,7 +187,7 @@ async function opened(random: Seeded): Promise<string> {
   ]);
   const path = random.whole(3) === 0 ? garbage(random) : ":memory:";
   const met = await told(() => {
-    // A path that could be one is not opened: it would leave a file.
+    // A value that could be a path is not opened: it would create a file.
     if (typeof path === "string" && path !== ":memory:" && path.trim() !== "" && !path.includes("\0")) return;
     sqliteStore(path as never, given as never).close();
   });
@@ -200,9 +200,9 @@ export async function fuzz(home: string, range: { readonly first: number; readon
   const file = join(home, "fuzz.db");
   const store = sqliteStore(file, { durability: "normal" });
   const claim = await store.claim({ ...graph, thread: "t" });
-  await tell(store, { ...superstep("t", claim, 1), run: running("r1", "t"), release: true });
+  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r1", "t"), release: true });
   try {
-    const found = await cases(range, async (random) => {
+    const found = await runCases(range, async (random) => {
       const way = random.whole(10);
       if (way < 5) return listed(store, random);
       if (way < 7) return `read ${await told(() => random.pick(reads)(store, idOf(random) as never, random))}`;

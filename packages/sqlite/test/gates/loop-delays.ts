@@ -1,15 +1,15 @@
-/** Loop delays while two processes write one file with four writers each, for so many seconds; no error may reach anybody. */
+/** Measures event loop delays while two processes write one file with four writers each; no writer may get an error. */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import { sqliteStore } from "@statewright/sqlite";
-import { graph, superstep, tell } from "../support/rows.ts";
+import { graph, saveCommit, superstep } from "../support/rows.ts";
 import type { Found } from "./seeded.ts";
 
 const writers = 4;
 
-export async function loopDelays(home: string, { count: seconds }: { readonly count: number }): Promise<Found> {
+export async function measureLoopDelays(home: string, { count: seconds }: { readonly count: number }): Promise<Found> {
   const file = join(home, "shared.db");
   const store = sqliteStore(file);
   const failures: { seed: number; what: string }[] = [];
@@ -31,7 +31,7 @@ export async function loopDelays(home: string, { count: seconds }: { readonly co
   const writer = async (thread: string): Promise<void> => {
     const claim = await store.claim({ ...graph, thread });
     for (let id = 1; process.hrtime.bigint() < until; id++) {
-      await tell(store, superstep(thread, claim, id));
+      await saveCommit(store, superstep(thread, claim, id));
       commits += 1;
     }
   };

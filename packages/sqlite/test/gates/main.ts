@@ -1,14 +1,14 @@
 /**
- * The gates of the store by themselves, larger than in the tests: `npm run gates:sqlite`. Each prints its counts, and for each
- * failure its seed and the one line that repeats it: `npm run gates:sqlite -- flips 17 1` is one flip of seed 17.
+ * Runs the store gates at full size: `npm run gates:sqlite`. Each gate prints its counts, and for each failure its
+ * seed and the command that repeats it: `npm run gates:sqlite -- flips 17 1` is one flip of seed 17.
  */
 import process from "node:process";
-import { memoryFolder } from "../support/stores.ts";
-import { bitFlips } from "./bit-flips.ts";
+import { createMemoryFolder } from "../support/stores.ts";
+import { runBitFlips } from "./bit-flips.ts";
 import { fuzz } from "./fuzz.ts";
-import { loopDelays } from "./loop-delays.ts";
+import { measureLoopDelays } from "./loop-delays.ts";
 import type { Found } from "./seeded.ts";
-import { tornLogs } from "./torn-logs.ts";
+import { runTornLogs } from "./torn-logs.ts";
 
 interface Gate {
   readonly count: number;
@@ -16,14 +16,14 @@ interface Gate {
 }
 
 const gates: Readonly<Record<string, Gate>> = {
-  torn: { count: 3_000, run: tornLogs },
-  flips: { count: 1_000, run: bitFlips },
+  torn: { count: 3_000, run: runTornLogs },
+  flips: { count: 1_000, run: runBitFlips },
   fuzz: { count: 100_000, run: fuzz },
-  delays: { count: 60, run: loopDelays },
+  delays: { count: 60, run: measureLoopDelays },
 };
 
 async function pass(name: string, { count, run }: Gate, first: number): Promise<boolean> {
-  const home = memoryFolder();
+  const home = createMemoryFolder();
   try {
     const found = await run(home.path, { first, count });
     const counts = Object.entries(found.counts).sort(([one], [other]) => (one < other ? -1 : 1));

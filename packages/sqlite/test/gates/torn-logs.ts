@@ -1,6 +1,6 @@
 /**
- * Torn logs: what a power cut may leave of a file and its log. Whatever is cut, garbled or half written, the store opens it
- * with an exact prefix of the commits, each of them whole.
+ * Torn logs: the state of a file and its log after a power cut. However the log is cut or garbled, the store opens it
+ * with an exact prefix of the commits, each of them complete.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,14 +8,14 @@ import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import type { EffectRow } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
-import { append, checkpoint, effect, graph, itemsOf, superstep, tell } from "../support/rows.ts";
-import { cases, type Found, type Seeded } from "./seeded.ts";
+import { append, checkpoint, effect, graph, readItems, saveCommit, superstep } from "../support/rows.ts";
+import { type Found, type Random, runCases } from "./seeded.ts";
 
-/** Each round is two commits: the intents of so many calls, and the checkpoint that folds them. */
+/** Each round has two commits: the intents of the calls, and the checkpoint that folds them. */
 const intents = 4;
 const rounds = 8;
 
-/** A file whose commits all stand in its log; gives where, and how long the log was after each commit. */
+/** Creates a file whose commits are all in its log; returns its path and the log size after each commit. */
 async function image(home: string): Promise<{ readonly path: string; readonly log: Buffer; readonly file: Buffer }> {
   const file = join(home, "whole.db");
   const store = sqliteStore(file);
@@ -25,8 +25,8 @@ async function image(home: string): Promise<{ readonly path: string; readonly lo
       const { outcome: _outcome, endedAt: _endedAt, ...row } = effect(round - 1, "once");
       return { ...row, task: `${round - 1}:${call}`, state: "started" };
     });
-    await tell(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: round - 1, effects: started });
-    await tell(store, {
+    await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: round - 1, effects: started });
+    await saveCommit(store, {
       ...superstep("t", claim, round),
       checkpoint: checkpoint(round, [append("items", [`${round}`])]),
     });
@@ -37,8 +37,8 @@ async function image(home: string): Promise<{ readonly path: string; readonly lo
   return { path, log: readFileSync(`${path}-wal`), file: readFileSync(path) };
 }
 
-/** How the log was left. */
-const damages: Readonly<Record<string, (log: Buffer, random: Seeded) => Buffer>> = {
+/** Kind of damage to the log. */
+const damages: Readonly<Record<string, (log: Buffer, random: Random) => Buffer>> = {
   "cut anywhere": (log, random) => log.subarray(0, random.whole(log.length + 1)),
   "cut at a sector": (log, random) => log.subarray(0, random.whole(Math.floor(log.length / 512) + 1) * 512),
   "garbled in one place": (log, random) => garbled(log, random, 1 + random.whole(600)),
@@ -59,15 +59,18 @@ const damages: Readonly<Record<string, (log: Buffer, random: Seeded) => Buffer>>
   },
 };
 
-function garbled(log: Buffer, random: Seeded, bytes: number): Buffer {
+function garbled(log: Buffer, random: Random, bytes: number): Buffer {
   const copy = Buffer.from(log);
   const at = random.whole(log.length);
   for (let index = at; index < Math.min(at + bytes, log.length); index++) copy[index] = random.whole(256);
   return copy;
 }
 
-/** A crash while the log is copied into the file: some pages are there, one perhaps half, and the log is whole. */
-function halfCopied(file: Buffer, log: Buffer, random: Seeded): Buffer {
+/**
+ * A crash during the copy of the log into the file: some pages are copied, one possibly by half, and the log is
+ * complete.
+ */
+function halfCopied(file: Buffer, log: Buffer, random: Random): Buffer {
   const page = log.readUInt32BE(8);
   const frames: { readonly at: number; readonly number: number }[] = [];
   for (let at = 32; at + 24 + page <= log.length; at += 24 + page)
@@ -82,11 +85,11 @@ function halfCopied(file: Buffer, log: Buffer, random: Seeded): Buffer {
   return grown;
 }
 
-/** Throws unless what is in the store is what some number of commits made; gives that number. */
+/** Throws unless the store holds a prefix of the commits; returns the number of commits. */
 async function prefixOf(store: Store): Promise<number> {
   const head = (await store.head("t"))?.id ?? 0;
   const expected = Array.from({ length: head }, (_, index) => String(index + 1));
-  assert.deepEqual(await itemsOf(store, "t"), expected);
+  assert.deepEqual(await readItems(store, "t"), expected);
   assert.equal((await store.history("t", { limit: 1_000 })).length, head);
   const effects = await store.effects("t", "main");
   const open = effects.filter(({ step }) => step === head);
@@ -95,13 +98,13 @@ async function prefixOf(store: Store): Promise<number> {
   return 2 * head + (open.length === 0 ? 0 : 1);
 }
 
-export async function tornLogs(
+export async function runTornLogs(
   home: string,
   range: { readonly first: number; readonly count: number },
 ): Promise<Found> {
   const { log, file } = await image(home);
   const copy = join(home, "torn.db");
-  return cases(range, async (random) => {
+  return runCases(range, async (random) => {
     const kind = random.pick([...Object.keys(damages), "a copy into the file cut short"]);
     const damage = damages[kind];
     writeFileSync(copy, damage === undefined ? halfCopied(file, log, random) : file);

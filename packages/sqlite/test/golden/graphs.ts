@@ -1,4 +1,4 @@
-/** The graphs of the golden files: what wrote them, and what must go on with them for as long as their format is read. */
+/** Graphs of the golden files. Change them compatibly for as long as their format is supported. */
 import {
   channel,
   defineGraph,
@@ -13,7 +13,7 @@ import {
   toolNode,
 } from "@statewright/core";
 
-/** A schema without a library, so that nothing but the format decides whether a file is read. */
+/** A schema without a library, so that only the format decides whether a file is readable. */
 function schemaOf<Value>(is: (value: unknown) => value is Value, fallback?: Value): Schema<Value, Value> {
   return {
     "~standard": {
@@ -30,10 +30,10 @@ function schemaOf<Value>(is: (value: unknown) => value is Value, fallback?: Valu
 const text: Schema<string, string> = schemaOf((value) => typeof value === "string");
 const Log = defineState({ log: channel.list(text) });
 
-/** What a test decides beside the graph. */
+/** Parameters that a test sets. */
 export interface Weather {
   readonly isBroken: boolean;
-  /** Told when a `once` step has started that does not end. */
+  /** Called when a `once` step has started that never settles. */
   readonly hangs?: () => void;
 }
 
@@ -41,7 +41,7 @@ function weather(context: unknown): Weather {
   return context as Weather;
 }
 
-/** Asks a person, and says when the question has expired. */
+/** Raises an interrupt and reports its expiry. */
 export const asks: Graph = defineGraph({
   name: "asks",
   state: Log,
@@ -54,7 +54,7 @@ export const asks: Graph = defineGraph({
   })
   .edges({ [START]: "prepare", prepare: "approve", approve: "late", late: END });
 
-/** Two at once: one has its result in the journal, the other a step and a failure. */
+/** Two parallel nodes: one has its result in the journal, the other a step and a failure. */
 export const breaks: Graph = defineGraph({ name: "breaks", state: Log })
   .nodes({
     sound: () => ({ log: ["sound"] }),
@@ -69,7 +69,7 @@ export const breaks: Graph = defineGraph({ name: "breaks", state: Log })
   })
   .edges({ [START]: ["sound", "weak"], sound: END, weak: END });
 
-/** Its process dies while a step is under way that may happen once. */
+/** The process dies during a once step. */
 export const dies: Graph = defineGraph({ name: "dies", state: Log })
   .nodes({
     pay: {
@@ -89,15 +89,15 @@ const inner = defineGraph({ name: "inner", state: Log, interrupts: { scope: text
   })
   .edges({ [START]: "look", look: "scope", scope: END });
 
-/** A graph inside waits in the middle of its call. */
+/** A subgraph waits in the middle of its call. */
 export const nests: Graph = defineGraph({ name: "nests", state: Log })
   .nodes({
     research: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "per-thread" }),
   })
   .edges({ [START]: "research", research: END });
 
-/** One of each kind of value that a state may hold. */
-export function everyValue(): readonly unknown[] {
+/** One value of each kind that a state supports. */
+export function createEveryValue(): readonly unknown[] {
   const [bytes, error] = [Uint8Array.from([1, 2, 255]), new RangeError("outer", { cause: new Error("inner") })];
   return [
     ...[new Date(0), new Date(Number.NaN), 2n ** 100n, Number.NaN, Number.NEGATIVE_INFINITY, -0, undefined],
@@ -116,15 +116,15 @@ export function everyValue(): readonly unknown[] {
 
 const anything: Schema<unknown, unknown> = schemaOf((value): value is unknown => value !== anything);
 
-/** Has saved one of each kind of value, and waits. */
+/** Saves one value of each kind and waits. */
 export const keeps: Graph = defineGraph({
   name: "keeps",
   state: defineState({ kept: channel.list(anything) }),
   interrupts: { more: text },
 })
   .nodes({
-    keep: () => ({ kept: everyValue() }),
-    ask: async (_state, { interrupt }) => ({ kept: [await interrupt("more", { payload: everyValue() })] }),
+    keep: () => ({ kept: createEveryValue() }),
+    ask: async (_state, { interrupt }) => ({ kept: [await interrupt("more", { payload: createEveryValue() })] }),
   })
   .edges({ [START]: "keep", keep: "ask", ask: END });
 
@@ -141,7 +141,7 @@ const pay = defineTool({
 });
 const choose = defineTool({ name: "choose", description: "Answered outside", input: noArguments });
 
-/** Of two tool calls one has happened, and the other waits for its answer. */
+/** Two tool calls: one completed, the other with an open interrupt. */
 export const calls: Graph = defineGraph({
   name: "calls",
   state: defineState({ messages: channel.messages() }),

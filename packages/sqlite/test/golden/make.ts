@@ -1,7 +1,7 @@
 /**
- * Golden files: a file of each format with threads in every state of repair, which newer code must open and go on with.
- * `node packages/sqlite/test/golden/make.ts` writes the one of the format that the code has now, and the text of an exported
- * thread; each is made once, when its format is released, and never again.
+ * Golden files: one file per format with threads in every status, which newer code must open and continue. `node
+ * packages/sqlite/test/golden/make.ts` writes the file of the current format and the text of an exported thread. Each
+ * file is created once, at the release of its format, and never changed.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,24 +12,24 @@ import { virtualClock } from "@statewright/testing";
 import { migrations } from "../../src/file/schema.ts";
 import { asks, breaks, calls, dies, keeps, nests } from "./graphs.ts";
 
-// The file is the same wherever it is made: no stack names a folder.
+// The file is equal on every machine: no stack contains a folder name.
 Error.stackTraceLimit = 0;
 
-/** The format that the code writes. */
+/** Current format. */
 export const newestFormat: number = migrations.length;
 
-/** Where the golden file of a format stands. */
-export function goldenFile(format: number): string {
+/** Path of the golden file of a format. */
+export function getGoldenFile(format: number): string {
   return join(import.meta.dirname, `format-${format}.db`);
 }
 
-/** Where an exported thread stands, by the format of its text. */
-export function goldenText(format: number): string {
+/** Path of an exported thread, by the format of its text. */
+export function getGoldenText(format: number): string {
   return join(import.meta.dirname, `thread-${format}.txt`);
 }
 
-/** Write a golden file of the newest format; gives the text of one of its threads. */
-export async function makeGolden(path: string): Promise<string> {
+/** Writes a golden file of the newest format; returns the export of one of its threads. */
+export async function createGoldenFile(path: string): Promise<string> {
   const world = virtualClock({ now: 1_750_000_000_000 });
   const store = sqliteStore(path, { durability: "normal" });
   await write(store, world);
@@ -63,15 +63,15 @@ async function write(store: Store, world: World): Promise<void> {
 }
 
 function isExpected(): void {
-  // It fails on purpose, or its store is closed under it.
+  // The run fails on purpose, or its store is closed meanwhile.
 }
 
 if (import.meta.main) {
-  const path = goldenFile(newestFormat);
+  const path = getGoldenFile(newestFormat);
   for (const end of ["", "-wal", "-shm"]) rmSync(path + end, { force: true });
-  const text = await makeGolden(path);
+  const text = await createGoldenFile(path);
   const { version } = JSON.parse(text.slice(0, text.indexOf("\n"))) as { readonly version: number };
-  writeFileSync(goldenText(version), text);
-  process.stdout.write(`${path}\n${goldenText(version)}\n`);
+  writeFileSync(getGoldenText(version), text);
+  process.stdout.write(`${path}\n${getGoldenText(version)}\n`);
   process.exit(0);
 }

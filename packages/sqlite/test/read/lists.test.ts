@@ -1,4 +1,4 @@
-/** Lists of runs and threads in a file with many of them. */
+/** Lists of runs and threads in a large file. */
 import { join } from "node:path";
 import { memoryStore, type RunStatus, type Store } from "@statewright/core";
 import type { RunFilter, RunRow, ThreadRow } from "@statewright/core/store";
@@ -11,7 +11,7 @@ import { registerRowSums } from "../../src/rows/row-sums.ts";
 import { createEraser } from "../../src/rows/thread-tables.ts";
 import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
-import { checkpoint, running, tell } from "../support/rows.ts";
+import { checkpoint, running, saveCommit } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {
@@ -28,7 +28,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
       const status = isAtWork ? "running" : statuses[nth % statuses.length];
       const saved = isAtWork ? { ...checkpoint(1), row: { ...checkpoint(1).row, at: 3_000 - nth, seq: 1 } } : undefined;
       const commit = { thread, branch, epoch, seq: 1, run: { ...run, ...(status === undefined ? {} : { status }) } };
-      await tell(store, { ...commit, ...(saved === undefined ? { release: true } : { checkpoint: saved }) });
+      await saveCommit(store, { ...commit, ...(saved === undefined ? { release: true } : { checkpoint: saved }) });
     }
   const ofBoth = [
     {},
@@ -55,7 +55,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
   home.remove();
 });
 
-/** The first pages of the runs and, where it has no key, of the threads of a filter. */
+/** Reads the first pages of the runs of a filter and, without a key, of its threads. */
 async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[]> {
   const found: unknown[] = [];
   for (let before: RunRow | undefined, nth = 0; nth < 4; nth++) {

@@ -1,4 +1,4 @@
-/** Real processes with stores, to be stopped and killed. */
+/** Real processes with stores, for tests that stop and kill them. */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Claim } from "@statewright/core/store";
@@ -15,13 +15,13 @@ type Without<Whole, Key extends string> = Whole extends unknown ? Omit<Whole, Ke
 
 export interface Child {
   readonly pid: number;
-  /** Rejects with the code of the error that the child got. */
+  /** Rejects with the code of the child's error. */
   ask(ask: Without<Ask, "no">): Promise<unknown>;
   claim(thread: string): Promise<Claim>;
-  /** Steps that the child was told are saved, as they come. */
+  /** Numbers of the steps reported as saved to the child. */
   onTold(listen: (step: number | string) => void): void;
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
-  /** SIGKILL, and wait until the process is gone. */
+  /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ interface Message {
   readonly failure?: string;
 }
 
-/** Start a process with a store on `file`. */
+/** Starts a process with a store on `file`. */
 export async function startChild(file: string): Promise<Child> {
   const child = fork(fileURLToPath(new URL("./processes/child-process.ts", import.meta.url)), [file], {
     execArgv: [],

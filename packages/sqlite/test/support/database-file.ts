@@ -1,9 +1,9 @@
-/** Looking at a file from the side: every table, and the bytes. */
+/** Direct access to a database file: tables and bytes. */
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 
-/** Names of all tables that hold rows, but those of SQLite itself and of its index of words. */
-export function tablesOf(file: string): readonly string[] {
+/** Names of all tables with rows, except those of SQLite and of its text index. */
+export function listTables(file: string): readonly string[] {
   return ask(file, (db) =>
     db
       .prepare<[], string>(
@@ -14,9 +14,9 @@ export function tablesOf(file: string): readonly string[] {
   );
 }
 
-/** How many rows each table has. */
-export function countsOf(file: string): Readonly<Record<string, number>> {
-  const tables = tablesOf(file);
+/** Number of rows per table. */
+export function countRows(file: string): Readonly<Record<string, number>> {
+  const tables = listTables(file);
   return ask(file, (db) =>
     Object.fromEntries(
       tables.map((table) => [table, db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0]),
@@ -25,8 +25,8 @@ export function countsOf(file: string): Readonly<Record<string, number>> {
 }
 
 /** All rows of all tables as text. */
-export function textOf(file: string): string {
-  const tables = tablesOf(file);
+export function readText(file: string): string {
+  const tables = listTables(file);
   return ask(file, (db) =>
     tables
       .flatMap((table) => db.prepare(`SELECT * FROM ${table}`).raw().all() as unknown[][])
@@ -36,15 +36,15 @@ export function textOf(file: string): string {
   );
 }
 
-/** The bytes of the file and of its log. */
-export function bytesOf(file: string): string {
+/** Bytes of the file and its log. */
+export function readBytes(file: string): string {
   return [file, `${file}-wal`]
     .filter((path) => existsSync(path))
     .map((path) => readFileSync(path).toString("latin1"))
     .join("\n");
 }
 
-/** Change the file behind the back of every store. */
+/** Changes the file without a store. */
 export function change<Value>(file: string, work: (db: Database.Database) => Value): Value {
   const db = new Database(file);
   try {

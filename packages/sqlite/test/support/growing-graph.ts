@@ -1,9 +1,9 @@
-/** A graph that grows: each superstep does something once and saves a large text. */
+/** A growing graph: each superstep runs one effect and saves a large text. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { defineGraph, defineState, END, route, START } from "@statewright/core";
 
-/** A schema that takes what its type says, unlooked at. */
-export function anything<Value>() {
+/** Schema that accepts every value of its type without a check. */
+export function createOpenSchema<Value>() {
   return {
     "~standard": {
       version: 1,
@@ -14,13 +14,13 @@ export function anything<Value>() {
   } as const;
 }
 
-/** Where it begins. */
+/** Initial state. */
 export const first = { round: 0, text: "" } as const;
 
-const State = defineState({ round: anything<number>(), text: anything<string>() });
+const State = defineState({ round: createOpenSchema<number>(), text: createOpenSchema<string>() });
 
-/** Each effect is a line in the diary; it gives so many characters, which the state keeps. */
-export function growing(diary: string, bytes: number, rounds: number) {
+/** Each effect appends a line to the diary and returns a text of `bytes` characters, which the state keeps. */
+export function createGrowingGraph(diary: string, bytes: number, rounds: number) {
   return defineGraph({ name: "growing", state: State })
     .nodes({
       grow: async ({ round }, { step }) => {
@@ -38,11 +38,11 @@ export function growing(diary: string, bytes: number, rounds: number) {
     .edges({ [START]: "grow", grow: route(["grow", END], ({ round }) => (round < rounds ? "grow" : END)) });
 }
 
-/** Rounds whose effect happened, in their order. */
-export function happened(diary: string): readonly number[] {
+/** Rounds whose effect ran, in order. */
+export function listEffects(diary: string): readonly number[] {
   return existsSync(diary) ? readFileSync(diary, "utf8").trim().split("\n").map(Number) : [];
 }
 
-export function upTo(rounds: number): readonly number[] {
+export function listRounds(rounds: number): readonly number[] {
   return Array.from({ length: rounds }, (_, index) => index);
 }

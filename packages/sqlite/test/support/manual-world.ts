@@ -1,16 +1,16 @@
-/** A world whose time stands still until the test says so. */
+/** A world with a clock that only the test advances. */
 import type { Schedule, World } from "@statewright/core";
 
-export interface StillWorld extends World {
-  /** Run what was asked for as soon as possible; how many pieces of work there were. */
+export interface ManualWorld extends World {
+  /** Runs the callbacks scheduled for the next turn; returns their number. */
   turn(): number;
-  /** Delays of the timers that wait, in milliseconds. */
+  /** Delays of the pending timers in milliseconds. */
   readonly delays: readonly number[];
-  /** Let the next timer fire. */
+  /** Fires the next timer. */
   fire(): void;
 }
 
-export function stillWorld(): StillWorld {
+export function createManualWorld(): ManualWorld {
   let soon: (() => void)[] = [];
   let timers: { readonly delayMs: number; readonly work: () => void }[] = [];
   const after: Schedule["after"] = (delayMs, work) => {

@@ -15,13 +15,13 @@ import type {
 
 export const graph = { graph: "g", version: 1, shape: "s1", at: 1_000 };
 
-export function tell(store: Store, commit: Commit): Promise<void> {
+export function saveCommit(store: Store, commit: Commit): Promise<void> {
   return new Promise((resolve, reject) => {
     store.commit(commit, (failure) => (failure === undefined ? resolve() : reject(failure)));
   });
 }
 
-/** The commit of the next superstep of a thread: checkpoint `id` appends one item. */
+/** Creates the commit of the next superstep of a thread: checkpoint `id` appends one item. */
 export function superstep(
   thread: string,
   { epoch, branch }: Pick<Claim, "epoch" | "branch">,
@@ -86,14 +86,14 @@ export function running(id: string, thread: string): RunRow {
   return { id, thread, branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 1_000 };
 }
 
-/** The items of a thread, as its deltas tell them. */
-export async function itemsOf(store: Store, thread: string): Promise<readonly string[]> {
+/** Folds the deltas of a thread; returns its items. */
+export async function readItems(store: Store, thread: string): Promise<readonly string[]> {
   const head = await store.head(thread);
   const rows = head === undefined ? [] : await store.state(thread, head.id);
   return rows.flatMap(({ deltas }) => deltas.flatMap(({ text }) => JSON.parse(text) as string[]));
 }
 
-/** An artifact of a call, text or bytes. */
+/** Creates the artifact of a call, with text or bytes. */
 export async function artifact(body: string | Uint8Array, name = "notes.txt"): Promise<ArtifactWrite> {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const row = {

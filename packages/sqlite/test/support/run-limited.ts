@@ -1,11 +1,11 @@
-/** Programs that run under limits of the system: no native code, the shell sets them. */
+/** Runs programs with system limits, set by the shell. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 export interface Limits {
-  /** The largest file that may be written, in blocks of 512 bytes. */
+  /** Maximum file size in blocks of 512 bytes. */
   readonly fileBlocks?: number;
-  /** How many files may be open at once. */
+  /** Maximum number of open files. */
   readonly openFiles?: number;
 }
 
@@ -16,7 +16,7 @@ export interface Ended {
   readonly complaints: string;
 }
 
-/** Run a module of this folder with arguments, and wait for its end. */
+/** Runs a module of this folder with arguments and waits for its exit. */
 export function runLimited(module: string, args: readonly string[], limits: Limits = {}): Promise<Ended> {
   const sets = [
     ...(limits.fileBlocks === undefined ? [] : [`ulimit -f ${limits.fileBlocks}`]),

@@ -1,4 +1,4 @@
-/** A second format of the file, as a later version might bring it. */
+/** A second file format, as a later version might add it. */
 import process from "node:process";
 import type { Migrations } from "../../src/file/migrate.ts";
 import { migrations } from "../../src/file/schema.ts";
@@ -12,11 +12,11 @@ const statements: readonly string[] = [
   "SELECT count(*) FROM notes",
 ];
 
-/** How many statements the step has. */
+/** Number of statements of the migration. */
 export const secondSteps: number = statements.length;
 
-/** The steps of the format; this process kills itself when it comes to statement `killedAt` of the second, counted from 1. */
-export function secondFormat(killedAt = 0): Migrations {
+/** Migrations of the format; the process kills itself at statement `killedAt` of the second one, counted from 1. */
+export function createSecondFormat(killedAt = 0): Migrations {
   if (killedAt === 0) return [...migrations, statements];
   const deadly: string[] = [];
   const deadlyAt = (number: number, statement: string): string => {

@@ -1,4 +1,4 @@
-/** Stores in a folder of their own, as the conformance suite wants them. */
+/** Stores in temporary folders, for the conformance suite. */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,19 +6,19 @@ import type { Store } from "@statewright/core";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import type { StoreUnderTest } from "@statewright/testing/conformance";
 
-/** A folder in memory where the machine has such a one: what is written there by the thousand waits for no disk. */
-export function memoryFolder(): ReturnType<typeof folder> {
+/** Creates a folder in a memory file system when the machine has one: thousands of writes wait for no disk. */
+export function createMemoryFolder(): ReturnType<typeof folder> {
   return folder(existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
 }
 
-/** A folder that is gone after the test. */
+/** Creates a folder that is removed after the test. */
 export function folder(base: string = tmpdir()): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(base, "statewright-sqlite-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 export function openFile(options: SqliteStoreOptions = { durability: "normal" }): StoreUnderTest {
-  const home = memoryFolder();
+  const home = createMemoryFolder();
   const file = join(home.path, "agent.db");
   const opened: Store[] = [];
   const keep = (path: string): Store => {
@@ -30,7 +30,7 @@ export function openFile(options: SqliteStoreOptions = { durability: "normal" })
   return {
     store,
     peer: () => keep(file),
-    // What a crash leaves is the file and its log as they are at that moment, and no lock.
+    // A crash leaves the file and its log in their current state, and no lock.
     crash: () => {
       const image = join(home.path, "image.db");
       for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, image + part);

@@ -1,4 +1,4 @@
-/** Artifacts in a file: large bodies in pieces, damage, removal, encryption, and a disk without room for one. */
+/** Artifacts in a file: large bodies in pieces, damage, deletion, encryption, and a full disk. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -20,8 +20,8 @@ import { getArtifactHandle } from "@statewright/core/adapter";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pieceBytes } from "../../src/write/artifact-bodies.ts";
-import { bytesOf, change, countsOf } from "../support/database-file.ts";
-import { artifact, graph, tell } from "../support/rows.ts";
+import { change, countRows, readBytes } from "../support/database-file.ts";
+import { artifact, graph, saveCommit } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -46,7 +46,7 @@ async function keep(
 ): Promise<readonly string[]> {
   const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
   const artifacts = await Promise.all(bodies.map((body) => artifact(body)));
-  await tell(store, { thread: "t", branch, epoch, seq: 0, artifacts, release: true });
+  await saveCommit(store, { thread: "t", branch, epoch, seq: 0, artifacts, release: true });
   return artifacts.map(({ row }) => row.key);
 }
 
@@ -84,9 +84,9 @@ test("interleaved artifacts of several threads are rekeyed thread by thread, eve
   for (const [nth, body] of bodies.entries())
     for (const thread of ["t", "u"]) {
       const { epoch, branch, nextSeq } = await sealed.claim({ ...graph, thread });
-      // The second time it is the same body: the thread has it once.
+      // The second artifact has the same body: the thread stores it once.
       const artifacts = [await artifact(body), ...(nth === 1 ? [await artifact(body)] : [])];
-      await tell(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
+      await saveCommit(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
       kept[thread]?.push(artifacts[0]?.row.key ?? "");
     }
   sealed.close();
@@ -111,7 +111,7 @@ test("an encrypted file does not reveal an artifact by its content hash", async 
   const store = open({ encryption: keys });
   const [key = ""] = await keep(store, "yes");
   store.close();
-  expect(bytesOf(file)).not.toContain(key.slice(0, 16));
+  expect(readBytes(file)).not.toContain(key.slice(0, 16));
 });
 
 test.each([
@@ -140,7 +140,7 @@ test("verify checks every artifact of a thread above the list page size, and eac
   await store.artifacts.delete("t", kept[2_000] ?? "");
   store.close();
   encryptStore(file, keys);
-  expect(bytesOf(file)).not.toContain("body 1");
+  expect(readBytes(file)).not.toContain("body 1");
   change(file, (db) => db.exec("UPDATE artifacts SET bytes = bytes + 1 WHERE key IN (1, 2050)"));
   const damaged = open({ encryption: keys });
   const { artifacts, faults } = await damaged.verify("t");
@@ -156,11 +156,11 @@ test("verify checks every artifact of a thread above the list page size, and eac
 test("a deleted artifact leaves no row and, after a vacuum, no byte", async () => {
   const store = open();
   const [key = ""] = await keep(store, "confidential".repeat(20_000), "confidential".repeat(20_000), "public");
-  expect(countsOf(file)).toMatchObject({ artifacts: 3, artifact_pieces: 5 });
+  expect(countRows(file)).toMatchObject({ artifacts: 3, artifact_pieces: 5 });
   expect(await store.artifacts.delete("t", key)).toBe(true);
   await store.vacuum();
-  expect(countsOf(file)).toMatchObject({ artifacts: 1, artifact_pieces: 1 });
-  expect(bytesOf(file)).not.toContain("confidential");
+  expect(countRows(file)).toMatchObject({ artifacts: 1, artifact_pieces: 1 });
+  expect(readBytes(file)).not.toContain("confidential");
   expect((await store.verify()).faults).toEqual([]);
   store.close();
 });

@@ -1,4 +1,4 @@
-/** Child lines in a file: what the store remembers of them, and what it makes of a file that refuses or was changed. */
+/** Child namespaces in a file: cache, refused writes and external changes. */
 import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -6,7 +6,7 @@ import type { CheckpointWrite, Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { append, checkpoint, effect, graph, tell } from "../support/rows.ts";
+import { append, checkpoint, effect, graph, saveCommit } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -30,7 +30,7 @@ function open(options: SqliteStoreOptions = { durability: "normal" }): Store {
   return store;
 }
 
-/** The next checkpoint of a line: it appends its own id. */
+/** Creates the next checkpoint of a namespace: it appends its own id. */
 function step({ epoch }: Claim, branch: string, id: number, parent?: number): Commit {
   const { row, deltas } = checkpoint(id, [append("items", [String(id)])]);
   return { thread: "t", branch, epoch, seq: id, checkpoint: { row: { ...row, branch, parent }, deltas } };
@@ -50,12 +50,12 @@ describe("child namespaces in a file", () => {
   test("more child namespaces than a store caches are written alternately", async () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
-    await tell(store, step(claim, "main", 1));
+    await saveCommit(store, step(claim, "main", 1));
     const lines = Array.from({ length: 4_200 }, (_, index) => `main/1:${index}`);
     const id = (index: number, round: number) => 2 + round * lines.length + index;
-    await Promise.all(lines.map((line, index) => tell(store, step(claim, line, id(index, 0)))));
-    await Promise.all(lines.map((line, index) => tell(store, step(claim, line, id(index, 1), id(index, 0)))));
-    await tell(store, step(claim, "main", id(0, 2), 1));
+    await Promise.all(lines.map((line, index) => saveCommit(store, step(claim, line, id(index, 0)))));
+    await Promise.all(lines.map((line, index) => saveCommit(store, step(claim, line, id(index, 1), id(index, 0)))));
+    await saveCommit(store, step(claim, "main", id(0, 2), 1));
     for (const index of [0, 1, 4_095, 4_096, 4_199])
       expect(await idsOf(store, `main/1:${index}`)).toEqual([id(index, 1), id(index, 0)]);
     expect(await idsOf(store, "main")).toEqual([id(0, 2), 1]);
@@ -65,26 +65,26 @@ describe("child namespaces in a file", () => {
   test("a child namespace refused by a full disk is created by the next commit that fits", async () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "t" });
-    await tell(store, step(claim, "main", 1));
+    await saveCommit(store, step(claim, "main", 1));
     const first = step(claim, "main/1:0", 2);
     const tooMuch = { ...first, checkpoint: fill(first.checkpoint) };
-    await expect(tell(store, tooMuch)).rejects.toMatchObject({ code: "store_full" });
+    await expect(saveCommit(store, tooMuch)).rejects.toMatchObject({ code: "store_full" });
     expect(await store.head("t", "main/1:0")).toBeUndefined();
     const inner = step(claim, "main/1:0/0:0", 2);
-    await expect(tell(store, inner)).rejects.toMatchObject({ code: "unknown_branch" });
-    await tell(store, first);
-    await tell(store, step(claim, "main/1:0/0:0", 3));
-    await tell(store, step(claim, "main/1:0", 4, 2));
+    await expect(saveCommit(store, inner)).rejects.toMatchObject({ code: "unknown_branch" });
+    await saveCommit(store, first);
+    await saveCommit(store, step(claim, "main/1:0/0:0", 3));
+    await saveCommit(store, step(claim, "main/1:0", 4, 2));
     expect([await idsOf(store, "main/1:0"), await idsOf(store, "main/1:0/0:0")]).toEqual([[4, 2], [3]]);
   });
 
   test("child namespaces of a lost transaction are created when the same commits are repeated", async () => {
     const world = systemWorld();
-    // However slow the machine is, what comes at one moment shares a transaction.
+    // Commits of one moment share a transaction on any machine.
     const clock = { now: () => world.clock.now(), monotonic: () => 0 };
     const store = open({ durability: "normal", world: { ...world, clock } });
     const claim = await store.claim({ ...graph, thread: "t" });
-    await tell(store, step(claim, "main", 1));
+    await saveCommit(store, step(claim, "main", 1));
     const raw = new Database(file);
     raw.exec(
       "CREATE TRIGGER losing BEFORE INSERT ON effects WHEN NEW.call = 'lose' BEGIN SELECT RAISE(ROLLBACK, 'lost'); END",
@@ -97,12 +97,12 @@ describe("child namespaces in a file", () => {
       effects: [{ ...effect(1), key: "lose" }],
     };
     const moment = [step(claim, "main/1:0", 2), step(claim, "main/1:0/0:0", 3), losing, step(claim, "main", 4, 1)];
-    for (const result of await Promise.allSettled(moment.map((commit) => tell(store, commit))))
+    for (const result of await Promise.allSettled(moment.map((commit) => saveCommit(store, commit))))
       expect(result).toMatchObject({ status: "rejected", reason: { code: "store_failed" } });
     expect([await idsOf(store, "main"), await idsOf(store, "main/1:0")]).toEqual([[1], []]);
     raw.exec("DROP TRIGGER losing");
     raw.close();
-    await Promise.all(moment.map((commit) => tell(store, commit)));
+    await Promise.all(moment.map((commit) => saveCommit(store, commit)));
     for (const [line, ids] of Object.entries({ main: [4, 1], "main/1:0": [2], "main/1:0/0:0": [3] }))
       expect(await idsOf(store, line)).toEqual(ids);
   });
@@ -110,8 +110,8 @@ describe("child namespaces in a file", () => {
   test("a child namespace that continues from a replaced checkpoint is refused [I5]", async () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (const [id, parent] of [[1], [2, 1], [3, 2]] as const) await tell(store, step(claim, "main", id, parent));
-    await tell(store, step(claim, "main/1:0", 4, 2));
+    for (const [id, parent] of [[1], [2, 1], [3, 2]] as const) await saveCommit(store, step(claim, "main", id, parent));
+    await saveCommit(store, step(claim, "main/1:0", 4, 2));
     expect(await idsOf(store, "main/1:0")).toEqual([4, 2, 1]);
     store.close();
     const raw = new Database(file);

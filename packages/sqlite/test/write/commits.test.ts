@@ -5,20 +5,20 @@ import type { Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type StillWorld, stillWorld } from "../support/manual-world.ts";
-import { append, checkpoint, effect, graph, itemsOf, question, superstep, tell } from "../support/rows.ts";
+import { createManualWorld, type ManualWorld } from "../support/manual-world.ts";
+import { append, checkpoint, effect, graph, question, readItems, saveCommit, superstep } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
 let file: string;
 let stores: Store[];
-let world: StillWorld;
+let world: ManualWorld;
 
 beforeEach(() => {
   home = folder();
   file = join(home.path, "agent.db");
   stores = [];
-  world = stillWorld();
+  world = createManualWorld();
 });
 
 afterEach(() => {
@@ -39,14 +39,14 @@ async function claimed(store: Store, thread: string): Promise<Claim> {
   return await claim;
 }
 
-/** Queue a commit; what it was told is kept by name. */
+/** Queues a commit and keeps its report by name. */
 function queue(store: Store, commit: Commit, name: string, told: string[]): void {
   store.commit(commit, (failure?: StatewrightError) =>
     told.push(failure === undefined ? name : `${name} ${failure.code}`),
   );
 }
 
-/** How many transactions the log holds: each ends with a frame that says so. */
+/** Number of transactions in the log: each ends with a commit frame. */
 function transactions(): number {
   const log = readFileSync(`${file}-wal`);
   const frame = 24 + log.readUInt32BE(8);
@@ -73,7 +73,7 @@ describe("concurrent commits", () => {
       Array.from({ length: 20 }, (_, index) => ["a", "b", "c"].map((thread) => `${thread}${index + 1}`)).flat(),
     );
     expect(transactions() - before).toBe(1);
-    expect(await itemsOf(store, "b")).toHaveLength(20);
+    expect(await readItems(store, "b")).toHaveLength(20);
     expect(world.turn()).toBe(0);
   });
 
@@ -90,7 +90,7 @@ describe("concurrent commits", () => {
     expect(turns.flat()).toEqual(Array.from({ length: 10 }, (_, index) => `${index + 1}`));
     expect(turns.map(({ length }) => length)).toEqual([4, 4, 2]);
     expect(transactions() - before).toBe(3);
-    expect(await itemsOf(store, "a")).toHaveLength(10);
+    expect(await readItems(store, "a")).toHaveLength(10);
   });
 
   test("a refused commit among concurrent ones is reported as refused, and the others are saved", async () => {
@@ -105,7 +105,7 @@ describe("concurrent commits", () => {
     queue(store, superstep("b", b, 1), "b1", told);
     world.turn();
     expect(told).toEqual(["a1", "stale fenced", "gap store_failed", "wrong type store_failed", "a2", "b1"]);
-    expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
+    expect(await readItems(store, "a")).toEqual(["1", "2"]);
     expect(await store.effects("a", "main", 9)).toEqual([]);
     expect(await store.history("a", { limit: 9 })).toHaveLength(2);
   });
@@ -121,7 +121,7 @@ describe("concurrent commits", () => {
     queue(store, superstep("a", a, 2), "next", told);
     world.turn();
     expect(told).toEqual(["bad invalid_id", "good", "next"]);
-    expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
+    expect(await readItems(store, "a")).toEqual(["1", "2"]);
   });
 
   test("an effect whose key is not well-formed text is refused, with or without its own row", async () => {
@@ -241,7 +241,7 @@ describe("locked files", () => {
     queue(store, superstep("a", a, 1), "a1", told);
     world.turn();
     other.exec("BEGIN IMMEDIATE");
-    expect(await itemsOf(store, "a")).toEqual(["1"]);
+    expect(await readItems(store, "a")).toEqual(["1"]);
     other.exec("COMMIT");
   });
 
@@ -265,15 +265,15 @@ describe("full disks", () => {
   test("a full disk refuses the complete commit, and the store continues with commits that fit", async () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "a" });
-    await tell(store, superstep("a", claim, 1));
+    await saveCommit(store, superstep("a", claim, 1));
     const tooMuch: Commit = {
       ...superstep("a", claim, 2),
       checkpoint: checkpoint(2, [append("items", ["2"]), { channel: "big", kind: "replace", base: true, text: large }]),
     };
-    await expect(tell(store, tooMuch)).rejects.toMatchObject({ code: "store_full", kind: "store" });
+    await expect(saveCommit(store, tooMuch)).rejects.toMatchObject({ code: "store_full", kind: "store" });
     expect([(await store.head("a"))?.id, (await store.effects("a", "main")).length]).toEqual([1, 1]);
-    await tell(store, superstep("a", claim, 2));
-    expect(await itemsOf(store, "a")).toEqual(["1", "2"]);
+    await saveCommit(store, superstep("a", claim, 2));
+    expect(await readItems(store, "a")).toEqual(["1", "2"]);
   });
 
   test("a commit refused by a full disk succeeds unchanged once there is room", async () => {
@@ -283,12 +283,12 @@ describe("full disks", () => {
       ...superstep("a", claim, 1),
       checkpoint: checkpoint(1, [{ channel: "big", kind: "replace", base: true, text: large }]),
     };
-    await expect(tell(small, commit)).rejects.toMatchObject({ code: "store_full" });
-    await expect(tell(small, commit)).rejects.toMatchObject({ code: "store_full" });
+    await expect(saveCommit(small, commit)).rejects.toMatchObject({ code: "store_full" });
+    await expect(saveCommit(small, commit)).rejects.toMatchObject({ code: "store_full" });
     small.close();
     const store = open({ maxBytes: 3_000_000 });
     const again = await store.claim({ ...graph, thread: "a" });
-    await tell(store, { ...commit, epoch: again.epoch });
+    await saveCommit(store, { ...commit, epoch: again.epoch });
     expect((await store.state("a", 1))[0]?.deltas[0]?.text).toBe(large);
   });
 
@@ -331,5 +331,5 @@ test("each turn of the event loop runs at most one transaction, so a slow disk d
     expect(transactions() - before).toBeLessThanOrEqual(1);
     before = transactions();
   }
-  expect(await itemsOf(store, "b")).toHaveLength(700);
+  expect(await readItems(store, "b")).toHaveLength(700);
 });

@@ -1,4 +1,4 @@
-/** Retention looks and removes in pieces: each of bounded work, none of which leaves a thread that is not whole. */
+/** Retention reads and deletes in pieces of bounded work; the thread is complete after each piece. */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { PruneWrite } from "@statewright/core/store";
@@ -13,7 +13,7 @@ import { createEraser } from "../../src/rows/thread-tables.ts";
 import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
 import type { PruneStep } from "../../src/write/retention-plan-rows.ts";
-import { append, checkpoint, graph, itemsOf, running, superstep, tell } from "../support/rows.ts";
+import { append, checkpoint, graph, readItems, running, saveCommit, superstep } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -31,7 +31,7 @@ afterEach(() => {
   home.remove();
 });
 
-/** A thread with a long branch, and calls of an inner graph of which the first is long too. */
+/** Thread with a long branch and subgraph calls, the first of them long too. */
 async function fill(steps: number): Promise<void> {
   const claim = await store.claim({ ...graph, thread: "t" });
   const { epoch } = claim;
@@ -42,7 +42,7 @@ async function fill(steps: number): Promise<void> {
       const { row } = checkpoint(id);
       const parent = step === 0 ? undefined : id - 1;
       const write = { row: { ...row, branch: line, step, parent }, deltas: [append("inner", [String(id)])] };
-      return tell(store, { thread: "t", branch: line, epoch, seq: id, checkpoint: write });
+      return saveCommit(store, { thread: "t", branch: line, epoch, seq: id, checkpoint: write });
     });
   const writes: Promise<unknown>[] = [];
   let parent: number | undefined;
@@ -50,16 +50,16 @@ async function fill(steps: number): Promise<void> {
     id += 1;
     const { checkpoint: write, ...rest } = superstep("t", claim, id);
     if (write !== undefined)
-      writes.push(tell(store, { ...rest, checkpoint: { ...write, row: { ...write.row, step, parent } } }));
+      writes.push(saveCommit(store, { ...rest, checkpoint: { ...write, row: { ...write.row, step, parent } } }));
     parent = id;
     if (step === 3) writes.push(...inner(`main/${step}:0`, steps));
     else if (step % 10 === 0) writes.push(...inner(`main/${step}:0`, 2));
   }
   await Promise.all(writes);
-  await tell(store, { thread: "t", branch: "main", epoch, seq: id, release: true });
+  await saveCommit(store, { thread: "t", branch: "main", epoch, seq: id, release: true });
 }
 
-/** The appended items of a channel in one row. */
+/** Appended items of a channel in one row. */
 const merge: PruneWrite["merge"] = (rows) => {
   const last = rows.at(-1);
   const items = rows.flatMap(({ text }) => JSON.parse(text) as unknown[]);
@@ -68,7 +68,7 @@ const merge: PruneWrite["merge"] = (rows) => {
 
 const keepTen: PruneWrite = { thread: "t", keepLast: 10, merge };
 
-/** The pieces over a connection of their own, with the rows that each reads and changes. */
+/** Runs the pieces on a separate connection; returns the rows that each piece reads and changes. */
 function pieces(path: string, write: PruneWrite) {
   const db = new Sqlite(path);
   registerRowSums(db);
@@ -139,7 +139,7 @@ test("a prune piece reads and removes a bounded number of rows, and the total is
   store = sqliteStore(file, { durability: "normal" });
   const long = await piecesOf(4_000);
   expect(long.reads).toBeLessThanOrEqual(2_000);
-  // A checkpoint goes with its changes and its journal.
+  // A checkpoint is deleted with its deltas and its journal.
   expect(Math.max(short.writes, long.writes)).toBeLessThanOrEqual(800);
   expect(long.pieces).toBeGreaterThan(short.pieces * 2);
   expect(long.total / short.total).toBeLessThan(5);
@@ -147,7 +147,7 @@ test("a prune piece reads and removes a bounded number of rows, and the total is
 
 test("a crash between two prune pieces leaves a complete thread, and the next prune reaches the same end [E47]", async () => {
   await fill(450);
-  const items = await itemsOf(store, "t");
+  const items = await readItems(store, "t");
   store.close();
   const copy = (name: string): string => join(home.path, name);
   const open = new Sqlite(file);
@@ -164,10 +164,10 @@ test("a crash between two prune pieces leaves a complete thread, and the next pr
     cut.close();
     store = sqliteStore(path, { durability: "normal" });
     expect((await store.verify()).faults).toEqual([]);
-    expect(await itemsOf(store, "t")).toEqual(items);
+    expect(await readItems(store, "t")).toEqual(items);
     await store.prune(keepTen);
     expect((await store.verify()).faults).toEqual([]);
-    expect(await itemsOf(store, "t")).toEqual(items);
+    expect(await readItems(store, "t")).toEqual(items);
     const { namespaces } = await store.exportThread("t");
     ends.push(namespaces.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]));
     store.close();
@@ -196,12 +196,12 @@ test("a fork made between two prune pieces from a checkpoint due for removal sta
 
 test("a run started between two prune pieces can be rolled back to the state before it [E47]", async () => {
   const first = await store.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 5; id++) await tell(store, superstep("t", first, id));
-  await tell(store, { thread: "t", branch: "main", epoch: first.epoch, seq: 5, release: true });
+  for (let id = 1; id <= 5; id++) await saveCommit(store, superstep("t", first, id));
+  await saveCommit(store, { thread: "t", branch: "main", epoch: first.epoch, seq: 5, release: true });
   const prune = pieces(file, { thread: "t", keepLast: 1, merge });
   expect(prune.next()?.piece.kind).toBe("reads");
   const second = await store.claim({ ...graph, thread: "t" });
-  for (let id = 6; id <= 8; id++) await tell(store, { ...superstep("t", second, id), run: running("r2", "t") });
+  for (let id = 6; id <= 8; id++) await saveCommit(store, { ...superstep("t", second, id), run: running("r2", "t") });
   for (let next = prune.next(); next !== undefined; next = prune.next());
   prune.close();
   const left = await store.history("t", { branch: "main", limit: 10 });

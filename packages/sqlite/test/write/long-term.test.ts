@@ -1,4 +1,4 @@
-/** The long-term store in a file: indexes, words, damage, encryption. */
+/** The long-term store in a file: indexes, text search, damage, encryption. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { isStatewrightError, type LongTerm, longTermStore } from "@statewright/core";
@@ -6,7 +6,7 @@ import { type Encryption, encryptStore, type SqliteStore, sqliteStore } from "@s
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { longTermQueries } from "../../src/write/long-term-rows.ts";
-import { bytesOf, change } from "../support/database-file.ts";
+import { change, readBytes } from "../support/database-file.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -93,7 +93,7 @@ test("a deleted, expired or replaced item leaves no word and no text in the file
   await notes.put("replaced", "short");
   await store.vacuum();
   store.close();
-  const bytes = bytesOf(file);
+  const bytes = readBytes(file);
   expect(bytes).toContain("filler49");
   expect(bytes).not.toMatch(/sentinel/);
 });
@@ -146,9 +146,9 @@ describe("encrypted long-term items", () => {
       { text: "sentinel two", n: 2 },
     ]);
     expect((await store.verify()).faults).toEqual([]);
-    expect(bytesOf(file)).not.toContain("sentinel");
+    expect(readBytes(file)).not.toContain("sentinel");
     store.close();
-    expect(bytesOf(file)).not.toContain("sentinel");
+    expect(readBytes(file)).not.toContain("sentinel");
   });
 
   test("an encrypted store keeps no search words of items and refuses word search", async () => {
@@ -207,7 +207,7 @@ describe("encrypted long-term items", () => {
     expect(await longTermStore(still).search({ text: "sentinel" })).toHaveLength(2);
     still.close();
     encryptStore(file, both);
-    expect(bytesOf(file)).not.toContain("sentinel");
+    expect(readBytes(file)).not.toContain("sentinel");
     const sealed = open(both);
     expect((await longTermStore(sealed).under("notes").list()).map(({ key }) => key)).toEqual(["a", "b"]);
     expect((await sealed.verify()).faults).toEqual([]);

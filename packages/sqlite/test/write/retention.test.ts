@@ -1,4 +1,4 @@
-/** Retention in a file: the chain of hashes holds from the anchor on, beside writers of other processes too. */
+/** Retention in a file: the hash chain verifies from the anchor, also with writers of other processes. */
 import { join } from "node:path";
 import { pruneThread, type Store } from "@statewright/core";
 import type { PruneWrite } from "@statewright/core/store";
@@ -6,8 +6,8 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Child, startChild } from "../support/child-process.ts";
-import { change, countsOf } from "../support/database-file.ts";
-import { append, checkpoint, graph, itemsOf, superstep, tell } from "../support/rows.ts";
+import { change, countRows } from "../support/database-file.ts";
+import { append, checkpoint, graph, readItems, saveCommit, superstep } from "../support/rows.ts";
 import { folder } from "../support/stores.ts";
 
 let home: ReturnType<typeof folder>;
@@ -30,8 +30,8 @@ afterEach(async () => {
 
 async function steps(count: number, on: Store = store): Promise<void> {
   const claim = await on.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= count; id++) await tell(on, superstep("t", claim, id));
-  await tell(on, { thread: "t", branch: "main", epoch: claim.epoch, seq: count, release: true });
+  for (let id = 1; id <= count; id++) await saveCommit(on, superstep("t", claim, id));
+  await saveCommit(on, { thread: "t", branch: "main", epoch: claim.epoch, seq: count, release: true });
 }
 
 const keepFive: PruneWrite = { thread: "t", keepLast: 5, limit: 7, merge: (rows) => rows };
@@ -39,7 +39,7 @@ const keepFive: PruneWrite = { thread: "t", keepLast: 5, limit: 7, merge: (rows)
 test("the hash chain of a pruned thread verifies from its anchor, and one changed row breaks it [I5, E47]", async () => {
   await steps(40);
   expect(await pruneThread(store, { thread: "t", keepLast: 10 })).toEqual({ threads: 1, checkpoints: 30 });
-  expect(countsOf(file)).toMatchObject({ checkpoints: 10, anchors: 1 });
+  expect(countRows(file)).toMatchObject({ checkpoints: 10, anchors: 1 });
   expect(await store.verify()).toEqual({ threads: 1, checkpoints: 10, artifacts: 0, faults: [] });
   const changes = [
     "UPDATE anchors SET hash = 'other'",
@@ -67,11 +67,11 @@ test("the hash chain of a pruned thread verifies from its anchor, and one change
 test("the remainder of a pruned list is one delta, and the list is complete [E47]", async () => {
   await steps(40);
   await pruneThread(store, { thread: "t", keepLast: 10 });
-  expect(countsOf(file)).toMatchObject({ deltas: 11, effects: 9 });
-  expect(await itemsOf(store, "t")).toEqual(Array.from({ length: 40 }, (_, at) => String(at + 1)));
+  expect(countRows(file)).toMatchObject({ deltas: 11, effects: 9 });
+  expect(await readItems(store, "t")).toEqual(Array.from({ length: 40 }, (_, at) => String(at + 1)));
   await pruneThread(store, { thread: "t", keepLast: 1 });
-  expect(countsOf(file)).toMatchObject({ checkpoints: 1, anchors: 1, deltas: 2 });
-  expect(await itemsOf(store, "t")).toHaveLength(40);
+  expect(countRows(file)).toMatchObject({ checkpoints: 1, anchors: 1, deltas: 2 });
+  expect(await readItems(store, "t")).toHaveLength(40);
   expect((await store.verify()).faults).toEqual([]);
 });
 
@@ -94,7 +94,7 @@ test("a process that writes continuously is pruned by another and loses nothing 
   });
   while (!over) {
     removed += await store.prune(keepFive);
-    const items = await itemsOf(store, "t");
+    const items = await readItems(store, "t");
     expect(items).toEqual(Array.from({ length: items.length }, (_, at) => String(at + 1)));
   }
   await ended;
@@ -102,7 +102,7 @@ test("a process that writes continuously is pruned by another and loses nothing 
   while ((await store.prune(keepFive)) > 0) removed += 1;
   expect(removed).toBeGreaterThan(0);
   expect((await store.history("t", { limit: 100 })).length).toBe(5);
-  expect((await itemsOf(store, "t")).length).toBeGreaterThanOrEqual(told);
+  expect((await readItems(store, "t")).length).toBeGreaterThanOrEqual(told);
   expect((await store.verify()).faults).toEqual([]);
 });
 
@@ -111,7 +111,7 @@ test("a vacuum returns the space of pruned rows to the disk [E47]", async () => 
   for (let id = 1; id <= 60; id++) {
     const { row } = checkpoint(id);
     const value = { channel: "last", kind: "replace", base: true, text: JSON.stringify("x".repeat(20_000)) } as const;
-    await tell(store, {
+    await saveCommit(store, {
       ...superstep("t", claim, id),
       checkpoint: { row, deltas: [append("items", [String(id)]), value] },
     });
@@ -122,8 +122,8 @@ test("a vacuum returns the space of pruned rows to the disk [E47]", async () => 
   await store.vacuum();
   const after = change(file, (db) => db.pragma("page_count", { simple: true }) as number);
   expect(after).toBeLessThan(before / 5);
-  await tell(store, superstep("t", claim, 61));
-  expect((await itemsOf(store, "t")).filter((item) => item.length < 3)).toHaveLength(61);
+  await saveCommit(store, superstep("t", claim, 61));
+  expect((await readItems(store, "t")).filter((item) => item.length < 3)).toHaveLength(61);
 });
 
 test("a pruned thread with forks and subgraphs verifies", async () => {

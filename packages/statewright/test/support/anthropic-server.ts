@@ -1,8 +1,11 @@
-/** A local server that speaks Anthropic's wire format: asks for the weather, once or in several calls, then says what the tool answered. */
+/**
+ * A local server in Anthropic's wire format: requests the weather in one or several calls, then repeats the tool
+ * answer.
+ */
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** The server's address for a client, every request body that it got, and the path and the key of each. */
+/** Base URL for a client, and the body, path and key of every request. */
 export interface AnthropicServer {
   readonly baseUrl: string;
   readonly requests: readonly unknown[];
@@ -11,7 +14,7 @@ export interface AnthropicServer {
   close(): Promise<void>;
 }
 
-/** Start it on a free port of the loopback. */
+/** Starts the server on a free loopback port. */
 export async function anthropicServer({ calls = 1 } = {}): Promise<AnthropicServer> {
   const requests: unknown[] = [];
   const paths: (string | undefined)[] = [];

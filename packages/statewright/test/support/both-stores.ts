@@ -1,16 +1,16 @@
-/** The same test over the store in memory and over a file: what one holds for the other must hold too. */
+/** Runs the same test over the memory store and over a file. */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isStatewrightError, memoryStore, type StatewrightError, type Store, sqliteStore } from "statewright";
 import type { Commit } from "statewright/store";
 
-/** A store, and other processes on the same threads. */
+/** A store, and further processes on the same threads. */
 export interface Place {
   readonly store: Store;
-  /** A second process. */
+  /** Opens a second process. */
   readonly peer: () => Store;
-  /** The process of `store` is killed; gives the store of one that comes after it. */
+  /** Kills the process of `store`; returns the store of the next process. */
   readonly crash: () => Store;
   readonly close: () => void;
 }
@@ -47,7 +47,7 @@ function inFile(): Place {
   return {
     store,
     peer: () => open(file),
-    // What a kill leaves is the file and its log as they are at that moment, and no lock.
+    // A kill leaves the file and its log in their current state, and no lock.
     crash: () => {
       const image = join(home, "image.db");
       for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, image + part);
@@ -60,8 +60,11 @@ function inFile(): Place {
   };
 }
 
-/** A store whose process dies at a commit: before it is made, or when it is durable and nobody was told. */
-export function diesAt(
+/**
+ * Wraps a store whose process dies at a matching commit: before the commit, or when it is durable and not yet
+ * reported.
+ */
+export function crashAt(
   store: Store,
   fatal: (commit: Commit) => boolean,
   when: "before" | "after",
@@ -83,14 +86,14 @@ export function diesAt(
   return { store: Object.assign(Object.create(store) as Store, { commit }), dead };
 }
 
-/** The same at the nth of its commits, from 1; at none for 0. `commits` tells how many it has made. */
-export function diesAtNth(
+/** Wraps a store whose process dies at its nth commit, from 1; never for 0. `commits` counts the commits. */
+export function crashAtNth(
   store: Store,
   nth: number,
   when: "before" | "after",
 ): { readonly store: Store; readonly dead: Promise<void>; readonly commits: () => number } {
   let commits = 0;
-  const dying = diesAt(
+  const dying = crashAt(
     store,
     () => {
       commits += 1;
@@ -101,8 +104,8 @@ export function diesAtNth(
   return { ...dying, commits: () => commits };
 }
 
-/** The error that `work` ends with, of this code. */
-export async function failureOf(work: Promise<unknown>, code: StatewrightError["code"]): Promise<StatewrightError> {
+/** Returns the StatewrightError of this code that `work` rejects with. */
+export async function getFailure(work: Promise<unknown>, code: StatewrightError["code"]): Promise<StatewrightError> {
   try {
     await work;
   } catch (error) {
@@ -112,11 +115,11 @@ export async function failureOf(work: Promise<unknown>, code: StatewrightError["
   throw new Error(`nothing failed, expected ${code}`);
 }
 
-/** A run that dies on purpose: what becomes of its result is not what the test looks at. */
-export function leftToDie(result: Promise<unknown>): void {
+/** Ignores the result of a run whose process is killed on purpose. */
+export function ignoreResult(result: Promise<unknown>): void {
   result.then(nobodyLooks, nobodyLooks);
 }
 
 function nobodyLooks(): void {
-  // Nothing comes after a death.
+  // No callback runs after the crash.
 }

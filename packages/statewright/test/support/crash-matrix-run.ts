@@ -1,6 +1,6 @@
 /**
- * One life of the crash matrix, over a SQLite file: a model, three calls of one tool at the same time, one of them tried
- * twice, an inner graph that asks a person, and a fork.
+ * One process of the crash matrix over a SQLite file: a model, three parallel calls of one tool, one of them with a
+ * retry, a subgraph with an interrupt, and a fork.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,28 +29,31 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { storeWithPoints } from "./store-with-points.ts";
+import { createStoreWithPoints } from "./store-with-points.ts";
 
-/** What may be done about the effect of the tool: it may be repeated, asked for, or neither. */
+/** Recovery of the tool effect: repeat, reconcile, or in doubt. */
 export const kinds = ["idempotent", "reconciled", "once"] as const;
 export type Kind = (typeof kinds)[number];
 
-/** Where a life takes place. */
+/** Environment of a process. */
 export interface Surroundings {
-  /** What it leaves is in here: the database, and what happened in the world outside. */
+  /** Folder of the database and of the external effects. */
   readonly folder: string;
-  /** It came to a named point. */
+  /** Called at each named crash point. */
   point(name: string): void;
-  /** Something happened outside: a line of `effects.ndjson`. */
+  /** Called for each external effect: a line of `effects.ndjson`. */
   log(effect: Json): void;
 }
 
 const thread = "matrix";
 
-/** Live from what the folder holds to the end, and tell how both branches ended, as a line of JSON. */
-export async function liveMatrix(kind: Kind, around: Surroundings): Promise<string> {
+/** Continues from the files of the folder to the end; returns the ends of both branches as a line of JSON. */
+export async function runMatrix(kind: Kind, around: Surroundings): Promise<string> {
   const graph = matrixGraph(kind, around);
-  const store = storeWithPoints(sqliteStore(join(around.folder, "agent.db"), { durability: "normal" }), around.point);
+  const store = createStoreWithPoints(
+    sqliteStore(join(around.folder, "agent.db"), { durability: "normal" }),
+    around.point,
+  );
   try {
     const branches = (await store.branches(thread)).map(({ name }) => name);
     const main = await goOn(graph, store, "main", around);
@@ -116,7 +119,7 @@ function actOf(kind: Kind, { folder, point, log }: Surroundings) {
     run: async ({ nth }, { idempotencyKey, attempt }) => {
       point(`act ${nth} begins`);
       if (nth === 2 && attempt === 1) throw ToolError.unavailable("Not yet");
-      // One after the other, so that each has an outcome of its own.
+      // The calls start one after the other, so that their outcomes are distinct.
       for (let turn = 0; turn < nth * 5; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
       point(`act ${nth} before its effect`);
       log({ what: "act", key: idempotencyKey });
@@ -143,7 +146,7 @@ const check = defineGraph({
   })
   .edges({ [START]: "look", look: "ask", ask: END });
 
-/** Live through a branch to its end; its questions are answered as they come. */
+/** Runs a branch to its end and answers its interrupts. */
 async function goOn(graph: Graph, store: Store, branch: string, { folder, log }: Surroundings): Promise<unknown> {
   const options = { store, thread, branch, onPriorEffect: "reuse" } as const;
   for (;;) {
@@ -169,7 +172,7 @@ async function forkAfterTools(graph: Graph, store: Store): Promise<void> {
   }
 }
 
-/** What a person finds out on the other side. */
+/** Answer of a person who has checked the external system. */
 function found(folder: string, payload: unknown): object {
   const { idempotencyKey } = z.object({ idempotencyKey: z.string() }).parse(payload);
   return happened(folder, idempotencyKey) ? { happened: true, content: `did ${idempotencyKey}` } : { happened: false };

@@ -1,13 +1,13 @@
 /**
- * Pairs of deaths: at each point of a life its files are copied as a death there would leave them, a second life goes on
- * from each copy and is copied in the same way, and a third one goes on from there to the end.
+ * Pairs of crashes: copies the files at each point of a run, continues from each copy and copies again at each point,
+ * and runs each second copy to the end.
  */
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Json } from "statewright";
-import { type Kind, liveMatrix } from "./crash-matrix-run.ts";
+import { type Kind, runMatrix } from "./crash-matrix-run.ts";
 
-/** Which of the pairs: every so many-th, and of those the share of one process out of several. */
+/** Selects every n-th pair, and of those the share of one process. */
 export interface PairShare {
   readonly every: number;
   readonly part: number;
@@ -16,7 +16,7 @@ export interface PairShare {
 
 export interface PairReport {
   readonly pairs: number;
-  /** What went wrong, a line each, with both points. */
+  /** Failures, one line each, with both points. */
   readonly wrong: readonly string[];
 }
 
@@ -27,12 +27,12 @@ interface Death {
 
 interface End {
   readonly told: string;
-  /** How often each effect of a tool happened, by its key. */
+  /** Number of occurrences per effect key. */
   readonly acts: ReadonlyMap<string, number>;
 }
 
-/** Live through the pairs of one kind of tool; `home` is an empty folder. */
-export async function livePairs(kind: Kind, home: string, { every, part, parts }: PairShare): Promise<PairReport> {
+/** Runs the pairs of one kind of tool; `home` is an empty folder. */
+export async function runPairs(kind: Kind, home: string, { every, part, parts }: PairShare): Promise<PairReport> {
   const step = Math.ceil(Math.sqrt(every));
   const undisturbed = await endOf(kind, folderIn(home, "undisturbed"));
   const { deaths } = await liveAndCopy(
@@ -58,7 +58,7 @@ export async function livePairs(kind: Kind, home: string, { every, part, parts }
   return { pairs, wrong };
 }
 
-/** Live on in a folder to the end, and leave copies of it as it was at the points that are chosen. */
+/** Continues in a folder to the end, and copies the folder at the selected points. */
 async function liveAndCopy(
   kind: Kind,
   folder: string,
@@ -70,7 +70,7 @@ async function liveAndCopy(
     const nth = came++;
     if (!isChosen(nth)) return;
     const copy = `${folder}-${nth}`;
-    // The shared index of the log is made anew by whoever opens the file.
+    // The next process to open the file recreates the shared index of the log.
     cpSync(folder, copy, { recursive: true, filter: (file) => !file.endsWith("-shm") });
     deaths.push({ point, folder: copy });
   });
@@ -79,7 +79,7 @@ async function liveAndCopy(
 
 async function endOf(kind: Kind, folder: string, point: (name: string) => void = () => undefined): Promise<End> {
   const file = join(folder, "effects.ndjson");
-  const told = await liveMatrix(kind, {
+  const told = await runMatrix(kind, {
     folder,
     point,
     log: (effect) => appendFileSync(file, `${JSON.stringify(effect)}\n`),
@@ -90,7 +90,7 @@ async function endOf(kind: Kind, folder: string, point: (name: string) => void =
   return { told, acts };
 }
 
-/** The same end as without a death, the same effects, and only what may be repeated happened twice. */
+/** Checks for the same end and the same effects as without a crash; only repeatable effects may occur twice. */
 function differences(kind: Kind, expected: End, { told, acts }: End): readonly string[] {
   const lost = [...expected.acts.keys()].filter((key) => !acts.has(key)).map((key) => `lost ${key}`);
   const more = [...acts.keys()].filter((key) => !expected.acts.has(key)).map((key) => `unknown ${key}`);

@@ -1,7 +1,7 @@
-/** Do works a few at a time: each is a process of its own. */
+/** Runs a few jobs at a time; each job is a process. */
 import { availableParallelism } from "node:os";
 
-export async function inParallel(works: readonly (() => Promise<void>)[]): Promise<void> {
+export async function runInParallel(works: readonly (() => Promise<void>)[]): Promise<void> {
   const waiting = [...works];
   const worker = async (): Promise<void> => {
     for (let work = waiting.shift(); work !== undefined; work = waiting.shift()) await work();

@@ -1,7 +1,7 @@
-/** What a page of the docs says that its program prints: the blocks indented by four spaces, and the Mermaid pictures. */
+/** Program output quoted in a page of the docs: blocks indented by four spaces, and Mermaid diagrams. */
 import { readFileSync } from "node:fs";
 
-/** The printed text of a page, in order, as one text; blank lines count only inside a block. */
+/** Returns the quoted output of a page in order, as one text; blank lines count only inside a block. */
 export function printedOn(page: string): string {
   const text = readFileSync(new URL(`../../../../docs/${page}`, import.meta.url), "utf8");
   const blocks = text.matchAll(/^```(\w*)\n([\s\S]*?)^```$|^(?: {4}.*\n)(?:(?: {4}.*)?\n)*/gm);

@@ -1,8 +1,8 @@
-/** Run a program as its reader would: a Node process of its own, in a folder of its own, with nothing else in its environment. */
+/** Runs a program like a reader: in a new Node.js process, in a new folder, without other environment variables. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-/** What the program printed; rejects with its errors when it does not end well. */
+/** Returns the output of the program; rejects with its stderr when it fails. */
 export function runProgram(
   program: URL,
   options: { readonly cwd: string; readonly env?: Record<string, string>; readonly args?: readonly string[] },

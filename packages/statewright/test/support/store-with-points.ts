@@ -1,11 +1,14 @@
-/** A store with points before, inside and after each commit, named after what the commit holds. */
+/** A store with crash points before, inside and after each commit, named after the content of the commit. */
 import { crashPoint } from "@statewright/testing";
 import type { Store } from "statewright";
 
 type Commit = Parameters<Store["commit"]>[0];
 
-/** The points are `before …`, `inside …`, `after …` (durable, nobody was told) and `told …`; the same name again counts up. */
-export function storeWithPoints(inner: Store, point: (name: string) => void = crashPoint): Store {
+/**
+ * The points are `before …`, `inside …`, `after …` (durable, not yet reported) and `told …`; a repeated name is
+ * numbered.
+ */
+export function createStoreWithPoints(inner: Store, point: (name: string) => void = crashPoint): Store {
   const seen = new Map<string, number>();
   return {
     ...inner,
@@ -27,7 +30,7 @@ export function storeWithPoints(inner: Store, point: (name: string) => void = cr
   };
 }
 
-/** Facts are what a store writes last: whoever has read all of them stands in the middle of the transaction. */
+/** A store writes the facts of a commit last: after their iteration the store is inside the transaction. */
 class EventsWithPoint extends Array<NonNullable<Commit["events"]>[number]> {
   constructor(events: NonNullable<Commit["events"]>, point: () => void) {
     super();
@@ -41,7 +44,7 @@ class EventsWithPoint extends Array<NonNullable<Commit["events"]>[number]> {
   }
 }
 
-/** What matters most in it: what else goes along depends on which call was faster. */
+/** Most important content of a commit: the other content depends on timing. */
 function nameOf({ run, checkpoint, effects = [], interrupts = [], release }: Commit): string {
   if (checkpoint !== undefined) return `checkpoint ${checkpoint.row.nodes.join(" ") || checkpoint.row.source}`;
   const [question] = interrupts;

@@ -1,18 +1,18 @@
 /**
- * A local server that speaks Anthropic's wire format and counts its requests. It says a word and calls a tool, then says
- * that the tool has answered. A request that it is told to leave open gets its first frames and nothing more.
+ * A local server in Anthropic's wire format that counts its requests. It streams a text and a tool call, then a final
+ * answer. A request selected to stay open gets only its first frames.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface StreamingServer extends AsyncDisposable {
   readonly baseUrl: string;
-  /** How many messages each request held. */
+  /** Number of messages per request. */
   readonly requests: readonly number[];
 }
 
-/** `frames` says after how many frames the n-th request is left open; none of those it does not name is. */
-export async function streamingServer(frames: Readonly<Record<number, number>> = {}): Promise<StreamingServer> {
+/** `frames` maps the number of a request to the frames after which its stream stays open; other requests end. */
+export async function startStreamingServer(frames: Readonly<Record<number, number>> = {}): Promise<StreamingServer> {
   const requests: number[] = [];
   const server = createServer((request, response) => {
     let text = "";

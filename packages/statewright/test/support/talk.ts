@@ -1,4 +1,4 @@
-/** A conversation of one agent with a scripted model, and everything that was seen of it. */
+/** Runs a conversation of one agent with a scripted model and records its effects. */
 import { type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import {
   type AgentState,
@@ -12,21 +12,21 @@ import {
   type ToolResult,
 } from "statewright";
 
-/** What was seen. */
+/** Recorded conversation. */
 export interface Talk {
   readonly events: readonly RunEvent[];
-  /** How the calls ended, in that order. */
+  /** Ends of the tool calls, in order. */
   readonly results: readonly ToolResult[];
-  /** What the model was sent, one request after the other. */
+  /** Requests of the model. */
   readonly wires: readonly ModelRequest[];
-  /** How the run ended: its status, or the code of its error. */
+  /** End of the run: its status, or the code of its error. */
   readonly status: string;
 }
 
-/** Settings of the agent beside its tools. */
+/** Agent settings other than its tools. */
 type Settings = Partial<Omit<Parameters<typeof createAgent<NoState>>[0], "name" | "model" | "tools">>;
 
-/** Have a conversation in which the model answers from `script`, then says that it is done. */
+/** Runs a conversation in which the model answers from `script` and then with a final text. */
 export async function talk(
   tools: readonly Tool[],
   script: readonly ScriptedEntry[],
@@ -54,7 +54,7 @@ function agentOf(model: Model, tools: readonly Tool[], settings: Settings) {
   return createAgent({ ...settings, name: "talker", model, tools });
 }
 
-/** The text of a result. */
+/** Returns the text of a result. */
 export function textOfResult(result: ToolResult | undefined): string {
   return (result?.content ?? []).map((block) => (block.type === "text" ? block.text : `[${block.type}]`)).join("");
 }

@@ -1,4 +1,4 @@
-/** Memories are of somebody: an agent whose context does not say of whom does not compile. */
+/** Memories belong to a user: an agent whose context has no user does not compile. */
 import { say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineContext, memoryTools } from "statewright";
 import { recallMemories, saveMemories, summarise } from "statewright/middleware";

@@ -1,4 +1,4 @@
-/** Migrations are typed by both graphs: what compiles is what may be meant. Nothing is called but the definitions. */
+/** Migrations are typed by both graphs. Only the definitions run. */
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import {
@@ -24,7 +24,7 @@ const old = defineGraph({
   .nodes({ ask: () => ({}), pay: () => ({}) })
   .edges({ [START]: "ask", ask: "pay", pay: END });
 
-/** The same state, with a default more. */
+/** The same state with an additional default. */
 const near = defineGraph({
   name: "g",
   version: 2,
@@ -33,7 +33,7 @@ const near = defineGraph({
   .nodes({ ask: () => ({}), pay: () => ({}) })
   .edges({ [START]: "ask", ask: "pay", pay: END });
 
-/** A channel of another type, and one that needs a value. */
+/** A channel of another type, and a channel that requires a value. */
 const far = defineGraph({
   name: "g",
   version: 3,

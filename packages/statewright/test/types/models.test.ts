@@ -1,4 +1,4 @@
-/** Which models and tools of providers an agent takes, as the compiler sees it. Nothing here is called. */
+/** Types of the models and provider tools that an agent accepts. Nothing here is called. */
 import { anthropic } from "@ai-sdk/anthropic";
 import { google } from "@ai-sdk/google";
 import { createOpenAI, openai } from "@ai-sdk/openai";

@@ -1,4 +1,4 @@
-/** The programs of the documentation, type-checked without casts. What runs is run elsewhere; here nothing is called. */
+/** The documented programs type-check without casts. Other tests run them; nothing here is called. */
 import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, expectTypeOf, test } from "vitest";

@@ -58,7 +58,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
       const thread = await startNamespaces(store, "t");
       await thread.writeStep("main", [createDelta("outer", "replace", "1")]);
       await thread.writeStep("main/notes", [
-        createDelta("list", "append", "[1]", true),
+        createDelta("list", "append", "[1]", { base: true }),
         createDelta("x", "replace", "1"),
       ]);
       await thread.writeStep("main/notes", [createDelta("list", "append", "[2]")]);

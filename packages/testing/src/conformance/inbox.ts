@@ -104,7 +104,7 @@ export const inboxTests: readonly StoreTest[] = [
     await held.writeStep(1);
     await held.commit({ release: true });
     await store.post({ thread: "t", ...createInboxMessage({}) });
-    await forkThread(store, "t", "b", 1, [], [createInterrupt({ branch: "b" })]);
+    await forkThread(store, { branch: "b", from: 1, interrupts: [createInterrupt({ branch: "b" })] });
     assertEqual([await listIds(store), await listIds(store, "t", "b")], ["l1", ""], "the inboxes");
     await store.post({ thread: "t", branch: "b", ...createInboxMessage({ id: "l2" }) });
     assertEqual(

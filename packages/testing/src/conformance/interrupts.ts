@@ -40,12 +40,14 @@ export const interruptTests: readonly StoreTest[] = [
 
   defineSharedStoreTest("open interrupts of all threads are one list, newest first", async ({ store, crash }) => {
     const [one, two] = [await startThread(store, "t"), await startThread(store, "u", { graph: "h" })];
-    await commitWaiting(
-      one,
-      [createInterrupt({ id: "a", raisedAt: 900 }), createInterrupt({ id: "b", key: "sign", expiresAt: 5_000 })],
-      true,
-    );
-    await commitWaiting(two, [createInterrupt({ id: "a" })], true);
+    await commitWaiting(one, {
+      interrupts: [
+        createInterrupt({ id: "a", raisedAt: 900 }),
+        createInterrupt({ id: "b", key: "sign", expiresAt: 5_000 }),
+      ],
+      release: true,
+    });
+    await commitWaiting(two, { interrupts: [createInterrupt({ id: "a" })], release: true });
     const next = crash();
     const all = await next.openInterrupts();
     assertEqual(
@@ -77,17 +79,17 @@ export const interruptTests: readonly StoreTest[] = [
     async ({ store }) => {
       const thread = await startThread(store, "t");
       const [first, second] = [createInterrupt({ id: "first" }), createInterrupt({ id: "second" })];
-      await commitWaiting(thread, [first, second], false);
+      await commitWaiting(thread, { interrupts: [first, second], release: false });
       assertEqual(await listIds(store), ["second", "first"], "both");
       await thread.commit({ interrupts: [{ ...first, answer: "1", answeredAt: 400 }] });
       assertEqual(await listIds(store), ["second"], "the open interrupts after an answer");
       await thread.commit({ run: { ...createRun("r1"), status: "running" } });
       assertEqual(await listIds(store), [], "the open interrupts while the run is running");
-      await commitWaiting(thread, [second], false);
+      await commitWaiting(thread, { interrupts: [second], release: false });
       assertEqual(await listIds(store), ["second"], "asked again");
       await thread.commit({ interrupts: [{ ...second, expiredAt: 500 }] });
       assertEqual(await listIds(store), [], "the open interrupts after an expiry");
-      await commitWaiting(thread, [createInterrupt({ id: "third" })], false);
+      await commitWaiting(thread, { interrupts: [createInterrupt({ id: "third" })], release: false });
       await thread.commit({ run: { ...createRun("r1"), status: "cancelled", endedAt: 600 } });
       await thread.commit({ run: { ...createRun("r2"), status: "waiting" } });
       assertEqual(await listIds(store), [], "the interrupt of a cancelled run while the next run waits");
@@ -103,7 +105,7 @@ export const interruptTests: readonly StoreTest[] = [
       assertEqual(await store.interrupts("t", "main"), [interruptRow], "the interrupts of the branch");
       assertEqual(await listIds(store), [], "the open interrupts of the failed run");
       await thread.commit({ run: { ...createRun("r1"), status: "running" } });
-      await commitWaiting(thread, [interruptRow], false);
+      await commitWaiting(thread, { interrupts: [interruptRow], release: false });
       assertEqual(await listIds(store), ["beside"], "the open interrupts of the waiting run");
     },
   ),
@@ -111,9 +113,9 @@ export const interruptTests: readonly StoreTest[] = [
   defineStoreTest("each branch has its own interrupts", async ({ store }) => {
     const thread = await startThread(store, "t");
     await thread.writeStep(1);
-    await commitWaiting(thread, [createInterrupt({ id: "q" })], true);
+    await commitWaiting(thread, { interrupts: [createInterrupt({ id: "q" })], release: true });
     const answered = { ...createInterrupt({ id: "q" }), answer: "1", answeredAt: 5 };
-    await forkThread(store, "t", "b", 1, [], [answered]);
+    await forkThread(store, { branch: "b", from: 1, interrupts: [answered] });
     assertEqual(await listIds(store), ["q"], "the open interrupts next to a fork with a copied answer");
     const branch = await startThread(store, "t", { branch: "b", run: false });
     const waiting = { ...createRun("r2"), branch: "b", status: "waiting" } as const;
@@ -166,7 +168,10 @@ export const interruptTests: readonly StoreTest[] = [
 ];
 
 /** Commits the run of a thread as waiting, with interrupts. */
-function commitWaiting(thread: StartedThread, interrupts: readonly InterruptRow[], release: boolean): Promise<void> {
+function commitWaiting(
+  thread: StartedThread,
+  { interrupts, release }: { readonly interrupts: readonly InterruptRow[]; readonly release: boolean },
+): Promise<void> {
   const { thread: id, branch } = { ...thread.request, branch: thread.claim.branch };
   return thread.commit({ run: { ...createRun("r1"), thread: id, branch, status: "waiting" }, interrupts, release });
 }

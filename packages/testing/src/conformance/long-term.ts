@@ -204,12 +204,12 @@ export const longTermTests: readonly StoreTest[] = [
       const touches = ["diet", "job", "over", "none"].map((key) => ({ ...diet, key, at: 260, expiresAt: 360 }));
       assertEqual(
         await store.longTerm.refresh(touches),
-        ["kept", "kept", "gone", "gone"],
+        ["refreshed", "refreshed", "missing", "missing"],
         "the results of the refresh",
       );
       assertEqual((await store.longTerm.get(diet, 359))?.expiresAt, 360, "the new expiry");
       await store.longTerm.sweep(400, 10);
-      assertEqual(await store.longTerm.refresh(touches.slice(0, 1)), ["gone"], "the result for a swept item");
+      assertEqual(await store.longTerm.refresh(touches.slice(0, 1)), ["missing"], "the result for a swept item");
     },
   ),
 

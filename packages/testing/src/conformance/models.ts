@@ -142,7 +142,7 @@ export const modelConformance: readonly ModelTest[] = [
 
   defineModelTest("an error of a tool reaches the model unchanged", async (open) => {
     const { model, listRequests } = await open([textReply]);
-    await requestReply(model, createHistory([{ type: "text", text: "city not found: Oslo" }], true));
+    await requestReply(model, createHistory([{ type: "text", text: "city not found: Oslo" }], { isError: true }));
     assertTrue(
       (listRequests()[0] ?? "").includes("city not found: Oslo"),
       "the model request does not contain the text of the tool error",
@@ -201,6 +201,11 @@ const weatherInput: Schema<{ city: string }> = {
   },
 };
 
+/** Outcome of a tool call; default: no error. */
+interface ToolOutcome {
+  readonly isError?: boolean;
+}
+
 type CallParts = readonly [name: string, args: JsonObject, id: string];
 
 function createCallReply(...calls: readonly CallParts[]): ModelReply {
@@ -211,18 +216,23 @@ function createCallBlock(name: string, args: JsonObject, id: string) {
   return { type: "call" as const, id, name, args };
 }
 
-function createToolMessage(callId: string, name: string, content: readonly ContentBlock[], isError = false): Message {
+function createToolMessage(
+  callId: string,
+  name: string,
+  content: readonly ContentBlock[],
+  { isError = false }: ToolOutcome = {},
+): Message {
   return { role: "tool", id: `answer ${callId}`, callId, name, content, isError };
 }
 
-function createHistory(content: readonly ContentBlock[], isError = false): readonly Message[] {
+function createHistory(content: readonly ContentBlock[], outcome: ToolOutcome = {}): readonly Message[] {
   const callMessage: Message = {
     role: "assistant",
     id: "m1",
     finish: "calls",
     content: [createCallBlock("act", { n: 1 }, unusualId)],
   };
-  return [user, callMessage, createToolMessage(unusualId, "act", content, isError)];
+  return [user, callMessage, createToolMessage(unusualId, "act", content, outcome)];
 }
 
 function requestReply(

@@ -152,7 +152,7 @@ export const storeConformance: readonly StoreTest[] = [
     for (const thread of ["t", "new"]) {
       const held = await startThread(store, thread, { startsRun: true, run: false });
       await assertRejected(store.delete(thread), "thread_busy", `removing ${thread}`);
-      await assertRejected(forkThread(store, thread, "b", 1, []), "thread_busy", `a fork of ${thread}`);
+      await assertRejected(forkThread(store, { thread, branch: "b", from: 1 }), "thread_busy", `a fork of ${thread}`);
       await assertRejected(store.importThread({ ...image, id: thread }), "thread_exists", `taking ${thread} in`);
       if (thread === "t") {
         const { thread: _, branch: __, ...row } = createRun("q1");
@@ -302,7 +302,10 @@ export const storeConformance: readonly StoreTest[] = [
       1,
       undefined,
       { source: "input", nodes: [], control: '{"machine":"ä𝄞\\u0000","tasks":[]}', durationMs: 0.25, bytes: 12 },
-      [createDelta("messages", "append", '[{"id":"m1"}]', false), createDelta("cart", "patch", "[]", true)],
+      [
+        createDelta("messages", "append", '[{"id":"m1"}]', { base: false }),
+        createDelta("cart", "patch", "[]", { base: true }),
+      ],
     );
     const second = createCheckpoint(2, 1, { source: "step", nodes: ["model", "tools"], run: "r1" }, []);
     const error = { name: "Error", message: "no", code: "x", cause: { name: "Error", message: "why" } };
@@ -391,7 +394,10 @@ export const storeConformance: readonly StoreTest[] = [
         createDelta("draft", "patch", "[0]"),
       ]);
       await thread.writeStep(2, [createDelta("list", "append", "[2]"), createDelta("last", "replace", "2")]);
-      await thread.writeStep(3, [createDelta("list", "append", "[1,2,3]", true), createDelta("gone", "replace", "3")]);
+      await thread.writeStep(3, [
+        createDelta("list", "append", "[1,2,3]", { base: true }),
+        createDelta("gone", "replace", "3"),
+      ]);
       await thread.writeStep(4, [createDelta("list", "append", "[4]"), createDelta("gone", "clear", "")]);
       await thread.writeStep(5, []);
       assertEqual(
@@ -421,9 +427,9 @@ export const storeConformance: readonly StoreTest[] = [
     async ({ store }) => {
       const thread = await startThread(store, "t");
       await thread.writeStep(1, [
-        createDelta("a", "replace", "1", false),
-        createDelta("b", "clear", "", false),
-        createDelta("c", "append", "[1]", false),
+        createDelta("a", "replace", "1", { base: false }),
+        createDelta("b", "clear", "", { base: false }),
+        createDelta("c", "append", "[1]", { base: false }),
       ]);
       const [entry] = await store.history("t", { limit: 1 });
       assertEqual(
@@ -438,7 +444,10 @@ export const storeConformance: readonly StoreTest[] = [
     "a branch inherits state up to its fork point and no later writes of the original branch",
     async ({ store }) => {
       const thread = await startThread(store, "t");
-      await thread.writeStep(1, [createDelta("list", "append", "[0,1]", true), createDelta("x", "replace", "1")]);
+      await thread.writeStep(1, [
+        createDelta("list", "append", "[0,1]", { base: true }),
+        createDelta("x", "replace", "1"),
+      ]);
       await thread.writeStep(2, [createDelta("list", "append", "[2]")]);
       await thread.writeStep(3, [
         createDelta("list", "append", "[3]"),
@@ -447,7 +456,7 @@ export const storeConformance: readonly StoreTest[] = [
       ]);
       await thread.commit({ release: true });
       const before = await store.history("t", { limit: 99 });
-      const forked = await forkThread(store, "t", "b", 2, [createDelta("list", "append", "[9]")]);
+      const forked = await forkThread(store, { branch: "b", from: 2, deltas: [createDelta("list", "append", "[9]")] });
       assertEqual([forked.id, forked.branch, forked.parent], [4, "b", 2], "the first checkpoint of the branch");
       assertEqual(await store.head("t", "b"), forked, "the head of the branch");
       assertEqual(
@@ -461,13 +470,13 @@ export const storeConformance: readonly StoreTest[] = [
         "the history of the branch",
       );
       assertEqual(await store.history("t", { limit: 99 }), before, "the history of the original branch");
-      const deeper = await forkThread(store, "t", "c", 4, [createDelta("x", "replace", "5")]);
+      const deeper = await forkThread(store, { branch: "c", from: 4, deltas: [createDelta("x", "replace", "5")] });
       assertEqual(
         await readState(store, "t", deeper.id),
         { list: ["append [0,1]", "append [2]", "append [9]"], x: ["replace 5"] },
         "the state of a fork of the fork",
       );
-      const from = await forkThread(store, "t", "d", 1, []);
+      const from = await forkThread(store, { branch: "d", from: 1 });
       assertEqual(
         await readState(store, "t", from.id),
         { list: ["append [0,1]"], x: ["replace 1"] },
@@ -493,7 +502,7 @@ export const storeConformance: readonly StoreTest[] = [
       const thread = await startThread(store, "t");
       await thread.writeStep(1, [createDelta("x", "replace", "1")]);
       await thread.commit({ release: true });
-      await forkThread(store, "t", "b", 1, []);
+      await forkThread(store, { branch: "b", from: 1 });
       const other = await startThread(store, "t", { branch: "b" });
       assertEqual(
         [other.claim.nextCheckpoint, other.claim.nextSeq, other.claim.head?.id],
@@ -513,14 +522,22 @@ export const storeConformance: readonly StoreTest[] = [
   defineSharedStoreTest(
     "a fork of an unknown thread or checkpoint, under a used name, or of a claimed thread is refused",
     async ({ store, peer }) => {
-      await assertRejected(forkThread(store, "t", "b", 1, []), "unknown_thread", "an unknown thread");
+      await assertRejected(forkThread(store, { branch: "b", from: 1 }), "unknown_thread", "an unknown thread");
       const thread = await startThread(store, "t");
       await thread.writeStep(1);
-      await assertRejected(forkThread(store, "t", "b", 1, []), "thread_busy", "a thread claimed by this store");
-      await assertRejected(forkThread(peer(), "t", "b", 1, []), "thread_busy", "a thread claimed by another store");
+      await assertRejected(
+        forkThread(store, { branch: "b", from: 1 }),
+        "thread_busy",
+        "a thread claimed by this store",
+      );
+      await assertRejected(
+        forkThread(peer(), { branch: "b", from: 1 }),
+        "thread_busy",
+        "a thread claimed by another store",
+      );
       await thread.commit({ release: true });
-      await assertRejected(forkThread(store, "t", "b", 7, []), "unknown_checkpoint", "an unknown checkpoint");
-      await assertRejected(forkThread(store, "t", "main", 1, []), "thread_exists", "a branch name in use");
+      await assertRejected(forkThread(store, { branch: "b", from: 7 }), "unknown_checkpoint", "an unknown checkpoint");
+      await assertRejected(forkThread(store, { branch: "main", from: 1 }), "thread_exists", "a branch name in use");
       assertEqual(await store.branches("t"), [{ name: "main", head: 1 }], "the branches");
     },
   ),
@@ -530,7 +547,7 @@ export const storeConformance: readonly StoreTest[] = [
     await thread.writeStep(1);
     await thread.commit({ interrupts: [createInterrupt({ id: "i1", answer: "1", answeredAt: 5 })], release: true });
     const answered = await store.interrupts("t", "main");
-    await forkThread(store, "t", "b", 1, [], answered);
+    await forkThread(store, { branch: "b", from: 1, interrupts: answered });
     assertEqual(
       await store.interrupts("t", "b"),
       answered.map((each) => ({ ...each, branch: "b" })),
@@ -554,7 +571,7 @@ export const storeConformance: readonly StoreTest[] = [
     const thread = await startThread(store, "t");
     for (let id = 1; id <= 7; id++) await thread.writeStep(id, [createDelta("n", "replace", String(id))]);
     await thread.commit({ release: true });
-    await forkThread(store, "t", "b", 4, [createDelta("n", "replace", "8")]);
+    await forkThread(store, { branch: "b", from: 4, deltas: [createDelta("n", "replace", "8")] });
     const pages: number[][] = [];
     for (let before: number | undefined; ; before = pages.at(-1)?.at(-1)) {
       const page = await store.history("t", { branch: "b", before, limit: 2 });
@@ -651,7 +668,7 @@ export const storeConformance: readonly StoreTest[] = [
       if (step > 0) expected.push({ ...row, outcome: undefined });
     }
     await thread.commit({ release: true });
-    await forkThread(store, "t", "b", 2, []);
+    await forkThread(store, { branch: "b", from: 2 });
     const removed = await store.prune({ thread: "t", keepLast: 1, merge: (rows) => rows });
     assertEqual(removed, 5, "the number of checkpoints pruned on both sides of the fork point");
     assertEqual(await store.effects("t", "main"), expected, "the journal");
@@ -718,7 +735,7 @@ export const storeConformance: readonly StoreTest[] = [
       await thread.commit({ effects: [createEffect({ step: 1, outcome: "1" })] });
     }
     await one.commit({ release: true });
-    await forkThread(store, "t", "b", 1, []);
+    await forkThread(store, { branch: "b", from: 1 });
     const branch = await startThread(store, "t", { branch: "b" });
     await branch.commit({ checkpoint: createCheckpoint(3, 2, { step: 2 }) });
     assertEqual((await store.effects("t", "main")).length, 1, "the number of journal rows of the original branch");
@@ -812,7 +829,7 @@ export const storeConformance: readonly StoreTest[] = [
     assertEqual(await store.timers(), [], "the timers of a refused commit");
     await thread.commit({ timers: [{ arm: createTimer({ dueAt: 100 }) }], release: true });
     await assertRejected(thread.commit({ timers: [{ drop: { id: "id", generation: 1 } }] }), "fenced", "a late commit");
-    await forkThread(store, "t", "b", 1, []);
+    await forkThread(store, { branch: "b", from: 1 });
     const listTimers = async () => (await store.timers()).map(({ branch, dueAt }) => `${branch} ${dueAt}`);
     assertEqual(await listTimers(), ["main 100"], "the timers after a fork");
     const branch = await startThread(store, "t", { branch: "b" });
@@ -845,7 +862,7 @@ export const storeConformance: readonly StoreTest[] = [
     await thread.commit({ run: { ...createRun("r2"), startedAt: 300 } });
     await thread.commit({ run: { ...createRun("r1"), status: "failed", endedAt: 200 }, release: true });
     assertEqual(await store.thread("t").then((row) => row?.status), "crashed", "the status of the released thread");
-    await forkThread(store, "t", "b", 1, []);
+    await forkThread(store, { branch: "b", from: 1 });
     const branch = await startThread(store, "t", { branch: "b", run: false });
     assertEqual(branch.claim.run, undefined, "the run of a new branch");
     await branch.commit({ run: { ...createRun("r3"), branch: "b", startedAt: 400, status: "done" }, release: true });
@@ -939,8 +956,8 @@ export const storeConformance: readonly StoreTest[] = [
       );
       await third.writeStep(2);
       await third.commit({ release: true });
-      await forkThread(store, "t", "old", 1, []);
-      await forkThread(store, "t", "new", 2, []);
+      await forkThread(store, { branch: "old", from: 1 });
+      await forkThread(store, { branch: "new", from: 2 });
       const shape = async (branch: string) => {
         const claim = await store.claim({ ...createClaimRequest("t"), version: 3, shape: "s3", branch });
         await releaseThread(store, "t", claim);
@@ -1077,7 +1094,7 @@ export const storeConformance: readonly StoreTest[] = [
     await thread.commit({ release: true });
     for (const id of bad)
       await assertRejected(
-        forkThread(store, "x".repeat(128), id, 1, []),
+        forkThread(store, { thread: "x".repeat(128), branch: id, from: 1 }),
         "invalid_id",
         `the fork name ${JSON.stringify(id)}`,
       );
@@ -1145,7 +1162,7 @@ export const storeConformance: readonly StoreTest[] = [
       await last;
       await assertRejected(store.claim(createClaimRequest("u")), "store_closed", "claim");
       await assertRejected(thread.commit({}), "store_closed", "commit");
-      await assertRejected(forkThread(store, "t", "b", 1, []), "store_closed", "branch");
+      await assertRejected(forkThread(store, { branch: "b", from: 1 }), "store_closed", "branch");
       await assertRejected(store.threads(), "store_closed", "threads");
       await assertRejected(store.head("t"), "store_closed", "head");
       const claim = await next.claim(createClaimRequest("t"));

@@ -72,14 +72,20 @@ export function releaseThread(store: Store, thread: string, { branch, epoch, nex
   return commitWrite(store, { thread, branch, epoch, seq: nextSeq, release: true });
 }
 
-export function forkThread(
-  store: Store,
-  thread: string,
-  branch: string,
-  from: number,
-  deltas: readonly DeltaRow[],
-  interrupts: readonly InterruptRow[] = [],
-): Promise<CheckpointRow> {
+/** Fork of a thread from a checkpoint. */
+interface ThreadFork {
+  /** Default: `t`. */
+  readonly thread?: string;
+  /** Name of the new branch. */
+  readonly branch: string;
+  /** Id of the checkpoint. */
+  readonly from: number;
+  readonly deltas?: readonly DeltaRow[];
+  readonly interrupts?: readonly InterruptRow[];
+}
+
+export function forkThread(store: Store, fork: ThreadFork): Promise<CheckpointRow> {
+  const { thread = "t", branch, from, deltas = [], interrupts = [] } = fork;
   return store.branch({
     thread,
     branch,
@@ -125,7 +131,7 @@ export function createDelta(
   channel: string,
   kind: DeltaRow["kind"],
   text: string,
-  base: boolean = kind === "replace" || kind === "clear",
+  { base = kind === "replace" || kind === "clear" }: { readonly base?: boolean } = {},
 ): DeltaRow {
   return { channel, kind, base, text };
 }

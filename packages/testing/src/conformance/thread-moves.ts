@@ -127,7 +127,7 @@ export const threadMoveTests: readonly StoreTest[] = [
       await thread.commit({ effects: [createEffect({ step: id, key: "pay", effect: "once", outcome: `"${id}"` })] });
     }
     await thread.commit({ run: { ...createRun("r1"), status: "done" }, release: true });
-    await forkThread(store, "t", "b", 9, []);
+    await forkThread(store, { branch: "b", from: 9 });
     const retainedIds = [9, 26, 27, 28, 29, 30, 31];
     const before = await Promise.all(retainedIds.map((id) => readValues(store, "t", id)));
     const rows = await Promise.all(retainedIds.map((id) => store.checkpoint("t", id)));
@@ -289,7 +289,7 @@ export const threadMoveTests: readonly StoreTest[] = [
       await held.commit({ checkpoint: createCheckpoint(4, 3, { branch: "main/2:0", step: 2 }), branch: "main/2:0" });
       await held.commit({ release: true });
       for (const branch of ["b", "z", "a"]) {
-        await forkThread(store, "t", branch, 1, []);
+        await forkThread(store, { branch, from: 1 });
         const other = await startThread(store, "t", { branch, run: false });
         for (const step of [1, 2]) await other.writeStep(step);
         await other.commit({ release: true });

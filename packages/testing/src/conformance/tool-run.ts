@@ -87,7 +87,7 @@ export async function runToolCalls(
   const details: unknown[] = [];
   const bodies: Promise<unknown>[] = [];
   const world = pack.world ?? systemWorld();
-  const handle = run(createGraph(pack, registry, calls, requests, bodies), {
+  const handle = run(createGraph(pack, { registry, model: createCallingModel(calls, requests), bodies }), {
     input: { messages: [{ role: "user", id: "user", content: [{ type: "text", text: "Go" }] }] },
     world,
     secrets: { get: (name) => pack.secrets?.[name] },
@@ -116,16 +116,16 @@ export async function runToolCalls(
 const Conversation = defineState({ messages: channel.messages() });
 type ConversationState = { readonly messages: readonly Message[] };
 
-function createGraph(
-  pack: PackWorld,
-  registry: ToolRegistry<never, never>,
-  calls: readonly PackCall[],
-  requests: string[],
-  bodies: Promise<unknown>[],
-) {
+/** Parts of the graph, and the log of its tool bodies. */
+interface GraphParts {
+  readonly registry: ToolRegistry<never, never>;
+  readonly model: Model;
+  readonly bodies: Promise<unknown>[];
+}
+
+function createGraph(pack: PackWorld, { registry, model, bodies }: GraphParts) {
   const tools = [...registry.tools().values()].map((tool) => bindTool(tool, pack, bodies));
   const node = toolNode<ConversationState>({ tools: createBoundRegistry(registry, tools) });
-  const model = createCallingModel(calls, requests);
   return defineGraph({ name: "tool-conformance", state: Conversation })
     .nodes({
       model: async (state, runtime) => ({

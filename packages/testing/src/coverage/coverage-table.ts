@@ -1,9 +1,9 @@
 /** Graph coverage over all tests, as numbers and as a table. */
-import { END, START, StatewrightError } from "@statewright/core";
-import { escapeControlChars } from "@statewright/core/adapter";
+import { END, START } from "@statewright/core";
+import { escapeControlChars, invalidOption } from "@statewright/core/adapter";
 import { type CoveredParts, type CoveredKind, coveredKinds, type DeclaredParts } from "./hits.ts";
 
-/** Covered parts of one graph. */
+/** Covered parts of a graph. */
 export interface GraphCoverage {
   readonly graph: string;
   readonly declared: DeclaredParts;
@@ -20,16 +20,19 @@ export function listUncovered({ declared, hits }: GraphCoverage, kind: CoveredKi
 
 /**
  * Returns the coverage without the excepted parts, named as in the coverage table. Throws `invalid_option` for a name
- * that the graph does not have, so that an exception cannot outlive its part.
+ * that the graph does not have, so that no exception outlives a removed part.
  */
 export function removeExcepted(coverage: GraphCoverage, names: readonly string[]): GraphCoverage {
   const { graph, declared } = coverage;
   const known = new Set(coveredKinds.flatMap((kind) => declared[kind].map(toDisplayName)));
   for (const name of names)
     if (!known.has(name))
-      throw new StatewrightError("invalid_option", {
-        what: `coverage: \`except\` contains "${escapeControlChars(name)}", which is no part of the graph "${escapeControlChars(graph)}"`,
-        next: "Use a name from the coverage table, or remove the name",
+      throw invalidOption({
+        where: "coverage",
+        option: "except",
+        expected: `names from the coverage table of the graph "${graph}"`,
+        got: name,
+        fix: "Use a name from the table, or remove the name",
       });
   const remaining = coveredKinds.map((kind) => [kind, declared[kind].filter((name) => !names.includes(toDisplayName(name)))]);
   return { ...coverage, declared: { ...declared, ...Object.fromEntries(remaining) } };
@@ -41,7 +44,7 @@ function computePercent(coverage: GraphCoverage, kind: CoveredKind): number {
   return all === 0 ? 100 : Math.floor((100 * (all - listUncovered(coverage, kind).length)) / all);
 }
 
-/** Formats the coverage as a table with one row per graph, followed by the uncovered parts. */
+/** Formats the coverage as a table with a row per graph, followed by the uncovered parts. */
 export function formatCoverageTable(graphs: readonly GraphCoverage[]): string {
   const head = ["graph", ...coveredKinds];
   const rows = graphs.map((coverage) => [escapeControlChars(coverage.graph), ...coveredKinds.map((kind) => formatCell(coverage, kind))]);
@@ -58,7 +61,7 @@ export function formatCoverageTable(graphs: readonly GraphCoverage[]): string {
   return [formatRow(head), ...lines].join("\n");
 }
 
-/** Lists the violations of the threshold, one sentence each. */
+/** Lists the violations of the threshold, a sentence each. */
 export function listViolations(graphs: readonly GraphCoverage[], threshold: CoverageThreshold): readonly string[] {
   return graphs.flatMap((coverage) =>
     coveredKinds.flatMap((kind) => {

@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core/inspect";
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import {
   listViolations,
   type CoverageThreshold,
@@ -28,7 +28,7 @@ import { metaKey } from "./meta-key.ts";
 export interface CoverageOptions {
   /** Minimum coverage of each kind, in percent, for every graph. The test run fails below the minimum. */
   readonly threshold?: CoverageThreshold;
-  /** Folder for one picture per graph, with uncovered parts in red. Needs `@statewright/pictures`. */
+  /** Folder for a picture per graph, with uncovered parts in red. Needs `@statewright/pictures`. */
   readonly pictures?: string;
   /** Names of the reported graphs. Default: every graph that a test ran. */
   readonly graphs?: readonly string[];
@@ -58,7 +58,7 @@ interface ModulePart {
 /** Creates the reporter: `reporters: [coverage({ pictures: "coverage" })]`, or by the name of this module. */
 function coverage(options: CoverageOptions = {}): CoverageReporter {
   const { threshold = {}, pictures, graphs: graphNames, except = {} } = options;
-  /** Covered parts by module and graph. In watch mode the result of a rerun module replaces its old result. */
+  /** Covered parts by module and graph. In watch mode the result of a rerun module replaces the old result. */
   const coveredByModule = new Map<string, Map<string, CoveredParts>>();
   const declared = new Map<string, DeclaredParts>();
   let vitest: VitestPart | undefined;
@@ -107,6 +107,7 @@ function coverage(options: CoverageOptions = {}): CoverageReporter {
   };
 }
 
+/** The reporter, as the default export that Vitest loads. */
 export default coverage as typeof coverage & (new (options?: CoverageOptions) => CoverageReporter);
 
 function readHits(meta: object): readonly GraphHits[] {
@@ -136,9 +137,12 @@ async function loadDrawOutline(root: string): Promise<DrawOutline> {
     const { drawOutline }: { readonly drawOutline: DrawOutline } = await import(pathToFileURL(file).href);
     return drawOutline;
   } catch (cause) {
-    throw new StatewrightError("invalid_option", {
-      what: "coverage: `pictures` needs the package @statewright/pictures, which cannot be loaded",
-      next: "Install @statewright/pictures, or remove the option `pictures`",
+    throw invalidOption({
+      where: "coverage",
+      option: "pictures",
+      expected: "set only with the package @statewright/pictures installed",
+      found: "no such package",
+      fix: "Install @statewright/pictures, or remove the option",
       cause,
     });
   }

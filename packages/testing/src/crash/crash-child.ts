@@ -1,6 +1,6 @@
 /**
- * Child process of `crashMatrix`: creates the program of a module, runs it in one process until it ends or is killed,
- * and prints the result.
+ * Child process of `crashMatrix`: creates the program of a module, runs the program in one process until the end or a
+ * kill, and prints the result.
  */
 import process from "node:process";
 import { virtualClock } from "../virtual-clock.ts";
@@ -35,7 +35,7 @@ const outside = createExternalWorld(
 const program = createProgram(outside);
 if (program.store === undefined)
   throw new Error(
-    `crashMatrix: expected the program of ${file} to have a store outside the process. Add store: (folder) => sqliteStore(…).`,
+    `crashMatrix: expected the program of ${file} to have a store outside the process, got none. Add store: (folder) => sqliteStore(…).`,
   );
 const store = program.store(folder);
 const clock = virtualClock();
@@ -48,13 +48,13 @@ const end = await runProcess(program, {
 });
 const result = await loadRunResult(program.graph, store, end, program.codec);
 store.close();
-process.stdout.write(`\n${resultPrefix}${JSON.stringify({ graph: program.graph.name, tale: result })}\n`);
+process.stdout.write(`\n${resultPrefix}${JSON.stringify({ graph: program.graph.name, result })}\n`);
 
 async function loadProgram(path: string): Promise<CrashProgramFactory> {
   const module: unknown = await import(path);
   const factory = typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
   if (typeof factory === "function") return factory as CrashProgramFactory;
   throw new Error(
-    `crashMatrix: expected ${path} to have a default export that creates a program, got ${typeof factory}. Add: export default crashProgram((outside) => …)`,
+    `crashMatrix: expected ${path} to have a default export that creates a program, got ${typeof factory}. Add export default crashProgram((outside) => …).`,
   );
 }

@@ -7,7 +7,7 @@ export interface CrashFinding {
   readonly kind: "lost" | "repeated" | "diverged";
   /** Subject of the finding: an effect, an interrupt, a channel, the path or the end. */
   readonly about: string;
-  /** Description of the difference, one sentence. */
+  /** Description of the difference, a single sentence. */
   readonly message: string;
   /** Advice for a fix. */
   readonly next: string;
@@ -21,7 +21,7 @@ export interface ObservedRun {
   readonly effects: readonly CrashEffect[];
 }
 
-/** One run of a program: its crash, if any, and its result. */
+/** Run of a program: the crash, if any, and the result. */
 export interface CrashRun extends ObservedRun {
   readonly graph: string;
   /** Crash points of the first process, in order. */
@@ -38,17 +38,15 @@ export function findCrashFindings(
   const { status } = observed.result.end;
   const isFinished = status === "done" || status === "cancelled";
   return [
-    ...findEffectFindings(observed, reference, isFinished),
+    ...findExtraEffects(observed, reference),
+    ...(isFinished ? findLostEffects(observed, reference) : []),
     ...(status === "in doubt" ? [] : findEndFindings(observed.result, reference.result)),
     ...(isFinished ? findStateFindings(observed.result, reference.result, varying) : []),
   ];
 }
 
-function findEffectFindings(
-  observed: ObservedRun,
-  reference: ObservedRun,
-  isFinished: boolean,
-): readonly CrashFinding[] {
+/** Finds the effects that happened more often than without a crash. */
+function findExtraEffects(observed: ObservedRun, reference: ObservedRun): readonly CrashFinding[] {
   const [actualCounts, expectedCounts] = [countEffects(observed.effects), countEffects(reference.effects)];
   const findings: CrashFinding[] = [];
   for (const [what, count] of actualCounts) {
@@ -75,7 +73,13 @@ function findEffectFindings(
         ...pickNames(place),
       });
   }
-  if (!isFinished) return findings;
+  return findings;
+}
+
+/** Finds the effects that happened less often than without a crash. */
+function findLostEffects(observed: ObservedRun, reference: ObservedRun): readonly CrashFinding[] {
+  const [actualCounts, expectedCounts] = [countEffects(observed.effects), countEffects(reference.effects)];
+  const findings: CrashFinding[] = [];
   for (const { what, place } of reference.effects) {
     const [count, usual] = [actualCounts.get(what) ?? 0, expectedCounts.get(what) ?? 0];
     if (count >= usual || findings.some((each) => each.about === what)) continue;

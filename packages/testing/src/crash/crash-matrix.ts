@@ -1,5 +1,5 @@
 /**
- * `crashMatrix`: crashes a graph at every point of a run, one crash per run, and compares the results with a run
+ * `crashMatrix`: crashes a graph at every point of a run, a single crash per run, and compares the results with a run
  * without a crash.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -29,11 +29,11 @@ export interface CrashMatrixOptions {
 }
 
 /**
- * Crashes a run of a graph at every point, one crash per run, and continues each run in a new process. Points are
+ * Crashes a run of a graph at every point, a single crash per run, and continues each run in a new process. Points are
  * before and after each commit, before and after each node, step, tool call and model reply, and after each reported
  * external effect. The result lists lost, repeated and changed data by point.
  *
- * Pass a program (in-process: its memory is dropped and its store is opened again), a function that creates the
+ * Pass a program (in-process: the memory is dropped and the store is opened again), a function that creates the
  * program anew for each process, or the URL of a module whose default export is such a function: then real processes
  * are killed by SIGKILL.
  *

@@ -1,8 +1,8 @@
-/** Program of a crash matrix: a graph, its input, answers to its interrupts, and its store. */
+/** Program of a crash matrix: a graph with input, answers to interrupts, and a store. */
 import type { Codec, Graph, GraphTypes, Model, OpenInterrupt, RunOptions, Store } from "@statewright/core";
 import type { CrashExternalWorld } from "./external-world.ts";
 
-/** A graph with the options of its runs. */
+/** A graph with run options. */
 export interface CrashProgram<Types extends GraphTypes = GraphTypes> {
   readonly graph: Graph<Types>;
   /** Input of the run. For an agent also a text or messages. */

@@ -1,8 +1,8 @@
-/** Report of a crash matrix: lost, repeated and diverged data, each with its crash points. */
+/** Report of a crash matrix: lost, repeated and diverged data by crash point. */
 import { escapeControlChars } from "@statewright/core/adapter";
 import type { CrashFinding } from "./crash-findings.ts";
 
-/** Result of one crash. */
+/** Result of a crash. */
 export interface CrashPointResult {
   /** Number from 1 and name of the point: `7 after tool refund`. */
   readonly point: string;
@@ -13,7 +13,7 @@ export interface CrashPointResult {
   readonly reached: boolean;
 }
 
-/** A finding with its crash point. */
+/** A finding and the crash point. */
 export interface CrashPointFinding extends CrashFinding {
   readonly point: string;
 }

@@ -1,5 +1,5 @@
 /**
- * External world of a crashing program: effects and their locations in the graph. A crash does not undo external
+ * External world of a crashing program: effects and effect locations in the graph. A crash does not undo external
  * effects.
  */
 import { AsyncLocalStorage } from "node:async_hooks";

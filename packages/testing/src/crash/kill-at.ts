@@ -1,7 +1,4 @@
-/**
- * Controls the process under test from outside: starts it, kills it by SIGKILL at a point, and restarts it until it
- * ends.
- */
+/** Process under test, controlled from outside: start, SIGKILL at a crash point, and restart until the end. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,13 +14,13 @@ export interface CrashScript {
   readonly folder: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Maximum run time of one process, in milliseconds. A longer run is an error. Default 20,000. */
+  /** Maximum run time of a process, in milliseconds. A longer run is an error. Default 20,000. */
   readonly timeoutMs?: number;
   /** Maximum number of processes. More processes are an error. Default 10. */
   readonly maxProcesses?: number;
 }
 
-/** One process from start to end. */
+/** A process from start to end. */
 export interface CrashProcess {
   /** Reached crash points, in order. */
   readonly points: readonly string[];
@@ -42,73 +39,76 @@ export interface CrashOutcome {
   readonly stdout: string;
 }
 
-/**
- * Starts a script and restarts it while it exits with code 75 (`restartExitCode`), until it exits with 0. Throws for
- * any other exit.
- */
+/** Restarts a script after each exit with code 75 (`restartExitCode`), until the exit code is 0; throws for others. */
 export function runUntilDone(script: CrashScript): Promise<CrashOutcome> {
   return runToEnd(script, []);
 }
 
 /**
- * Starts a script, kills it by SIGKILL at `point` of its first process (or of process number `processNumber`), and
- * restarts it until it ends. Throws when the process does not reach the point.
+ * Kills the first process of a script (or process number `processNumber`) by SIGKILL at `point`, and restarts the
+ * script until the end. Throws when the process does not reach the point.
  */
 export async function killAt(
   script: CrashScript & { readonly point: string; readonly processNumber?: number },
 ): Promise<CrashOutcome> {
   const { point, processNumber = 1 } = script;
-  const lives: CrashProcess[] = [];
-  while (lives.length < processNumber - 1) {
-    lives.push(await spawnProcess(script, lives.length + 1, undefined));
-    if (lives.at(-1)?.exitCode !== restartExitCode) throw createMissedPointError(point, lives.at(-1) as CrashProcess);
+  const processes: CrashProcess[] = [];
+  while (processes.length < processNumber - 1) {
+    processes.push(await spawnProcess(script, processes.length + 1, undefined));
+    if (processes.at(-1)?.exitCode !== restartExitCode)
+      throw createMissedPointError(point, processes.at(-1) as CrashProcess);
   }
   const killed = await spawnProcess(script, processNumber, point);
   if (killed.signal !== "SIGKILL" || killed.points.at(-1) !== point) throw createMissedPointError(point, killed);
-  return runToEnd(script, [...lives, killed]);
+  return runToEnd(script, [...processes, killed]);
 }
 
 /**
- * Restarts a script until it ends. The first process is killed by SIGKILL at the first of `points`, the second
- * process at the second, and so on. A process that does not reach its point runs to its end.
+ * Restarts a script until the end. SIGKILL ends the first process at the first of `points`, the second process at the
+ * second, and so on. A process that does not reach its point runs to its end.
  */
 export async function killInSequence(
   script: CrashScript & { readonly points: readonly string[]; readonly before?: readonly CrashProcess[] },
 ): Promise<CrashOutcome> {
   const { points, before = [] } = script;
-  const lives = [...before];
+  const processes = [...before];
   for (const point of points) {
-    const life = await spawnProcess(script, lives.length + 1, point);
-    lives.push(life);
-    if (life.exitCode === 0) return createOutcome(script, lives);
-    if (life.signal !== "SIGKILL" && life.exitCode !== restartExitCode)
-      throw new Error(`life ${lives.length} ${describeEnd(life)}.\n${life.stderr}`);
+    const child = await spawnProcess(script, processes.length + 1, point);
+    processes.push(child);
+    if (child.exitCode === 0) return createOutcome(script, processes);
+    if (child.signal !== "SIGKILL" && child.exitCode !== restartExitCode) throw createExitError(processes);
   }
-  return runToEnd(script, lives);
+  return runToEnd(script, processes);
 }
 
-function createOutcome({ folder }: CrashScript, lives: readonly CrashProcess[]): CrashOutcome {
-  const last = lives[lives.length - 1];
-  return { processes: lives, effects: readLines(join(folder, effectsFile)), stdout: last?.stdout ?? "" };
+function createOutcome({ folder }: CrashScript, processes: readonly CrashProcess[]): CrashOutcome {
+  const last = processes[processes.length - 1];
+  return { processes, effects: readLines(join(folder, effectsFile)), stdout: last?.stdout ?? "" };
 }
 
-function createMissedPointError(point: string, life: CrashProcess): Error {
-  const reached = life.points.join(", ") || "no point";
+function createMissedPointError(point: string, child: CrashProcess): Error {
+  const reached = child.points.join(", ") || "no point";
   return new Error(
-    `expected the process to die at "${point}", but the process ${describeEnd(life)}. Points reached: ${reached}.\n${life.stderr}`,
+    `expected the process to die at "${point}", but the process ${describeEnd(child)}. Points reached: ${reached}.\n${child.stderr}`,
+  );
+}
+
+function createExitError(processes: readonly CrashProcess[]): Error {
+  const child = processes.at(-1) as CrashProcess;
+  return new Error(
+    `expected process ${processes.length} to exit with 0 or ${restartExitCode}, but the process ${describeEnd(child)}.\n${child.stderr}`,
   );
 }
 
 async function runToEnd(script: CrashScript, before: readonly CrashProcess[]): Promise<CrashOutcome> {
   const { maxProcesses = 10 } = script;
-  const lives = [...before];
+  const processes = [...before];
   for (;;) {
-    const life = await spawnProcess(script, lives.length + 1, undefined);
-    lives.push(life);
-    if (life.exitCode === 0) return createOutcome(script, lives);
-    if (life.exitCode !== restartExitCode)
-      throw new Error(`life ${lives.length} ${describeEnd(life)}.\n${life.stderr}`);
-    if (lives.length >= maxProcesses)
+    const child = await spawnProcess(script, processes.length + 1, undefined);
+    processes.push(child);
+    if (child.exitCode === 0) return createOutcome(script, processes);
+    if (child.exitCode !== restartExitCode) throw createExitError(processes);
+    if (processes.length >= maxProcesses)
       throw new Error(
         `expected the script to end within ${maxProcesses} processes, but the last process requested another restart. Fix the script, or increase maxProcesses.`,
       );

@@ -13,7 +13,7 @@ import type { CrashEffect } from "./external-world.ts";
 export const crashEnv = {
   folder: "STATEWRIGHT_CRASH_FOLDER",
   point: "STATEWRIGHT_CRASH_POINT",
-  processNumber: "STATEWRIGHT_CRASH_LIFE",
+  processNumber: "STATEWRIGHT_CRASH_PROCESS",
 } as const;
 
 /**
@@ -34,7 +34,7 @@ export function crashPoint(name: string): void {
 
 /**
  * Wraps a store with points around each commit: `before commit n`, `after commit n` when the commit is durable but
- * not reported yet, and `reported commit n` after its callback. Commits are numbered from 1 in each process.
+ * not reported yet, and `reported commit n` after the callback. Commits are numbered from 1 in each process.
  */
 export function crashPoints(store: Store, onPoint: (name: string) => void = crashPoint): Store {
   let commits = 0;
@@ -67,10 +67,10 @@ export function readLoggedEffects(folder: string): readonly CrashEffect[] {
     .map((line) => JSON.parse(line) as CrashEffect);
 }
 
-/** Name of the effects file in the folder of a crash test. One line of JSON per effect. */
+/** Name of the effects file in the folder of a crash test. Each line is the JSON of an effect. */
 export const effectsFile = "effects.ndjson";
 
-/** Returns the name of the file with the points of one process. */
+/** Returns the name of the file with the points of a process. */
 export function getPointsFile(processNumber: string): string {
   return `points-${processNumber}.ndjson`;
 }

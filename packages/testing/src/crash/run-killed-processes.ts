@@ -11,7 +11,7 @@ import { getProcessFile } from "./process-file.ts";
 import type { CrashRunResult } from "./run-process.ts";
 
 /** Prefix of the output line with the result of a process. */
-export const resultPrefix = "statewright-tale: ";
+export const resultPrefix = "statewright-result: ";
 
 /**
  * Runs the program of a module in separate processes. The first process is killed at the point with the number
@@ -29,11 +29,11 @@ export async function runKilledProcesses(
     args: [pathToFileURL(file).href],
     points: killPoint === undefined ? [] : [String(killPoint)],
   });
-  const { graph, tale } = parseResult(file, outcome);
+  const { graph, result } = parseResult(file, outcome);
   const [first] = outcome.processes;
   return {
     graph,
-    result: tale,
+    result,
     points: first?.points ?? [],
     died: first?.signal === "SIGKILL",
     effects: readLoggedEffects(folder),
@@ -43,9 +43,11 @@ export async function runKilledProcesses(
 function parseResult(
   file: string,
   { stdout, processes }: CrashOutcome,
-): { readonly graph: string; readonly tale: CrashRunResult } {
+): { readonly graph: string; readonly result: CrashRunResult } {
   const line = stdout.split("\n").findLast((each) => each.startsWith(resultPrefix));
   if (line === undefined)
-    throw new Error(`crashMatrix: the process of ${file} ended without a result.\n${processes.at(-1)?.stderr ?? ""}`);
-  return JSON.parse(line.slice(resultPrefix.length)) as { readonly graph: string; readonly tale: CrashRunResult };
+    throw new Error(
+      `crashMatrix: expected a result of the process of ${file}, got none.\n${processes.at(-1)?.stderr ?? ""}`,
+    );
+  return JSON.parse(line.slice(resultPrefix.length)) as { readonly graph: string; readonly result: CrashRunResult };
 }

@@ -1,16 +1,13 @@
 /**
- * One process of a crash matrix: starts or resumes the run, answers its interrupts, and continues until the run
+ * Process of a crash matrix: starts or resumes the run, answers interrupts, and continues until the run
  * finishes or the process dies.
  */
 import {
   type Codec,
   type Graph,
-  type GraphTypes,
   getState,
   isStatewrightError,
-  type ResumeOptions,
   type RunHandle,
-  type RunOptions,
   type RunResult,
   resume,
   run,
@@ -38,7 +35,7 @@ export interface ProcessEnd {
   readonly reason?: string | undefined;
 }
 
-/** Result of a run after its last process, as plain data. */
+/** Result of a run after the last process, as plain data. */
 export interface CrashRunResult {
   readonly end: ProcessEnd;
   /** Channel values, encoded. */
@@ -67,8 +64,8 @@ export async function runProcess(program: CrashProgram, process: ProcessContext)
   for (let stops = 0; stops < maxStops; stops++) {
     const hasStarted = (await store.thread(crashThread)) !== undefined && (await store.head(crashThread)) !== undefined;
     const handle = hasStarted
-      ? resume(watched, { ...common, answers } as unknown as ResumeOptions<GraphTypes>)
-      : run(watched, { ...common, ...createInput(program, world) } as unknown as RunOptions<GraphTypes>);
+      ? resume(watched, { ...common, answers })
+      : run(watched, { ...common, ...createInput(program, world) });
     const end = await waitForRun(handle, process);
     if (!alive() || end === undefined) return { status: "died" };
     if ("error" in end) return toFailure(end.error);
@@ -156,11 +153,13 @@ function encodeState(state: object, codec: Codec): CrashRunResult["state"] {
   return Object.fromEntries(Object.entries(normalized).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-function createInput({ graph, input }: CrashProgram, world: World): { readonly input?: unknown } {
+function createInput({ graph, input }: CrashProgram, world: World): { readonly input?: object } {
   if (input === undefined) return {};
   const agent = graph as { readonly toInput?: (words: never, world: World) => object };
   const isAgentInput = typeof input === "string" || Array.isArray(input);
-  return { input: isAgentInput && agent.toInput !== undefined ? agent.toInput(input as never, world) : input };
+  return {
+    input: isAgentInput && agent.toInput !== undefined ? agent.toInput(input as never, world) : (input as object),
+  };
 }
 
 type RunEnd = { readonly result: RunResult<unknown> } | { readonly error: unknown };

@@ -59,7 +59,7 @@ function watchNode(node: NodeRecord, watch: CrashHooks, name: string): NodeRecor
   if (node.tools !== undefined) return node;
   const body: Body = (state, runtime) =>
     runBetweenPoints(watch, `node ${name}`, () =>
-      runAt({ node: name }, () => node.body(state, watchRuntime(runtime as unknown as BodyRuntime, watch) as never)),
+      runAt({ node: name }, () => node.body(state, watchRuntime(runtime as BodyRuntime, watch) as never)),
     ) as ReturnType<Body>;
   return { ...node, body };
 }

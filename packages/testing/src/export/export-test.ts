@@ -11,9 +11,10 @@ import {
   type GraphTypes,
   getState,
   START,
-  StatewrightError,
+  type StatewrightError,
   type Store,
 } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
 import { createRedactor } from "../recording/redact.ts";
 import { type LoadedRecording, loadRecording, type RecordedRun, toUpdate } from "./recorded-run.ts";
@@ -24,7 +25,7 @@ import { renderTestFile } from "./test-file.ts";
 export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extends ReplayOptions {
   readonly graph: Graph<Types>;
   /**
-   * Test file to write, for example `test/refund.test.ts`. The recording is written next to it as
+   * Test file to write, for example `test/refund.test.ts`. The recording is written next to the test as
    * `test/refund.run.json`.
    */
   readonly file: string | URL;
@@ -62,7 +63,7 @@ export async function exportTest<Types extends GraphTypes>(
   options: ExportTestOptions<Types>,
 ): Promise<ExportedTest> {
   const { file: target, from, contextFrom, redact = [], codec = plainCodec, context } = options;
-  const graph = options.graph as unknown as Graph;
+  const graph = options.graph as Graph;
   const redactValue = createRedactor(redact);
   const loaded = await loadRecording(graph, store, thread, codec);
   const unrecorded = [...loaded.unrecorded];
@@ -73,7 +74,7 @@ export async function exportTest<Types extends GraphTypes>(
     const { run, error } = await playRecording(graph, recorded, replayOptions, { requests, redact: redactValue });
     if (error instanceof UnrecordedStep && recorded.written[error.node] === undefined) {
       unrecorded.push(`${error.message}: the test contains the writes of the node and does not run its body`);
-      const written = await loadNodeWrites(graph, store, thread, codec, loaded, error.node);
+      const written = await loadNodeWrites({ graph, store, thread, codec }, loaded.entries, error.node);
       recorded = { ...recorded, written: { ...recorded.written, [error.node]: redactValue(written) } };
       continue;
     }
@@ -105,16 +106,21 @@ export async function exportTest<Types extends GraphTypes>(
   return { file, recording, unrecorded };
 }
 
+/** Run in a store, and the graph that executed the run. */
+interface StoredRun {
+  readonly graph: Graph;
+  readonly store: Store;
+  readonly thread: string;
+  readonly codec: Codec;
+}
+
 /**
- * Loads the writes of a node for each of its executions. Throws when the node ran in parallel with other nodes,
+ * Loads the writes of a node for each execution. Throws when the node ran in parallel with other nodes,
  * because the writes cannot be separated.
  */
 async function loadNodeWrites(
-  graph: Graph,
-  store: Store,
-  thread: string,
-  codec: Codec,
-  { entries }: LoadedRecording,
+  { graph, store, thread, codec }: StoredRun,
+  entries: LoadedRecording["entries"],
   node: string,
 ): Promise<RecordedRun["written"][string]> {
   const writes: RecordedRun["written"][string][number][] = [];
@@ -157,9 +163,12 @@ function truncate(text: string | undefined): string {
 }
 
 function createMismatchError(graph: string, thread: string, difference: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `exportTest: the graph "${graph}" does not replay the run of the thread "${thread}": ${difference.replace(/\.$/, "")}`,
-    next: "Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools",
+  return invalidOption({
+    where: "exportTest",
+    option: "graph",
+    expected: `a graph that replays the run of the thread "${thread}"`,
+    found: `the graph "${graph}" with a difference: ${difference.replace(/\.$/, "")}`,
+    fix: "Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools",
     place: { thread },
   });
 }

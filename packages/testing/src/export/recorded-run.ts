@@ -1,4 +1,4 @@
-/** Recording of a run for a test, and its extraction from a store. */
+/** Recording of a run for a test, and the extraction from a store. */
 import {
   type AssistantMessage,
   type Codec,
@@ -9,15 +9,15 @@ import {
   type Json,
   type Message,
   type ModelReply,
-  StatewrightError,
   type Store,
   type ToolMessage,
 } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import type { Delta } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
 
-/** A model request and its reply. The request is undefined until the run was replayed once. */
+/** A model request and the reply. The request is undefined until the run was replayed once. */
 export interface RecordedReply {
   readonly request?: unknown;
   readonly reply: ModelReply;
@@ -51,7 +51,7 @@ export interface RecordedRun {
   /** Step outcomes saved in the store, by branch, task and key. */
   readonly steps: Readonly<Record<string, Json>>;
   readonly answers: readonly RecordedInterruptAnswer[];
-  /** Writes of nodes whose bodies cannot be replayed, one entry per execution. */
+  /** Writes of nodes whose bodies cannot be replayed, an entry per execution. */
   readonly written: Readonly<Record<string, readonly Readonly<Record<string, Json>>[]>>;
   /** Node names of each superstep. */
   readonly path: readonly (readonly string[])[];
@@ -155,7 +155,7 @@ async function loadInput(
   return toUpdate(changes as Readonly<Record<string, Delta | undefined>>, state);
 }
 
-/** Loads all messages of a thread in all namespaces, in the order of their checkpoints. */
+/** Loads all messages of a thread in all namespaces, in the order of the checkpoints. */
 async function loadMessages(store: Store, thread: string, codec: Codec): Promise<readonly Message[]> {
   const found = new Map<string, Message>();
   for (let after = 0; ; ) {
@@ -179,7 +179,7 @@ function findMessages(value: unknown): readonly Message[] {
 }
 
 function toReply({ content, finish, usage }: AssistantMessage): ModelReply {
-  return toPlainJson({ content, finish, ...(usage === undefined ? {} : { usage }) }) as unknown as ModelReply;
+  return JSON.parse(JSON.stringify({ content, finish, ...(usage === undefined ? {} : { usage }) })) as ModelReply;
 }
 
 /** Removes message ids, because ids differ between runs. */
@@ -200,8 +200,10 @@ function toPlainJson(value: unknown): Json & ToolMessage["content"] {
 /** Throws `invalid_option` when the value is no recording. */
 export function checkRecording(recorded: unknown): asserts recorded is RecordedRun {
   if (typeof recorded === "object" && recorded !== null && "form" in recorded && recorded.form === 1) return;
-  throw new StatewrightError("invalid_option", {
-    what: `replayRun: expected a recorded run, got ${recorded === null ? "null" : typeof recorded}`,
-    next: "Pass the JSON file that exportTest wrote next to the test",
+  throw invalidOption({
+    where: "replayRun",
+    expected: "a recorded run",
+    got: recorded,
+    fix: "Pass the JSON file that exportTest wrote next to the test",
   });
 }

@@ -16,10 +16,11 @@ import {
   StatewrightError,
   type ToolOutput,
 } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
 import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
-import { type TestRunOptions, testRun } from "../run/create-test-run.ts";
+import { testRun } from "../run/create-test-run.ts";
 import { instrument } from "../run/instrument.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
@@ -52,7 +53,7 @@ export async function replayRun<Types extends GraphTypes>(
   options: ReplayOptions = {},
 ): Promise<ReplayedRun> {
   checkRecording(recorded);
-  const { run, error } = await playRecording(graph as unknown as Graph, recorded, options, undefined);
+  const { run, error } = await playRecording(graph as Graph, recorded, options, undefined);
   if (error !== undefined && recorded.status !== "failed")
     throw new Error(
       `the graph "${graph.name}" does not follow the recorded run: ${error instanceof Error ? error.message : String(error)}\nPath: ${run.path.map((nodes) => nodes.join(" + ")).join(" → ") || "none"}; recorded path: ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`,
@@ -68,7 +69,7 @@ export interface Capture {
   readonly redact: <Value>(value: Value) => Value;
 }
 
-/** Thrown for a step without a saved outcome: the body of its node cannot be replayed. */
+/** Thrown for a step without a saved outcome: the body of the node cannot be replayed. */
 export class UnrecordedStep extends Error {
   override readonly name = "UnrecordedStep";
   readonly node: string;
@@ -96,9 +97,11 @@ export async function playRecording(
     wrapToolBody: ({ tool, callId }) => {
       const result = recorded.tools[callId];
       if (result === undefined)
-        throw new StatewrightError("invalid_option", {
-          what: `the tool "${tool}" was called, but the recorded run has no such call`,
-          next: "Fix the difference, or export the run again",
+        throw invalidOption({
+          where: "replayRun",
+          expected: "only the tool calls of the recorded run",
+          found: `another call of the tool "${tool}"`,
+          fix: "Fix the difference, or export the run again",
         });
       return { content: result.content, isError: result.isError } satisfies ToolOutput;
     },
@@ -126,7 +129,7 @@ export async function playRecording(
   const path: (readonly string[])[] = [];
   let t: TestRun | undefined;
   for (const input of recorded.inputs) {
-    t = await testRun(replayGraph, { ...common, input } as unknown as TestRunOptions<GraphTypes, unknown>);
+    t = await testRun(replayGraph, { ...common, input });
     const run = t;
     await ignoreRunError(run, () => run.finish());
     while (run.status === "waiting") {
@@ -169,7 +172,7 @@ interface StepExecutor {
   ) => Promise<unknown>;
 }
 
-/** Replaces the steps of a node by their recorded outcomes, or the body by its recorded writes. */
+/** Replaces the steps of a node by recorded outcomes, or the body by recorded writes. */
 function replayNode(
   node: NodeRecord,
   { steps, written }: RecordedRun,
@@ -182,7 +185,7 @@ function replayNode(
     return { ...node, body: () => toNodeReturn(writes[executions++] ?? {}) as never };
   }
   const body: NodeRecord["body"] = (state, runtime) => {
-    const executor = runtime as unknown as StepExecutor;
+    const executor = runtime as StepExecutor;
     const step: StepExecutor["step"] = (key, _work, options) =>
       executor.step(
         key,
@@ -210,7 +213,7 @@ function toNodeReturn({ [gotoKey]: target, ...update }: Readonly<Record<string, 
 /** Key of the `goto` target in the recorded writes of a node. No channel can have this name. */
 export const gotoKey = "→";
 
-/** Creates a model that finds its reply by the request. During capture, replies are returned in recorded order. */
+/** Creates a model that finds replies by request. During capture, replies are returned in recorded order. */
 function createReplayModel({ models }: RecordedRun, capture: Capture | undefined): Model {
   const useCounts = new Map<string, number>();
   let requestCount = 0;

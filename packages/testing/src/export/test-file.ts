@@ -57,5 +57,7 @@ export function renderTestFile({
 function parseImport(from: string): { readonly module: string; readonly name: string } {
   const [module = "", name = ""] = from.split("#");
   if (module !== "" && /^[A-Za-z_$][\w$]*$/.test(name)) return { module, name };
-  throw new TypeError(`exportTest: expected a module and an export name such as "../src/shop.ts#shop", got "${from}"`);
+  throw new TypeError(
+    `exportTest: expected a module and an export name such as "../src/shop.ts#shop", got "${from}". Pass the path and the export name of the graph.`,
+  );
 }

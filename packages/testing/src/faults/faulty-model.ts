@@ -1,4 +1,4 @@
-/** Model with planned faults: it rejects, cuts its stream, hangs, answers late, or returns a malformed message. */
+/** Model with planned faults: rejects, cuts the stream, hangs, answers late, or returns a malformed message. */
 import { type Model, type ModelReply, StatewrightError, type World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { createFaultCounter, type FaultPlan, waitFor } from "./fault-plan.ts";
@@ -61,7 +61,7 @@ function waitForAbort(signal: AbortSignal): Promise<never> {
 
 function createModelFault(): StatewrightError {
   return new StatewrightError("model_failed", {
-    what: "a model failed because of a planned fault of the test",
+    what: "faults.model: expected a model reply, got a planned fault",
     next: "Retry the request",
     details: { retryable: true },
   });

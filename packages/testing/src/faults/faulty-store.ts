@@ -10,7 +10,7 @@ export interface StoreFaults extends FaultPlan {
   readonly on?: "commit" | "claim" | "read";
   /** Error code; a failed commit writes nothing. Default `store_failed`. */
   readonly error?: "store_full" | "store_failed" | "store_locked";
-  /** Hangs instead of failing: the commit is written, but its callback is never called, as with a hanging disk. */
+  /** Hangs instead of failing: the commit is written, but the callback is never called, as with a hanging disk. */
   readonly hang?: boolean;
   /** Delays the callback of every commit by this many milliseconds of the world. */
   readonly notifyAfterMs?: number;
@@ -78,14 +78,14 @@ function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail
 }
 
 const nextSteps = {
-  commit: "The commit wrote nothing; retry the commit",
-  claim: "Try again",
-  read: "Try again",
+  commit: "Retry the commit, which wrote nothing",
+  claim: "Retry the claim",
+  read: "Retry the read",
 } as const;
 
 function createStoreFault(on: keyof typeof nextSteps, code: NonNullable<StoreFaults["error"]>): StatewrightError {
   return new StatewrightError(code, {
-    what: `a ${on} failed because of a planned fault of the test`,
+    what: `faults.store: expected a ${on}, got a planned fault`,
     next: nextSteps[on],
   });
 }

@@ -1,4 +1,4 @@
-/** Tool with planned faults: it throws, hangs, returns late, or returns a malformed result. */
+/** Tool with planned faults: throws, hangs, returns late, or returns a malformed result. */
 
 import { type Tool, ToolError, type World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";

@@ -23,7 +23,7 @@ import {
 } from "@statewright/core";
 import type { Delta } from "@statewright/core/store";
 import { testRun } from "../run/create-test-run.ts";
-import type { TestStatus } from "../run/test-run.ts";
+import type { TestRun, TestStatus } from "../run/test-run.ts";
 import type { Trace } from "../trace/trace.ts";
 
 type RequiredOption<Name extends string, Value> = unknown extends Value
@@ -32,7 +32,7 @@ type RequiredOption<Name extends string, Value> = unknown extends Value
 
 /** Options of `nodeTest`. */
 export type NodeTestOptions<Types extends GraphTypes> = RequiredOption<"context", Types["given"]> & {
-  /** Complete values of channels; other channels have their initial values. */
+  /** Complete values of channels; other channels have initial values. */
   readonly state?: Partial<Types["state"]>;
   /** Input of a task node. */
   readonly input?: unknown;
@@ -63,11 +63,11 @@ export async function nodeTest<Types extends GraphTypes>(
   options: NodeTestOptions<Types>,
 ): Promise<NodeTest<Types>> {
   const { state = {}, input, answers, secrets = {}, ...common } = options as LooseNodeOptions;
-  const t = await testRun(graph, {
+  const t = (await testRun(graph as Graph, {
     ...common,
     secrets: { get: (name: string) => secrets[name] },
     startAt: { node, state, input },
-  } as unknown as Parameters<typeof testRun<Types, unknown>>[1]);
+  })) as TestRun<Types>;
   await t.step();
   if (t.status === "waiting" && answers !== undefined)
     await t.resume(answers as Answers<Types["interrupts"] & Types["innerInterrupts"]>, {
@@ -109,7 +109,7 @@ export type ToolTestOptions<Args, State, Context> = RequiredOption<"state", Stat
     readonly secrets?: Readonly<Record<string, string>>;
   };
 
-/** Result of one tool call. */
+/** Result of a tool call. */
 export interface ToolTest {
   readonly result: ToolResult;
   /** Text of the tool message. */
@@ -118,7 +118,7 @@ export interface ToolTest {
   readonly progress: readonly string[];
   /** Number of executions of the tool body. */
   readonly attempts: number;
-  /** World of the call, with its virtual clock. */
+  /** World of the call, with the virtual clock. */
   readonly world: World;
 }
 
@@ -202,7 +202,7 @@ function createToolGraph(tool: Tool<never, never>, state: unknown) {
 
 function createMissingAnswerError(tool: string, calls: number): StatewrightError {
   return new StatewrightError("machine_failed", {
-    what: `${calls} call of the tool "${tool}" got no answer`,
+    what: `toolTest: expected an answer of the tool "${tool}", got none for ${calls} call`,
     next: "Report this error with the definition of the tool",
   });
 }

@@ -34,10 +34,10 @@ export function isInState(value: Json, name: string): boolean {
   );
 }
 
-/** Returns true when a state such as `tools.interrupted` matches `name` by its full name, its node or its leaf. */
+/** Returns true when a state such as `tools.interrupted` matches `name` by full name, node or leaf. */
 export function isStateNamed(state: string, name: string): boolean {
   const [node, leaf] = splitStateName(state);
-  // An inner graph has a start and a done of its own.
+  // `start` and `done` of an inner graph are separate states.
   const hasCommonLeaf = leaf !== undefined && leaf !== "start" && leaf !== "done";
   return state === name || node === name || (hasCommonLeaf && leaf === name);
 }

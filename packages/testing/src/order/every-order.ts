@@ -1,6 +1,6 @@
 /**
- * Orders of completion: concurrent work is released one by one, in every order, and each order must produce the same
- * result. A small fan-out is tested in all orders, a larger fan-out in a seeded sample.
+ * Orders of completion: concurrent work is released piece by piece, in every order, and each order must produce the
+ * same result. A small fan-out is tested in all orders, a larger fan-out in a seeded sample.
  */
 
 import { explainRun } from "../run/explain-run.ts";
@@ -30,9 +30,8 @@ export interface OrderReport {
 }
 
 /**
- * Runs `body` once for each order of completion; the body creates its graph and its run each time, with `order`. The
- * return value must be equal in every order; a test run is compared by its status, its state and its interrupts.
- * Rejects with the first order in which the body fails or returns a different value than in the first order.
+ * Runs `body` once for each order of completion; the body creates the graph and the run each time, with `order`. The
+ * return value must be equal in every order; a test run is compared by status, state and interrupts. Rejects with the first order in which the body fails or returns a different value than in the first order.
  */
 export async function everyOrder(
   body: (order: Order) => unknown,
@@ -59,7 +58,7 @@ export async function everyOrder(
   return plan.report();
 }
 
-/** Decisions of one order. */
+/** Decisions of an order. */
 interface Decider {
   /**
    * `apart`: each released work comes to rest before the next release. `together`: all waiting work is released at

@@ -1,8 +1,8 @@
 import type { TestRun } from "../run/test-run.ts";
 
-/** One order of completion of concurrent work; pass it to `testRun` as `order`. */
+/** Order of completion of concurrent work; pass it to `testRun` as `order`. */
 export interface Order {
-  /** Blocks a node body, a step, a model or a tool until its turn. Work of a dead process is never released. */
+  /** Blocks a node body, a step, a model or a tool until the order releases the work. Work of a dead process is never released. */
   readonly gate: (point: string, isAlive: () => boolean) => Promise<void>;
   /** Releases the next waiting work; returns false when nothing waits. */
   readonly release: () => boolean;

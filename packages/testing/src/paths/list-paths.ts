@@ -43,8 +43,8 @@ interface PathState extends PathControl {
 
 /**
  * Lists the paths through the machine of a graph. The events of the `xstate/graph` traversal are the outcomes of
- * nodes, the replies and calls of a model, the results of a tool, and the answers to interrupts. In one superstep all
- * outcomes of its nodes are combined up to a limit; failures and expired interrupts occur one at a time.
+ * nodes, the replies and calls of a model, the results of a tool, and the answers to interrupts. All outcomes
+ * of the nodes of a superstep are combined up to a limit; failures and expired interrupts occur in separate paths.
  *
  * ```ts
  * test.each(listPaths(shop))("$name", (path) => path.run({ input: "refund order 7" }));
@@ -78,7 +78,7 @@ export function listPaths<Types extends GraphTypes>(
   );
   if (paths.length > limit)
     throw new Error(
-      `listPaths: expected at most ${limit} paths, got ${paths.length} ${which} paths of the graph "${graph.name}". Use the shortest paths, or raise { limit }`,
+      `listPaths: expected at most ${limit} paths, got ${paths.length} ${which} paths of the graph "${graph.name}". Use the shortest paths, or set a higher { limit }.`,
     );
   return paths.map(({ events, startEvent, failed }): GraphPath<Types> => {
     const name = events.map(({ type }) => type).join(" → ");

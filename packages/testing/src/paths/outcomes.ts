@@ -9,7 +9,7 @@ export interface OutcomeOptions {
   readonly models?: readonly string[];
 }
 
-/** Maximum number of combined outcomes of concurrent nodes; above this number, one node varies at a time. */
+/** Maximum number of combined outcomes of concurrent nodes; above this number, nodes vary in turn. */
 const maxCombinations = 16;
 
 /** Lists the possible events. */
@@ -34,7 +34,7 @@ export function listPathEvents(
   return [...byName.values()];
 }
 
-/** Lists the possible outcomes of one node. */
+/** Lists the possible outcomes of a node. */
 function listOutcomes(
   graph: GraphDefinition,
   node: string,
@@ -125,7 +125,7 @@ function listTargetSets(graph: GraphDefinition, node: string): readonly (readonl
   }
 }
 
-/** Varies one node at a time; the other nodes have their first outcome. */
+/** Varies the nodes in turn; the other nodes have the first outcome. */
 function varyOneNode(
   usual: readonly (readonly NodeOutcome[])[],
   varied: readonly (readonly NodeOutcome[])[],

@@ -1,4 +1,4 @@
-/** Event of a path: the outcomes of the pending nodes in one superstep, with their targets. */
+/** Event of a path: the outcomes and targets of the pending nodes in a superstep. */
 
 /** Outcome of a node. */
 export type NodeOutcome = {
@@ -15,13 +15,13 @@ export type NodeOutcome = {
   | { readonly how: "ok" | "error" | "denied"; readonly tool: string }
 );
 
-/** Event of one superstep for the traversal of `xstate/graph`; `type` is the readable name. */
+/** Event of a superstep for the traversal of `xstate/graph`; `type` is the readable name. */
 export interface PathEvent {
   readonly type: string;
   readonly outcomes: readonly NodeOutcome[];
 }
 
-/** Creates an event, named after its outcomes. */
+/** Creates an event, named after the outcomes. */
 export function createPathEvent(outcomes: readonly NodeOutcome[], choices: ReadonlySet<string>): PathEvent {
   return { type: outcomes.map((outcome) => formatOutcome(outcome, choices)).join(" + "), outcomes };
 }

@@ -3,7 +3,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { type ModelDelta, type ModelReply, StatewrightError } from "@statewright/core";
+import type { ModelDelta, ModelReply, StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /**
  * `replay`: answers come from the file only. `record`: answers come from the model, and the file is rewritten.
@@ -11,7 +12,7 @@ import { type ModelDelta, type ModelReply, StatewrightError } from "@statewright
  */
 export type RecordingMode = "replay" | "record" | "auto";
 
-/** Request with its answer and streamed deltas. */
+/** Request with the answer and the streamed deltas. */
 export interface RecordedEntry {
   readonly digest: string;
   readonly request: unknown;
@@ -78,19 +79,18 @@ function readRecording(
     text = readFileSync(file, "utf8");
   } catch (cause) {
     if (mode === "auto" && isMissing(cause)) return undefined;
-    throw createRecordingError(name, "cannot be read", cause);
+    throw createRecordingError(name, "a file that cannot be read", cause);
   }
   let found: unknown;
   try {
     found = JSON.parse(text);
   } catch (cause) {
-    throw createRecordingError(name, "is not valid JSON", cause);
+    throw createRecordingError(name, "invalid JSON", cause);
   }
-  if (!isPlainObject(found) || found["form"] !== formatVersion)
-    throw createRecordingError(name, `is not a recording of format version ${formatVersion}`);
+  if (!isPlainObject(found) || found["form"] !== formatVersion) throw createRecordingError(name, "another format");
   const { model, entries } = found;
   if (typeof model !== "string" || !Array.isArray(entries) || !entries.every(isEntry))
-    throw createRecordingError(name, "must contain a model and its answers");
+    throw createRecordingError(name, "a file without a model and its answers");
   return { model, entries };
 }
 
@@ -111,10 +111,12 @@ function isMissing(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
 }
 
-function createRecordingError(name: string, problem: string, cause?: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the recording ${name} ${problem}`,
-    next: 'Record it: recordedModel(path, { model, mode: "record" })',
+function createRecordingError(name: string, found: string, cause?: unknown): StatewrightError {
+  return invalidOption({
+    where: "recordedModel",
+    expected: `a recording of format version ${formatVersion} in ${name}`,
+    found,
+    fix: 'Record the file with recordedModel(path, { model, mode: "record" })',
     cause,
   });
 }

@@ -1,5 +1,6 @@
 /** Redaction of secrets in recordings. */
-import { type ModelDelta, StatewrightError } from "@statewright/core";
+import type { ModelDelta } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** Replacement of a secret. */
 const replacement = "[redacted]";
@@ -18,9 +19,11 @@ export function createRedactor(secrets: readonly (string | RegExp)[]): <Value>(v
   const patterns = secrets.map((secret) => {
     if (secret instanceof RegExp) return new RegExp(secret.source, addGlobalFlag(secret.flags));
     if (typeof secret === "string" && secret.length >= 4) return secret;
-    throw new StatewrightError("invalid_option", {
-      what: `recordedModel: expected \`redact\` texts of at least 4 characters, got ${typeof secret === "string" ? "a shorter text" : `a value of the type ${typeof secret}`}`,
-      next: "Pass texts of 4 characters or more, or regular expressions",
+    throw invalidOption({
+      where: "recordedModel",
+      option: "redact",
+      expected: "texts of at least 4 characters, or regular expressions",
+      found: typeof secret === "string" ? "a shorter text" : `a value of the type ${typeof secret}`,
     });
   });
   const redactText = (text: string): string => {

@@ -19,7 +19,7 @@ export interface Instruments {
   readonly model: Model | undefined;
   /** Receives the returned updates of bodies, the choices of edges and the entered steps. */
   readonly onEntry?: (entry: EdgeChosen | NodeReturned | StepExecuted) => void;
-  /** Returns a promise that bodies, steps, models and tools await before they start; undefined starts them at once. */
+  /** Returns a promise that bodies, steps, models and tools await before the start; undefined for no wait. */
   readonly gate?: (point: string) => Promise<void> | undefined;
 }
 

@@ -2,7 +2,7 @@
 import type { Schedule, Store, World } from "@statewright/core";
 import { wrapStore } from "../wrap-store.ts";
 
-/** Store and world of a simulated process: blocked while held, silent after its death. */
+/** Store and world of a simulated process: blocked while held, silent after the death. */
 export interface ProcessRun {
   readonly store: Store;
   readonly world: World;
@@ -10,7 +10,7 @@ export interface ProcessRun {
   /** Blocks the process: results of writes are not delivered, and later writes wait. */
   hold(): void;
   release(): void;
-  /** Promise for the release of a held process; undefined when not held. Work awaits this promise before it starts. */
+  /** Promise for the release of a held process; undefined when not held. Work awaits this promise before the start. */
   waitForRelease(): Promise<void> | undefined;
   /**
    * Kills the process as with SIGKILL: waiting work is dropped, timers are removed, and no promise resolves any more.

@@ -21,7 +21,7 @@ export function createReopenableStore(source: Store | (() => Store) | undefined)
         const next = source();
         if (next === dead)
           throw new Error(
-            `testRun: the store function returned the store "${dead.name}", which died with the process. Open a new store there, as in store: () => sqliteStore(path), or pass a memory store, store: memoryStore()`,
+            `testRun: expected \`store\` to open a new store, got the store "${dead.name}", which died with the process. Return a new store, as in store: () => sqliteStore(path), or pass a memory store, store: memoryStore().`,
           );
         return next;
       },
@@ -32,7 +32,7 @@ export function createReopenableStore(source: Store | (() => Store) | undefined)
     reopen: (dead) => {
       if (!canCrash(dead))
         throw new Error(
-          `testRun: the store "${dead.name}" cannot crash inside this process. Pass a function that opens the store, such as store: () => sqliteStore(path)`,
+          `testRun: expected a store that can crash inside this process, got the store "${dead.name}". Pass a function that opens the store, such as store: () => sqliteStore(path).`,
         );
       const next = dead.peer();
       dead.crash();

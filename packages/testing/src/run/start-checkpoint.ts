@@ -4,21 +4,26 @@ import { type Codec, type Graph, type Json, StatewrightError, type Store, type W
 /** First node of a test, with state and input. */
 export interface StartingPoint {
   readonly node: string;
-  /** Values of channels; other channels have their initial values. */
+  /** Values of channels; other channels have initial values. */
   readonly state: Readonly<Record<string, unknown>>;
   /** Input of a task node. */
   readonly input?: unknown;
 }
 
+/** Empty thread for a starting point. */
+export interface EmptyThread {
+  readonly store: Store;
+  readonly graph: Graph;
+  readonly thread: string;
+  readonly world: World;
+  readonly codec: Codec;
+}
+
 /** Writes the first checkpoint of the thread, with a run that is about to execute the node. */
 export async function writeStartCheckpoint(
-  store: Store,
-  graph: Graph,
-  thread: string,
-  point: StartingPoint,
-  { world, codec }: { readonly world: World; readonly codec: Codec },
+  { node, state, input }: StartingPoint,
+  { store, graph, thread, world, codec }: EmptyThread,
 ): Promise<void> {
-  const { node, state, input } = point;
   for (const [channel, { kind, initial }] of Object.entries(graph.state.channels))
     if (kind !== "untracked" && !Object.hasOwn(state, channel) && initial() === undefined)
       throw createMissingChannelError(graph, channel);
@@ -72,7 +77,7 @@ export async function writeStartCheckpoint(
 
 function createMachineValue(graph: Graph, node: string): Json {
   const regions = Object.keys(graph.machine.root.states);
-  if (!regions.includes(node)) throw createUnknownNameError(graph, `has no node "${node}"`, [...graph.nodes.keys()]);
+  if (!regions.includes(node)) throw createUnknownNameError(graph, `node "${node}"`, [...graph.nodes.keys()]);
   if (graph.machine.root.type !== "parallel") return { [node]: "executing" };
   return Object.fromEntries(
     regions.map((region) => [region, region === "driver" ? "running" : region === node ? "executing" : "idle"]),
@@ -82,25 +87,25 @@ function createMachineValue(graph: Graph, node: string): Json {
 function parseChannelValue(graph: Graph, name: string, value: unknown): unknown {
   const channel = graph.state.channels[name];
   if (channel === undefined)
-    throw createUnknownNameError(graph, `has no channel "${name}"`, Object.keys(graph.state.channels));
+    throw createUnknownNameError(graph, `channel "${name}"`, Object.keys(graph.state.channels));
   const parsed = channel.parseValue(value);
   if (parsed.ok) return parsed.value;
   throw new StatewrightError("invalid_input", {
-    what: `the channel "${name}" refuses the value of the test: ${parsed.issues.map(({ message }) => message).join("; ")}`,
+    what: `startAt: expected a valid value of the channel "${name}", got an invalid value: ${parsed.issues.map(({ message }) => message).join("; ")}`,
     next: "Pass a complete value of the channel",
   });
 }
 
 function createMissingChannelError(graph: Graph, channel: string): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `the channel "${channel}" of the graph "${graph.name}" has no default, and the test has no value for it`,
-    next: "Add the value to the state of the test",
+    what: `startAt: expected a value of the channel "${channel}" of the graph "${graph.name}", which has no default, got none`,
+    next: "Add the value to `state`",
   });
 }
 
-function createUnknownNameError(graph: Graph, problem: string, known: readonly string[]): StatewrightError {
+function createUnknownNameError(graph: Graph, unknown: string, known: readonly string[]): StatewrightError {
   return new StatewrightError("invalid_input", {
-    what: `the graph "${graph.name}" ${problem}`,
+    what: `startAt: expected names of the graph "${graph.name}", got the unknown ${unknown}`,
     next: `Use one of ${known.map((name) => `"${name}"`).join(", ")}`,
   });
 }

@@ -24,7 +24,7 @@ export type TestStatus =
   | "crashed"
   | "queued";
 
-/** Stop condition of a run: a state, a tag of its states, or a predicate. */
+/** Stop condition of a run: a state, a tag of states, or a predicate. */
 export type Target<Types extends GraphTypes> =
   | StateName<Types["nodes"]>
   | { readonly tag: string }
@@ -44,7 +44,7 @@ export interface SentEvent {
 /** Test run type of a graph, for helper functions: `TestRunOf<typeof shop>`. */
 export type TestRunOf<OfGraph> = OfGraph extends Graph<infer Types> ? TestRun<Types> : never;
 
-/** Run controlled by a test. The run advances only inside the functions below, and is held again when they return. */
+/** Run controlled by a test. The run advances only inside the functions below, and is held between the calls. */
 export interface TestRun<Types extends GraphTypes = GraphTypes> {
   readonly status: TestStatus;
   /** State after the last saved superstep. */
@@ -55,9 +55,9 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
   readonly snapshot: ReturnType<GraphMachine["resolveState"]>;
   /** Tags of the active states. */
   readonly tags: readonly string[];
-  /** Accepted answers and events: keys of open interrupts; for a durable machine, its events. */
+  /** Accepted answers and events: keys of open interrupts; for a durable machine, event types. */
   readonly accepts: readonly string[];
-  /** Event types accepted by the machine in its current state. */
+  /** Event types accepted by the machine in the current state. */
   readonly events: readonly string[];
   readonly interrupts: readonly OpenInterrupt[];
   /** Error of a failed run. */
@@ -74,7 +74,7 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
    * state.
    */
   until(target: Target<Types>): Promise<void>;
-  /** Advances until one more superstep is saved, or the run rests. */
+  /** Advances until the next superstep is saved, or the run rests. */
   step(): Promise<void>;
   /**
    * Advances until the run rests; rejects with the error of a failed run. Use `until("failed")` to expect a failure.

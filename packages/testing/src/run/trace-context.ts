@@ -5,7 +5,7 @@ import type { Graph } from "@statewright/core";
 import type { Trace } from "../trace/trace.ts";
 import type { TestRun } from "./test-run.ts";
 
-/** Run, its graph as defined by the author, and the initial state. */
+/** Run with the graph as defined by the author, and the initial state. */
 export interface TraceContext {
   readonly graph: Graph;
   readonly run: TestRun;
@@ -13,10 +13,10 @@ export interface TraceContext {
 }
 
 /**
- * Symbol property on the trace: a test runner may load this package twice, and matchers of one copy receive traces of
- * the other.
+ * Symbol property on the trace: a test runner may load this package twice, and matchers of a copy receive traces of
+ * another copy.
  */
-const contextKey = Symbol.for("statewright.toldOf");
+const contextKey = Symbol.for("statewright.traceContext");
 
 /** Attaches the context to a trace and notifies the subscribers. */
 export function attachTraceContext(trace: Trace, context: TraceContext): void {
@@ -24,10 +24,10 @@ export function attachTraceContext(trace: Trace, context: TraceContext): void {
   for (const subscriber of subscribers) subscriber(trace, context);
 }
 
-const subscribers: Set<(trace: Trace, of: TraceContext) => void> = new Set();
+const subscribers: Set<(trace: Trace, context: TraceContext) => void> = new Set();
 
 /** Subscribes to the creation of every test run. */
-export function subscribeToTestRuns(subscriber: (trace: Trace, of: TraceContext) => void): void {
+export function subscribeToTestRuns(subscriber: (trace: Trace, context: TraceContext) => void): void {
   subscribers.add(subscriber);
 }
 

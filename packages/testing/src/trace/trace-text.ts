@@ -1,4 +1,4 @@
-/** Text form of a trace for readers and snapshots: one line per transition. */
+/** Text form of a trace for readers and snapshots: a line per transition. */
 import type { Json, RunEvent } from "@statewright/core";
 import { listActiveStates, listEnteredStates } from "../node/state-names.ts";
 import { formatValue } from "../order/first-difference.ts";
@@ -64,7 +64,7 @@ function formatEntry(entry: TraceEntry): readonly string[] {
 
 type TransitionTaken = Extract<RunEvent, { readonly type: "transition.taken" }>;
 
-/** Formats a transition of a graph's machine; a durable machine shows its own events. */
+/** Formats a transition of a graph's machine; a durable machine shows the author's events. */
 function formatTransition({ event, from, to }: TransitionTaken): string {
   const formatStates = (value: Json): string => listActiveStates(value).map(omitLeaf).join(" + ");
   const [, ended, node] = /^xstate\.(done|error)\.actor\.([^.]+)$/.exec(event) ?? [];

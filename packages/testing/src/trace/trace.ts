@@ -1,4 +1,4 @@
-/** Trace of a test run over all its processes: the events of the run, and entries that only a test sees. */
+/** Trace of a test run over all processes: the events of the run, and entries that only a test sees. */
 
 import type { GraphTypes, Json, OpenInterrupt, RunEvent } from "@statewright/core";
 import { applyDelta } from "@statewright/core/store";
@@ -76,7 +76,7 @@ export interface TracedCall {
   readonly args: unknown;
 }
 
-/** Lists the entered states in order; states entered at the same time form one group. */
+/** Lists the entered states in order; states entered at the same time form a group. */
 export function getPath(trace: Trace): readonly (readonly string[])[] {
   return trace.entries.flatMap((entry) => {
     const states = getEnteredStates(entry);
@@ -84,7 +84,7 @@ export function getPath(trace: Trace): readonly (readonly string[])[] {
   });
 }
 
-/** Formats the path: a node name means its execution, commits are omitted. */
+/** Formats the path: a node name means an execution, commits are omitted. */
 export function formatPath(trace: Trace): string {
   const parts = formatPathParts(trace);
   return parts.length === 0 ? "nothing yet" : ["start", ...parts].join(" → ");
@@ -164,7 +164,7 @@ export function listChannelWrites(trace: Trace, channel: string, initial?: unkno
   return writes;
 }
 
-/** Effect with the number of its executions, and the number of times its recorded outcome was reused. */
+/** Effect with the number of executions, and the number of reuses of the recorded outcome. */
 export interface TracedEffect {
   readonly kind: "tool" | "step";
   readonly name: string;

@@ -28,6 +28,6 @@ function requireCrashMatrix(received: unknown): CrashMatrix {
   if (typeof received === "object" && received !== null && "survived" in received && "repeated" in received)
     return received as CrashMatrix;
   throw new TypeError(
-    "toSurviveCrashes: expected a crash matrix. Use expect(await crashMatrix(program)).toSurviveCrashes()",
+    "toSurviveCrashes: expected a crash matrix, got another value. Use expect(await crashMatrix(program)).toSurviveCrashes().",
   );
 }

@@ -55,12 +55,12 @@ function requireGraphReport(received: unknown): GraphReport {
   )
     return received as GraphReport;
   throw new TypeError(
-    "toHaveNoViolations: expected a graph report. Use expect(checkGraph(graph)).toHaveNoViolations()",
+    "toHaveNoViolations: expected a graph report, got another value. Use expect(checkGraph(graph)).toHaveNoViolations().",
   );
 }
 
 function requireStore(received: unknown): Store {
   if (typeof received === "object" && received !== null && "claim" in received && "runs" in received)
     return received as Store;
-  throw new TypeError("toLoadRuns: expected a store. Use await expect(store).toLoadRuns([graph])");
+  throw new TypeError("toLoadRuns: expected a store, got another value. Use await expect(store).toLoadRuns([graph]).");
 }

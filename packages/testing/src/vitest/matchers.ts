@@ -22,7 +22,7 @@ import { toAccept, toBeInState, toHaveTag } from "./states.ts";
 import { type CalledToolsOptions, type ExpectedCall, toHaveCalledTools } from "./tool-calls.ts";
 import { toHaveWritten } from "./writes.ts";
 
-/** Tags of a graph's machine, and events accepted by its states. */
+/** Tags of a graph's machine, and events accepted by the states. */
 type GraphTag = "waiting" | "failed";
 type GraphEvent = "step.commit" | "task.interrupted" | "task.failed" | "run.resumed";
 
@@ -35,7 +35,7 @@ export interface StatewrightMatchers<Result, Received> {
   toBeInState(state: StateName<NodeNames<Received>>): Result;
   /** Passes when an active state of the run has this tag. */
   toHaveTag(tag: string extends NodeNames<Received> ? string : GraphTag): Result;
-  /** Passes when the run accepts an answer to this interrupt, or its machine accepts this event. */
+  /** Passes when the run accepts an answer to this interrupt, or the machine accepts this event. */
   toAccept(name: InterruptKeys<Received> | GraphEvent | (string extends NodeNames<Received> ? string : never)): Result;
   /**
    * Passes when these states were entered in this order, possibly with other states between. A node name means its

@@ -94,7 +94,7 @@ export function toTakeEdge(this: MatcherContext, received: unknown, from: string
   const context = getTraceContext(trace);
   if (context === undefined)
     throw new TypeError(
-      "toTakeEdge: expected a run of testRun, got a trace without a graph. Use expect(t).toTakeEdge(…)",
+      "toTakeEdge: expected a run of testRun, got a trace without a graph. Use expect(t).toTakeEdge(…).",
     );
   const taken = listTakenEdges(trace, context.graph);
   const hits = taken.filter((edge) => edge.from === from && edge.to === to);

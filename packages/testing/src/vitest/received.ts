@@ -45,7 +45,7 @@ export interface MatcherContext {
 export function requireTestRun(received: unknown, matcher: string): TestRun {
   if (typeof received === "object" && received !== null && "trace" in received && "value" in received)
     return received as TestRun;
-  throw new TypeError(`${matcher}: expected a test run. Use expect(t).${matcher}(…)`);
+  throw new TypeError(`${matcher}: expected a test run, got another value. Use expect(t).${matcher}(…).`);
 }
 
 /** Returns the received trace, or the trace of the received run; throws for other values. */
@@ -53,7 +53,7 @@ export function requireTrace(received: unknown, matcher: string): Trace {
   if (isTrace(received)) return received;
   if (typeof received === "object" && received !== null && "trace" in received && isTrace(received.trace))
     return received.trace;
-  throw new TypeError(`${matcher}: expected a test run or its trace. Use expect(t).${matcher}(…)`);
+  throw new TypeError(`${matcher}: expected a test run or its trace, got another value. Use expect(t).${matcher}(…).`);
 }
 
 /** Returns true for a trace of a run. */

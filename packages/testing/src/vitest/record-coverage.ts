@@ -1,5 +1,5 @@
 /**
- * Coverage of a test's runs, stored in the meta of the test when it finishes; vitest transfers the meta to its
+ * Coverage of a test's runs, stored in the meta of the test at the end; vitest transfers the meta to the
  * reporters.
  */
 import { onTestFinished } from "vitest";

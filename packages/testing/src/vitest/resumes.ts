@@ -27,7 +27,7 @@ export async function toResumeIdentically(
   const t = requireTestRun(received, "toResumeIdentically");
   if (t.status !== "held" && t.status !== "waiting")
     throw new TypeError(
-      `toResumeIdentically: expected a run that is held or waits, got a run that is ${t.status}. Use t.until("…") to stop the run first`,
+      `toResumeIdentically: expected a run that is held or waits, got a run that is ${t.status}. Use t.until("…") to stop the run first.`,
     );
   const entryCount = t.trace.entries.length;
   const startStates = listActiveStates(t.value).join(" + ");

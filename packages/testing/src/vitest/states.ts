@@ -33,7 +33,7 @@ export function toHaveTag(this: MatcherContext, received: unknown, tag: string):
   };
 }
 
-/** Passes when the run accepts an answer to this interrupt, or its machine accepts this event. */
+/** Passes when the run accepts an answer to this interrupt, or the machine accepts this event. */
 export function toAccept(this: MatcherContext, received: unknown, name: string): MatcherResult {
   const t = requireTestRun(received, "toAccept");
   const interrupts = t.interrupts.flatMap(({ id, key }) => [id, key]);

@@ -39,7 +39,7 @@ export function toHaveWritten(
 }
 
 /**
- * Explains lost writes: several tasks of one superstep wrote the channel, and the channel has the value of one task
+ * Explains lost writes: several tasks of a superstep wrote the channel, and the channel has the value of a single task
  * only.
  */
 function explainLostWrites(channel: string, writes: readonly ChannelWrite[], equals: MatcherContext["equals"]): string {

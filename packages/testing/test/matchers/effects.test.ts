@@ -66,7 +66,7 @@ describe("toHaveRunOnce", () => {
     `);
   });
 
-  test("toHaveRunOnce tells a repeated call from a repeated execution of a tool", async () => {
+  test("toHaveRunOnce distinguishes a repeated call from a repeated execution of a tool", async () => {
     const mail = call("send_mail", { to: "Ann", text: "Paid" });
     const twice = await testRun(office, { input: words, model: scriptedModel([mail, mail, say("Done")]) });
     await twice.finish();

@@ -78,7 +78,7 @@ describe("toHaveInterruptedOnce", () => {
       .edges({ [START]: "ask", ask: END });
   };
 
-  test("toHaveInterruptedOnce tells a node visited again from a node body that asks differently after each start", async () => {
+  test("toHaveInterruptedOnce distinguishes a repeated visit of a node from a body that asks differently after each start", async () => {
     const t = await testRun(loops, {});
     await t.finish();
     await t.resume({ ok: true });

@@ -27,7 +27,7 @@ describe("toHaveCalledTools", () => {
     expect(t).toHaveCalledTools([mail, look("8"), look("7")], { mode: "unordered" });
     expect(t).toHaveCalledTools([look("8")], { mode: "superset" });
     expect(t).toHaveCalledTools([mail, look("8"), look("7"), look("9")], { mode: "subset" });
-    // One matcher fits both calls: each expectation still gets a call of its own.
+    // One matcher accepts both calls: each expectation still matches a separate call.
     expect(t).toHaveCalledTools([{ name: "look_up" }, look("7"), mail], { mode: "unordered" });
     expect(t).not.toHaveCalledTools([look("7")]);
     expect(t).not.toHaveCalledTools([look("8"), look("7")], { mode: "in-order" });

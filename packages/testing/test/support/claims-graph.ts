@@ -1,4 +1,4 @@
-/** Graphs that the tests of the matchers look at: a claim is checked, decided by a person when it is large, and paid. */
+/** Graphs for the matcher tests: a claim is checked, decided by an approval when it is large, and paid. */
 import {
   channel,
   commandTargets,
@@ -17,7 +17,7 @@ import {
 } from "@statewright/core";
 import * as z from "zod";
 
-/** Claims of up to 100 are paid, larger ones are asked about; each document is checked in a task of its own. */
+/** Pays claims of up to 100, raises an interrupt for larger ones; each document is checked in a separate task. */
 export const claims = defineGraph({
   name: "claims",
   state: defineState({
@@ -49,7 +49,7 @@ export const claims = defineGraph({
 
 const offline: Model = { id: "offline", respond: () => Promise.reject(new Error("there is no network here")) };
 
-/** Every time that the tool below really sends something. */
+/** Records every real execution of the tool below. */
 export const sent: string[] = [];
 const lookUp = defineTool({
   name: "look_up",
@@ -86,7 +86,7 @@ export const office = defineGraph({ name: "office", state: defineState({ message
     tools: "model",
   });
 
-/** What a person says to it. */
+/** Inputs of the graph. */
 export const words: {
   readonly messages: readonly [
     {

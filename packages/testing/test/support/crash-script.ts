@@ -1,10 +1,10 @@
-/** A script that comes to three points in each of two lives. */
+/** Script with three crash points in each of two processes. */
 import { existsSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { crashPoint, logEffect, restartExitCode } from "@statewright/testing";
 
 crashPoint("one");
-logEffect({ life: existsSync("half") ? 2 : 1 });
+logEffect({ process: existsSync("half") ? 2 : 1 });
 crashPoint("two");
 if (existsSync("half")) console.log("done");
 else {

@@ -1,4 +1,4 @@
-/** A desk that answers people: a model and two tools in a loop. */
+/** A chat graph: a model and two tools in a loop. */
 import {
   channel,
   defineGraph,
@@ -17,24 +17,24 @@ import { toModelTool } from "@statewright/core/adapter";
 import { scriptedModel } from "@statewright/testing";
 import * as z from "zod";
 
-/** What may differ from desk to desk. */
+/** Variations of the graph. */
 export interface DeskOptions {
   readonly model?: Model;
   readonly instructions?: string;
   readonly effect?: EffectClass;
   readonly did?: (what: string) => void;
   readonly shout?: boolean;
-  /** Where control goes after the tools. */
+  /** Target after the tools. */
   readonly after?: "model" | typeof END;
 }
 
-/** The input: one message of a person. */
-export function words(text: string) {
+/** Creates an input with one user message. */
+export function createInput(text: string) {
   return { messages: [{ role: "user" as const, id: "u1", content: [{ type: "text" as const, text }] }] };
 }
 
-/** A graph of a model node and a tool node. */
-export function desk(options: DeskOptions = {}) {
+/** Creates a graph of a model node and a tool node. */
+export function createDeskGraph(options: DeskOptions = {}) {
   const {
     model = scriptedModel([]),
     instructions = "Be kind.",

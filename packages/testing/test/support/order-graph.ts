@@ -1,16 +1,16 @@
-/** A graph that charges a card, asks a person, and ships; with defects to plant. */
+/** A graph that charges a card, raises an interrupt and ships, with optional planted defects. */
 import { channel, defineGraph, defineState, END, type Graph, START, type StepOptions } from "@statewright/core";
 import type { CrashExternalWorld } from "@statewright/testing";
 import * as z from "zod";
 
-/** How many processes there were. */
+/** Number of processes so far. */
 let boots = 0;
 
-/** What is wrong with it. */
+/** Planted defect. */
 export type Defect = "none" | "bare effect" | "no key" | "lost write" | "asks twice" | "chance";
 
-/** The graph, made anew for each process. */
-export function orders({ recordEffect, hasEffect }: CrashExternalWorld, defect: Defect): Graph {
+/** Creates the graph for one process. */
+export function createOrderGraph({ recordEffect, hasEffect }: CrashExternalWorld, defect: Defect): Graph {
   const seen: string[] = [];
   const boot = ++boots;
   return defineGraph({

@@ -1,15 +1,15 @@
-/** A world whose time stands still until a test moves it. */
+/** A world with a clock that only the test advances. */
 import type { Schedule, World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 
-/** A world, and what moves its time. */
-export interface StillWorld {
+/** A world and the control of its clock. */
+export interface ManualWorld {
   readonly world: World;
   advance(ms: number): void;
 }
 
-/** Make one. */
-export function stillWorld(): StillWorld {
+/** Creates the world. */
+export function createManualWorld(): ManualWorld {
   let nowMs = 0;
   let timers: { readonly atMs: number; readonly work: () => void }[] = [];
   const schedule: Schedule = {

@@ -1,16 +1,16 @@
-/** Which processes live, by what the system says. */
+/** Running processes, as reported by the system. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The pids of processes that can still run code and have this text in their arguments. */
-export function running(text: string): readonly number[] {
+/** Lists the pids of running processes with this text in their arguments. */
+export function listPids(text: string): readonly number[] {
   const all = process.platform === "linux" ? fromProc() : fromPs();
   return all.flatMap(({ pid, args }) => (pid !== process.pid && args.includes(text) ? [pid] : []));
 }
 
-/** Wait until no process has this text in its arguments: who is killed takes a moment to be gone. */
-export async function gone(text: string): Promise<void> {
-  while (running(text).length > 0) await new Promise((next) => setImmediate(next));
+/** Waits until no process has this text in its arguments: a killed process needs a moment to disappear. */
+export async function waitUntilGone(text: string): Promise<void> {
+  while (listPids(text).length > 0) await new Promise((next) => setImmediate(next));
 }
 
 interface Found {
@@ -41,8 +41,8 @@ function fromPs(): readonly Found[] {
 
 let made = 0;
 
-/** Seconds of a sleep that no other process has: by them its pid is found. */
-export function ownSeconds(): string {
+/** Creates a unique sleep duration, to find the pid of the process. */
+export function createUniqueSeconds(): string {
   made++;
   return `9${process.pid}.${made}`;
 }

@@ -4,17 +4,17 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeEach } from "vitest";
 
-/** A folder that is empty before each test. */
+/** A folder that is emptied before each test. */
 export interface TestFolder {
-  /** The folder itself, as it is named; it lies in another one, so that a test can look beside it. */
+  /** Path of the folder; its parent is temporary too, so that a test can look outside of the folder. */
   readonly root: string;
   path(name: string): string;
   put(name: string, content: string | Uint8Array): void;
   text(name: string): string;
 }
 
-/** Make a folder for the tests of this file. */
-export function testFolder(): TestFolder {
+/** Creates a folder for the tests of the file. */
+export function createTestFolder(): TestFolder {
   const outer = realpathSync(mkdtempSync(join(tmpdir(), "statewright-tools-")));
   const root = join(outer, "work");
   beforeEach(() => {

@@ -1,4 +1,4 @@
-/** Calls of tools through a tool node, without a model, with the whole machine of a call around them. */
+/** Tool calls through a tool node without a model, with the complete machine of a call. */
 import {
   channel,
   defineGraph,
@@ -18,29 +18,29 @@ import {
   toolNode,
 } from "@statewright/core";
 
-/** One call that a model might make. */
+/** A tool call as a model makes it. */
 export interface Asked {
   readonly name: string;
   readonly args: JsonObject;
 }
 
-/** Calls on their way. */
+/** Active tool calls. */
 export interface LiveCalls {
   readonly handle: RunHandle<{ readonly messages: readonly Message[] }>;
   readonly events: readonly RunEvent[];
   readonly store: ReturnType<typeof memoryStore>;
-  /** The text of every update so far. */
+  /** Texts of all updates so far. */
   updates(): readonly string[];
-  /** Waits until an update holds this text. */
+  /** Waits until an update contains this text. */
   shows(text: string): Promise<void>;
-  /** The answers that the model reads, in the order of the calls. */
+  /** Answers for the model, in call order. */
   answers(): Promise<readonly ToolMessage[]>;
-  /** What programs get, in the order of the calls. */
+  /** Results for programs, in call order. */
   results(): Promise<readonly ToolResult[]>;
 }
 
-/** Make calls, all in one message. */
-export function begin(tools: readonly Tool[], asked: readonly Asked[]): LiveCalls {
+/** Starts tool calls of one message. */
+export function startCalls(tools: readonly Tool[], asked: readonly Asked[]): LiveCalls {
   const store = memoryStore();
   const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
@@ -86,7 +86,7 @@ export function begin(tools: readonly Tool[], asked: readonly Asked[]): LiveCall
   };
 }
 
-/** What one call came to: what the model reads, and what programs get. */
+/** Result of one call: answer for the model and result for programs. */
 export interface Came {
   readonly text: string;
   readonly isError: boolean;
@@ -94,9 +94,9 @@ export interface Came {
   readonly result: ToolResult;
 }
 
-/** Make one call. */
-export async function call(tool: Tool, args: JsonObject): Promise<Came> {
-  const live = begin([tool], [{ name: tool.spec.name, args }]);
+/** Runs one tool call. */
+export async function runCall(tool: Tool, args: JsonObject): Promise<Came> {
+  const live = startCalls([tool], [{ name: tool.spec.name, args }]);
   const [[answer], [result]] = [await live.answers(), await live.results()];
   if (answer === undefined || result === undefined) throw new Error("the call has no answer");
   return { text: getMessageText(answer), isError: answer.isError, answer, result };

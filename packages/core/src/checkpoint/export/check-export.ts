@@ -97,9 +97,9 @@ function checkNamespace(
   }
   const unique: readonly (readonly string[])[] = [
     effects.map(({ step, task, key }) => JSON.stringify(["effect", step, task, key])),
-    interrupts.map(({ id }) => JSON.stringify(["question", id])),
+    interrupts.map(({ id }) => JSON.stringify(["interrupt", id])),
     timers.map(({ id }) => JSON.stringify(["timer", id])),
-    inbox.map(({ id, taken }) => JSON.stringify(["letter", id, taken])),
+    inbox.map(({ id, taken }) => JSON.stringify(["message", id, taken])),
     prunedRanges.flatMap(({ deltas }) =>
       deltas.map(({ channel, checkpoint }) => JSON.stringify(["change", channel, checkpoint])),
     ),

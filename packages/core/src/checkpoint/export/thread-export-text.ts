@@ -49,14 +49,14 @@ export async function stringifyExport(exported: ThreadExport): Promise<string> {
     records.push(JSON.stringify({ row: kind, ...row }));
   };
   for (const run of runs) add("run", { run });
-  for (const { checkpoints, prunedRanges, effects, interrupts, timers, inbox, ...line } of namespaces) {
-    add("line", { line });
+  for (const { checkpoints, prunedRanges, effects, interrupts, timers, inbox, ...namespace } of namespaces) {
+    add("namespace", { namespace });
     for (const checkpoint of checkpoints) add("checkpoint", { checkpoint });
-    for (const cut of prunedRanges) add("cut", { cut });
+    for (const prunedRange of prunedRanges) add("prunedRange", { prunedRange });
     for (const effect of effects) add("effect", { effect });
     for (const interrupt of interrupts) add("interrupt", { interrupt });
     for (const timer of timers) add("timer", { timer });
-    for (const letter of inbox) add("letter", { letter });
+    for (const inboxMessage of inbox) add("inboxMessage", { inboxMessage });
   }
   for (const event of events) add("event", { event });
   for (const { row, body } of artifacts)
@@ -200,7 +200,7 @@ function addRecord(exported: MutableExport, record: unknown, lineNumber: number)
       exported.artifacts.push(body === undefined ? { row } : { row, body: fromBase64(body) });
       return;
     }
-    case "line": {
+    case "namespace": {
       const { name, from, run, awaited } = parseRow<NamespaceHeader>(namespaceShape, value, lineNumber);
       const rows = { checkpoints: [], prunedRanges: [], effects: [], interrupts: [], timers: [], inbox: [] };
       exported.namespaces.push({ name, from, run, awaited: [...awaited], ...rows });
@@ -215,7 +215,7 @@ function addRecord(exported: MutableExport, record: unknown, lineNumber: number)
       namespace.checkpoints.push({ ...checkpoint, row: { ...row, parent: row.parent } });
       return;
     }
-    case "cut":
+    case "prunedRange":
       namespace.prunedRanges.push(parseRow(prunedRangeShape, value, lineNumber));
       return;
     case "effect":
@@ -227,7 +227,7 @@ function addRecord(exported: MutableExport, record: unknown, lineNumber: number)
     case "timer":
       namespace.timers.push(parseRow(timerShape, value, lineNumber));
       return;
-    case "letter":
+    case "inboxMessage":
       namespace.inbox.push(parseRow(inboxMessageShape, value, lineNumber));
       return;
     default:

@@ -2,7 +2,9 @@
  * `checkGraph`: explores every reachable control state, for all node outcomes and route choices, and reports states
  * where a run would be stuck. Node bodies are not analyzed; declared interrupts and writes are used.
  */
-import { StatewrightError } from "../../base/errors.ts";
+import { checkCount } from "../../base/check-option.ts";
+import type { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
@@ -31,7 +33,7 @@ export interface CheckOptions {
 export function checkGraph<Types extends GraphTypes>(graph: Graph<Types>, options: CheckOptions = {}): GraphReport {
   checkOptions("checkGraph", options, ["limit"]);
   const { limit = 100_000 } = options;
-  checkLimit(limit);
+  checkCount("checkGraph", { limit });
   const checkedGraphs = exploreGraphs(graph as Graph, limit);
   const violations = checkedGraphs.flatMap((checked) => [
     ...findRefusedSteps(checked),
@@ -96,18 +98,12 @@ function getEntryPath(checked: CheckedGraph, name: string): readonly string[] {
   return [...(start === undefined ? [] : getPath(checked, start)), toQualifiedName(checked, name)];
 }
 
-function checkLimit(limit: number): void {
-  if (Number.isInteger(limit) && limit >= 1) return;
-  throw new StatewrightError("invalid_option", {
-    what: `checkGraph: \`limit\` must be an integer ≥ 1, got ${limit}`,
-    next: "Pass an integer from 1",
-  });
-}
-
 function createMachineError({ graph }: Plan): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `"${graph.name}" is a user-written machine, whose guards and actions checkGraph cannot read`,
-    next: "Use xstate/graph to explore the machine; checkGraph accepts graphs of defineGraph",
+  return invalidOption({
+    where: "checkGraph",
+    expected: "a graph of defineGraph",
+    found: `the user-written machine "${graph.name}", whose guards and actions cannot be read`,
+    fix: "Use xstate/graph to explore the machine",
     place: { graph: graph.name },
   });
 }

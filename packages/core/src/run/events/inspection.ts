@@ -94,20 +94,134 @@ type Body = InspectionEvent extends infer Event ? (Event extends unknown ? Omit<
  * the run.
  */
 export function createInspection(inspector: Inspector, runId: string, onError: (error: unknown) => void): Inspection {
-  let actorCount = 0;
-  const rootId = `${runId}:0`;
+  return new RunInspection(inspector, runId, onError);
+}
 
-  function emit(body: Body): void {
-    const event = { ...body, rootId } as InspectionEvent;
-    try {
-      if (typeof inspector === "function") inspector(event);
-      else inspector.next?.(event);
-    } catch (error) {
-      onError(error);
-    }
+/** Reports the actors of one run to an inspector. */
+class RunInspection implements Inspection {
+  readonly machines: Map<string, Actor> = new Map();
+  readonly #inspector: Inspector;
+  readonly #runId: string;
+  readonly #onError: (error: unknown) => void;
+  #actorCount = 0;
+
+  constructor(inspector: Inspector, runId: string, onError: (error: unknown) => void) {
+    this.#inspector = inspector;
+    this.#runId = runId;
+    this.#onError = onError;
   }
 
-  function createActor(
+  enter(parent: Actor | undefined, id: string, init: Step, { input, inner = findNothing }: EnterOptions): Actor {
+    const actor = this.#createTree(parent, id, undefined, {
+      input,
+      inner: (ids) => (ids.length === 0 ? init : inner(ids)),
+    });
+    this.#start(actor);
+    return actor;
+  }
+
+  restore(
+    parent: Actor | undefined,
+    id: string,
+    snapshot: Snapshot,
+    inner: LookupByPath<Snapshot> = findNothing,
+  ): Actor {
+    const machine = getXStateSnapshot(snapshot);
+    if (machine === undefined) throw new TypeError(`inspection: expected an entered machine for "${id}"`);
+    const actor = this.#restoreTree(parent, id, machine, inner);
+    this.#start(actor);
+    return actor;
+  }
+
+  transition(
+    actor: Actor,
+    event: AnyEventObject,
+    [snapshot, , { steps }]: Step,
+    { source, inner = findNothing }: TransitionOptions = {},
+  ): void {
+    const deferred: (() => void)[] = [];
+    const inputs = collectInputs(steps);
+    this.#emitEvent(actor, event, source);
+    for (const step of steps) {
+      if (step.kind !== "action") {
+        this.#emitStep(actor, step, inputs, inner);
+        continue;
+      }
+      const child = this.#emitAction(actor, step);
+      if (child === undefined) continue;
+      deferred.push(() => {
+        if (step.type === stopAction) this.stop(child);
+        else if (child.snapshot.status !== "stopped") this.#start(child);
+      });
+    }
+    actor.snapshot = getXStateSnapshot(snapshot) ?? actor.snapshot;
+    for (const runDeferred of deferred) runDeferred();
+    this.#emitSnapshot(actor, event);
+  }
+
+  stop(actor: Actor): void {
+    const { view, started, snapshot } = actor;
+    if (snapshot.status !== "active") return;
+    actor.snapshot = { ...snapshot, status: "stopped" } as Actor["snapshot"];
+    if (!started) return;
+    const event = { type: "xstate.stop" };
+    const children = [...actor.children.values()].filter((child) => child.snapshot.status === "active");
+    for (const child of children)
+      this.#emit({ type: "@xstate.action", actorRef: view, action: { type: stopAction, params: child.view } });
+    if ("machine" in snapshot)
+      this.#emit({ type: "@xstate.microstep", actorRef: view, event, snapshot: actor.snapshot, _transitions: [] });
+    for (const child of children) this.stop(child);
+    this.#emitSnapshot(actor, event);
+  }
+
+  end(actor: Actor, end: ActorEnd, report: () => void): void {
+    const failed = "error" in end;
+    const event = failed
+      ? { type: "xstate.promise.reject", data: end.error }
+      : { type: "xstate.promise.resolve", data: end.output };
+    this.#emitEvent(actor, event, actor);
+    actor.snapshot = createPlainSnapshot(failed ? "error" : "done", end);
+    report();
+    this.#emitSnapshot(actor, event);
+  }
+
+  /** Like XState, creates an actor and the children of its initial state before the actor starts. */
+  #createTree(
+    parent: Actor | undefined,
+    id: string,
+    logic: AnyActorLogic | undefined,
+    { input, inner }: { readonly input: unknown; readonly inner: LookupByPath<Step> },
+  ): Actor {
+    const init = inner([]);
+    const snapshot = (init && getXStateSnapshot(init[0])) ?? createPlainSnapshot("active", { input });
+    const actor = this.#createActor(parent, id, logic ?? getLogic(snapshot), { input, init, snapshot });
+    for (const step of init?.[2].steps ?? [])
+      if (step.kind !== "action") this.#emitStep(actor, step, collectInputs(init?.[2].steps), inner);
+    return actor;
+  }
+
+  #restoreTree(
+    parent: Actor | undefined,
+    id: string,
+    snapshot: AnyMachineSnapshot,
+    inner: LookupByPath<Snapshot>,
+  ): Actor {
+    const actor = this.#createActor(parent, id, snapshot.machine, { input: undefined, init: undefined, snapshot });
+    for (const child of Object.keys(snapshot.children)) {
+      const childSnapshot = inner([child]);
+      const machine = childSnapshot && getXStateSnapshot(childSnapshot);
+      if (machine !== undefined) this.#restoreTree(actor, child, machine, (ids) => inner([child, ...ids]));
+      else
+        this.#createActor(actor, child, undefined, {
+          input: undefined,
+          init: undefined,
+          snapshot: createPlainSnapshot("active", {}),
+        });
+    }
+    return actor;
+  }
+
+  #createActor(
     parent: Actor | undefined,
     id: string,
     logic: AnyActorLogic | undefined,
@@ -115,7 +229,7 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
   ): Actor {
     const view: InspectedActor = {
       id,
-      sessionId: `${runId}:${actorCount++}`,
+      sessionId: `${this.#runId}:${this.#actorCount++}`,
       logic,
       _parent: parent?.view,
       send: ({ type }) => refuseSend(id, type),
@@ -125,43 +239,39 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
     const actor: Actor = { view, parent, children: new Map(), ...fields, started: false };
     parent?.children.delete(id);
     parent?.children.set(id, actor);
-    emit({ type: "@xstate.actor", actorRef: view });
+    this.#emit({ type: "@xstate.actor", actorRef: view });
     return actor;
   }
 
-  function emitEvent({ view }: Actor, event: AnyEventObject, source: Actor | undefined): void {
-    emit({ type: "@xstate.event", sourceRef: source?.view, actorRef: view, event });
-  }
-
-  function emitSnapshot({ view, snapshot }: Actor, event: AnyEventObject): void {
-    emit({ type: "@xstate.snapshot", actorRef: view, event, snapshot });
-  }
-
-  /** Like XState, creates an actor and the children of its initial state before it starts the actor. */
-  function createTree(
-    parent: Actor | undefined,
-    id: string,
-    logic: AnyActorLogic | undefined,
-    { input, inner }: { readonly input: unknown; readonly inner: LookupByPath<Step> },
-  ): Actor {
-    const init = inner([]);
-    const snapshot = (init && getXStateSnapshot(init[0])) ?? createPlainSnapshot("active", { input });
-    const actor = createActor(parent, id, logic ?? getLogic(snapshot), { input, init, snapshot });
-    for (const step of init?.[2].steps ?? [])
-      if (step.kind !== "action") emitStep(actor, step, collectInputs(init?.[2].steps), inner);
-    return actor;
-  }
-
-  function start(actor: Actor): void {
+  #start(actor: Actor): void {
     const event = { type: "xstate.init", input: actor.input };
     actor.started = true;
-    emitEvent(actor, event, actor.parent);
-    for (const child of actor.children.values()) start(child);
-    for (const step of actor.init?.[2].steps ?? []) if (step.kind === "action") emitAction(actor, step);
-    emitSnapshot(actor, event);
+    this.#emitEvent(actor, event, actor.parent);
+    for (const child of actor.children.values()) this.#start(child);
+    for (const step of actor.init?.[2].steps ?? []) if (step.kind === "action") this.#emitAction(actor, step);
+    this.#emitSnapshot(actor, event);
   }
 
-  function emitStep(
+  #emit(body: Body): void {
+    const event = { ...body, rootId: `${this.#runId}:0` } as InspectionEvent;
+    const inspector = this.#inspector;
+    try {
+      if (typeof inspector === "function") inspector(event);
+      else inspector.next?.(event);
+    } catch (error) {
+      this.#onError(error);
+    }
+  }
+
+  #emitEvent({ view }: Actor, event: AnyEventObject, source: Actor | undefined): void {
+    this.#emit({ type: "@xstate.event", sourceRef: source?.view, actorRef: view, event });
+  }
+
+  #emitSnapshot({ view, snapshot }: Actor, event: AnyEventObject): void {
+    this.#emit({ type: "@xstate.snapshot", actorRef: view, event, snapshot });
+  }
+
+  #emitStep(
     actor: Actor,
     step: Exclude<TrailStep, ActionStep>,
     inputs: ReadonlyMap<string, unknown>,
@@ -170,107 +280,25 @@ export function createInspection(inspector: Inspector, runId: string, onError: (
     const { view } = actor;
     if (step.kind === "actor") {
       const { id, logic } = step;
-      createTree(actor, id, logic, { input: inputs.get(id), inner: (ids) => inner([id, ...ids]) });
+      this.#createTree(actor, id, logic, { input: inputs.get(id), inner: (ids) => inner([id, ...ids]) });
     } else {
       const { event, snapshot, transitions } = step;
-      emit({ type: "@xstate.microstep", actorRef: view, event, snapshot, _transitions: [...transitions] });
+      this.#emit({ type: "@xstate.microstep", actorRef: view, event, snapshot, _transitions: [...transitions] });
     }
   }
 
   /** Returns the actor targeted by the action. */
-  function emitAction({ view, children }: Actor, { type, params }: ActionStep): Actor | undefined {
+  #emitAction({ view, children }: Actor, { type, params }: ActionStep): Actor | undefined {
     const child = type === spawnAction || type === stopAction ? children.get(getId(params)) : undefined;
     const shownParams =
       child === undefined ? params : type === stopAction ? child.view : { ...(params as object), actorRef: child.view };
-    emit({ type: "@xstate.action", actorRef: view, action: { type, params: shownParams } });
+    this.#emit({ type: "@xstate.action", actorRef: view, action: { type, params: shownParams } });
     return child;
   }
+}
 
-  function stop(actor: Actor): void {
-    const { view, started, snapshot } = actor;
-    if (snapshot.status !== "active") return;
-    actor.snapshot = { ...snapshot, status: "stopped" } as Actor["snapshot"];
-    if (!started) return;
-    const event = { type: "xstate.stop" };
-    const children = [...actor.children.values()].filter((child) => child.snapshot.status === "active");
-    for (const child of children)
-      emit({ type: "@xstate.action", actorRef: view, action: { type: stopAction, params: child.view } });
-    if ("machine" in snapshot)
-      emit({ type: "@xstate.microstep", actorRef: view, event, snapshot: actor.snapshot, _transitions: [] });
-    for (const child of children) stop(child);
-    emitSnapshot(actor, event);
-  }
-
-  function restore(
-    parent: Actor | undefined,
-    id: string,
-    snapshot: AnyMachineSnapshot,
-    inner: LookupByPath<Snapshot>,
-  ): Actor {
-    const actor = createActor(parent, id, snapshot.machine, { input: undefined, init: undefined, snapshot });
-    for (const child of Object.keys(snapshot.children)) {
-      const childSnapshot = inner([child]);
-      const machine = childSnapshot && getXStateSnapshot(childSnapshot);
-      if (machine !== undefined) restore(actor, child, machine, (ids) => inner([child, ...ids]));
-      else
-        createActor(actor, child, undefined, {
-          input: undefined,
-          init: undefined,
-          snapshot: createPlainSnapshot("active", {}),
-        });
-    }
-    return actor;
-  }
-
-  return {
-    machines: new Map(),
-    enter: (parent, id, init, { input, inner = () => undefined }) => {
-      const actor = createTree(parent, id, undefined, {
-        input,
-        inner: (ids) => (ids.length === 0 ? init : inner(ids)),
-      });
-      start(actor);
-      return actor;
-    },
-    restore: (parent, id, snapshot, inner = () => undefined) => {
-      const machine = getXStateSnapshot(snapshot);
-      if (machine === undefined) throw new TypeError(`inspection: expected an entered machine for "${id}"`);
-      const actor = restore(parent, id, machine, inner);
-      start(actor);
-      return actor;
-    },
-    transition: (actor, event, [snapshot, , { steps }], { source, inner = () => undefined } = {}) => {
-      const deferred: (() => void)[] = [];
-      const inputs = collectInputs(steps);
-      emitEvent(actor, event, source);
-      for (const step of steps) {
-        if (step.kind !== "action") {
-          emitStep(actor, step, inputs, inner);
-          continue;
-        }
-        const child = emitAction(actor, step);
-        if (child === undefined) continue;
-        deferred.push(() => {
-          if (step.type === stopAction) stop(child);
-          else if (child.snapshot.status !== "stopped") start(child);
-        });
-      }
-      actor.snapshot = getXStateSnapshot(snapshot) ?? actor.snapshot;
-      for (const runDeferred of deferred) runDeferred();
-      emitSnapshot(actor, event);
-    },
-    stop,
-    end: (actor, end, report) => {
-      const failed = "error" in end;
-      const event = failed
-        ? { type: "xstate.promise.reject", data: end.error }
-        : { type: "xstate.promise.resolve", data: end.output };
-      emitEvent(actor, event, actor);
-      actor.snapshot = createPlainSnapshot(failed ? "error" : "done", end);
-      report();
-      emitSnapshot(actor, event);
-    },
-  };
+function findNothing(): undefined {
+  return undefined;
 }
 
 const spawnAction = "xstate.spawnChild";

@@ -228,4 +228,5 @@ export type RunEventBody =
    */
   | { readonly type: "events.dropped"; readonly count: number };
 
+/** Event of a run, with its position. */
 export type RunEvent = EventPosition & RunEventBody;

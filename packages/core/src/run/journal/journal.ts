@@ -79,18 +79,18 @@ export function createIdempotencyKey(position: Position, task: Task, key: string
   return `${position.run.thread}/${position.namespace}/${task.id}/${key}`;
 }
 
-/** Performs an effect, or returns its recorded outcome. */
-export function perform<Value>(
+/** Runs an effect and records its start and outcome, or returns its recorded outcome. */
+export function runRecordedEffect<Value>(
   session: Pick<Session, "env" | "position" | "events" | "journal">,
   request: EffectRequest<Value>,
 ): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const place = toJournalKey(session.position.step, request.task.id, request.key);
   const isNew = !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.rows.has(place)));
-  return isNew ? startEffect(session.position, session.journal, request) : performRecorded(session, request, place);
+  return isNew ? startEffect(session.position, session.journal, request) : replayEffect(session, request, place);
 }
 
-async function performRecorded<Value>(
+async function replayEffect<Value>(
   session: Pick<Session, "env" | "position" | "events" | "journal">,
   request: EffectRequest<Value>,
   place: string,
@@ -100,10 +100,10 @@ async function performRecorded<Value>(
   if (previous !== undefined && "error" in previous) throw previous.error;
   if (previous !== undefined) return reuse(session.events, request, previous.value as Value, 1);
   const row = saved?.rows.get(place);
-  if (saved !== undefined && row?.outcome !== undefined) {
-    const outcome = saved.codec.decode(row.outcome);
-    if (row.state === "ok") return reuse(session.events, request, outcome as Value, row.attempts);
-    if (row.state === "error") throw fromErrorRecord(outcome as ErrorRecord);
+  const recorded = saved === undefined || row === undefined ? undefined : decodeOutcome(saved, row);
+  if (recorded !== undefined) {
+    if ("error" in recorded) throw recorded.error;
+    return reuse(session.events, request, recorded.value as Value, row?.attempts ?? 1);
   }
   if (row !== undefined && isInFlight(row)) return repeatEffect(session, request, row);
   // Tool calls and nodes search prior effects themselves, because they can raise an interrupt.
@@ -132,15 +132,16 @@ function reusePriorEffect<Value>(
   request: EffectRequest<Value>,
   found: PriorEffect,
 ): Value {
-  const { state, outcome } = found.row;
-  if (session.env.onPriorEffect !== "reuse" || outcome === undefined)
-    throw createPriorEffectError(session.position, request, found);
-  const value = saved.codec.decode(outcome);
-  if (state === "ok") return adoptPriorEffect(session, saved, request, { priorRow: found.row, value: value as Value });
-  const error = fromErrorRecord(value as ErrorRecord);
+  const { row } = found;
+  const { outcome } = row;
+  const recorded = session.env.onPriorEffect === "reuse" ? decodeOutcome(saved, row) : undefined;
+  if (recorded === undefined || outcome === undefined) throw createPriorEffectError(session.position, request, found);
+  if ("value" in recorded)
+    return adoptPriorEffect(session, saved, request, { priorRow: row, value: recorded.value as Value });
+  const { error } = recorded;
   session.journal.outcomes.set(toJournalKey(session.position.step, request.task.id, request.key), { error });
   recordEffect(saved, {
-    row: toOwnRow(session.position, session.env.world, request, found.row),
+    row: toOwnRow(session.position, session.env.world, request, row),
     encode: () => outcome,
     onCommitted: undefined,
   });
@@ -157,8 +158,7 @@ export function adoptPriorEffect<Value>(
   const { task, key, kind, name } = request;
   const text = encodeValue(saved, request, value);
   session.journal.outcomes.set(toJournalKey(session.position.step, task.id, key), { value });
-  const { attempts } = priorRow;
-  emit(session.events, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
+  emitReused(session.events, task, { key, kind, name, attempts: priorRow.attempts });
   recordEffect(saved, {
     row: { ...toOwnRow(session.position, session.env.world, request, priorRow), state: "ok" },
     encode: () => text,
@@ -182,10 +182,37 @@ function toOwnRow<Value>(
 
 function reuse<Value>(events: EventEmitter, request: EffectRequest<Value>, value: Value, attempts: number): Value {
   const { task, key, kind, name } = request;
-  if (kind !== "task")
-    emit(events, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
+  if (kind !== "task") emitReused(events, task, { key, kind, name, attempts });
   request.onCommitted?.(value, true);
   return value;
+}
+
+/** Emits `effect.reused`: a recorded outcome counts, and the effect does not run. */
+export function emitReused(
+  events: EventEmitter,
+  { node, id }: Task,
+  { key, kind, name, attempts }: Pick<EffectRow, "key" | "kind" | "name" | "attempts">,
+): void {
+  emit(events, { type: "effect.reused", node, task: id, key, kind, name, attempts });
+}
+
+/** Emits `effect.repeated`: an effect that started in a crashed process runs again. */
+export function emitRepeated(
+  events: EventEmitter,
+  { node, id }: Task,
+  { key, kind, name, effect, idempotencyKey }: Pick<EffectRow, "key" | "kind" | "name" | "effect" | "idempotencyKey">,
+): void {
+  emit(events, { type: "effect.repeated", node, task: id, key, kind, name, effect, idempotencyKey });
+}
+
+/** Recorded outcome of an effect. */
+export type RecordedOutcome = { readonly value: unknown } | { readonly error: Error };
+
+/** Decodes the outcome of a row; undefined for a row without an outcome. */
+export function decodeOutcome({ codec }: Persistence, { state, outcome }: EffectRow): RecordedOutcome | undefined {
+  if (outcome === undefined || state === "started") return undefined;
+  const value = codec.decode(outcome);
+  return state === "ok" ? { value } : { error: fromErrorRecord(value as ErrorRecord) };
 }
 
 async function repeatEffect<Value>(
@@ -201,16 +228,7 @@ async function repeatEffect<Value>(
     if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);
   }
   if (request.isResumable !== true)
-    emit(session.events, {
-      type: "effect.repeated",
-      node: task.node,
-      task: task.id,
-      key,
-      kind,
-      name,
-      effect,
-      idempotencyKey: row.idempotencyKey,
-    });
+    emitRepeated(session.events, task, { key, kind, name, effect, idempotencyKey: row.idempotencyKey });
   const { saved } = session.journal;
   // A new start: a reconciled earlier start is no evidence about the new start.
   if (effect === "once" && saved !== undefined)
@@ -277,6 +295,33 @@ function startOnceEffect<Value>(
 ): Promise<Value> {
   const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
   request.beforeStart?.();
+  return commitStart(journal.world, saved, {
+    row,
+    isAbandoned: request.isAbandoned,
+    begin: () => completeEffect(position, journal, request, { row, execute }),
+  });
+}
+
+/** Start of a `once` effect. */
+interface OnceStart<Value> {
+  readonly row: EffectRow;
+  /** Begins the effect, in the turn of the event loop in which its start becomes durable. */
+  readonly begin: () => Value | Promise<Value>;
+  /** Returns true when the caller has abandoned the effect. */
+  readonly isAbandoned?: (() => boolean) | undefined;
+  /** Returns the value of an abandoned effect. Without `onAbandoned`, the promise of an abandoned effect stays pending. */
+  readonly onAbandoned?: (() => Value) | undefined;
+}
+
+/**
+ * Makes the start of a `once` effect durable, then begins the effect. An effect abandoned before its start is durable
+ * does not begin, and its row records the cancelled start. Rejects when the start cannot be saved.
+ */
+export function commitStart<Value>(
+  world: World,
+  saved: Persistence,
+  { row, begin, isAbandoned, onAbandoned }: OnceStart<Value>,
+): Promise<Value> {
   return new Promise((resolve, reject) => {
     const start = new Promise<void>((resolveStart) => {
       commitEffect(saved, {
@@ -286,8 +331,11 @@ function startOnceEffect<Value>(
           resolveStart();
           saved.starts.delete(start);
           if (failure !== undefined) reject(failure);
-          else if (request.isAbandoned?.() === true) recordCancelledStart(journal.world, saved, row);
-          else completeEffect(position, journal, request, { row, execute }).then(resolve, reject);
+          else if (isAbandoned?.() !== true) resolve(begin());
+          else {
+            recordCancelledStart(world, saved, row);
+            if (onAbandoned !== undefined) resolve(onAbandoned());
+          }
         },
       });
     });
@@ -295,8 +343,8 @@ function startOnceEffect<Value>(
   });
 }
 
-/** Marks an effect as not performed: the caller abandoned it while its start became durable. */
-export function recordCancelledStart(world: World, saved: Persistence, row: EffectRow): void {
+/** Marks an effect as not performed: the caller abandoned the effect while its start became durable. */
+function recordCancelledStart(world: World, saved: Persistence, row: EffectRow): void {
   recordEffect(saved, {
     row: { ...row, endedAt: world.clock.now() },
     encode: undefined,

@@ -150,9 +150,9 @@ function createPort(
     // A read access counts immediately, independent of the superstep's commit.
     refresh: async (touches) => {
       const statuses = (await reader?.refresh(touches)) ?? [];
-      const held = touches.filter((_, index) => statuses[index] === "held");
-      if (held.length > 0) change(held.map((touch) => ({ touch })));
-      return statuses.map((each) => each !== "gone");
+      const pending = touches.filter((_, index) => statuses[index] === "pending");
+      if (pending.length > 0) change(pending.map((touch) => ({ touch })));
+      return statuses.map((each) => each !== "missing");
     },
   };
 }

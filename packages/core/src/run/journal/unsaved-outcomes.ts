@@ -3,11 +3,11 @@
  * the thread in this process writes them first, so that a finished `once` effect is not in doubt for lack of disk
  * space.
  */
-import { isStatewrightError, type StatewrightError } from "../../base/errors.ts";
+import { isStatewrightError } from "../../base/errors.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import { type PendingEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitDurable, type PendingEffect, toJournalKey } from "../session/parts/persistence.ts";
 import type { Session } from "../session/session.ts";
 
 /** Finished effects, with the artifacts saved with their outcomes. */
@@ -89,7 +89,8 @@ export async function writeUnsavedOutcomes(store: Store, thread: string, { epoch
   const remaining = new Map(unsaved.namespaces);
   try {
     for (const [line, results] of unsaved.namespaces) {
-      await commitAsync(store, { thread, branch: line, epoch, seq: nextSeq - 1, ...results });
+      const commit = { thread, branch: line, epoch, seq: nextSeq - 1, ...results };
+      await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
       remaining.delete(line);
     }
   } catch (error) {
@@ -97,10 +98,4 @@ export async function writeUnsavedOutcomes(store: Store, thread: string, { epoch
     if (!isStatewrightError(error, "fenced")) retainOutcomes(store, thread, { epoch, namespaces: remaining });
     throw error;
   }
-}
-
-function commitAsync(store: Store, commit: Parameters<Store["commit"]>[0]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    store.commit(commit, (failure?: StatewrightError) => (failure === undefined ? resolve() : reject(failure)));
-  });
 }

@@ -17,7 +17,7 @@ import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outco
 import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { awaitCommit, type SessionWrite, writeCommit } from "../session/parts/persistence.ts";
+import { awaitCommit, type SessionWrite } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { redactError, toRedactedRecord } from "../session/redact-error.ts";
@@ -173,7 +173,7 @@ export async function finishOnError(session: Session, thrown: unknown): Promise<
   } else {
     const unsaved = await saveFailure(session, record, fact);
     // An unsaved failure is not emitted: a resume meets the same error again. The store error stops the run instead.
-    if (unsaved !== undefined) return finishOnError(session, unsaved);
+    if (unsaved !== undefined) return finishOnError(session, unsaved.storeError);
     fact.emit();
   }
   throw error;
@@ -190,26 +190,24 @@ function toRunError(position: Position, cause: unknown): StatewrightError {
 }
 
 /** Saves the failure of the run and releases the thread. Resolves to the store error when the write fails. */
-function saveFailure(
+async function saveFailure(
   session: Pick<Session, "env" | "position" | "progress" | "journal">,
   error: ErrorRecord,
   { rows: events }: DurableEvent,
-): Promise<StatewrightError | undefined> {
+): Promise<{ readonly storeError: unknown } | undefined> {
   const { saved } = session.journal;
-  if (saved === undefined) return Promise.resolve(undefined);
-  return new Promise((resolve) => {
-    const run = { ...toRunRow(session.position, session.env.world, "failed"), error };
-    const open = [...saved.interrupts.values()].filter(isOpen);
-    const openInterrupts = open.length === 0 ? {} : { interrupts: open };
-    writeCommit(
-      saved,
-      { run, timers: listTimerDrops(session.progress, session.journal), events, release: true, ...openInterrupts },
-      (failure) => {
-        if (failure !== undefined) session.env.world.log("error", "the failure of a run could not be saved", { error });
-        resolve(failure);
-      },
-    );
-  });
+  if (saved === undefined) return undefined;
+  const run = { ...toRunRow(session.position, session.env.world, "failed"), error };
+  const timers = listTimerDrops(session.progress, session.journal);
+  const open = [...saved.interrupts.values()].filter(isOpen);
+  const openInterrupts = open.length === 0 ? {} : { interrupts: open };
+  try {
+    await awaitCommit(saved, { run, timers, events, release: true, ...openInterrupts });
+    return undefined;
+  } catch (storeError) {
+    session.env.world.log("error", "the failure of a run could not be saved", { error });
+    return { storeError };
+  }
 }
 
 /**

@@ -14,7 +14,7 @@ import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform, recordFailure } from "../journal/journal.ts";
+import { recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -150,7 +150,7 @@ async function runStep<Value>(
   const { effect = "idempotent", name = key } = options;
   const { task } = scope;
   let changes: LongTermChange[] | undefined;
-  const value = await perform<Value>(session, {
+  const value = await runRecordedEffect<Value>(session, {
     task,
     key,
     kind: "step",

@@ -9,6 +9,7 @@ import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
 import { waitForStarts } from "../journal/journal.ts";
+import { createTaskRow } from "../journal/task-row.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { mapBounded } from "../session/concurrency.ts";
 import { findBreakpoint } from "../session/options/breakpoints.ts";
@@ -180,33 +181,15 @@ async function runSaved(session: Session, saved: Persistence, task: Task): Promi
   return result;
 }
 
-/** Options of `journalTask`. */
-interface JournalTaskOptions {
-  readonly world: World;
-  readonly outcome: TaskOutcome;
-  readonly startedAt: number;
-}
-
+/** Journals the outcome of a finished task whose siblings are still running. */
 function journalTask(
   position: Position,
   saved: Persistence,
   task: Task,
-  { world, outcome, startedAt }: JournalTaskOptions,
+  { world, outcome, startedAt }: { readonly world: World; readonly outcome: TaskOutcome; readonly startedAt: number },
 ): void {
   recordEffect(saved, {
-    row: {
-      step: position.step,
-      task: task.id,
-      key: taskKey,
-      kind: "task",
-      name: task.node,
-      effect: position.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
-      state: "ok",
-      attempts: 1,
-      idempotencyKey: "",
-      startedAt,
-      endedAt: world.clock.now(),
-    },
+    row: createTaskRow(position, task, { state: "ok", attempts: 1, startedAt, endedAt: world.clock.now() }),
     encode: () =>
       encodeWrapper(saved.codec, omitUntrackedWrites(position, outcome), `the result of the node "${task.node}"`),
     onCommitted: undefined,

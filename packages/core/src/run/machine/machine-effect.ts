@@ -4,21 +4,21 @@
  * the latest step.
  */
 
-import {
-  type ErrorRecord,
-  fromErrorRecord,
-  isStatewrightError,
-  StatewrightError,
-  toErrorRecord,
-} from "../../base/errors.ts";
+import { fromErrorRecord, isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
-import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { createIdempotencyKey, toRestartedRow } from "../journal/journal.ts";
+import {
+  commitStart,
+  createIdempotencyKey,
+  decodeOutcome,
+  emitRepeated,
+  emitReused,
+  toRestartedRow,
+} from "../journal/journal.ts";
 import type { InvokedPromise } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 
@@ -61,10 +61,10 @@ export async function runPromise(
 ): Promise<PromiseOutcome | undefined> {
   const { saved } = session.journal;
   const recorded = getPromiseRow(session.position, session.journal, work);
-  if (saved !== undefined && recorded?.outcome !== undefined) {
-    const outcome = saved.codec.decode(recorded.outcome);
-    emitEffectEvent(session.events, work, recorded);
-    return recorded.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
+  const outcome = saved === undefined || recorded === undefined ? undefined : decodeOutcome(saved, recorded);
+  if (recorded !== undefined && outcome !== undefined) {
+    emitReused(session.events, work.task, recorded);
+    return "error" in outcome ? outcome : { output: outcome.value };
   }
   const isRepeated = recorded !== undefined && isInFlight(recorded);
   const row = !isRepeated
@@ -72,7 +72,7 @@ export async function runPromise(
     : recorded.effect === "once"
       ? toRestartedRow(session.env.world, recorded)
       : recorded;
-  if (isRepeated) emitEffectEvent(session.events, work, recorded);
+  if (isRepeated) emitRepeated(session.events, work.task, recorded);
   if (row !== recorded && saved !== undefined && !(await recordStart(session.env.world, saved, row, isAbandoned)))
     return undefined;
   try {
@@ -139,38 +139,17 @@ function createStartRow(position: Position, world: World, work: InvokedPromise):
   };
 }
 
-/**
- * Records the start of a promise. The start of a `once` promise is durable before the promise starts, in the same
- * turn of the event loop.
- */
-function recordStart(world: World, saved: Persistence, row: EffectRow, isAbandoned: () => boolean): Promise<boolean> {
-  if (row.effect !== "once") {
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
-    return Promise.resolve(true);
-  }
-  return new Promise((resolve, reject) => {
-    const start = new Promise<void>((resolveStart) => {
-      commitEffect(saved, {
-        row,
-        encode: undefined,
-        onCommitted: (failure) => {
-          resolveStart();
-          saved.starts.delete(start);
-          if (failure !== undefined) reject(failure);
-          else if (isAbandoned()) {
-            // The promise did not start: record the end in its row.
-            recordEffect(saved, {
-              row: { ...row, endedAt: world.clock.now() },
-              encode: undefined,
-              onCommitted: undefined,
-            });
-            resolve(false);
-          } else resolve(true);
-        },
-      });
-    });
-    saved.starts.add(start);
-  });
+/** Records the start of a promise. Resolves to false when the machine abandoned a `once` promise before its start. */
+async function recordStart(
+  world: World,
+  saved: Persistence,
+  row: EffectRow,
+  isAbandoned: () => boolean,
+): Promise<boolean> {
+  if (row.effect === "once")
+    return commitStart(world, saved, { row, isAbandoned, begin: () => true, onAbandoned: () => false });
+  recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+  return true;
 }
 
 function recordEnd(
@@ -187,24 +166,6 @@ function recordEnd(
     encode: () => encode(saved.codec),
     onCommitted: undefined,
   });
-}
-
-function emitEffectEvent(events: EventEmitter, { task, address }: InvokedPromise, row: EffectRow | undefined): void {
-  if (row === undefined) return;
-  const { key, kind, name, effect, attempts, idempotencyKey } = row;
-  if (row.outcome !== undefined)
-    emit(events, { type: "effect.reused", node: task.node, task: task.id, key, kind, name, attempts });
-  else
-    emit(events, {
-      type: "effect.repeated",
-      node: task.node,
-      task: task.id,
-      key: address,
-      kind,
-      name,
-      effect,
-      idempotencyKey,
-    });
 }
 
 /** Creates the error of the run for an actor failure without an `onError` transition. */

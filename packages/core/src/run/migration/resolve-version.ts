@@ -20,6 +20,7 @@ import { type Codec, encodeWrapper } from "../../state/codec.ts";
 import type { Delta } from "../../state/delta.ts";
 import type { EventStream } from "../events/events.ts";
 import type { CommonOptions } from "../session/options/options.ts";
+import { awaitDurable } from "../session/parts/persistence.ts";
 import { armTimers, disarmTimers } from "../session/timers/interrupt-timers.ts";
 import { listTimerChanges } from "../session/timers/timer-rows.ts";
 import type { Incompatibility } from "./compatibility.ts";
@@ -213,7 +214,7 @@ async function parkRun(
   if (run.status === "parked" && run.error?.message === cause.message) return;
   const body = { type: "run.paused", cause } as const;
   const at = world.clock.now();
-  await awaitCommit(store, {
+  const commit = {
     thread,
     branch,
     epoch,
@@ -221,7 +222,8 @@ async function parkRun(
     run: toParkedRow(run, cause),
     timers: [...(listTimerChanges(control, undefined) ?? []), ...disarmTimers(interrupts)],
     events: [{ seq: nextSeq, branch, at, text: encodeWrapper(codec, body, "the event run.paused") }],
-  });
+  };
+  await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
   if (events.hasReaders()) events.emit({ ...body, seq: nextSeq, at });
 }
 
@@ -244,7 +246,7 @@ async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapsh
     const caller = parent && (ids.get(parent) ?? parent.migratedHead?.id);
     const { row, deltas } = toCheckpoint(each, codec, { id, seq, at, caller });
     const isOutermost = each === to;
-    await awaitCommit(store, {
+    const commit = {
       thread,
       branch: each.namespace,
       epoch: claim.epoch,
@@ -252,7 +254,8 @@ async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapsh
       checkpoint: { row, deltas: deltas.rows },
       effects: listJournalRows(each),
       ...(isOutermost ? toInterruptWrites(each, codec, at, claim.run) : {}),
-    });
+    };
+    await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
     const next = [...new Set(each.control.tasks.map(({ node }) => node))];
     if (events.hasReaders())
       events.emit({
@@ -369,12 +372,6 @@ function toInterruptWrites(
     ...(isWaiting ? armTimers(pairs.flatMap(({ after }) => (isOpen(after) ? [after] : []))) : []),
   ];
   return { interrupts: pairs.flatMap(({ before, after }) => createReplacementRows(before, after, codec, now)), timers };
-}
-
-function awaitCommit(store: Store, commit: Commit): Promise<void> {
-  return new Promise((resolve, reject) => {
-    store.commit(commit, (failure) => (failure === undefined ? resolve() : reject(failure)));
-  });
 }
 
 /** Describes a migration chain for lists. */

@@ -7,7 +7,7 @@ import type { AgentEndCheck } from "../../define/agent-turn.ts";
 import type { AgentEnd, AssistantMessage, Message } from "../../model/message.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { Write } from "../session/returns.ts";
@@ -52,7 +52,7 @@ export async function runBeforeAgentHooks(
   if (!middleware.some(({ beforeAgent }) => beforeAgent !== undefined)) return undefined;
   const effect = `${key}:beforeAgent`;
   const hookWrites = addWriteList(scope);
-  const { writes, answer } = await perform<BeforeAgentOutcome>(session, {
+  const { writes, answer } = await runRecordedEffect<BeforeAgentOutcome>(session, {
     task,
     key: effect,
     kind: "step",
@@ -115,7 +115,7 @@ export async function runAfterAgentHooks(
   const finalEnd = getAgentEnd(messages);
   const agentEnd = finalEnd ?? (await findAgentEnd(state as never));
   if (agentEnd === undefined || scope.getSignal().aborted || (await hasDeliverableMessage(session, state))) return;
-  const { writes } = await perform<AfterAgentOutcome>(session, {
+  const { writes } = await runRecordedEffect<AfterAgentOutcome>(session, {
     task: scope.task,
     key: `${key}:afterAgent`,
     kind: "step",

@@ -14,7 +14,7 @@ import type { FailedAttempt } from "../../model/message.ts";
 import { isModel, type ModelReply } from "../../model/model.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { claimHookKey } from "../session/step-keys.ts";
 import { createAttemptKey, notifyFailedAttempt, notifyPreviousAttempts } from "./failed-attempt-hooks.ts";
@@ -44,7 +44,7 @@ export async function callAuxiliaryModel(
   claimHookKey(position, scope, effectKey);
   const previous = findPreviousAttempts(position, journal, task, effectKey);
   await notifyPreviousAttempts(hookContext, previous.attempts, (nth) => `${effectKey} ${createAttemptKey(nth)}`);
-  const reply = await perform<ModelReply>(hookContext, {
+  const reply = await runRecordedEffect<ModelReply>(hookContext, {
     task,
     key: effectKey,
     kind: "model",

@@ -4,7 +4,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import type { FailedAttempt } from "../../model/message.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { commitEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitDurable, commitEffect, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 
@@ -78,11 +78,11 @@ export function recordRequestedModels(
   if (saved === undefined || row === undefined || !isInFlight(row) || session.signals.abort.signal.aborted)
     return Promise.resolve();
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
-  return new Promise((resolve, reject) =>
+  return awaitDurable((onCommitted) =>
     commitEffect(saved, {
       row: { ...row, stage, attempts: failedAttempts.length },
       encode: undefined,
-      onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
+      onCommitted,
     }),
   );
 }

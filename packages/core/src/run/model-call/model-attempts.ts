@@ -65,175 +65,255 @@ export interface AttemptParts {
   readonly beforeRequest?: BeforeRequest | undefined;
 }
 
+/** Parts of the session that model requests use. */
+type RequestParts = Pick<Session, "env" | "position" | "events" | "journal" | "signals">;
+
 /** Creates the requests of a call by its policy; `previous` are the attempts already made for its message. */
-export function createModelAttempts(
-  session: Pick<Session, "env" | "position" | "events" | "journal" | "signals">,
-  scope: TaskScope,
-  {
-    primaryModel,
-    key,
-    policy,
-    previous,
-    stream = createMessageStream(session.events, session.env.redactor, scope.task, `${scope.task.id}:${key}`),
-    auxiliaryAttempts = [],
-    onFailedAttempt,
-    beforeRequest,
-  }: AttemptParts,
-): ModelAttempts {
-  const { task } = scope;
-  const { clock } = session.env.world;
-  const { timeouts, retry } = policy;
-  const fallback = resolveFallback(policy);
-  const messageId = `${task.id}:${key}`;
-  const failedAttempts: FailedAttempt[] = [...previous.attempts];
-  let answered: { readonly model: Model; readonly reply: ModelReply } | undefined;
-  let deadline: number | undefined;
+export function createModelAttempts(session: RequestParts, scope: TaskScope, parts: AttemptParts): ModelAttempts {
+  const requests = new ModelRequests(session, scope, parts);
+  return {
+    generate: (request) => requests.generate(request),
+    finishMessage: (message) => requests.finishMessage(message),
+  };
+}
 
-  if (previous.isFromOtherProcess) stream.retract(previous.attempts.at(-1)?.model ?? primaryModel.id, "unrecorded");
+/** Position in the policy: the retries of the current model, and the next fallback model. */
+interface PolicyPosition {
+  retries: number;
+  fallbackIndex: number;
+}
 
-  const addFailedAttempt = (
+/** A failed request. */
+interface FailedRequest {
+  readonly thrown: unknown;
+  readonly kind: ModelFailureKind;
+  readonly details: Partial<ModelFailure>;
+  /** Number of failed requests since the call of `generate`. */
+  readonly failures: number;
+}
+
+/** The requests of one model call: retries of a model, then its fallback models. */
+class ModelRequests {
+  readonly #session: RequestParts;
+  readonly #scope: TaskScope;
+  readonly #parts: AttemptParts;
+  readonly #stream: MessageStream;
+  readonly #failedAttempts: FailedAttempt[];
+  #answered: { readonly model: Model; readonly reply: ModelReply } | undefined;
+  /** End of `timeouts.totalMs` on the monotonic clock. */
+  #deadline: number | undefined;
+
+  constructor(session: RequestParts, scope: TaskScope, parts: AttemptParts) {
+    const { task } = scope;
+    const { key, previous, primaryModel } = parts;
+    this.#session = session;
+    this.#scope = scope;
+    this.#parts = parts;
+    this.#failedAttempts = [...previous.attempts];
+    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`);
+    if (previous.isFromOtherProcess)
+      this.#stream.retract(previous.attempts.at(-1)?.model ?? primaryModel.id, "unrecorded");
+  }
+
+  async generate(request: ModelRequest): Promise<ModelReply> {
+    const { env, position, journal } = this.#session;
+    const { primaryModel, key, policy, beforeRequest } = this.#parts;
+    const replaced = this.#answered;
+    this.#answered = undefined;
+    if (replaced !== undefined) await this.#addFailedAttempt(replaced.model, "replaced", replaced.reply.usage);
+    if (policy.timeouts?.totalMs !== undefined)
+      this.#deadline ??= env.world.clock.monotonic() + policy.timeouts.totalMs;
+    const place: PolicyPosition = { retries: 0, fallbackIndex: 0 };
+    let model = primaryModel;
+    for (let failures = 1; ; failures++) {
+      const ended = beforeRequest && (await this.#callBeforeRequest(beforeRequest, model, request));
+      if (this.#failedAttempts.length > 0) await this.#recordNextModel(model, ended);
+      let thrown: unknown;
+      try {
+        return this.#acceptReply(model, await this.#attempt(model, request), ended);
+      } catch (error) {
+        thrown = error;
+      }
+      const details = getFailureDetails(thrown);
+      ended?.(details.usage, true);
+      if (this.#scope.getSignal().aborted || this.#scope.isEnded()) throw thrown;
+      const kind = getModelFailureKind(thrown) ?? "other";
+      const notified = this.#addFailedAttempt(model, kind, details.usage);
+      rememberFailedAttempts(position, journal, this.#scope.task, { key, attempts: this.#failedAttempts });
+      if (notified !== undefined) await notified;
+      const failed: FailedRequest = { thrown, kind, details, failures };
+      const next = this.#chooseNext(model, failed, place);
+      if (next === undefined) throw addAttemptSummary(thrown, this.#failedAttempts);
+      this.#emitRetried(model, failed, next);
+      await waitWithHeartbeat(this.#session.signals, env.world, this.#scope, next.delayMs);
+      model = next.model;
+    }
+  }
+
+  finishMessage(message: AssistantMessage): AssistantMessage {
+    this.#stream.finish((this.#answered?.model ?? this.#parts.primaryModel).id, message);
+    const notes = this.#collectNotes();
+    // A hook may have returned the reply of an earlier request.
+    if (notes === noNotes && message.answeredBy === undefined && message.failedAttempts === undefined) return message;
+    const { answeredBy: _answeredBy, failedAttempts: _lost, ...rest } = message;
+    return { ...rest, ...notes };
+  }
+
+  #addFailedAttempt(
     model: Model,
     kind: FailedAttempt["kind"],
     usage: FailedAttempt["usage"],
-  ): Promise<void> | undefined => {
+  ): Promise<void> | undefined {
     const attempt: FailedAttempt = { model: model.id, kind, ...(usage === undefined ? {} : { usage }) };
-    failedAttempts.push(attempt);
-    stream.retract(model.id, kind);
+    this.#failedAttempts.push(attempt);
+    this.#stream.retract(model.id, kind);
     // An abandoned call calls no more hooks: the next pass reports the attempt.
-    return kind === "cancelled" ? undefined : onFailedAttempt?.(attempt, failedAttempts.length - 1);
-  };
+    return kind === "cancelled" ? undefined : this.#parts.onFailedAttempt?.(attempt, this.#failedAttempts.length - 1);
+  }
 
-  const getLimits = (): AttemptLimits | undefined => {
-    if (timeouts === undefined) return undefined;
-    return deadline === undefined ? timeouts : { ...timeouts, remainingMs: Math.max(0, deadline - clock.monotonic()) };
-  };
+  /** Calls the hooks before a request. Time spent in hooks does not count towards the total timeout. */
+  async #callBeforeRequest(
+    beforeRequest: BeforeRequest,
+    model: Model,
+    request: ModelRequest,
+  ): Promise<RequestEndListener> {
+    const { clock } = this.#session.env.world;
+    const from = clock.monotonic();
+    const ended = await beforeRequest(model, request);
+    if (this.#deadline !== undefined) this.#deadline += clock.monotonic() - from;
+    return ended;
+  }
+
+  /** Journals the model of the next request. Throws the abort reason when the task was aborted meanwhile. */
+  async #recordNextModel(model: Model, ended: RequestEndListener | undefined): Promise<void> {
+    const failedAttempts = this.#failedAttempts;
+    try {
+      await recordRequestedModels(this.#session, this.#scope.task, this.#parts.key, {
+        failedAttempts,
+        nextModel: model.id,
+      });
+      this.#scope.getSignal().throwIfAborted();
+    } catch (error) {
+      ended?.(undefined, false);
+      throw error;
+    }
+  }
 
   /**
    * Makes one request. When its node is abandoned, retracts the streamed text at once, because the node may be
    * retried.
    */
-  const attemptOnce = (model: Model, request: ModelRequest): Promise<ModelReply> => {
-    const { timeoutMs, idleTimeoutMs } = scope.node.policy;
-    const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || session.events.stream.hasReaders();
-    return mustWatch && !scope.getSignal().aborted
-      ? attemptWatched(model, request)
-      : attemptModel(session.position, session.events, scope, { model, request, stream, limits: getLimits() });
-  };
+  #attempt(model: Model, request: ModelRequest): Promise<ModelReply> {
+    const { timeoutMs, idleTimeoutMs } = this.#scope.node.policy;
+    const { events } = this.#session;
+    const mustWatch = timeoutMs !== undefined || idleTimeoutMs !== undefined || events.stream.hasReaders();
+    return mustWatch && !this.#scope.getSignal().aborted
+      ? this.#attemptWatched(model, request)
+      : this.#send(model, request);
+  }
 
-  const attemptWatched = async (model: Model, request: ModelRequest): Promise<ModelReply> => {
-    const stopWatching = addAbortListener(scope.getSignal(), () => {
-      void addFailedAttempt(model, "cancelled", undefined);
-      rememberFailedAttempts(session.position, session.journal, task, { key, attempts: failedAttempts });
+  async #attemptWatched(model: Model, request: ModelRequest): Promise<ModelReply> {
+    const { position, journal } = this.#session;
+    const stopWatching = addAbortListener(this.#scope.getSignal(), () => {
+      void this.#addFailedAttempt(model, "cancelled", undefined);
+      rememberFailedAttempts(position, journal, this.#scope.task, {
+        key: this.#parts.key,
+        attempts: this.#failedAttempts,
+      });
     });
     try {
-      return await attemptModel(session.position, session.events, scope, {
-        model,
-        request,
-        stream,
-        limits: getLimits(),
-      });
+      return await this.#send(model, request);
     } finally {
       stopWatching();
     }
-  };
+  }
 
-  /** Calls `beforeRequest`. Time spent in hooks does not count towards the total timeout. */
-  const runBeforeRequest = async (model: Model, request: ModelRequest): Promise<RequestEndListener | undefined> => {
-    if (beforeRequest === undefined) return undefined;
-    const from = clock.monotonic();
-    const ended = await beforeRequest(model, request);
-    if (deadline !== undefined) deadline += clock.monotonic() - from;
-    return ended;
-  };
+  #send(model: Model, request: ModelRequest): Promise<ModelReply> {
+    const { position, events } = this.#session;
+    return attemptModel(position, events, this.#scope, {
+      model,
+      request,
+      stream: this.#stream,
+      limits: this.#getLimits(),
+    });
+  }
 
-  const ask = async (request: ModelRequest): Promise<ModelReply> => {
-    const replaced = answered;
-    answered = undefined;
-    if (replaced !== undefined) await addFailedAttempt(replaced.model, "replaced", replaced.reply.usage);
-    if (timeouts?.totalMs !== undefined) deadline ??= clock.monotonic() + timeouts.totalMs;
-    let fallbackIndex = 0;
-    let model = primaryModel;
-    for (let failures = 1, retries = 0; ; failures++) {
-      const ended = beforeRequest && (await runBeforeRequest(model, request));
-      if (failedAttempts.length > 0)
-        try {
-          await recordRequestedModels(session, task, key, { failedAttempts, nextModel: model.id });
-          scope.getSignal().throwIfAborted();
-        } catch (error) {
-          ended?.(undefined, false);
-          throw error;
-        }
-      let thrown: unknown;
-      try {
-        const reply = await attemptOnce(model, request);
-        answered = { model, reply };
-        ended?.(reply.usage, true);
-        if (failedAttempts.length > 0) forgetFailedAttempts(session.position, session.journal, task, key);
-        const currentNotes = collectNotes();
-        return currentNotes === noNotes ? reply : { ...reply, ...currentNotes };
-      } catch (error) {
-        thrown = error;
-      }
-      ended?.(getFailureDetails(thrown).usage, true);
-      const signal = scope.getSignal();
-      if (signal.aborted || scope.isEnded()) throw thrown;
-      const kind = getModelFailureKind(thrown) ?? "other";
-      const failure = getFailureDetails(thrown);
-      const notified = addFailedAttempt(model, kind, failure.usage);
-      rememberFailedAttempts(session.position, session.journal, task, { key, attempts: failedAttempts });
-      if (notified !== undefined) await notified;
-      const isExpired = deadline !== undefined && clock.monotonic() >= deadline;
-      const retryMs =
-        isExpired || retry === undefined || retries + 1 >= retry.attempts || !canRetry(retry, thrown, kind, failures)
-          ? undefined
-          : getRetryDelayMs(retry, retries + 1, failure.retryAfterMs, session.env.world.random.next());
-      const canRetrySame = retryMs !== undefined && (deadline === undefined || clock.monotonic() + retryMs < deadline);
-      let next: Model | undefined = model;
-      if (canRetrySame) retries += 1;
-      else
-        next = isExpired || !shouldFallBack(fallback.on, thrown, kind) ? undefined : fallback.models[fallbackIndex++];
-      if (next === undefined) throw addAttemptSummary(thrown, failedAttempts);
-      const delayMs = canRetrySame ? retryMs : 0;
-      emit(session.events, {
-        type: "model.retried",
-        node: task.node,
-        task: task.id,
-        messageId,
-        attempt: failedAttempts.length,
-        delayMs,
-        model: model.id,
-        next: next.id,
-        kind,
-        error: toRedactedRecord(session.env.redactor, thrown),
-        ...(failure.usage === undefined ? {} : { usage: failure.usage }),
-      });
-      await waitWithHeartbeat(session.signals, session.env.world, scope, delayMs);
-      model = next;
+  #getLimits(): AttemptLimits | undefined {
+    const { timeouts } = this.#parts.policy;
+    if (timeouts === undefined || this.#deadline === undefined) return timeouts;
+    return { ...timeouts, remainingMs: Math.max(0, this.#deadline - this.#session.env.world.clock.monotonic()) };
+  }
+
+  #acceptReply(model: Model, reply: ModelReply, ended: RequestEndListener | undefined): ModelReply {
+    const { position, journal } = this.#session;
+    this.#answered = { model, reply };
+    ended?.(reply.usage, true);
+    if (this.#failedAttempts.length > 0) forgetFailedAttempts(position, journal, this.#scope.task, this.#parts.key);
+    const notes = this.#collectNotes();
+    return notes === noNotes ? reply : { ...reply, ...notes };
+  }
+
+  /** Chooses the next request: a retry of the same model, then a fallback model; undefined when the policy ends. */
+  #chooseNext(
+    model: Model,
+    { thrown, kind, details, failures }: FailedRequest,
+    place: PolicyPosition,
+  ): { readonly model: Model; readonly delayMs: number } | undefined {
+    const { clock, random } = this.#session.env.world;
+    const { policy } = this.#parts;
+    const { retry } = policy;
+    const isExpired = this.#deadline !== undefined && clock.monotonic() >= this.#deadline;
+    const retryMs =
+      isExpired ||
+      retry === undefined ||
+      place.retries + 1 >= retry.attempts ||
+      !canRetry(retry, thrown, kind, failures)
+        ? undefined
+        : getRetryDelayMs(retry, place.retries + 1, details.retryAfterMs, random.next());
+    if (retryMs !== undefined && (this.#deadline === undefined || clock.monotonic() + retryMs < this.#deadline)) {
+      place.retries += 1;
+      return { model, delayMs: retryMs };
     }
-  };
+    const fallback = resolveFallback(policy);
+    if (isExpired || !shouldFallBack(fallback.on, thrown, kind)) return undefined;
+    const next = fallback.models[place.fallbackIndex++];
+    return next === undefined ? undefined : { model: next, delayMs: 0 };
+  }
 
-  const collectNotes = (): AttemptNotes => {
+  #emitRetried(
+    model: Model,
+    { thrown, kind, details: { usage } }: FailedRequest,
+    next: { readonly model: Model; readonly delayMs: number },
+  ): void {
+    const { events, env } = this.#session;
+    const { task } = this.#scope;
+    emit(events, {
+      type: "model.retried",
+      node: task.node,
+      task: task.id,
+      messageId: `${task.id}:${this.#parts.key}`,
+      attempt: this.#failedAttempts.length,
+      delayMs: next.delayMs,
+      model: model.id,
+      next: next.model.id,
+      kind,
+      error: toRedactedRecord(env.redactor, thrown),
+      ...(usage === undefined ? {} : { usage }),
+    });
+  }
+
+  #collectNotes(): AttemptNotes {
+    const { primaryModel, auxiliaryAttempts = [] } = this.#parts;
+    const answered = this.#answered;
     const fallbackId = answered === undefined || answered.model === primaryModel ? undefined : answered.model.id;
-    const attempts = auxiliaryAttempts.length === 0 ? failedAttempts : [...failedAttempts, ...auxiliaryAttempts];
+    const failed = this.#failedAttempts;
+    const attempts = auxiliaryAttempts.length === 0 ? failed : [...failed, ...auxiliaryAttempts];
     if (fallbackId === undefined && attempts.length === 0) return noNotes;
     return {
       ...(fallbackId === undefined ? {} : { answeredBy: fallbackId }),
       ...(attempts.length === 0 ? {} : { failedAttempts: [...attempts] }),
     };
-  };
-
-  return {
-    generate: ask,
-    finishMessage: (message) => {
-      stream.finish((answered?.model ?? primaryModel).id, message);
-      const currentNotes = collectNotes();
-      // A hook may have returned the reply of an earlier request.
-      if (currentNotes === noNotes && message.answeredBy === undefined && message.failedAttempts === undefined)
-        return message;
-      const { answeredBy: _answeredBy, failedAttempts: _lost, ...rest } = message;
-      return { ...rest, ...currentNotes };
-    },
-  };
+  }
 }
 
 /**

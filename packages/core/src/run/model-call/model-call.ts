@@ -17,7 +17,7 @@ import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { addWriteList, applyHookWrites } from "../session/hook-writes.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -131,7 +131,7 @@ async function generateMessage(
   const hookWrites = middleware.length === 0 ? undefined : addWriteList(scope);
   const policy = resolvePolicy(task, call, middleware);
   const previous = findPreviousAttempts(session.position, session.journal, task, key);
-  const outcome = await perform<RecordedReply>(session, {
+  const outcome = await runRecordedEffect<RecordedReply>(session, {
     task,
     key,
     kind: "model",

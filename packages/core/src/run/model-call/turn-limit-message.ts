@@ -3,7 +3,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { TurnLimit } from "../../define/agent-turn.ts";
 import type { AssistantMessage } from "../../model/message.ts";
 import { emit } from "../events/event-emitter.ts";
-import { perform } from "../journal/journal.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import type { Session } from "../session/session.ts";
 import { createEndingMessage } from "./hook-runtime.ts";
 
@@ -14,7 +14,7 @@ export function recordTurnLimitMessage(
   key: string,
   limit: TurnLimit,
 ): Promise<AssistantMessage> {
-  return perform<AssistantMessage>(session, {
+  return runRecordedEffect<AssistantMessage>(session, {
     task,
     key: `${key}:maxTurns`,
     kind: "step",

@@ -11,7 +11,7 @@ export class Preemption extends Error {
 
   constructor(how: StopKind | "pause", message: string, by?: string) {
     super(message);
-    this.name = "Stopped";
+    this.name = "Preemption";
     this.kind = how;
     this.runId = by;
   }

@@ -125,8 +125,8 @@ function createConflictError(
   return new StatewrightError("channel_conflict", {
     what: `${names} ${isReducing ? "overwrote" : "wrote"} the channel "${channel}" in the same superstep, and nothing of the step was applied`,
     next: isReducing
-      ? "Use one node to overwrite it"
-      : "Use one node to write it, or make it a list, a record or a reduce channel",
+      ? "Use one task to overwrite the channel"
+      : "Write the channel from one task only, or make it a list, a record or a reduce channel",
     place: { graph: plan.graph.name, channel },
   });
 }

@@ -32,162 +32,212 @@ export type TaskResult =
   /** Aborted because a sibling task failed. */
   | { readonly kind: "stopped"; readonly task: Task };
 
-/** Options of `runAttempt`. */
-interface RunAttemptOptions {
+/** Work of one attempt. */
+interface AttemptWork {
   readonly attempt: number;
   readonly loop: Loop;
   readonly work: (scope: TaskScope) => Promise<TaskOutcome>;
+  /** True when an aborted attempt ends by itself before its result counts. */
   readonly awaitsEnd?: boolean | undefined;
 }
 
-/**
- * Runs `work` as one attempt. Never rejects: a failure is a result. `awaitsEnd`: an aborted attempt
- * ends by itself before its result counts.
- */
+/** Runs `work` as one attempt. Never rejects: a failure is a result. */
 export function runAttempt(
   session: Session,
   task: Task,
   node: NodeRecord,
-  { attempt, loop, work, awaitsEnd = false }: RunAttemptOptions,
+  { attempt, loop, work, awaitsEnd = false }: AttemptWork,
 ): Promise<TaskResult> {
-  const { runsToEnd } = node.logic;
-  const halt = runsToEnd ? session.signals.abort.signal : session.signals.halt;
   return new Promise((resolve) => {
-    let openInterrupts: readonly InterruptRow[] = [];
-    let controller: AbortController | undefined;
-    let isFinished = false;
-    let pendingResult: TaskResult | undefined;
-    let cancelTimer: (() => void) | undefined;
-    let idle: IdleWatch | undefined;
-    let unsubscribe: (() => void) | undefined;
+    const current = new TaskAttempt(session, task, node, { attempt, awaitsEnd, resolve });
+    if (!current.start()) return;
+    work(current.createScope(loop)).then(
+      (outcome) => current.handleOutcome(outcome),
+      (error: unknown) => current.handleFailure(error),
+    );
+  });
+}
 
-    const finish = (result: TaskResult): void => {
-      if (isFinished) return;
-      isFinished = true;
-      cancelTimer?.();
-      idle?.stop();
-      unsubscribe?.();
-      resolve(result);
-    };
-    const finishAndAbort = (result: TaskResult, reason: unknown): void => {
-      finish(result);
-      controller?.abort(reason);
-    };
-    const giveUp = (result: TaskResult, reason: unknown): void => {
-      if (!awaitsEnd) finishAndAbort(result, reason);
-      else {
-        pendingResult ??= result;
-        controller?.abort(reason);
-      }
-    };
-    const onAbort = (): void => {
-      const { reason } = halt;
-      if (runsToEnd) controller?.abort(reason);
-      else giveUp(toFailedResult(session.position, task, attempt, reason), reason);
-    };
-    const signal = (): AbortSignal => {
-      controller ??= new AbortController();
-      if (isFinished || halt.aborted) controller.abort(halt.reason);
-      return controller.signal;
-    };
-    const consult = (question: InterruptRequest): ReturnType<TaskScope["consult"]> => {
-      const saved = requireStore(session.position, session.journal, task, {
-        key: question.key,
-        payload: question.payload,
-      });
-      const row = createInterruptRow(session.env, session.position, task, question);
-      const stored = saved.interrupts.get(row.id);
-      const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;
-      if (known?.answer !== undefined)
-        return { answer: deepFreeze(saved.codec.decode(known.answer)), expired: known.expiredAt !== undefined };
-      if (known?.expiredAt !== undefined) throw createExpiredError(session.position, known);
-      if (known === undefined) return { open: row };
-      const { raisedAt, expiresAt } = row;
-      const startsTimer = known.expiresAt === undefined && expiresAt !== undefined;
-      return { open: startsTimer ? { ...known, raisedAt, expiresAt, ...pickOnExpire(row) } : known };
-    };
-    const suspend = (open: readonly InterruptRow[]): Promise<never> => {
-      openInterrupts = [...openInterrupts, ...open];
-      if (openInterrupts.length === open.length) {
-        Promise.resolve().then(() =>
-          finishAndAbort(
-            pendingResult ?? { kind: "interrupted", task, interrupts: openInterrupts },
-            new Error("the task waits for an interrupt"),
-          ),
-        );
-      }
-      return new Promise(() => undefined);
-    };
-    const refuse = (error: unknown): Promise<never> => {
-      finishAndAbort(pendingResult ?? toFailedResult(session.position, task, attempt, error), error);
-      return new Promise(() => undefined);
-    };
-    const rest = (cause: StatewrightError): Promise<never> => {
-      finishAndAbort(pendingResult ?? { kind: "paused", task, cause }, cause);
-      return new Promise(() => undefined);
-    };
+/** One attempt of a task: its signal, its limits, and the first result, which is the result that counts. */
+class TaskAttempt {
+  readonly #session: Session;
+  readonly #task: Task;
+  readonly #node: NodeRecord;
+  readonly #attempt: number;
+  readonly #awaitsEnd: boolean;
+  readonly #resolve: (result: TaskResult) => void;
+  /** Stops the attempt. A node that runs to its end stops with the run only. */
+  readonly #halt: AbortSignal;
+  #openInterrupts: readonly InterruptRow[] = [];
+  #controller: AbortController | undefined;
+  #isFinished = false;
+  /** Result of an aborted attempt that still has to end. */
+  #pendingResult: TaskResult | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #idle: IdleWatch | undefined;
+  #unsubscribe: (() => void) | undefined;
 
-    if (halt.aborted) {
-      onAbort();
-      if (isFinished) return;
-    } else unsubscribe = subscribeToAbort(halt, onAbort);
-    const { timeoutMs, idleTimeoutMs } = node.policy;
-    if (timeoutMs !== undefined) {
-      cancelTimer = session.env.world.schedule.after(timeoutMs, () => {
-        const error = createTimeoutError(session.position, task, attempt, {
-          reason: `took longer than ${timeoutMs} ms`,
-          options: "timeoutMs",
-        });
-        giveUp({ kind: "failed", task, error }, error);
-      });
-    }
-    if (idleTimeoutMs !== undefined) {
-      idle = watchIdle(session.env.world, idleTimeoutMs, () => {
-        const reason = `showed no activity for ${idleTimeoutMs} ms`;
-        const error = createTimeoutError(session.position, task, attempt, {
-          reason,
-          options: "idleTimeoutMs, a heartbeat()",
-        });
-        giveUp({ kind: "failed", task, error }, error);
-      });
-    }
-    const ended = (): boolean => isFinished;
-    const beat = idle?.beat ?? ignoreBeat;
-    const scope: TaskScope = {
-      session,
-      loop,
-      task,
-      node,
+  constructor(
+    session: Session,
+    task: Task,
+    node: NodeRecord,
+    {
       attempt,
-      getSignal: signal,
-      isEnded: ended,
-      sendHeartbeat: beat,
-      consult,
-      suspend,
-      fail: refuse,
-      pauseAtBoundary: rest,
+      awaitsEnd,
+      resolve,
+    }: { readonly attempt: number; readonly awaitsEnd: boolean; readonly resolve: (result: TaskResult) => void },
+  ) {
+    this.#session = session;
+    this.#task = task;
+    this.#node = node;
+    this.#attempt = attempt;
+    this.#awaitsEnd = awaitsEnd;
+    this.#resolve = resolve;
+    this.#halt = node.logic.runsToEnd ? session.signals.abort.signal : session.signals.halt;
+  }
+
+  /** Starts the limits of the attempt. Returns false when the attempt has ended before its work. */
+  start(): boolean {
+    const { world } = this.#session.env;
+    const { timeoutMs, idleTimeoutMs } = this.#node.policy;
+    if (!this.#halt.aborted) this.#unsubscribe = subscribeToAbort(this.#halt, () => this.#handleAbort());
+    else {
+      this.#handleAbort();
+      if (this.#isFinished) return false;
+    }
+    if (timeoutMs !== undefined)
+      this.#cancelTimer = world.schedule.after(timeoutMs, () =>
+        this.#expire({ reason: `took longer than ${timeoutMs} ms`, options: "timeoutMs" }),
+      );
+    if (idleTimeoutMs !== undefined) {
+      const reason = `showed no activity for ${idleTimeoutMs} ms`;
+      this.#idle = watchIdle(world, idleTimeoutMs, () =>
+        this.#expire({ reason, options: "idleTimeoutMs, a heartbeat()" }),
+      );
+    }
+    return true;
+  }
+
+  createScope(loop: Loop): TaskScope {
+    return {
+      session: this.#session,
+      loop,
+      task: this.#task,
+      node: this.#node,
+      attempt: this.#attempt,
+      getSignal: () => this.#getSignal(),
+      isEnded: () => this.#isFinished,
+      sendHeartbeat: this.#idle?.beat ?? ignoreBeat,
+      consult: (request) => this.#consult(request),
+      suspend: (open) => this.#suspend(open),
+      fail: (error) => this.#endPending(this.#toFailed(error), error),
+      pauseAtBoundary: (cause) => this.#endPending({ kind: "paused", task: this.#task, cause }, cause),
       longTerm: undefined,
       hookWrites: undefined,
       activeSteps: 0,
       recordedKeys: undefined,
     };
-    work(scope).then(
-      (outcome) => {
-        if (isFinished)
-          session.env.world.log("warn", `a late result of "${task.node}" was dropped`, { task: task.id, attempt });
-        finish(pendingResult ?? { kind: "done", task, outcome });
-      },
-      (error: unknown) => {
-        if (isFinished && !halt.aborted)
-          session.env.world.log("warn", `a late failure of "${task.node}" was dropped`, {
-            task: task.id,
-            attempt,
-            error: toRedactedRecord(session.env.redactor, error),
-          });
-        finish(pendingResult ?? toFailedResult(session.position, task, attempt, error));
-      },
-    );
-  });
+  }
+
+  handleOutcome(outcome: TaskOutcome): void {
+    const task = this.#task;
+    if (this.#isFinished)
+      this.#session.env.world.log("warn", `a late result of "${task.node}" was dropped`, {
+        task: task.id,
+        attempt: this.#attempt,
+      });
+    this.#finish(this.#pendingResult ?? { kind: "done", task, outcome });
+  }
+
+  handleFailure(error: unknown): void {
+    const task = this.#task;
+    const { world, redactor } = this.#session.env;
+    if (this.#isFinished && !this.#halt.aborted)
+      world.log("warn", `a late failure of "${task.node}" was dropped`, {
+        task: task.id,
+        attempt: this.#attempt,
+        error: toRedactedRecord(redactor, error),
+      });
+    this.#finish(this.#pendingResult ?? this.#toFailed(error));
+  }
+
+  #getSignal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#isFinished || this.#halt.aborted) this.#controller.abort(this.#halt.reason);
+    return this.#controller.signal;
+  }
+
+  #toFailed(error: unknown): TaskResult {
+    return toFailedResult(this.#session.position, this.#task, this.#attempt, error);
+  }
+
+  #finish(result: TaskResult): void {
+    if (this.#isFinished) return;
+    this.#isFinished = true;
+    this.#cancelTimer?.();
+    this.#idle?.stop();
+    this.#unsubscribe?.();
+    this.#resolve(result);
+  }
+
+  #finishAndAbort(result: TaskResult, reason: unknown): void {
+    this.#finish(result);
+    this.#controller?.abort(reason);
+  }
+
+  /** Finishes from inside the body, whose promise never settles. The result of an earlier abort comes first. */
+  #endPending(result: TaskResult, reason: unknown): Promise<never> {
+    this.#finishAndAbort(this.#pendingResult ?? result, reason);
+    return new Promise(() => undefined);
+  }
+
+  #giveUp(result: TaskResult, reason: unknown): void {
+    if (!this.#awaitsEnd) this.#finishAndAbort(result, reason);
+    else {
+      this.#pendingResult ??= result;
+      this.#controller?.abort(reason);
+    }
+  }
+
+  #handleAbort(): void {
+    const { reason } = this.#halt;
+    if (this.#node.logic.runsToEnd) this.#controller?.abort(reason);
+    else this.#giveUp(this.#toFailed(reason), reason);
+  }
+
+  #expire(limit: { readonly reason: string; readonly options: string }): void {
+    const error = createTimeoutError(this.#session.position, this.#task, this.#attempt, limit);
+    this.#giveUp({ kind: "failed", task: this.#task, error }, error);
+  }
+
+  #consult(question: InterruptRequest): ReturnType<TaskScope["consult"]> {
+    const { env, position, journal } = this.#session;
+    const { key, payload } = question;
+    const saved = requireStore(position, journal, this.#task, { key, payload });
+    const row = createInterruptRow(env, position, this.#task, question);
+    const stored = saved.interrupts.get(row.id);
+    const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;
+    if (known?.answer !== undefined)
+      return { answer: deepFreeze(saved.codec.decode(known.answer)), expired: known.expiredAt !== undefined };
+    if (known?.expiredAt !== undefined) throw createExpiredError(position, known);
+    if (known === undefined) return { open: row };
+    const { raisedAt, expiresAt } = row;
+    const startsTimer = known.expiresAt === undefined && expiresAt !== undefined;
+    return { open: startsTimer ? { ...known, raisedAt, expiresAt, ...pickOnExpire(row) } : known };
+  }
+
+  /** Collects the interrupts of one turn of the event loop, and then ends the attempt. */
+  #suspend(open: readonly InterruptRow[]): Promise<never> {
+    this.#openInterrupts = [...this.#openInterrupts, ...open];
+    if (this.#openInterrupts.length === open.length)
+      Promise.resolve().then(() =>
+        this.#finishAndAbort(
+          this.#pendingResult ?? { kind: "interrupted", task: this.#task, interrupts: this.#openInterrupts },
+          new Error("the task waits for an interrupt"),
+        ),
+      );
+    return new Promise(() => undefined);
+  }
 }
 
 export function toFailedResult(

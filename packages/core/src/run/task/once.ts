@@ -6,22 +6,22 @@
 
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
-import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
 import { getPlan } from "../../compile/plan.ts";
 import { goto } from "../../define/command.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
-import { describeStart, recordCancelledStart } from "../journal/journal.ts";
+import { commitStart, describeStart } from "../journal/journal.ts";
 import {
   describePriorEffects,
   findPriorEffects,
   type PriorEffect,
   selectPriorEffect,
 } from "../journal/prior-effects.ts";
+import { createTaskRow } from "../journal/task-row.ts";
 import { isSameWriter } from "../migration/thread-snapshot.ts";
-import { commitEffect, type Persistence, taskKey, toJournalKey } from "../session/parts/persistence.ts";
+import { type Persistence, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
@@ -61,10 +61,16 @@ export async function runOnce(
     const hasAnsweredOutcome = asked.update !== undefined || asked.goto !== undefined;
     if (asked.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(asked)) : outcome;
   }
-  if (
-    !(await saveStart(session.position, saved, scope, { world: session.env.world, attempts: (row?.attempts ?? 0) + 1 }))
-  )
-    return new Promise(() => undefined);
+  const start = {
+    state: "started",
+    attempts: (row?.attempts ?? 0) + 1,
+    startedAt: session.env.world.clock.now(),
+  } as const;
+  await commitStart<void>(session.env.world, saved, {
+    row: createTaskRow(session.position, scope.task, start),
+    isAbandoned: scope.isEnded,
+    begin: () => undefined,
+  });
   return read(await body());
 }
 
@@ -159,45 +165,4 @@ export function createOnceInterruptError(position: Position, task: Task, key: st
 
 function buildInDoubtPayload({ control }: Progress, { node, input }: Task, { startedAt }: EffectRow): object {
   return { node, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
-}
-
-/**
- * Commits the start of a `once` body. Resolves to true when the start is durable and the attempt has not ended
- * meanwhile.
- */
-function saveStart(
-  position: Position,
-  saved: Persistence,
-  { task, isEnded }: TaskScope,
-  { world, attempts }: { readonly world: World; readonly attempts: number },
-): Promise<boolean> {
-  const row: EffectRow = {
-    step: position.step,
-    task: task.id,
-    key: taskKey,
-    kind: "task",
-    name: task.node,
-    effect: "once",
-    state: "started",
-    attempts,
-    idempotencyKey: "",
-    startedAt: world.clock.now(),
-  };
-  return new Promise((resolve, reject) => {
-    const start = new Promise<void>((resolveStart) => {
-      commitEffect(saved, {
-        row,
-        encode: undefined,
-        onCommitted: (failure) => {
-          resolveStart();
-          saved.starts.delete(start);
-          const mayStart = failure === undefined && !isEnded();
-          if (failure !== undefined) reject(failure);
-          else if (!mayStart) recordCancelledStart(world, saved, row);
-          resolve(mayStart);
-        },
-      });
-    });
-    saved.starts.add(start);
-  });
 }

@@ -35,7 +35,7 @@ import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints } from "../session/options/breakpoints.ts";
 import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
-import { type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
@@ -172,7 +172,7 @@ interface ReleaseOptions {
  * rejects: the caller's own error matters more. A failed release is logged, and the next process to claim the thread
  * releases it. Resolves to true when the release was committed.
  */
-export function release(
+export async function release(
   store: Store,
   thread: string,
   claim: Claim,
@@ -182,13 +182,14 @@ export function release(
   const [first, last] = [events[0], events[events.length - 1]];
   const numbers = first === undefined ? {} : { after: first.seq - 1 };
   const seq = last?.seq ?? nextSeq - 1;
-  return new Promise((resolve) => {
-    store.commit({ thread, branch, epoch, ...numbers, seq, run, events, ...results, release: true }, (failure) => {
-      if (failure !== undefined)
-        world.log("warn", "a thread could not be released", { thread, error: toErrorRecord(failure) });
-      resolve(failure === undefined);
-    });
-  });
+  const commit = { thread, branch, epoch, ...numbers, seq, run, events, ...results, release: true };
+  try {
+    await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
+    return true;
+  } catch (failure) {
+    world.log("warn", "a thread could not be released", { thread, error: toErrorRecord(failure) });
+    return false;
+  }
 }
 
 /** Environment and kernel of a session, created before the thread is claimed. */

@@ -29,7 +29,7 @@ export class SuspendedCall extends Error {
 
   constructor(stop: SuspendedStop) {
     super("the call has no answer yet");
-    this.name = "NotYet";
+    this.name = "SuspendedCall";
     this.stop = stop;
   }
 }

@@ -8,6 +8,7 @@ import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { ToolCall } from "../../tool/definition/tool.ts";
 import { createAuxiliaryRow, getAuxiliaryTaskId } from "../journal/auxiliary-row.ts";
 import {
+  awaitDurable,
   commitEffect,
   type PendingEffect,
   type Persistence,
@@ -28,10 +29,7 @@ export function recordStartArgs(call: ToolCallContext): void {
 /** Makes arguments durable that a hook around the call changed after the start row was recorded. */
 export function recordChangedArgs(call: ToolCallContext, saved: Persistence): Promise<void> {
   call.startedCall = call.toolCall;
-  return new Promise((resolve, reject) => {
-    const told = (failure?: unknown): void => (failure === undefined ? resolve() : reject(failure));
-    commitEffect(saved, { ...createArgsRow(call, saved), onCommitted: told });
-  });
+  return awaitDurable((onCommitted) => commitEffect(saved, { ...createArgsRow(call, saved), onCommitted }));
 }
 
 /** Returns the call as a crashed process started it, or undefined when its arguments could not be saved. */

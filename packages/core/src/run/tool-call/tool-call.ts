@@ -12,7 +12,7 @@ import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
-import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, perform } from "../journal/journal.ts";
+import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
 import { exposeCallChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
 import { createTableKernel, type Kernel } from "../kernel/kernel.ts";
@@ -289,7 +289,7 @@ function recordResult(
     args,
   }: { readonly reconcileCall?: ReconcileCall | undefined; readonly args?: string | undefined } = {},
 ): Promise<ToolResult> {
-  return perform<ToolResult>(call, {
+  return runRecordedEffect<ToolResult>(call, {
     task: call.scope.task,
     key: call.key,
     kind: "tool",

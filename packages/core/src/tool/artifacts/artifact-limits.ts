@@ -1,6 +1,6 @@
 /** Size limits of tool results for a model. */
-import { StatewrightError } from "../../base/errors.ts";
-import { describeValue } from "../../base/json.ts";
+
+import { invalidOption } from "../../base/invalid-option.ts";
 import { checkOptions } from "../../base/options.ts";
 
 /**
@@ -29,9 +29,13 @@ export function checkLimits(owner: string, limits: unknown, code: "invalid_optio
   checkOptions(`the limits of ${owner}`, limits, ["resultBytes", "artifactBytes"], { code });
   for (const [name, value] of Object.entries(limits as object)) {
     if (value === undefined || (Number.isInteger(value) && value >= minLimitBytes)) continue;
-    throw new StatewrightError(code, {
-      what: `the limits of ${owner}: expected an integer ≥ ${minLimitBytes} as ${name}, got ${describeValue(value)}`,
-      next: `Use an integer number of bytes from ${minLimitBytes}, or omit the limit`,
+    throw invalidOption({
+      where: `the limits of ${owner}`,
+      option: name,
+      expected: `an integer ≥ ${minLimitBytes}`,
+      got: value,
+      fix: `Use an integer number of bytes from ${minLimitBytes}, or omit the limit`,
+      code,
     });
   }
 }

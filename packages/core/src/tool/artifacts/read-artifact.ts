@@ -1,6 +1,5 @@
 /** `readArtifact`: a tool that reads large results page by page. */
-import { StatewrightError } from "../../base/errors.ts";
-import { describeValue } from "../../base/json.ts";
+import { checkCount } from "../../base/check-option.ts";
 import { checkOptions } from "../../base/options.ts";
 import { jsonSchemaInput } from "../arguments/json-schema.ts";
 import { type Tool, type ToolCall, type ToolRuntime, toolSpec } from "../definition/tool.ts";
@@ -22,12 +21,7 @@ const maxPageBytes = 48 * 1024;
 export function readArtifact(options: ReadArtifactOptions = {}): Tool {
   checkOptions("readArtifact", options, ["pageBytes"]);
   const { pageBytes = 8_192 } = options;
-  if (!(Number.isInteger(pageBytes) && pageBytes >= 64 && pageBytes <= maxPageBytes)) {
-    throw new StatewrightError("invalid_option", {
-      what: `readArtifact: expected an integer from 64 to ${maxPageBytes} as pageBytes, got ${describeValue(pageBytes)}`,
-      next: `Use an integer from 64 to ${maxPageBytes}`,
-    });
-  }
+  checkCount("readArtifact", { pageBytes }, 64, maxPageBytes);
   const resultBytes = pageBytes + 1_024;
   const spec = toolSpec({
     name: "read_artifact",

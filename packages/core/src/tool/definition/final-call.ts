@@ -1,6 +1,6 @@
 /** The final call: a pseudo tool by which a model returns the output of its agent. The call runs nothing. */
 
-import { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { isPlainObject, type Json } from "../../base/json.ts";
 import type { ModelTool } from "../../model/model.ts";
 import type { OutputSchema } from "./output-schema.ts";
@@ -39,8 +39,10 @@ export function finalCall({ jsonSchema, read }: OutputSchema, description?: stri
 export function checkFinalCall(final: unknown): void {
   if (final === undefined) return;
   if (!isPlainObject(final) || typeof final["findIssues"] !== "function")
-    throw new StatewrightError("invalid_option", {
-      what: "toolNode: `final` is not a final call",
-      next: "Pass the result of finalCall(outputSchema(schema))",
+    throw invalidOption({
+      where: "toolNode",
+      option: "final",
+      expected: "the result of finalCall(outputSchema(schema))",
+      got: final,
     });
 }

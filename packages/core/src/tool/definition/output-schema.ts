@@ -4,7 +4,8 @@
 
 import { checkSyncIssues, checkSyncResult, checkSyncSchema } from "../../base/async-schema.ts";
 import { argumentBounds, findInvalidData } from "../../base/bounds.ts";
-import { describeThrown, StatewrightError } from "../../base/errors.ts";
+import { describeThrown, type StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
 import { describeIssues, isSchema, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
 import type { JsonSchemaInput } from "../arguments/json-schema.ts";
@@ -80,17 +81,22 @@ function toOutputJsonSchema(input: OutputInput<unknown>): JsonObject {
     if (isSchema(input)) converted = toJsonSchema(input, "throw");
     else if (isPlainObject(input) && isPlainObject(input["jsonSchema"])) converted = input["jsonSchema"] as JsonObject;
   } catch (cause) {
-    throw createSchemaError("has a part that JSON Schema cannot represent", cause);
+    throw createSchemaError("a schema with a part that JSON Schema cannot represent", cause);
   }
   if (converted === undefined)
-    throw createSchemaError(isSchema(input) ? "does not support JSON Schema" : `is ${describeValue(input)}`, undefined);
+    throw createSchemaError(
+      isSchema(input) ? "a schema without support for JSON Schema" : describeValue(input),
+      undefined,
+    );
   return toEnumSchema(converted);
 }
 
-function createSchemaError(reason: string, cause: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the output schema ${reason}`,
-    next: "Use a schema of plain types, such as z.object({ … }), or jsonSchemaInput({ … })",
+function createSchemaError(found: string, cause: unknown): StatewrightError {
+  return invalidOption({
+    where: "outputSchema",
+    expected: "a schema of plain types",
+    found,
+    fix: "Use a schema of plain types, such as z.object({ … }), or jsonSchemaInput({ … })",
     cause,
   });
 }

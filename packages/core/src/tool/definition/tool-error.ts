@@ -1,6 +1,7 @@
 /** Errors of tools. `kind` is the failure; `disposition` decides about the next action. */
 
-import { describeThrown, isError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
+import { describeThrown, isError, type StatewrightError, toErrorRecord } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { describeValue } from "../../base/json.ts";
 
 /** Kind of a tool failure. */
@@ -72,9 +73,11 @@ function createUnknownValueError(
   message: string,
   known: readonly string[],
 ): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `a ToolError with message ${describeValue(message)} has the unknown ${what} ${describeValue(value)}`,
-    next: `Use one of ${known.join(", ")}`,
+  return invalidOption({
+    where: `ToolError with message ${describeValue(message)}`,
+    option: what,
+    expected: `one of ${known.join(", ")}`,
+    got: value,
   });
 }
 

@@ -14,7 +14,8 @@ import {
   type RunIdentity,
   type SecretSource,
 } from "../../base/injection.ts";
-import { describeValue, isPlainObject, type Json } from "../../base/json.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
+import { isPlainObject, type Json } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../../base/retry.ts";
@@ -573,11 +574,8 @@ function throwNoBody(): never {
 function createPartCheck(tool: string): (part: string, given: unknown, fits: boolean, wanted: string) => void {
   return (part, given, fits, wanted) => {
     if (fits) return;
-    throw new StatewrightError("invalid_tool", {
-      what: `the ${part} of the tool "${tool}" is ${describeValue(given)}`,
-      next: `Give ${wanted}`,
-      place: { tool },
-    });
+    const where = `tool "${tool}"`;
+    throw invalidOption({ where, option: part, expected: wanted, got: given, code: "invalid_tool", place: { tool } });
   };
 }
 

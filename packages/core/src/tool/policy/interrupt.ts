@@ -1,8 +1,9 @@
 /** Interrupts: requests for input from a person, declared by key, with a schema of the answer and of the payload. */
 
 import { checkSyncResult, checkSyncSchema } from "../../base/async-schema.ts";
-import { StatewrightError } from "../../base/errors.ts";
+import { checkTime } from "../../base/check-option.ts";
 import { checkId } from "../../base/ids.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { type DeepReadonly, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import {
@@ -86,10 +87,8 @@ export function parseExpiry(declared: InterruptDeclaration): Expiry | undefined 
 export function checkInterrupts(owner: string, interrupts: unknown): void {
   if (interrupts === undefined) return;
   if (!isPlainObject(interrupts)) {
-    throw new StatewrightError("invalid_option", {
-      what: `the interrupts of ${owner}: expected an object, got ${describeValue(interrupts)}`,
-      next: "Use interrupts: { key: schema }",
-    });
+    const fix = "Use interrupts: { key: schema }";
+    throw invalidOption({ where: `the interrupts of ${owner}`, expected: "an object", got: interrupts, fix });
   }
   for (const [key, declared] of Object.entries(interrupts)) {
     checkId(`interrupt of ${owner}`, key);
@@ -103,9 +102,11 @@ export function checkInterrupts(owner: string, interrupts: unknown): void {
       checkExpiry(named, declared as Exclude<InterruptDeclaration, Schema>);
       if (declared["payload"] === undefined || isSchema(declared["payload"])) continue;
     }
-    throw new StatewrightError("invalid_option", {
-      what: `the interrupt "${key}" of ${owner}: expected a schema, got ${describeValue(declared)}`,
-      next: "Pass the schema of its answer, or { answer: schema, payload: schema }",
+    throw invalidOption({
+      where: named,
+      expected: "a schema",
+      got: declared,
+      fix: "Pass the schema of its answer, or { answer: schema, payload: schema }",
     });
   }
 }
@@ -115,30 +116,26 @@ const interruptOptions = ["answer", "payload", "expiresMs", "onExpire"] as const
 /** Throws `invalid_option` for an invalid time, or for an `onExpire` that does not match the answer schema. */
 export function checkExpiry(owner: string, declared: Exclude<InterruptDeclaration, Schema>): void {
   const { answer, expiresMs, onExpire } = declared;
-  checkExpiresMs(owner, expiresMs);
+  checkTime(owner, { expiresMs });
   if (onExpire === undefined) return;
   if (expiresMs === undefined) {
-    throw new StatewrightError("invalid_option", {
-      what: `${owner} has an onExpire, but no expiresMs`,
-      next: "Add expiresMs, or remove onExpire",
+    throw invalidOption({
+      where: owner,
+      option: "expiresMs",
+      expected: "set, because `onExpire` is set",
+      got: expiresMs,
+      fix: "Add expiresMs, or remove onExpire",
     });
   }
   const parsed = parseWith(answer, onExpire);
   if (parsed.ok) return;
   checkSyncResult(parsed, owner);
-  throw new StatewrightError("invalid_option", {
-    what: `the onExpire of ${owner} does not match its answer schema: ${describeIssues(parsed.issues)}`,
-    next: "Pass an answer that matches the schema",
+  throw invalidOption({
+    where: owner,
+    option: "onExpire",
+    expected: "an answer that matches the answer schema",
+    found: `${describeValue(onExpire)}: ${describeIssues(parsed.issues)}`,
     details: parsed.issues,
     cause: parsed.cause,
-  });
-}
-
-/** Throws `invalid_option` unless `expiresMs` is a finite number above 0. */
-function checkExpiresMs(owner: string, expiresMs: unknown): void {
-  if (expiresMs === undefined || (typeof expiresMs === "number" && expiresMs > 0 && Number.isFinite(expiresMs))) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${owner}: expected a number of milliseconds above 0 as expiresMs, got ${describeValue(expiresMs)}`,
-    next: "Use a number of milliseconds above 0",
   });
 }

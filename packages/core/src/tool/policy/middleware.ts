@@ -3,8 +3,10 @@
  * outermost, after hooks in reverse.
  */
 
-import { StatewrightError } from "../../base/errors.ts";
+import { checkFlag, checkFunction, checkStrings } from "../../base/check-option.ts";
+import type { StatewrightError } from "../../base/errors.ts";
 import type { RunIdentity } from "../../base/injection.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { describeValue, isPlainObject, type Json } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkOptions, listOptionNames } from "../../base/options.ts";
@@ -316,9 +318,11 @@ const hookNames = listOptionNames<
  */
 export function checkMiddleware(list: unknown): void {
   if (!Array.isArray(list)) {
-    throw new StatewrightError("invalid_option", {
-      what: `expected a list of middleware, got ${describeValue(list)}`,
-      next: "Pass a list of results of defineMiddleware: [middleware, …]",
+    throw invalidOption({
+      where: "middleware",
+      expected: "a list of middleware",
+      got: list,
+      fix: "Pass a list of results of defineMiddleware: [middleware, …]",
     });
   }
   list.forEach(checkSingleMiddleware);
@@ -347,40 +351,24 @@ function checkSingleMiddleware(middleware: unknown): void {
       "modelCall",
       ...hookNames,
     ]);
-  const asks: unknown = Reflect.get(middleware, "asks");
-  if (asks !== undefined && !(Array.isArray(asks) && asks.every((key) => typeof key === "string")))
-    throw createPartError(owner, "asks", asks, 'a list of keys, such as ["approve"]');
+  checkStrings(owner, { asks: Reflect.get(middleware, "asks") });
   const channels: unknown = Reflect.get(middleware, "channels");
   if (channels !== undefined && !isPlainObject(channels))
-    throw createPartError(owner, "channels", channels, "{ name: reduce(…) }");
+    throw invalidOption({ where: owner, option: "channels", expected: "{ name: reduce(…) }", got: channels });
   const inherited: unknown = Reflect.get(middleware, "inherited");
-  if (inherited !== undefined && typeof inherited !== "boolean")
-    throw createPartError(owner, "option inherited", inherited, "true or false");
+  if (inherited !== undefined) checkFlag(owner, { inherited });
   checkInterrupts(owner, Reflect.get(middleware, "interrupts"));
   const modelCall: unknown = Reflect.get(middleware, "modelCall");
   if (modelCall !== undefined) {
     checkOptions(`modelCall of ${owner}`, modelCall, callPolicyNames);
     checkCallPolicy(owner, modelCall as ModelCallPolicy);
   }
-  for (const hook of hookNames) {
-    const value: unknown = Reflect.get(middleware, hook);
-    if (value === undefined || typeof value === "function") continue;
-    throw createPartError(owner, `hook ${hook}`, value, "a function");
-  }
+  checkFunction(owner, Object.fromEntries(hookNames.map((hook) => [hook, Reflect.get(middleware, hook)])));
 }
 
-function createPartError(owner: string, part: string, value: unknown, expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the ${part} of ${owner} is ${describeValue(value)}`,
-    next: `Use ${expected}, or remove it`,
-  });
-}
-
-function createMiddlewareError(given: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `expected middleware, got ${given}`,
-    next: "Create it with defineMiddleware({ name, … })",
-  });
+function createMiddlewareError(found: string): StatewrightError {
+  const fix = "Use defineMiddleware({ name, … })";
+  return invalidOption({ where: "middleware", expected: "a result of defineMiddleware", found, fix });
 }
 
 /**

@@ -1,6 +1,8 @@
 /** Secrets: requested by name and injected as values that do not print or serialize their text. */
+
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import type { Injection, SecretSource } from "../../base/injection.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 
 /** An injected secret. `reveal()` returns the text; printing and serialization show a placeholder. */
 export interface SecretValue {
@@ -9,7 +11,13 @@ export interface SecretValue {
 
 /** Injects the secret `name`. The run fails before the call when the source has no such secret (`missing_secret`). */
 export function secret(name: string): Injection<SecretValue> {
-  if (typeof name !== "string") throw createNamesError("secret", name, 'secret("NAME")');
+  if (typeof name !== "string")
+    throw invalidOption({
+      where: "secret",
+      expected: "the name of a secret",
+      found: describeKind(name),
+      fix: 'Pass secret("NAME")',
+    });
   return {
     kind: "secret",
     resolve: async ({ secrets }) => {
@@ -29,16 +37,14 @@ export function secret(name: string): Injection<SecretValue> {
 /** Creates a source of the named environment variables only; an unset variable is undefined. */
 export function env(names: readonly string[]): SecretSource {
   if (!Array.isArray(names) || names.some((name) => typeof name !== "string"))
-    throw createNamesError("env", names, 'env(["NAME", …])');
+    throw invalidOption({
+      where: "env",
+      expected: "names of secrets",
+      found: describeKind(names),
+      fix: 'Pass env(["NAME", …])',
+    });
   const allowed = new Set(names);
   return { get: (name) => (allowed.has(name) ? getEnvironment()[name] : undefined) };
-}
-
-function createNamesError(what: string, value: unknown, expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${what}: expected names of secrets, got ${describeKind(value)}`,
-    next: `Give ${expected}`,
-  });
 }
 
 async function getSecret(secrets: SecretSource, name: string): Promise<unknown> {

@@ -1,4 +1,4 @@
-/** What is saved of a run, when, how much of it, and how it is looked at again. */
+/** Commits of a run: content, time, size and history. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -27,7 +27,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()), big: z.record(z.string(), z.number()).default({}) });
 
-/** A store that keeps what it was given, and may hold a commit back. */
+/** Creates a store that records its commits and can delay a commit. */
 function watched(hold: (commit: Commit) => Promise<void> | undefined = () => undefined) {
   const inner = memoryStore();
   const commits: Commit[] = [];
@@ -58,7 +58,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   const { store, inner, commits } = watched();
   const handle = run(graph, { store, world, thread: "t" });
   await world.settle();
-  // The first is durable while the second is at work.
+  // The first commit is durable while the second effect runs.
   expect(await inner.effects("t", "main", 0)).toMatchObject([{ task: "0:0", name: "quick", state: "ok" }]);
   expect((await inner.head("t"))?.step).toBe(0);
   goOn.resolve();
@@ -69,7 +69,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   expect(first).toMatchObject({ run: { status: "running" }, events: [{ seq: 1 }] });
   expect(middle?.checkpoint?.deltas.map(({ channel: oneChannel }) => oneChannel)).toEqual(["log"]);
   expect(final).toMatchObject({ run: { status: "done" }, release: true, events: [{ seq: 5 }] });
-  // What the fold took in is gone from the journal.
+  // Folded outcomes are removed from the journal.
   expect(await inner.effects("t", "main", 0)).toEqual([]);
 
   const full = watched((commit) =>
@@ -108,7 +108,7 @@ test("effects of a superstep start after the commit of the superstep that schedu
   expect(begun).toEqual(["one", "two", "inside"]);
 });
 
-/** One turn: an item is appended, one key of a large record changes. */
+/** Creates a graph whose turn appends an item and changes one key of a large record. */
 function turns(keys: number) {
   return defineGraph({ name: "turns", state: Log })
     .nodes({
@@ -135,7 +135,7 @@ test("saved bytes of a superstep depend on the change and not on the size of sta
   };
   const [small, large] = await Promise.all([bytesOf(10), bytesOf(2_000)]);
   expect(small).toHaveLength(400);
-  // A step of a state that is 200 times as large, late or early, saves the same; now and then comes a new base.
+  // A superstep of a 200 times larger state saves the same bytes, early or late, except at a new base.
   const usual = (bytes: readonly number[]): number => [...bytes].sort((one, other) => one - other)[200] ?? 0;
   expect(Math.abs(usual(large) - usual(small))).toBeLessThan(10);
   expect(usual(large)).toBeLessThan(120);

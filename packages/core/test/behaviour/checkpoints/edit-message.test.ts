@@ -1,4 +1,4 @@
-/** Editing what was said. */
+/** Editing a message of a thread. */
 import { expect, test } from "vitest";
 import {
   channel,

@@ -12,7 +12,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { failureOf } from "../../support/failure.ts";
 import { loose } from "../../support/from-javascript.ts";
 
@@ -54,7 +54,7 @@ test("a fork does not count the steps of its source run, also after a crash befo
   await run(steps, { store, thread: "t" }).result;
   const at = (await store.history("t", { limit: 10 })).find(({ nodes }) => nodes.includes("b"))?.id ?? 0;
   const branch = await fork(steps, { store, thread: "t", at, name: "other" });
-  const dying = dyingStore(store.peer(), 2, "before");
+  const dying = createCrashingStore(store.peer(), 2, "before");
   resume(steps, { store: dying.store, thread: "t", branch, maxSteps: 1 });
   await dying.dead;
   const { state } = await resume(steps, { store, thread: "t", branch, maxSteps: 1 }).result;

@@ -1,4 +1,4 @@
-/** Retention takes old checkpoints away, and nothing that a thread, a fork or a copy of it would come to afterwards. */
+/** Retention deletes old checkpoints and keeps every row that the thread, a fork or a copy needs later. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -46,7 +46,7 @@ test("a once effect on a branch is known to a later fork after the branch was pr
   expect(paid).toBe(1);
 });
 
-/** A node that may happen once in a graph that is kept across calls, inside one that is not. */
+/** Defines a once node in a persistent subgraph of a graph that is not persistent. */
 function nested() {
   const bodies: string[] = [];
   const inner = defineGraph({ name: "inner", state: Log, interrupts: { ok: z.boolean() } })

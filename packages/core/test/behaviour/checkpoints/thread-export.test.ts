@@ -1,4 +1,4 @@
-/** What comes from outside as a thread is looked at whole before a store takes any of it. */
+/** An imported thread export is checked completely before the store writes any row. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -34,7 +34,7 @@ async function asked(thread: string): Promise<Store> {
   return store;
 }
 
-/** The text with one row changed, and with a right end: what somebody makes who means it. */
+/** Changes one row of an export and recomputes the end record, like a deliberate forgery. */
 async function forged(text: string, work: (rows: Record<string, unknown>[]) => void): Promise<string> {
   const rows = text
     .trimEnd()

@@ -1,4 +1,4 @@
-/** Writes that the store refuses, and what is under way beside them: nothing is told, numbered or answered that is not saved. */
+/** Refused store writes: no event, number or answer exists for an unsaved write. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -26,14 +26,14 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 type Commit = Parameters<Store["commit"]>[0];
 
-/** The store, refusing what `refuses` gives a code for. */
+/** Wraps a store; writes fail for which `refuses` returns an error code. */
 function refusing(store: MemoryStore, refuses: (commit: Commit) => "store_full" | "store_failed" | undefined): Store {
   return {
     ...store,
     commit: (commit, told) => {
       const code = refuses(commit);
       if (code === undefined) return store.commit(commit, told);
-      // In its place among the other writes, which it does not take along.
+      // The refused write keeps its position, and the other writes are unaffected.
       const refusal = new StatewrightError(code, { what: "the test refuses it", next: "Try again" });
       store.commit({ ...commit, after: Number.MAX_SAFE_INTEGER }, () => told(refusal));
     },
@@ -159,7 +159,9 @@ describe("tool call interrupted by a pause", () => {
     content: [1, 2, 3].map((nth) => ({ type: "call" as const, id: `c${nth}`, name: "act", args: { nth } })),
   } as const;
 
-  /** Calls of a tool of which the first hangs in its first life, the second is tried again, the third comes late. */
+  /**
+   * Creates three tool calls: the first hangs in the first process, the second is retried, the third completes late.
+   */
   function acting(calls: string[], world: ReturnType<typeof virtualWorld>, hangs: () => boolean) {
     const act = defineTool({
       name: "act",

@@ -1,4 +1,4 @@
-/** Faults that tools and runs meet: what ends at any moment, and what works only when it is tried again. */
+/** Tool calls of aborted runs, and tools that succeed after a retry. */
 import { getEventListeners } from "node:events";
 import process from "node:process";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ import {
 import { call, checkTranscript, toolLoop, user } from "../../support/tool-loop.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
-/** How many runs are aborted; with STATEWRIGHT_WHOLE=1 all. */
+/** Number of aborted runs; all of them with STATEWRIGHT_WHOLE=1. */
 const aborts = process.env["STATEWRIGHT_WHOLE"] === "1" ? 10_000 : 300;
 
 const Chat = defineState({ messages: channel.messages() });
@@ -65,7 +65,7 @@ test("a run aborted at any point settles each tool call once and leaks no timer,
     handle.on((event) => {
       if (event.type === "tool.completed" || event.type === "tool.failed") settled.push(event.callId);
     });
-    // A number that looks random and is the same in every run.
+    // Deterministic pseudo-random number.
     now = (Math.imul(now, 1_664_525) + 1_013_904_223) >>> 0;
     turns = now % 24;
     for (let turn = 0; turn < turns; turn++)
@@ -76,7 +76,7 @@ test("a run aborted at any point settles each tool call once and leaks no timer,
     await world.settle();
     expect(new Set(settled).size).toBe(settled.length);
     expect([world.timers, getEventListeners(controller.signal, "abort").length]).toEqual([0, 0]);
-    // Whoever comes next finds the thread free.
+    // The thread is free for the next owner.
     if (nth % 50 === 0) expect((await store.claim(next(thread))).recovered).toBe(false);
   }
   expect([...ends.keys()].toSorted()).toEqual(["cancelled", "done"]);

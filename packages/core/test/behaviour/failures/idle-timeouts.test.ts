@@ -169,13 +169,21 @@ describe("graph defaults", () => {
 
   test.each([
     [{ defaults: { retry: { attempts: 0 } } }, {}, 'the defaults of the graph "bad"'],
-    [{ defaults: { idleTimeoutMs: 0 } }, {}, 'the idleTimeoutMs of the defaults of the graph "bad" is 0'],
-    [{}, { idleTimeoutMs: -1 }, 'the idleTimeoutMs of the node "a" is -1'],
-    [{}, { cache: { key: () => "k", ttlMs: Number.NaN } }, 'the cache.ttlMs of the node "a" is NaN'],
+    [
+      { defaults: { idleTimeoutMs: 0 } },
+      {},
+      'the defaults of the graph "bad": `idleTimeoutMs` must be a number of milliseconds > 0, got 0',
+    ],
+    [{}, { idleTimeoutMs: -1 }, 'the node "a": `idleTimeoutMs` must be a number of milliseconds > 0, got -1'],
+    [
+      {},
+      { cache: { key: () => "k", ttlMs: Number.NaN } },
+      'the node "a": `cache.ttlMs` must be a number of milliseconds > 0, got NaN',
+    ],
     [
       {},
       { effect: "once", retry: { attempts: 2 } },
-      'the node "a" is declared with effect "once" and has a retry policy',
+      'the node "a": `retry` must be absent for a node with effect "once"',
     ],
   ] as const)(
     "invalid graph options %j with the node policy %j are refused at definition",

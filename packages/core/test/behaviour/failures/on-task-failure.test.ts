@@ -18,7 +18,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
-/** Four siblings of which b fails after 10 ms; what became of each is told in `ran`. */
+/** Creates four sibling tasks; task b fails after 10 ms. `ran` records the end of each task. */
 function four(world: ReturnType<typeof virtualWorld>, ran: string[], broken: () => boolean) {
   const body =
     (name: string, delayMs: number) =>

@@ -22,7 +22,7 @@ import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts"
 
 const Log = defineState({ log: channel.list(z.string()) });
 
-/** A run that dies while `pay` is at work. */
+/** Starts a run whose process dies inside the node `pay`. */
 async function died(world: VirtualWorld, store: MemoryStore, charges: string[], sibling = false) {
   const hold = deferred();
   let alive = true;

@@ -436,7 +436,7 @@ describe("unsavable values", () => {
 });
 
 describe("failing store", () => {
-  /** A memory store whose commits fail while `trouble` gives an error. */
+  /** Creates a memory store whose commits fail while `trouble` returns an error. */
   function troubled(trouble: (commit: Commit) => StatewrightError | undefined): Store {
     const store = memoryStore();
     return {

@@ -1,4 +1,4 @@
-/** Throwing anything, from anywhere: it is carried whole, it names its place, and it never reaches the process. */
+/** Values thrown from any place: the value is the cause, the message names the place, and no error is unhandled. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { fromErrorRecord, toErrorRecord } from "../../../src/base/errors.ts";
@@ -41,7 +41,7 @@ function graphOf(body: unknown, edge: unknown = END, more: object = {}, state: u
   return looseGraph({ name: "g", state }, nodes, { [START]: "first", first: "bad", bad: edge, ...ends });
 }
 
-/** A tool node that is asked once for the tool "pay". */
+/** Runs a tool node with one call of the tool "pay". */
 function tooled(tool: object, options: object = {}): Graph {
   const plain = { name: "pay", description: "Pays", input: z.object({}), effect: "pure", run: () => "paid" };
   const pay = loose(defineTool)({ ...plain, ...tool });
@@ -56,7 +56,7 @@ function tooled(tool: object, options: object = {}): Graph {
 
 const reply = { content: [{ type: "text", text: "hello" }], finish: "stop" };
 
-/** A body that asks a model. */
+/** Creates a node body that requests a model. */
 function asking(respond: unknown, middleware: object = {}): Graph {
   return graphOf(async (_: unknown, { model }: NodeRuntime) => {
     const request = { messages: [], tools: [] };
@@ -69,7 +69,7 @@ function asking(respond: unknown, middleware: object = {}): Graph {
 
 interface Place {
   readonly graph: (boom: Throw) => Graph;
-  /** What the message says of the place. */
+  /** Expected place in the error message. */
   readonly says: string;
   readonly options?: (boom: Throw) => object;
 }
@@ -188,7 +188,7 @@ async function end(graph: Graph, options: object, world: VirtualWorld): Promise<
   return result;
 }
 
-/** Whether what was thrown is the cause, or the cause of that. */
+/** Returns whether the thrown value is the cause, directly or through nested causes. */
 function carries(error: unknown, thrown: unknown): boolean {
   return isStatewrightError(error) && (Object.is(error.cause, thrown) || carries(error.cause, thrown));
 }
@@ -214,7 +214,7 @@ describe.each(Object.entries(failing))("thrown values: %s throws", (_place, { gr
         if (store === undefined) continue;
         const [row] = await store.runs({ thread: "t" });
         expect(row?.status).toBe("failed");
-        // From its record too: name, message, code and stack of the original stand in the chain of causes.
+        // The saved record also keeps name, message, code and stack of the original in the chain of causes.
         const again = fromErrorRecord(JSON.parse(JSON.stringify(row?.error)));
         expect(again.message).toBe(error.message);
         if (thrown === undefined) expect(again.message).toContain("undefined");
@@ -359,7 +359,7 @@ function chain(error: Error): readonly Error[] {
   return error.cause instanceof Error ? [error, ...chain(error.cause)] : [error];
 }
 
-/** How the record names what was thrown. */
+/** Returns the text that the record has for the thrown value. */
 function nameAndMessage(thrown: unknown): { readonly name: string; readonly message: string } {
   const { name, message } = toErrorRecord(thrown);
   return { name, message };

@@ -1,4 +1,4 @@
-/** Results that the store had no room for: they stay in memory, and the next owner in this process writes them first. */
+/** Outcomes that the store refused stay in memory, and the next owner in this process writes them first. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -21,7 +21,7 @@ import { retainOutcomes, writeUnsavedOutcomes } from "../../../src/run/journal/u
 
 type Commit = Parameters<Store["commit"]>[0];
 
-/** A store that takes starts and what ends a run, and no results, until there is room. */
+/** Creates a store that accepts starts and ends of runs, and refuses outcomes until there is room. */
 function crowded() {
   const inner = memoryStore();
   const state = { room: false, refused: 0 };
@@ -40,7 +40,7 @@ function crowded() {
 
 const Log = defineState({ log: channel.list(z.string()) });
 
-/** A node whose effect may happen once. */
+/** Creates a graph with a once node. */
 function graphOf(happened: string[], name: string) {
   return defineGraph({ name, state: Log })
     .nodes({

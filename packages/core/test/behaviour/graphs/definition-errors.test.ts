@@ -1,4 +1,4 @@
-/** Definitions as a program without types may write them: each gives one clear error, where it is written. */
+/** Invalid definitions from untyped code: each is refused at its definition with one clear error. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -34,10 +34,10 @@ import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript
 const State = defineState({ n: z.number().default(0) });
 const nothing = (): undefined => undefined;
 
-/** A wrong definition, the code of its refusal, and what its message says of it. */
+/** Invalid definition, its error code and the expected message parts. */
 type Wrong = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
 
-/** One clear error: its code, the place, the next step, and no word of the engine's own insides. */
+/** Checks that there is one error with code, place and fix, and without internal names. */
 function expectClear(error: StatewrightError, says: readonly string[]): void {
   for (const said of says) expect(error.message).toContain(said);
   expect(error.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
@@ -130,7 +130,7 @@ describe("invalid state", () => {
     ["a list of what is no schema", () => loose(channel.list)("string"), "invalid_state", "list", '"string"'],
     ["a record of what is no schema", () => loose(channel.record)(7), "invalid_state", "record", "7"],
     ["a reducer that is no function", () => loose(channel.reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
-    ["a context value that is no schema", () => loose(defineContext)({ user: "string" }), "invalid_option", '"user"'],
+    ["a context value that is no schema", () => loose(defineContext)({ user: "string" }), "invalid_option", "`user`"],
   ]);
 });
 
@@ -179,7 +179,7 @@ describe("invalid node policy", () => {
   ]);
 });
 
-/** The problems of a graph with these nodes and edges, all at once. */
+/** Returns all problems that compile reports for a graph of these nodes and edges. */
 async function problemsOf(nodes: object, edges: object): Promise<readonly string[]> {
   const error = await failureOf(() => looseGraph({ name: "g", state: State }, nodes, edges), "invalid_graph");
   const problems = fromJavaScript<readonly GraphProblem[]>(error.details);

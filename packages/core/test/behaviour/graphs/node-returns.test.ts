@@ -27,7 +27,7 @@ const S = defineState({
   flag: z.boolean().default(true),
 });
 
-/** A graph of one node that returns `returned`, as somebody without types would. */
+/** Creates a graph of one node that returns the untyped value `returned`. */
 function returning(returned: unknown) {
   return defineGraph({ name: "one", state: S })
     .nodes({ a: () => returned as undefined })

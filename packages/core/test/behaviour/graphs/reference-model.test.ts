@@ -1,4 +1,4 @@
-/** Random graphs do what the reference model says: in every order of finishing, and however often they are cut off. */
+/** Random graphs match the reference model in every completion order and after any number of interruptions. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -17,23 +17,29 @@ import {
   run,
   type Store,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { fromJavaScript } from "../../support/from-javascript.ts";
 import {
+  buildGraph,
   type Chance,
-  chanceOf,
-  describedGraph,
-  graphOf,
+  createChance,
+  createRandomDescription,
   type Probe,
   type Traits,
 } from "../../support/random-graph-descriptions.ts";
-import { answerTo, emptyState, interpret, type ModelGraph, type ModelState } from "../../support/reference-model.ts";
+import {
+  createAnswer,
+  emptyState,
+  interpret,
+  type ModelGraph,
+  type ModelState,
+} from "../../support/reference-model.ts";
 
 const seeds = fc.noShrink(fc.integer({ min: 0, max: 2 ** 30 }));
 const maxSteps = 12;
 const thread = "t";
 
-/** What a run left behind, in words that the model has too. */
+/** Result of a run in the terms of the reference model. */
 interface Trace {
   readonly error: string | undefined;
   readonly state: Omit<ModelState, "flash">;
@@ -49,8 +55,8 @@ describe("conformance with the reference model", () => {
     let compared = 0;
     await fc.assert(
       fc.asyncProperty(seeds, async (seed) => {
-        const chance = chanceOf(seed + 1);
-        const described = describedGraph(seed, { inner: seed % 5 === 0 });
+        const chance = createChance(seed + 1);
+        const described = createRandomDescription(seed, { inner: seed % 5 === 0 });
         const graph = soundGraph(described, { before: () => turns(chance.share(0.3) ? 1 + chance.below(2) : 0) });
         if (graph === undefined) return;
         compared++;
@@ -90,7 +96,7 @@ describe("conformance with the reference model", () => {
   test("a random graph matches the reference model for a fork from every checkpoint, and the original run is unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(seeds, async (seed) => {
-        const described = describedGraph(seed, { asks: true, inner: true });
+        const described = createRandomDescription(seed, { asks: true, inner: true });
         const graph = soundGraph(described, {});
         const expected = modelTrace(described);
         if (graph === undefined || expected.error !== undefined) return;
@@ -115,11 +121,13 @@ interface Trouble {
   readonly deaths: number;
 }
 
-/** Run a graph to its end through failures, cancels, drains, questions and deaths, one process after the other. */
+/**
+ * Runs a graph to its end through failures, cancels, drains, interrupts and crashes, each continued by a new process.
+ */
 async function troubled(seed: number, trouble: Trouble): Promise<void> {
-  const chance = chanceOf(seed + 1);
+  const chance = createChance(seed + 1);
   const traits: Traits = { asks: true, inner: chance.share(0.6) };
-  const described = describedGraph(seed, traits);
+  const described = createRandomDescription(seed, traits);
   if (soundGraph(described, {}) === undefined) return;
   const left = { ...trouble };
   let bodies = 0;
@@ -128,8 +136,12 @@ async function troubled(seed: number, trouble: Trouble): Promise<void> {
   let error: string | undefined;
   for (let process = 0; error === undefined; process++) {
     expect(process).toBeLessThan(2_000);
-    const dying = dyingStore(owner, left.deaths > 0 ? 1 + chance.below(6) : 0, chance.share(0.5) ? "before" : "after");
-    const graph = graphOf(described, {
+    const dying = createCrashingStore(
+      owner,
+      left.deaths > 0 ? 1 + chance.below(6) : 0,
+      chance.share(0.5) ? "before" : "after",
+    );
+    const graph = buildGraph(described, {
       before: async () => {
         await turns(chance.below(3));
         if (dying.isDead()) await new Promise<never>(() => undefined);
@@ -165,10 +177,10 @@ async function troubled(seed: number, trouble: Trouble): Promise<void> {
   }
   const expected = modelTrace(described);
   const cancelled = (await owner.runs({ thread, status: "cancelled" })).length > 0;
-  // What goes on after a cancel is a run of its own, and counts its steps by itself.
+  // After a cancel a new run continues and counts its own supersteps.
   if (cancelled && expected.error === "step_limit") return;
-  expect(await traceOf(graphOf(described), owner, error)).toEqual(expected);
-  // A body that a cancel gave up may still have come to its end, and runs again.
+  expect(await traceOf(buildGraph(described), owner, error)).toEqual(expected);
+  // A body abandoned by a cancel may have completed and runs again.
   if (trouble.deaths === 0 && !cancelled && error === undefined)
     expect(bodies).toBe(interpret(described, maxSteps).bodies);
 }
@@ -183,7 +195,7 @@ function stopLater(handle: RunHandle<object>, chance: Chance, isDead: () => bool
   });
 }
 
-/** Answers to some of the questions, at least to one, in any order. */
+/** Answers at least one open interrupt, in random order. */
 function answersTo(open: readonly OpenInterrupt[], chance: Chance): Readonly<Record<string, unknown>> {
   const picked = open.filter(() => chance.share(0.5));
   const some = picked.length > 0 || open.length === 0 ? picked : [chance.of(open)];
@@ -191,7 +203,7 @@ function answersTo(open: readonly OpenInterrupt[], chance: Chance): Readonly<Rec
 }
 
 function answersFor(open: readonly OpenInterrupt[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(open.map(({ id, payload }) => [id, { to: payload, value: answerTo(String(payload)) }]));
+  return Object.fromEntries(open.map(({ id, payload }) => [id, { to: payload, value: createAnswer(String(payload)) }]));
 }
 
 async function openIn(graph: Graph, store: Store): Promise<readonly OpenInterrupt[]> {
@@ -207,10 +219,10 @@ async function toTheEnd(graph: Graph, store: Store, first: RunHandle<object>, br
   expect(result.status).toBe("done");
 }
 
-/** The graph, or nothing where the description is of no sound graph. */
+/** Compiles the description; undefined when it does not describe a sound graph. */
 function soundGraph(described: ModelGraph, probe: Probe): Graph | undefined {
   try {
-    return graphOf(described, probe);
+    return buildGraph(described, probe);
   } catch (error) {
     if (isStatewrightError(error, "invalid_graph")) return undefined;
     throw error;
@@ -253,7 +265,7 @@ function each(names: readonly string[]): readonly string[] {
   return [...new Set(names)];
 }
 
-/** The code of the innermost error of ours; of several that are told together, of the first. */
+/** Returns the code of the innermost StatewrightError; the first one of an aggregate. */
 function codeOf(error: unknown): string {
   if (!isStatewrightError(error)) return String(error);
   const cause = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;

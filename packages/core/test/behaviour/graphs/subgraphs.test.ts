@@ -1,4 +1,4 @@
-/** A graph inside a graph: rule E22, with what E19, E25, E26, E29, E31, E37 and E43 say of any depth. */
+/** Subgraphs at any depth: rule E22 together with E19, E25, E26, E29, E31, E37 and E43. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -23,13 +23,13 @@ import {
   type Store,
   subgraph,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
 const Notes = defineState({ topic: z.string(), notes: channel.list(z.string()) });
 
-/** Plans, asks how wide, writes. */
+/** Inner graph: plans, raises an interrupt for the width, writes. */
 function researcher(log: string[] = []) {
   const said = (word: string): string => {
     log.push(word);
@@ -71,7 +71,7 @@ const passOn = {
   output: (result: { readonly notes: readonly string[] }) => ({ notes: result.notes }),
 };
 
-/** The report inside another graph. */
+/** Outer graph that calls the report graph as a subgraph. */
 function two(log: string[] = []) {
   return defineGraph({ name: "two", state: Report })
     .nodes({ research: subgraph(report(log), passOn), close: () => ({ notes: ["closed 2"] }) })
@@ -99,7 +99,7 @@ test("a subgraph call maps input and output, passes its interrupt out, and conti
   const second = await resume(report(log), { store, thread: "t", answers: { "research.scope": { wide: true } } })
     .result;
   expect(second.status).toBe("done");
-  // A delta comes back: what the list held before stands there once.
+  // The subgraph returns a delta: earlier list items occur once.
   expect(second.state.notes).toEqual(["start", ...written]);
   expect(log).toEqual(["plan", "ask", "ask", "write"]);
 });
@@ -176,7 +176,7 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
     for (const after of [false, true]) {
       steps.length = 0;
       const whole = memoryStore();
-      const { store } = dyingStore(whole, nth, after ? "after" : "before");
+      const { store } = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store, thread: "t", input });
       leftToDie(first.result);
       for (let turn = 0; turn < 40; turn++) await virtualWorld().settle();
@@ -337,7 +337,7 @@ test("an unsaved subgraph writes no row, restarts after a crash, and may neither
     "missing_store",
   );
   expect(failure.message).toContain('"count"');
-  // Without any store nothing is saved anyway.
+  // A run without a store saves nothing.
   expect((await run(wrap(stepsOnce), { input: { by: 1 } }).result).status).toBe("done");
 });
 
@@ -568,7 +568,7 @@ test("history lists the steps of a subgraph, and a fork from an inner step conti
   expect(later.state.notes).toEqual(["plan bees", "wide", "by hand", "write after 3", "closed", "closed 2"]);
   expect(log).toEqual(["write"]);
 
-  // Before the question was answered: it is asked again.
+  // A fork from before the answer raises the interrupt again.
   const asked = await fork(inner, { store, thread: "t", at: at("plan"), name: "asked" });
   const waiting = await resume(graph, { store, thread: "t", branch: asked }).result;
   expect(waiting).toMatchObject({ status: "waiting", interrupts: [{ key: "research.research.scope" }] });

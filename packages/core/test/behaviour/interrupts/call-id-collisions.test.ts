@@ -1,4 +1,4 @@
-/** Ids of calls that read like a place of ours: models make them up, and providers pass them on. */
+/** Tool call ids that look like engine paths, whether made by a model or passed on by a provider. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {

@@ -1,4 +1,4 @@
-/** Tools without a body: the application that shows the run answers their calls. */
+/** Tools without a body: the client application answers their calls. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {

@@ -1,4 +1,4 @@
-/** What people say yes to is what runs: arguments that a person or a hook changes are decided about again. */
+/** Only approved arguments run: arguments edited by a person or a hook are decided again. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -286,7 +286,7 @@ describe("approval record [R12]", () => {
     const slow = hook("slow", () => new Promise(() => undefined));
     const asked = toolLoop({ tools, middleware: [ask], store, turns });
     await asked.start().result;
-    // The yes is recorded, and the process dies before the call runs.
+    // The approval is recorded, and the process dies before the call runs.
     const dying = toolLoop({ tools, middleware: [ask, slow], store, turns });
     void dying.again({ approve: true }).result.catch(() => "died");
     await dying.world.settle();
@@ -369,7 +369,7 @@ describe("several tool calls of one message", () => {
     expect(ran).toEqual([]);
     expect(questions(await answer("b", { approved: true, args: { cents: 20 } }))).toHaveLength(2);
     expect(ran).toEqual([20]);
-    // A new process knows the partial answers.
+    // A new process reads the partial answers.
     expect(questions(await loop.again().result).map(({ id }) => id)).toEqual(["a", "c"].map(idOf));
     expect(questions(await answer("c", { approved: false, reason: "not that one" }))).toHaveLength(1);
     const end = await answer("a", true);
@@ -380,7 +380,7 @@ describe("several tool calls of one message", () => {
       ["c", "A person denied this call: not that one", true],
       ["d", "paid by hand", false],
     ]);
-    // The model's message keeps its calls as the model made them.
+    // The assistant message keeps its calls as the model wrote them.
     expect(end.state.messages.find(({ role }) => role === "assistant")?.content).toEqual(three[0]);
     expect(loop.requests).toHaveLength(2);
   });

@@ -53,7 +53,7 @@ async function waits(store: MemoryStore = memoryStore()): Promise<MemoryStore> {
   return store;
 }
 
-/** A node that asks about one item after another, in an order of its own for each pass. */
+/** Creates a node that raises one interrupt per item, in a different order in each pass. */
 function itemsInTurn(order: (pass: number) => readonly string[]) {
   let pass = 0;
   return defineGraph({
@@ -286,7 +286,7 @@ describe("raise an interrupt", () => {
             try {
               await interrupt(fromJavaScript<"approve">(key), { payload });
             } catch {
-              // As if nobody had to be asked.
+              // The route is taken as if no interrupt existed.
             }
             paid++;
             return { log: ["paid"] };
@@ -357,7 +357,7 @@ describe("answer an interrupt", () => {
     })
     .edges({ [START]: ["fan", "boss"], fan: fanOut("member", () => ["ann", "bob"]), member: END, boss: END });
 
-  /** The run asks "sign" first, then two votes in the next superstep. */
+  /** Graph that raises "sign" first and two "vote" interrupts in the next superstep. */
   async function voting(): Promise<MemoryStore> {
     const store = memoryStore();
     await run(team, { store, thread: "t", input: { amount: 1 } }).result;

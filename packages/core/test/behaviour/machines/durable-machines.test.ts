@@ -1,4 +1,4 @@
-/** Machines drawn by hand run durably: promises, timers and child machines go on where a crash left them. */
+/** Durable machines: promises, timers and child machines continue after a crash. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -43,7 +43,7 @@ interface Order {
   readonly id: string;
 }
 
-/** An order: charge, then ship; each call is noted with its key. */
+/** Order machine: charges, then ships; records the key of each call. */
 function shop(calls: string[] = [], fails: { charge?: () => unknown; ship?: () => unknown } = {}) {
   const machine = setup({
     types: { input: {} as Order, context: {} as { id: string; receipt: string; problem: string } },
@@ -211,7 +211,7 @@ describe("durable machine", () => {
     expect(failure.message).toContain("no bank");
     expect(failure.cause).toMatchObject({ message: "no bank" });
     broken = false;
-    // It is recorded that the charge has failed: it may happen once, and is not tried again.
+    // The failed charge is recorded; a once promise is not retried.
     await failureOf(resume(graph, { store, thread: "t", world }).result, "node_failed");
     expect(calls).toHaveLength(1);
   });
@@ -603,7 +603,7 @@ describe("durable machine under a newer version [E50]", () => {
         () => defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 } }), ...more } as never),
         "invalid_option",
       );
-    expect((await refused({ interrupts: { SIGN: "SIGN" } })).message).toContain("renames more than states");
+    expect((await refused({ interrupts: { SIGN: "SIGN" } })).message).toContain("expected only renamed states");
     expect((await refused({ nodes: { asked: "gone" } })).message).toContain('"gone"');
     const store = memoryStore();
     await run(v1, { store, thread: "t" }).result;
@@ -836,7 +836,7 @@ describe("timers and child machines", () => {
     const graph = durableMachine(machine, { version: 1, effects: { worker: { fetch: "idempotent" } } });
     const store = memoryStore();
     const world = virtualWorld();
-    // HELLO may come from outside too, so that the machine rests while its child only waits for a timer.
+    // HELLO can also come from outside, so the machine is idle while its child waits for a timer only.
     const first = await run(graph, { store, thread: "t", world }).result;
     expect(first.state.children).toEqual({
       w: { src: "worker", value: "resting", context: { done: ["part 3"], n: 3 } },
@@ -1144,7 +1144,7 @@ describe("invalid durable machine", () => {
   });
 });
 
-// A random machine: steps one after the other or side by side, each a promise, a delay or a machine of such steps.
+// Random machine: sequential or parallel steps; a step is a promise, a delay or a machine of such steps.
 
 type Part =
   | { readonly kind: "promise"; readonly ms: number; readonly fails: boolean }
@@ -1222,7 +1222,7 @@ function machineOf(given: Plan, world: VirtualWorld, begun: string[], id = "m"):
   } as never).provide({ actors } as never) as AnyStateMachine;
 }
 
-/** Every actor may be begun again. */
+/** Every actor may be restarted. */
 function idempotent(given: Plan): object {
   return Object.fromEntries(
     given.lanes.flatMap((parts, l) =>
@@ -1233,12 +1233,12 @@ function idempotent(given: Plan): object {
   );
 }
 
-/** Run to the end; the process dies right before or after its nth commit, and another goes on. */
+/** Runs to the end; the process dies directly before or after its nth commit, and another process continues. */
 async function live(given: Plan, dies: { readonly nth: number; readonly after: boolean } | undefined, effects: object) {
   const world = virtualWorld();
   const store = memoryStore();
   const begun: string[] = [];
-  /** Keys of promises that a person said had not happened. */
+  /** Keys of promises that an answer declared as not done. */
   const decided: string[] = [];
   const graph = () => durableMachine(machineOf(given, world, begun), { version: 1, effects: effects as never });
   let commits = 0;
@@ -1301,7 +1301,7 @@ for (const effect of ["once", "idempotent"] as const) {
             const where = `${after ? "after" : "before"} commit ${nth}`;
             const { result, begun, decided } = await live(given, { nth, after }, effects);
             expect(result?.state, where).toEqual(whole.result?.state);
-            // Which of two that end together comes first decides the number in the keys of what follows.
+            // The order of two simultaneous ends decides the number in the later keys.
             expect(new Set(begun).size, where).toBe(keys.size);
             if (effect === "once")
               for (const key of begun) expect(times(begun, key), where).toBeLessThanOrEqual(1 + times(decided, key));

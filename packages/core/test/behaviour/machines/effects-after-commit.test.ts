@@ -1,4 +1,4 @@
-/** Nothing starts before the transition that decided it is durable, and whatever starts has the same id in every run. */
+/** Effects start after the commit of their transition, and each effect has the same id in every run. */
 import { describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
@@ -25,7 +25,7 @@ import { type Commit, type Control, plainCodec } from "../../../src/store.ts";
 import { call, user } from "../../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
 
-/** A store whose commits wait until they are let through, one by one. */
+/** Creates a store whose commits wait until the test releases them one by one. */
 function heldStore(): {
   readonly store: Store;
   readonly waiting: () => readonly Commit[];
@@ -45,7 +45,7 @@ function heldStore(): {
   };
 }
 
-/** Let a run go on, commit by commit: what each commit holds, and what started when it was let through. */
+/** Releases the commits of a run one by one; returns the content of each commit and the effects started after it. */
 async function commitByCommit(
   begin: (store: Store) => { readonly result: Promise<unknown> },
   started: readonly string[],
@@ -66,7 +66,7 @@ async function commitByCommit(
     }
     const before = started.length;
     await world.advance(1_000);
-    // Whatever the clock says: as long as the commit waits, nothing starts.
+    // No effect starts while the commit waits, whatever the time.
     expect(started.slice(before)).toEqual([]);
     letThrough();
     await world.settle();
@@ -76,7 +76,7 @@ async function commitByCommit(
   return steps;
 }
 
-/** What a commit is about: the nodes that its checkpoint leads to, or the effects whose rows it holds. */
+/** Describes a commit: the next nodes of its checkpoint, or the effects of its rows. */
 function about(commit: Commit): string {
   if (commit.checkpoint === undefined)
     return (commit.effects ?? []).map(({ name, state }) => `${name} ${state}`).join(", ");
@@ -86,7 +86,7 @@ function about(commit: Commit): string {
 
 const Chat = defineState({ messages: channel.messages(), seen: channel.list(z.string()) });
 
-/** A body, a model call, a tool call that happens once, and a fan-out: each notes its start and its id. */
+/** Graph of a body, a model call, a once tool call and a fan-out; each records its start and its id. */
 function desk(started: string[]): Graph {
   const model: Model = {
     id: "scripted",
@@ -222,7 +222,7 @@ describe("deterministic effect ids", () => {
   });
 });
 
-/** Everything that a run recorded as an effect, in order, with its id. */
+/** Returns all recorded effects of a run in order, with their ids. */
 async function recordedIds(graph: Graph, options: { readonly input: object }, at: number): Promise<readonly string[]> {
   const world = virtualWorld(at);
   const inner = memoryStore();

@@ -1,4 +1,4 @@
-/** Inspection: every standard inspector sees a run's machines as it sees XState's own actors. */
+/** Inspection: a standard XState inspector gets the same events from a run as from XState actors. */
 import { createInspector } from "@statelyai/inspect";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import {
@@ -33,7 +33,7 @@ import {
   subgraph,
 } from "../../../src/index.ts";
 import { deferred } from "../../support/failure.ts";
-import { byActor, lineOf } from "../../support/inspection-lines.ts";
+import { formatEvent, groupByActor } from "../../support/inspection-lines.ts";
 import { call, toolLoop } from "../../support/tool-loop.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
@@ -47,7 +47,7 @@ const fan = defineGraph({ name: "fan", state: defineState({ seen: channel.list(z
   .nodes({ plan: nothing, check: nothing, meet: nothing })
   .edges({ [START]: ["plan", "check"], plan: join("meet"), check: join("meet"), meet: END });
 
-/** What XState's own actor tells of the same path; a superstep ends a little later than its last node, as in a store. */
+/** Events of the XState actor on the same path; a superstep ends slightly after its last node, as with a store. */
 async function told(machine: AnyStateMachine, path: readonly (readonly string[])[]): Promise<readonly string[]> {
   const lines: string[] = [];
   const nodes = Object.keys(machine.implementations.actors).map((name) => [name, fromPromise(async () => undefined)]);
@@ -61,7 +61,7 @@ async function told(machine: AnyStateMachine, path: readonly (readonly string[])
     setTimeout(() => sendBack({ type: "step.commit", to: path[step] ?? [] }));
   });
   const provided = machine.provide({ actors: { ...Object.fromEntries(nodes), "step.commit": commit } } as never);
-  const actor = createActor(provided, { inspect: (event) => lines.push(lineOf(event)) });
+  const actor = createActor(provided, { inspect: (event) => lines.push(formatEvent(event)) });
   actor.start();
   actor.send({ type: "step.commit", to: path[0] ?? [] });
   await toPromise(actor);
@@ -70,7 +70,7 @@ async function told(machine: AnyStateMachine, path: readonly (readonly string[])
 
 async function seen(start: (inspect: Inspector) => RunHandle<unknown>): Promise<readonly string[]> {
   const lines: string[] = [];
-  await start((event) => lines.push(lineOf(event))).result;
+  await start((event) => lines.push(formatEvent(event))).result;
   return lines;
 }
 
@@ -115,7 +115,7 @@ describe("inspection events", () => {
       return handle;
     });
     const theirs: string[] = [];
-    const actor = createActor(machine, { inspect: (event) => theirs.push(lineOf(event)) });
+    const actor = createActor(machine, { inspect: (event) => theirs.push(formatEvent(event)) });
     actor.start();
     await toPromise(actor);
     expect(lines).toEqual(theirs);
@@ -138,10 +138,10 @@ describe("inspection events", () => {
     });
     const lines = await seen((inspect) => run(durableMachine(machine, { version: 1 }), { inspect, input: {} }));
     const theirs: string[] = [];
-    const actor = createActor(machine, { inspect: (event) => theirs.push(lineOf(event)) });
+    const actor = createActor(machine, { inspect: (event) => theirs.push(formatEvent(event)) });
     actor.start();
     await toPromise(actor);
-    expect(byActor(lines)).toEqual(byActor(theirs));
+    expect(groupByActor(lines)).toEqual(groupByActor(theirs));
   });
 });
 
@@ -219,7 +219,7 @@ test("a resumed run is inspected as a restored actor in its saved state with its
   const restored: string[] = [];
   createActor(machine, {
     snapshot: before.getPersistedSnapshot(),
-    inspect: (event) => restored.push(lineOf(event)),
+    inspect: (event) => restored.push(formatEvent(event)),
   }).start();
   expect(restored.length).toBe(6);
   expect(lines.slice(0, 6)).toEqual(restored);
@@ -231,14 +231,14 @@ test("a cancelled run is inspected as an actor that is stopped with its children
     .nodes({ hang: () => new Promise<undefined>(nothing) })
     .edges({ [START]: "hang", hang: END });
   const lines: string[] = [];
-  const handle = run(graph, { inspect: (event) => lines.push(lineOf(event)) });
+  const handle = run(graph, { inspect: (event) => lines.push(formatEvent(event)) });
   await virtualWorld().settle();
   handle.cancel();
   expect((await handle.result).status).toBe("cancelled");
   const theirs: string[] = [];
   const hang = fromPromise(() => new Promise<never>(nothing));
   const actor = createActor(graph.machine.provide({ actors: { hang } }), {
-    inspect: (event) => theirs.push(lineOf(event)),
+    inspect: (event) => theirs.push(formatEvent(event)),
   });
   actor.start();
   actor.send({ type: "step.commit", to: ["hang"] });
@@ -272,13 +272,13 @@ test("a resumed durable machine is inspected as a restored actor with its nested
     const before = createActor(machine).start();
     const actor = createActor(machine, {
       snapshot: before.getPersistedSnapshot(),
-      inspect: (event) => theirs.push(lineOf(event)),
+      inspect: (event) => theirs.push(formatEvent(event)),
     });
     actor.start();
     actor.send({ type });
     await toPromise(actor);
-    // An event that comes while its actor is at work is told when it is taken; XState tells it when it arrives.
-    const taken = (all: readonly string[]) => byActor(all.filter((each) => !each.startsWith("@xstate.event")));
+    // The engine emits an event sent to a busy actor when it is processed; XState emits it on arrival.
+    const taken = (all: readonly string[]) => groupByActor(all.filter((each) => !each.startsWith("@xstate.event")));
     expect(taken(lines)).toEqual(taken(theirs));
     expect(lines.toSorted()).toEqual(theirs.toSorted());
   }
@@ -319,7 +319,7 @@ describe("inspector compatibility", () => {
     const sent: Sent[] = [];
     const { inspect } = createInspector({ send: (event) => sent.push(event as Sent) });
     await run(line, { inspect }).result;
-    // It reads the events in later turns of the event loop.
+    // The inspector reads the events in later event loop turns.
     await new Promise<void>((resolve) => setTimeout(resolve));
     const actors = sent.filter(({ type }) => type === "@xstate.actor");
     const [root, child] = actors;

@@ -1,4 +1,4 @@
-/** What a machine does not accept is refused, with what it does accept; a finished run accepts nothing. */
+/** Refused events name the accepted events; a finished run accepts no event. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type AnyEventObject, createMachine } from "xstate";
@@ -17,14 +17,14 @@ import {
   START,
 } from "../../../src/index.ts";
 import { createKernel, type Snapshot } from "../../../src/run/kernel/kernel.ts";
-import { graphOf, soundDrawings } from "../../inspect/random-graphs.ts";
+import { createDrawnGraph, soundDrawings } from "../../inspect/random-graphs.ts";
 import { eventsOf, failureOf } from "../../support/failure.ts";
 
 test("an event is accepted or refused with the accepted list in every state of any graph [E54]", () => {
   const counts = { taken: 0, refused: 0, finished: 0 };
   fc.assert(
     fc.property(soundDrawings(2), fc.infiniteStream(fc.nat()), (drawing, chance) => {
-      const graph = graphOf(drawing, () => 0);
+      const graph = createDrawnGraph(drawing, () => 0);
       const kernel = createKernel(graph.machine);
       const events = eventsFor([...graph.nodes.keys()]);
       let [at] = kernel.enter();

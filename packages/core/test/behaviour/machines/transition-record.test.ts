@@ -1,4 +1,4 @@
-/** The transition record: what a machine did, whole, in one event. */
+/** Transition records: one event holds a complete machine step. */
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { assign, fromPromise, setup } from "xstate";
 import * as z from "zod";
@@ -24,7 +24,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const Count = defineState({ n: z.number().default(0), seen: channel.list(z.string()) });
 
-/** A graph whose first node takes 7 ms of the world. */
+/** Graph whose first node takes 7 ms of world time. */
 function line(world = virtualWorld()) {
   return defineGraph({ name: "line", state: Count })
     .nodes({

@@ -1,4 +1,4 @@
-/** Middleware around every call there is: denied, skipped, unknown, malformed, cancelled, and those of graphs inside. */
+/** Middleware around every tool call: denied, skipped, unknown, malformed, cancelled and nested calls. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -101,7 +101,7 @@ test("hooks run before in order, around with the first outermost, and after in r
     tools: [work],
     middleware: [marking("one", log), deciding, marking("two", log)],
     strategy: "sequential",
-    // Those that are refused give their places back: two of eight run.
+    // Refused calls release their slots: two of eight calls run.
     maxCalls: 2,
     turns: [calls, ["ok"]],
   });
@@ -117,7 +117,7 @@ test("hooks run before in order, around with the first outermost, and after in r
     "after one",
   ];
   expect(only("runs", log)).toEqual(whole);
-  // What a hook has looked at before the change it looks at again.
+  // A hook that ran before a change runs again after the change.
   expect(only("changed", log)).toEqual([...whole.slice(0, 2), "before one", ...whole.slice(2)]);
   for (const id of ["denied", "answered", "unfit"])
     expect(only(id, log)).toEqual(["before one", "after two", "after one"]);

@@ -458,7 +458,7 @@ describe("safety policies", () => {
     redact: { args: ["card.number"] },
   };
 
-  /** What a hook before a tool is told of what the tool says of itself. */
+  /** Tool safety declaration as passed to a beforeTool hook. */
   async function seenByMiddleware(): Promise<Partial<ToolSafety> & { readonly effect?: string }> {
     let seen = {};
     const tool = defineTool({

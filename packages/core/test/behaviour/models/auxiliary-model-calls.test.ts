@@ -1,4 +1,4 @@
-/** What hooks around models have besides: other models that they ask, the long-term store, and a say in what streams. */
+/** Model hooks: auxiliary model calls, long-term store access and changes of the stream. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -27,7 +27,7 @@ const said = (text: string): ModelReply => ({
   usage: { inputTokens: 3, outputTokens: 1 },
 });
 
-/** A model that says one text after the other, word by word, and notes when it was asked. */
+/** Creates a model that streams one text per request word by word and records its requests. */
 function talker(id: string, texts: readonly (string | Error)[]): Model & { asked: number } {
   const model = {
     id,
@@ -45,7 +45,7 @@ function talker(id: string, texts: readonly (string | Error)[]): Model & { asked
 
 const request = { messages: [user("u", "summarise this")], tools: [] };
 
-/** A graph of one node that asks `model` behind `middleware`. */
+/** Creates a graph of one node that requests `model` through `middleware`. */
 function asking(model: Model, middleware: Middleware) {
   return defineGraph({ name: "asking", state: defineState({ messages: channel.messages() }), middleware: [middleware] })
     .nodes({

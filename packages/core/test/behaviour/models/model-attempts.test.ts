@@ -1,4 +1,4 @@
-/** A model that fails, hangs or breaks off: asked again, replaced by another, and what it streamed taken back. */
+/** Failing, hanging and truncated model calls: retry, fallback and retraction of streamed text. */
 import { describe, expect, test } from "vitest";
 import {
   channel,
@@ -18,16 +18,26 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { acting, answerIn, asking, fails, failure, hangs, reply, saying, says } from "../../support/acting-model.ts";
+import {
+  createActingModel,
+  createAskingGraph,
+  createModelFailure,
+  createUserInput,
+  fails,
+  getLastAnswer,
+  hangs,
+  reply,
+  says,
+} from "../../support/acting-model.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
 import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
 
 const plain = { attempts: 3, initialMs: 100, jitter: 0 } as const;
 const long = 1_000_000;
 
-/** Run a graph to its end on a clock that moves as far as it must. */
-async function told(graph: ReturnType<typeof asking>, world: VirtualWorld = virtualWorld()) {
-  const handle = run(graph, { world, input: saying("Hello") });
+/** Runs a graph to its end and advances the clock as needed. */
+async function told(graph: ReturnType<typeof createAskingGraph>, world: VirtualWorld = virtualWorld()) {
+  const handle = run(graph, { world, input: createUserInput("Hello") });
   const events = eventsOf(handle);
   const ending = handle.result.then(
     ({ state }) => ({ state, error: undefined }),
@@ -36,10 +46,10 @@ async function told(graph: ReturnType<typeof asking>, world: VirtualWorld = virt
   await world.advance(long);
   const { state, error } = await ending;
   expect(world.timers).toBe(0);
-  return { events, error, answer: state === undefined ? undefined : answerIn(state) };
+  return { events, error, answer: state === undefined ? undefined : getLastAnswer(state) };
 }
 
-/** A node that asks the model once, and again at once where that may help. */
+/** Node that requests the model once, and again immediately after a retryable failure. */
 function asks(model: Model) {
   return async (state: { readonly messages: readonly Message[] }, { model: ask }: NodeRuntime) => ({
     messages: [
@@ -48,7 +58,7 @@ function asks(model: Model) {
   });
 }
 
-/** What a reader of the text sees, as it is given. */
+/** Text as a stream reader shows it. */
 async function textsOf(handle: { text(): AsyncIterable<string> }): Promise<string[]> {
   const texts: string[] = [];
   for await (const text of handle.text()) texts.push(text);
@@ -65,8 +75,13 @@ describe("model call retries", () => {
         return act(options, request);
       };
     };
-    const model = acting("a", noting(fails({ status: 503 })), noting(fails({ status: 500 })), noting(says("Hi")));
-    const { answer, events } = await told(asking(model, { retry: plain }), world);
+    const model = createActingModel(
+      "a",
+      noting(fails({ status: 503 })),
+      noting(fails({ status: 500 })),
+      noting(says("Hi")),
+    );
+    const { answer, events } = await told(createAskingGraph(model, { retry: plain }), world);
     expect(at).toEqual([0, 100, 300]);
     expect(answer?.content).toEqual([{ type: "text", text: "Hi" }]);
     expect(only(events, "model.retried")).toMatchObject([
@@ -77,16 +92,16 @@ describe("model call retries", () => {
   });
 
   test("a model call without a retry policy makes one request", async () => {
-    const model = acting("a", fails({ status: 503 }), says("Hi"));
-    const { error } = await told(asking(model));
+    const model = createActingModel("a", fails({ status: 503 }), says("Hi"));
+    const { error } = await told(createAskingGraph(model));
     expect(error).toMatchObject({ code: "model_failed" });
     expect(model.requests).toHaveLength(1);
   });
 
   test("the retry delay that a provider requests is respected up to the allowed maximum", async () => {
     const waits = async (retryAfterMs: number, retry: ModelCallPolicy["retry"]) => {
-      const model = acting("a", fails({ status: 429, retryAfterMs }), says("Hi"));
-      const { events } = await told(asking(model, { ...(retry && { retry }) }));
+      const model = createActingModel("a", fails({ status: 429, retryAfterMs }), says("Hi"));
+      const { events } = await told(createAskingGraph(model, { ...(retry && { retry }) }));
       return only(events, "model.retried").map(({ delayMs }) => delayMs);
     };
     expect(await waits(7_000, plain)).toEqual([7_000]);
@@ -97,23 +112,28 @@ describe("model call retries", () => {
   });
 
   test.each<[string, ModelCallPolicy["retry"], unknown, number]>([
-    ["what the provider says is final", plain, failure({ retryable: false, status: 400 }), 1],
+    ["what the provider says is final", plain, createModelFailure({ retryable: false, status: 400 }), 1],
     ["what a client threw", plain, new Error("socket hang up"), 3],
     ["a mistake in the program", plain, new TypeError("x is not a function"), 1],
-    ["a kind that is listed", { ...plain, on: ["auth"] }, failure({ retryable: false, status: 401 }), 3],
-    ["a kind that is not listed", { ...plain, on: ["auth"] }, failure({ status: 503 }), 1],
+    ["a kind that is listed", { ...plain, on: ["auth"] }, createModelFailure({ retryable: false, status: 401 }), 3],
+    ["a kind that is not listed", { ...plain, on: ["auth"] }, createModelFailure({ status: 503 }), 1],
     ["what a function says yes to", { ...plain, on: (error) => `${error}`.includes("odd") }, new TypeError("odd"), 3],
-    ["what a function says no to", { ...plain, on: (_error, attempt) => attempt < 2 }, failure({ status: 503 }), 2],
+    [
+      "what a function says no to",
+      { ...plain, on: (_error, attempt) => attempt < 2 },
+      createModelFailure({ status: 503 }),
+      2,
+    ],
   ])("%s", async (_what, retry, thrown, requests) => {
-    const model = acting("a", () => Promise.reject(thrown));
-    await told(asking(model, { ...(retry && { retry }) }));
+    const model = createActingModel("a", () => Promise.reject(thrown));
+    await told(createAskingGraph(model, { ...(retry && { retry }) }));
     expect(model.requests).toHaveLength(requests);
   });
 
   test("a cancel ends the retry delay of a model call at once and no request follows", async () => {
     const world = virtualWorld();
-    const model = acting("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
-    const handle = run(asking(model, { retry: plain }), { world, input: saying("Hello") });
+    const model = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Hello") });
     await world.advance(1_000);
     handle.cancel("enough");
     expect((await handle.result).status).toBe("cancelled");
@@ -123,8 +143,8 @@ describe("model call retries", () => {
   });
 
   test("a retry delay of a model call does not count as idle time of its node", async () => {
-    const model = acting("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
-    const { answer, events } = await told(asking(model, { retry: plain }, { node: { idleTimeoutMs: 300 } }));
+    const model = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const { answer, events } = await told(createAskingGraph(model, { retry: plain }, { node: { idleTimeoutMs: 300 } }));
     expect(answer?.failedAttempts).toHaveLength(1);
     expect(only(events, "model.retried")).toMatchObject([{ delayMs: 5_000 }]);
   });
@@ -142,8 +162,8 @@ describe("model call retries", () => {
       },
       afterModel: () => void marks.push("after"),
     });
-    const model = acting("a", fails({}), fails({}), says("Hi"));
-    await told(asking(model, { retry: plain, middleware: [marking] }));
+    const model = createActingModel("a", fails({}), fails({}), says("Hi"));
+    await told(createAskingGraph(model, { retry: plain, middleware: [marking] }));
     expect(marks).toEqual(["before", "in", "out after 2", "after"]);
   });
 });
@@ -164,9 +184,9 @@ describe("fallback models", () => {
     ["other", true],
   ];
   test.each(kinds)("a model failure of kind %s falls back to another model: %s", async (kind, stands) => {
-    const first = acting("a", fails({ kind, retryable: false }));
-    const second = acting("b", says("Hi from b"));
-    const { answer, error, events } = await told(asking(first, { fallback: [second] }));
+    const first = createActingModel("a", fails({ kind, retryable: false }));
+    const second = createActingModel("b", says("Hi from b"));
+    const { answer, error, events } = await told(createAskingGraph(first, { fallback: [second] }));
     expect(second.requests).toHaveLength(stands ? 1 : 0);
     if (!stands) expect(error).toMatchObject({ code: "model_failed" });
     else {
@@ -176,18 +196,22 @@ describe("fallback models", () => {
   });
 
   test("a fallback with a list of failure kinds is used for those kinds only", async () => {
-    const fallback = { models: [acting("b", says("Hi"))], on: ["rate_limit"] } as const;
-    const limited = await told(asking(acting("a", fails({ status: 429, retryable: false })), { fallback }));
+    const fallback = { models: [createActingModel("b", says("Hi"))], on: ["rate_limit"] } as const;
+    const limited = await told(
+      createAskingGraph(createActingModel("a", fails({ status: 429, retryable: false })), { fallback }),
+    );
     expect(limited.answer?.answeredBy).toBe("b");
-    const broken = await told(asking(acting("a", fails({ status: 500, retryable: false })), { fallback }));
+    const broken = await told(
+      createAskingGraph(createActingModel("a", fails({ status: 500, retryable: false })), { fallback }),
+    );
     expect(broken.error).toMatchObject({ code: "model_failed" });
   });
 
   test("a programming error of a model does not use the fallback", async () => {
-    const second = acting("b", says("Hi"));
+    const second = createActingModel("b", says("Hi"));
     await told(
-      asking(
-        acting("a", () => Promise.reject(new TypeError("odd"))),
+      createAskingGraph(
+        createActingModel("a", () => Promise.reject(new TypeError("odd"))),
         { fallback: [second] },
       ),
     );
@@ -195,44 +219,49 @@ describe("fallback models", () => {
   });
 
   test("the attempts of a retry and a fallback add up and do not multiply", async () => {
-    const models = ["a", "b", "c"].map((id) => acting(id, fails({})));
+    const models = ["a", "b", "c"].map((id) => createActingModel(id, fails({})));
     const [first, ...fallback] = models;
     if (first === undefined) throw new Error("no model");
-    const { error, events } = await told(asking(first, { retry: plain, fallback }));
+    const { error, events } = await told(createAskingGraph(first, { retry: plain, fallback }));
     expect(models.map(({ requests }) => requests.length)).toEqual([3, 1, 1]);
     expect(error).toMatchObject({ code: "model_failed" });
     expect(only(events, "model.retried").map(({ next }) => next)).toEqual(["a", "a", "b", "c"]);
   });
 
   test("when every model fails, the error is the last failure and lists every request", async () => {
-    const [big, small] = [acting("big", fails({ status: 529 })), acting("small", fails({ status: 401 }))];
-    const { error } = await told(asking(big, { retry: { ...plain, attempts: 2 }, fallback: [small] }));
+    const [big, small] = [
+      createActingModel("big", fails({ status: 529 })),
+      createActingModel("small", fails({ status: 401 })),
+    ];
+    const { error } = await told(createAskingGraph(big, { retry: { ...plain, attempts: 2 }, fallback: [small] }));
     expect(error).toMatchObject({
       code: "model_failed",
       message: expect.stringContaining("3 requests were made: big: overloaded, big: overloaded, small: auth"),
       details: { status: 401, lost: [{ model: "big" }, { model: "big" }, { model: "small", kind: "auth" }] },
     });
-    const alone = await told(asking(acting("big", fails({ status: 529 }))));
+    const alone = await told(createAskingGraph(createActingModel("big", fails({ status: 529 }))));
     expect(alone.error).toMatchObject({ message: expect.not.stringContaining("requests were made") });
   });
 
   test("a fallback model may use the remaining attempts of the first model", async () => {
-    const first = acting("a", fails({ retryable: false, status: 401 }));
-    const second = acting("b", fails({}), fails({}), says("Hi"));
-    const { answer } = await told(asking(first, { retry: plain, fallback: [second] }));
+    const first = createActingModel("a", fails({ retryable: false, status: 401 }));
+    const second = createActingModel("b", fails({}), fails({}), says("Hi"));
+    const { answer } = await told(createAskingGraph(first, { retry: plain, fallback: [second] }));
     expect(second.requests).toHaveLength(3);
     expect(answer).toMatchObject({ answeredBy: "b" });
   });
 
   test("a fallback model is called at once when the provider requests a longer delay than allowed", async () => {
-    const first = acting("a", fails({ status: 429, retryAfterMs: 600_000 }));
-    const { events } = await told(asking(first, { retry: plain, fallback: [acting("b", says("Hi"))] }));
+    const first = createActingModel("a", fails({ status: 429, retryAfterMs: 600_000 }));
+    const { events } = await told(
+      createAskingGraph(first, { retry: plain, fallback: [createActingModel("b", says("Hi"))] }),
+    );
     expect(only(events, "model.retried")).toMatchObject([{ next: "b", delayMs: 0 }]);
   });
 
   test("an invalid model reply is a failure that uses the fallback", async () => {
-    const first = acting("a", () => Promise.resolve({ content: "Hi" } as never));
-    const { answer } = await told(asking(first, { fallback: [acting("b", says("Hi"))] }));
+    const first = createActingModel("a", () => Promise.resolve({ content: "Hi" } as never));
+    const { answer } = await told(createAskingGraph(first, { fallback: [createActingModel("b", says("Hi"))] }));
     expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind: "broken_reply" }] });
   });
 });
@@ -246,9 +275,9 @@ describe("model timeouts", () => {
       options.alive?.("ping");
       return hangs()(options, request);
     };
-    const model = acting("a", silent, says("Hi"));
+    const model = createActingModel("a", silent, says("Hi"));
     const { answer, events } = await told(
-      asking(model, { retry: plain, timeouts: { firstTokenMs: 2_000, idleMs: 50 } }),
+      createAskingGraph(model, { retry: plain, timeouts: { firstTokenMs: 2_000, idleMs: 50 } }),
       world,
     );
     expect(answer).toMatchObject({ failedAttempts: [{ model: "a", kind: "timeout" }] });
@@ -270,8 +299,8 @@ describe("model timeouts", () => {
       await pause(80);
       return reply("One two ");
     };
-    const model = acting("a", slow, hangs("One "), says("Hi"));
-    const graph = asking(model, { retry: plain, timeouts: { idleMs: 100 } });
+    const model = createActingModel("a", slow, hangs("One "), says("Hi"));
+    const graph = createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } });
     expect((await told(graph, world)).answer?.failedAttempts).toBeUndefined();
     const second = await told(graph, world);
     expect(second.answer).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
@@ -280,10 +309,14 @@ describe("model timeouts", () => {
 
   test("the total timeout of a model call includes retry delays and fallback models", async () => {
     const world = virtualWorld();
-    const second = acting("b", says("Hi"));
-    const first = acting("a", fails({}), hangs("One "));
+    const second = createActingModel("b", says("Hi"));
+    const first = createActingModel("a", fails({}), hangs("One "));
     const { error } = await told(
-      asking(first, { retry: { ...plain, initialMs: 400 }, fallback: [second], timeouts: { totalMs: 1_000 } }),
+      createAskingGraph(first, {
+        retry: { ...plain, initialMs: 400 },
+        fallback: [second],
+        timeouts: { totalMs: 1_000 },
+      }),
       world,
     );
     expect(error).toMatchObject({ details: { kind: "timeout", limit: "totalMs", retryable: false } });
@@ -291,8 +324,8 @@ describe("model timeouts", () => {
   });
 
   test("a retry delay that would exceed the total timeout is not started", async () => {
-    const first = acting("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
-    const { error, events } = await told(asking(first, { retry: plain, timeouts: { totalMs: 1_000 } }));
+    const first = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const { error, events } = await told(createAskingGraph(first, { retry: plain, timeouts: { totalMs: 1_000 } }));
     expect(error).toMatchObject({ details: { status: 429 } });
     expect(only(events, "model.retried")).toEqual([]);
   });
@@ -300,7 +333,7 @@ describe("model timeouts", () => {
   test("deltas of an abandoned model request are not emitted", async () => {
     const world = virtualWorld();
     let late: (() => void) | undefined;
-    const model = acting(
+    const model = createActingModel(
       "a",
       ({ delta }) =>
         new Promise((resolve) => {
@@ -316,7 +349,7 @@ describe("model timeouts", () => {
         return reply("Hi");
       },
     );
-    const { answer, events } = await told(asking(model, { retry: plain, timeouts: { idleMs: 100 } }), world);
+    const { answer, events } = await told(createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } }), world);
     expect(only(events, "message.delta").map(({ text }) => text)).toEqual(["One ", "Hi"]);
     expect(answer?.content).toEqual([{ type: "text", text: "Hi" }]);
   });
@@ -325,13 +358,13 @@ describe("model timeouts", () => {
 describe("retracted text", () => {
   test("text streamed by a broken model request is retracted, and the conversation has the text once", async () => {
     const world = virtualWorld();
-    const model = acting("a", fails({ kind: "broken_reply" }, "It is ", "rai"), says("It is ", "raining."));
-    const handle = run(asking(model, { retry: plain }), { world, input: saying("Oslo?") });
+    const model = createActingModel("a", fails({ kind: "broken_reply" }, "It is ", "rai"), says("It is ", "raining."));
+    const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Oslo?") });
     const events = eventsOf(handle);
     const texts = textsOf(handle);
     await world.advance(long);
     const { state } = await handle.result;
-    const id = answerIn(state).id;
+    const id = getLastAnswer(state).id;
     expect(events.filter(({ type }) => type.startsWith("message."))).toMatchObject([
       { type: "message.delta", messageId: id, text: "It is " },
       { type: "message.delta", messageId: id, text: "rai" },
@@ -355,48 +388,50 @@ describe("retracted text", () => {
 
   test("text() emits the configured replacement for retracted text, and nothing for a request without text", async () => {
     const world = virtualWorld();
-    const model = acting("a", fails({}), fails({}, "No"), says("Yes"));
-    const handle = run(asking(model, { retry: plain }), { world, input: saying("Oslo?") });
+    const model = createActingModel("a", fails({}), fails({}, "No"), says("Yes"));
+    const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Oslo?") });
     const texts = textsOf({ text: () => handle.text({ formatRetracted: (text) => "\b".repeat(text.length) }) });
     await world.advance(long);
     expect(await texts).toEqual(["No", "\b\b", "Yes"]);
   });
 
   test("text() starts a message on a new line when its first request failed before any text", async () => {
-    const thinks = acting(
+    const thinks = createActingModel(
       "a",
       says("One."),
       ({ delta }) => {
         delta?.({ type: "reasoning", text: "Hm" });
-        throw failure({ kind: "broken_reply" });
+        throw createModelFailure({ kind: "broken_reply" });
       },
       says("Two."),
     );
     const graph = defineGraph({ name: "twice", state: defineState({ messages: channel.messages() }) })
       .nodes({ first: asks(thinks), second: asks(thinks) })
       .edges({ [START]: "first", first: "second", second: END });
-    expect(await textsOf(run(graph, { input: saying("Go") }))).toEqual(["One.", "\nTwo."]);
+    expect(await textsOf(run(graph, { input: createUserInput("Go") }))).toEqual(["One.", "\nTwo."]);
   });
 
   test("text() emits the text that was not streamed when the message is complete", async () => {
-    const whole = run(asking(acting("a", () => reply("All at once."))), { input: saying("Go") });
+    const whole = run(createAskingGraph(createActingModel("a", () => reply("All at once."))), {
+      input: createUserInput("Go"),
+    });
     expect(await textsOf(whole)).toEqual(["All at once."]);
-    const partly = acting("a", ({ delta }) => {
+    const partly = createActingModel("a", ({ delta }) => {
       delta?.({ type: "text", text: "All " });
       return reply("All of it.");
     });
-    expect(await textsOf(run(asking(partly), { input: saying("Go") }))).toEqual(["All ", "of it."]);
+    expect(await textsOf(run(createAskingGraph(partly), { input: createUserInput("Go") }))).toEqual(["All ", "of it."]);
   });
 
   test("text() called in the middle of a message ends with that message", async () => {
     let texts: Promise<string[]> | undefined;
-    const model = acting("a", ({ delta }) => {
+    const model = createActingModel("a", ({ delta }) => {
       delta?.({ type: "text", text: "One " });
       texts = textsOf(handle);
       delta?.({ type: "text", text: "two." });
       return reply("One two.");
     });
-    const handle = run(asking(model), { input: saying("Go") });
+    const handle = run(createAskingGraph(model), { input: createUserInput("Go") });
     handle.on(() => undefined);
     await handle.result;
     expect(await texts).toEqual(["two."]);
@@ -410,22 +445,24 @@ describe("retracted text", () => {
         return next(request);
       },
     });
-    const model = acting("a", says("First"), says("Second"));
-    const asked = await told(asking(model, { middleware: [again] }));
+    const model = createActingModel("a", says("First"), says("Second"));
+    const asked = await told(createAskingGraph(model, { middleware: [again] }));
     expect(only(asked.events, "message.retracted")).toMatchObject([{ kind: "replaced", text: "First" }]);
     expect(asked.answer?.failedAttempts).toEqual([
       { model: "a", kind: "replaced", usage: { inputTokens: 3, outputTokens: 2 } },
     ]);
 
     const masked = defineMiddleware({ name: "masked", afterModel: (answer) => ({ ...answer, ...reply("***") }) });
-    const handle = run(asking(acting("a", says("secret")), { middleware: [masked] }), { input: saying("Go") });
+    const handle = run(createAskingGraph(createActingModel("a", says("secret")), { middleware: [masked] }), {
+      input: createUserInput("Go"),
+    });
     expect(await textsOf(handle)).toEqual(["secret", "\n[The answer above broke off and does not count.]\n", "***"]);
   });
 
   test("a node that times out in mid-answer and is retried does not duplicate text", async () => {
     const world = virtualWorld();
-    const model = acting("a", hangs("One "), says("One two."));
-    const graph = asking(model, {}, { node: { idleTimeoutMs: 100, retry: { attempts: 2, initialMs: 1 } } });
+    const model = createActingModel("a", hangs("One "), says("One two."));
+    const graph = createAskingGraph(model, {}, { node: { idleTimeoutMs: 100, retry: { attempts: 2, initialMs: 1 } } });
     const { answer, events } = await told(graph, world);
     expect(only(events, "message.retracted")).toMatchObject([{ kind: "cancelled", text: "One " }]);
     expect(answer?.failedAttempts).toEqual([{ model: "a", kind: "cancelled" }]);
@@ -433,7 +470,10 @@ describe("retracted text", () => {
 
   test("a cancel retracts the streamed text", async () => {
     const world = virtualWorld();
-    const handle = run(asking(acting("a", hangs("One "))), { world, input: saying("Go") });
+    const handle = run(createAskingGraph(createActingModel("a", hangs("One "))), {
+      world,
+      input: createUserInput("Go"),
+    });
     const events = eventsOf(handle);
     await world.settle();
     handle.cancel();
@@ -444,22 +484,22 @@ describe("retracted text", () => {
   test("text streamed by a crashed process is retracted in the next process, and both requests are reported", async () => {
     const owner = memoryStore();
     const heir = owner.peer();
-    // Ids of models are not ours: one may hold what stands between them in the journal.
-    const first = acting("a, 5%2C", fails({}, "One "), hangs("Two "));
-    const dying = run(asking(first, { retry: { ...plain, initialMs: 0 } }), {
+    // Model ids may contain the separator of journal keys.
+    const first = createActingModel("a, 5%2C", fails({}, "One "), hangs("Two "));
+    const dying = run(createAskingGraph(first, { retry: { ...plain, initialMs: 0 } }), {
       store: owner,
       thread: "t",
-      input: saying("Go"),
+      input: createUserInput("Go"),
     });
     leftToDie(dying.result);
     for await (const event of dying.events()) if (event.type === "message.delta" && event.text === "Two ") break;
     await virtualWorld().settle();
     owner.crash();
-    const handle = resume(asking(acting("a", says("Done."))), { store: heir, thread: "t" });
+    const handle = resume(createAskingGraph(createActingModel("a", says("Done."))), { store: heir, thread: "t" });
     const events: RunEvent[] = eventsOf(handle);
     const texts = textsOf(handle);
     const { state } = await handle.result;
-    const { id, failedAttempts } = answerIn(state);
+    const { id, failedAttempts } = getLastAnswer(state);
     expect(failedAttempts).toEqual([
       { model: "a, 5%2C", kind: "unrecorded" },
       { model: "a, 5%2C", kind: "unrecorded" },
@@ -474,20 +514,20 @@ describe("failed attempts of a model call", () => {
   test("a message lists the cost of its failed attempts where known, and no model request includes that list", async () => {
     const sent: ModelRequest[] = [];
     const store = memoryStore();
-    const model = acting("a", fails({ usage: { inputTokens: 11 } }), fails({}), (options, request) => {
+    const model = createActingModel("a", fails({ usage: { inputTokens: 11 } }), fails({}), (options, request) => {
       sent.push(request);
       return says("Hi")(options, request);
     });
-    const graph = asking(model, { retry: { ...plain, initialMs: 0 } });
-    const { state } = await run(graph, { store, thread: "t", input: saying("Hello") }).result;
-    expect(answerIn(state).failedAttempts).toEqual([
+    const graph = createAskingGraph(model, { retry: { ...plain, initialMs: 0 } });
+    const { state } = await run(graph, { store, thread: "t", input: createUserInput("Hello") }).result;
+    expect(getLastAnswer(state).failedAttempts).toEqual([
       { model: "a", kind: "other", usage: { inputTokens: 11 } },
       { model: "a", kind: "other" },
     ]);
     await run(graph, {
       store,
       thread: "t",
-      input: { messages: [{ ...saying("More").messages[0], id: "u2" } as never] },
+      input: { messages: [{ ...createUserInput("More").messages[0], id: "u2" } as never] },
     }).result;
     expect(sent[1]?.messages).toHaveLength(3);
     expect(JSON.stringify(sent)).not.toContain("failedAttempts");
@@ -495,7 +535,10 @@ describe("failed attempts of a model call", () => {
 
   test("a message from a first successful request has no list of failed attempts", async () => {
     const { answer } = await told(
-      asking(acting("a", says("Hi")), { retry: plain, fallback: [acting("b", says("No"))] }),
+      createAskingGraph(createActingModel("a", says("Hi")), {
+        retry: plain,
+        fallback: [createActingModel("b", says("No"))],
+      }),
     );
     expect(Object.keys(answer ?? {}).sort()).toEqual(["content", "finish", "id", "role", "usage"]);
   });
@@ -506,9 +549,13 @@ describe("modelCall of middleware", () => {
 
   test("the outermost middleware wins for each part of the model call policy, and inner middleware gives the other parts", async () => {
     const policies = [asks("all", { retry: { attempts: 2, initialMs: 0 } })];
-    const middleware = [asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [acting("b", says("Hi"))] })];
-    const first = acting("a", fails({}));
-    const { answer } = await told(asking(first, { retry: { attempts: 9, initialMs: 0 }, middleware }, { policies }));
+    const middleware = [
+      asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [createActingModel("b", says("Hi"))] }),
+    ];
+    const first = createActingModel("a", fails({}));
+    const { answer } = await told(
+      createAskingGraph(first, { retry: { attempts: 9, initialMs: 0 }, middleware }, { policies }),
+    );
     expect(first.requests).toHaveLength(2);
     expect(answer?.answeredBy).toBe("b");
   });
@@ -522,13 +569,15 @@ describe("modelCall of middleware", () => {
     ["an unknown kind", { retry: { attempts: 2, on: ["sometimes"] } }, "sometimes"],
     ["no wait", { retry: { attempts: 2, maxRetryAfterMs: -1 } }, "maxRetryAfterMs"],
     ["no model", { fallback: ["b"] }, '"b"'],
-    ["no list", { fallback: { models: acting("b") } }, "fallback"],
+    ["no list", { fallback: { models: createActingModel("b") } }, "fallback"],
     ["an unknown kind of fallback", { fallback: { models: [], on: ["never"] } }, "never"],
   ])("refused: %s", async (_what, modelCall, said) => {
     const error = await failureOf(() => asks("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
     expect(error.message).toContain(said);
     expect(error.message).toContain("bad");
-    const failing = run(asking(acting("a", says("Hi")), modelCall as ModelCallPolicy), { input: saying("Hi") });
+    const failing = run(createAskingGraph(createActingModel("a", says("Hi")), modelCall as ModelCallPolicy), {
+      input: createUserInput("Hi"),
+    });
     await failureOf(failing.result, "invalid_option");
   });
 });
@@ -545,9 +594,9 @@ describe("hook onFailedAttempt", () => {
 
   test("onFailedAttempt is called once per failed request, also when the model call fails for good and its node is retried", async () => {
     const log: string[] = [];
-    const model = acting("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
+    const model = createActingModel("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
     const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
-    const { answer } = await told(asking(model, { retry: plain, middleware: [noting(log)] }, { node }));
+    const { answer } = await told(createAskingGraph(model, { retry: plain, middleware: [noting(log)] }, { node }));
     expect(log).toEqual(["lost 1: a overloaded 4", "lost 2: a overloaded 4"]);
     expect(answer?.failedAttempts).toHaveLength(2);
   });
@@ -555,10 +604,12 @@ describe("hook onFailedAttempt", () => {
   test("onFailedAttempt is called by a resume for failed requests of another process under their original keys", async () => {
     const log: string[] = [];
     const store = memoryStore();
-    const failing = acting("a", fails({ ...paid, retryable: false }));
-    const graph = (model: typeof failing) => asking(model, { middleware: [noting(log)] });
-    await expect(run(graph(failing), { thread: "t", input: saying("Hello"), store }).result).rejects.toThrow("failed");
-    await resume(graph(acting("a", says("Hi"))), { thread: "t", store }).result;
+    const failing = createActingModel("a", fails({ ...paid, retryable: false }));
+    const graph = (model: typeof failing) => createAskingGraph(model, { middleware: [noting(log)] });
+    await expect(run(graph(failing), { thread: "t", input: createUserInput("Hello"), store }).result).rejects.toThrow(
+      "failed",
+    );
+    await resume(graph(createActingModel("a", says("Hi"))), { thread: "t", store }).result;
     expect(log).toEqual(["lost 1: a overloaded 4", "lost 1: a unrecorded unknown"]);
   });
 
@@ -568,7 +619,7 @@ describe("hook onFailedAttempt", () => {
       name: "asks",
       beforeModel: async (_, { ask }) => {
         const request = { messages: [], tools: [] };
-        await ask("plan", { model: acting("b", fails(paid), says("Plan")), request, retry: plain });
+        await ask("plan", { model: createActingModel("b", fails(paid), says("Plan")), request, retry: plain });
         return undefined;
       },
       aroundModel: async (request, next) => {
@@ -576,7 +627,7 @@ describe("hook onFailedAttempt", () => {
         return next(request);
       },
     });
-    await told(asking(acting("a", says("Hi")), { middleware: [asks, noting(log)] }));
+    await told(createAskingGraph(createActingModel("a", says("Hi")), { middleware: [asks, noting(log)] }));
     expect(log).toEqual([
       "model:asks:plan lost 1: b overloaded 4",
       "model:asks:plan lost 2: b auxiliary 3",
@@ -591,7 +642,9 @@ describe("hook onFailedAttempt", () => {
         throw new Error("oh");
       },
     });
-    const { error } = await told(asking(acting("a", fails(paid), says("Hi")), { retry: plain, middleware: [broken] }));
+    const { error } = await told(
+      createAskingGraph(createActingModel("a", fails(paid), says("Hi")), { retry: plain, middleware: [broken] }),
+    );
     expect(String(error)).toContain('onFailedAttempt of the middleware "broken" failed: oh');
   });
 });

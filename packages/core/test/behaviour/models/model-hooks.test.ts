@@ -1,4 +1,4 @@
-/** Hooks around the model calls of any graph: what they write goes with the node, and they may ask people and end the agent. */
+/** Model hooks in any graph: their writes join the node's writes, and hooks may interrupt and end the agent. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -22,7 +22,7 @@ import { user } from "../../support/tool-loop.ts";
 const sum = channel.reduce(z.number().default(0), (total, more: number) => total + more);
 const Counted = defineState({ messages: channel.messages(), seen: sum, note: z.string().default("") });
 
-/** A model that says what it was sent, and counts how often it was asked. */
+/** Creates a model that answers with its request and counts its requests. */
 function echo(): Model & { asked: number } {
   const model = {
     id: "echo",
@@ -36,7 +36,7 @@ function echo(): Model & { asked: number } {
   return model;
 }
 
-/** A graph of one node that asks its model once. */
+/** Graph of one node that requests its model once. */
 function asking(
   model: Model,
   middleware: readonly Middleware[],
@@ -232,7 +232,7 @@ describe("interrupt of a model hook", () => {
       expect(third).toMatchObject({ status: "done", state: { seen: 4 } });
       expect(log).toEqual(["asks", "asks", "asks", "4 true"]);
       expect(model.asked).toBe(1);
-      // The effect had not begun: nothing is told as done twice.
+      // The effect had not started: no end event is emitted twice.
       expect(events).not.toContain("effect.repeated");
     },
   );

@@ -1,9 +1,18 @@
-/** Models that fail, hang and break off at random: what a reader has seen is what the conversation holds. */
+/** Models that randomly fail, hang and break off: the streamed text equals the text of the conversation. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { modelFailureKinds } from "../../../src/adapter.ts";
 import { getMessageText, type ModelCallPolicy, type ModelFailureKind, type RunEvent, run } from "../../../src/index.ts";
-import { type Act, acting, answerIn, asking, fails, hangs, saying, says } from "../../support/acting-model.ts";
+import {
+  type Act,
+  createActingModel,
+  createAskingGraph,
+  createUserInput,
+  fails,
+  getLastAnswer,
+  hangs,
+  says,
+} from "../../support/acting-model.ts";
 import { eventsOf } from "../../support/failure.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
@@ -34,7 +43,7 @@ const policy: fc.Arbitrary<Omit<ModelCallPolicy, "fallback">> = fc.record({
   timeouts: fc.record({ firstTokenMs: fc.constant(500), idleMs: fc.constant(100) }),
 });
 
-/** What somebody sees who keeps a text for each message, as the docs say. */
+/** Collects one text per message, as documented for stream readers. */
 function seen(events: readonly RunEvent[]): ReadonlyMap<string, string> {
   const view = new Map<string, string>();
   for (const event of events) {
@@ -59,17 +68,17 @@ test("a stream reader ends with the text of the conversation, each model request
       policy,
       async (turns, said) => {
         const world = virtualWorld();
-        const models = turns.map((each, index) => acting(`m${index}`, ...each.map(actOf)));
+        const models = turns.map((each, index) => createActingModel(`m${index}`, ...each.map(actOf)));
         const [first, ...fallback] = models;
         if (first === undefined) return;
-        const handle = run(asking(first, { ...said, fallback }), { world, input: saying("Go") });
+        const handle = run(createAskingGraph(first, { ...said, fallback }), { world, input: createUserInput("Go") });
         const events = eventsOf(handle);
         const texts: string[] = [];
         const reading = (async () => {
           for await (const text of handle.text({ formatRetracted: () => "|" })) texts.push(text);
         })();
         const ending = handle.result.then(
-          ({ state }) => answerIn(state),
+          ({ state }) => getLastAnswer(state),
           () => undefined,
         );
         await world.advance(1_000_000);

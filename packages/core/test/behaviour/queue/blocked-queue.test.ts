@@ -1,4 +1,4 @@
-/** Inputs in the queue of a thread that cannot be begun with: nobody waits for ever, and nothing is dropped in silence. */
+/** Queued inputs that cannot start: no input waits for ever, and none is dropped silently. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -17,12 +17,12 @@ import {
   type Store,
   updateState,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { failureOf, leftToDie } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
-/** A graph that notes each word; the word "slow" waits for the gate, and "asks" for a person before. */
+/** Graph that records each word; "slow" waits for the gate, and "asks" first raises an interrupt. */
 function notes(version: number, word: z.ZodType<string> = z.string(), name = "notes", world = virtualWorld()) {
   const slow = gate();
   const state = defineState({ word, log: channel.list(z.string()) });
@@ -91,7 +91,7 @@ test("a queued input that this process cannot decode is tried once and stays fir
   const { world, graph, start, log, open } = notes(1);
   const first = start(store, "slow");
   await world.settle();
-  // A class that only the process knows that has put it there.
+  // A class that only the enqueuing process has registered.
   const row = { id: "x", graph: "notes", version: 1, status: "queued", attempt: 1, startedAt: 1, queuedAt: 1 } as const;
   await store.enqueue({ thread: "t", run: { ...row, input: '{"word":{"$":"word","v":"b"}}' } });
   const behind = start(store, "c");
@@ -99,7 +99,7 @@ test("a queued input that this process cannot decode is tried once and stays fir
   const { claim } = store;
   store.claim = (request) => {
     claims += 1;
-    // Without this a process that goes on trying would never come to an end.
+    // Without this line a retrying process would never finish.
     return claims > 50 ? new Promise<never>(() => undefined) : claim(request);
   };
   open();
@@ -189,7 +189,7 @@ test("a repeated start of a queued input returns cancelled when the first caller
   expect((await resumed.result).status).toBe("done");
 });
 
-/** A store whose steps wait for a gate, where one is set for them. */
+/** Creates a store whose reads and writes wait for a gate when the test sets one. */
 function haltedStore() {
   const memory = memoryStore();
   const halts: { queue?: Promise<unknown>; release?: Promise<unknown>; refusal?: Promise<unknown> } = {};
@@ -260,7 +260,7 @@ test("a queued input cancelled by another handle at its turn yields to the next 
   open();
   await resumed.result;
   await world.settle();
-  // As another process does it, which says nothing here.
+  // Simulates a write of another process, without an event in this process.
   expect(await store.dequeue("t", first.id, { at: 1, reason: "not needed" })).toBe(true);
   queue.open(undefined);
   expect((await again.result).status).toBe("cancelled");
@@ -314,7 +314,7 @@ test("a crash at any commit of a queued start leaves later callers with an answe
       const where = `${when} commit ${nth}`;
       const memory = memoryStore();
       const { graph, world, start, log, open } = notes(1);
-      const { store, isDead } = dyingStore(memory, nth, when);
+      const { store, isDead } = createCrashingStore(memory, nth, when);
       leftToDie(start(store, "slow").result);
       await world.settle();
       leftToDie(start(store, "b").result);

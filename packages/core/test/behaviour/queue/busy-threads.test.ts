@@ -1,4 +1,4 @@
-/** A new input on a thread whose last run has not ended: refused, put behind it, or in its place. */
+/** A new input on a thread with an unfinished run: refused, queued, or in place of the run. */
 import { describe, expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
@@ -35,14 +35,14 @@ import {
   updateState,
 } from "../../../src/index.ts";
 import type { RunRow } from "../../../src/store.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
 import { call, checkTranscript, gate, textIn, user } from "../../support/tool-loop.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
 
-/** Two steps, of which the first does what the word says: it waits for the gate, asks a person, or fails. */
+/** Graph of two steps; the word decides whether the first step waits for the gate, raises an interrupt or fails. */
 function wordy() {
   const gates = new Map<string, ReturnType<typeof gate>>();
   const gateOf = (word: string) => {
@@ -73,7 +73,7 @@ function wordy() {
 const brief = (rows: readonly RunRow[]) =>
   rows.map(({ status, input, reason }) => [status, input, reason].filter(Boolean));
 
-/** Bring a thread to each state in which its last run has not ended; gives the store of another process. */
+/** Brings a thread to each state with an unfinished run; returns the store of another process. */
 async function busyThreads(): Promise<readonly (readonly [string, ReturnType<typeof wordy>, Store])[]> {
   const at = async (name: string, bring: (w: ReturnType<typeof wordy>) => Promise<Store> | Store) => {
     const w = wordy();
@@ -222,7 +222,7 @@ describe("onBusy enqueue [E27]", () => {
       await world.settle();
       await start(store.peer(), "queued", { onBusy: "enqueue" }).result;
       open("slow");
-      // The process dies in the same moment in which its run is done: it takes nothing up.
+      // The process dies at the moment when its run is done: it starts no queued input.
       first.on(({ type }) => (type === "run.completed" ? store.crash() : undefined));
       await first.result;
       const other = store.peer();
@@ -242,7 +242,7 @@ describe("onBusy enqueue [E27]", () => {
     const memory = memoryStore();
     const at = { thread: "t" } as const;
     await run(graph, { ...at, store: memory, input: { word: "ask" } }).result;
-    const { store, dead } = dyingStore(memory, 1, "before");
+    const { store, dead } = createCrashingStore(memory, 1, "before");
     leftToDie(run(graph, { ...at, store, input: { word: "first" }, onBusy: "cancel" }).result);
     await dead;
     const claim = (): Promise<never> => Promise.reject(new Error("no claim"));
@@ -354,7 +354,8 @@ describe("idempotency key of a run", () => {
       const first = start(store, "slow");
       await world.settle();
       const queued = await start(store.peer(), "q", { key: "q", onBusy }).result;
-      // With the first the process dies as the run is done; else in the midst of it, and the input is to take its place.
+      // Either the process dies when the run is done, or the process dies during the run and the input replaces the
+      // run.
       if (onBusy === "enqueue") first.on(({ type }) => (type === "run.completed" ? store.crash() : undefined));
       else store.crash();
       leftToDie(first.result);
@@ -391,7 +392,7 @@ describe("idempotency key of a run", () => {
     await start(store, "ask").result;
     const behind = await start(store, "last", { key: "last", onBusy: "enqueue" }).result;
     expect(await start(store.peer(), "last", { key: "last" }).result).toMatchObject({ ...behind, status: "queued" });
-    // Taken up without anybody who waits, it is at work here all the same.
+    // A queued input that this process starts runs here even without a waiting caller.
     const resumed = resume(graph, { store, world, thread: "t", answers: { ok: true } });
     await resumed.result;
     expect(await start(store, "last", { key: "last" }).result).toMatchObject({ status: "done", run: behind.run });
@@ -455,7 +456,7 @@ describe("onBusy interrupt [E27]", () => {
       expect(await next.result, name).toMatchObject({ status: "done", run: next.id, state: { word: "new" } });
       const ends = (events: readonly RunEvent[]) => events.filter(({ type }) => /^run.c/.test(type));
       expect(ends(own), name).toMatchObject([{ type: "run.completed" }]);
-      // Who reads the thread, and not the run, is told which run has ended.
+      // A reader of the thread sees which run has ended.
       const [before] = (await listRuns(store)).slice(-1);
       await reading;
       expect(ends(all), name).toMatchObject([{ type: "run.cancelled", run: before?.id }, { type: "run.completed" }]);
@@ -624,7 +625,7 @@ describe("onBusy rollback [E27]", () => {
       ).toEqual(["followUp"]);
       const next = await run(graph, { ...at, input: { word: "new" }, onBusy: "rollback" }).result;
       expect(saidIn(next.state), word).toEqual(["before the run", "to the run"]);
-      // What nobody takes in goes on waiting, and nothing is left of what was.
+      // The queued input stays queued, and no rows of the earlier run remain.
       const { namespaces } = await store.exportThread("t");
       expect(
         namespaces.flatMap(({ inbox }) => inbox.map(({ kind, taken }) => [kind, taken])),
@@ -661,7 +662,7 @@ describe("onBusy rollback [E27]", () => {
     const lacking = run(graph, { store: other, thread: "t", onBusy: "rollback" } as never);
     const refusal = await failureOf(lacking.result);
     expect([refusal.code, refusal.details]).toEqual(["invalid_input", ["topic"]]);
-    // What happened in the world stays recorded.
+    // Recorded effects stay recorded.
     expect((await store.effects("t", "main")).filter(({ effect }) => effect === "once").length).toBeGreaterThan(2);
   });
 
@@ -683,7 +684,7 @@ describe("onBusy rollback [E27]", () => {
     await pruneThread(store, { thread: "t", keepLast: 1 });
     const next = await run(graph, { ...branch, input: { word: "new" }, onBusy: "rollback" }).result;
     expect(next.state.log).toEqual(["old 1", "new 1", "new 2"]);
-    // An input in the middle of a run begins no other one.
+    // An input in the middle of a run starts no other run.
     await updateState(graph, { store, thread: "t", as: START, values: { log: ["more"] } });
     const last = await run(graph, { store, thread: "t", input: { word: "new" }, onBusy: "rollback" }).result;
     expect(last.state.log).toEqual(["new 1", "new 2"]);
@@ -697,7 +698,7 @@ describe("onBusy rollback [E27]", () => {
       const { graph } = wordy();
       const owner = memoryStore();
       await run(graph, { store: owner, thread: "t", input: { word: "ask" } }).result;
-      const { store, dead } = dyingStore(owner, 1, "before");
+      const { store, dead } = createCrashingStore(owner, 1, "before");
       leftToDie(run(graph, { store, thread: "t", input: { word: "new" }, onBusy }).result);
       await dead;
       const next = { store: owner.peer(), thread: "t" } as const;

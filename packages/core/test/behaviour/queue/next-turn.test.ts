@@ -1,4 +1,4 @@
-/** The next turn of a conversation: what a run has left in this process is taken up, and nothing else than what is saved. */
+/** The next turn of a thread uses the final state cached in this process only while it equals the saved state. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -22,7 +22,7 @@ const noting = (version: number) =>
 
 const graph = noting(1);
 
-/** A process of its own on a store, and how often it has read a state. */
+/** Creates a separate process on a store and counts its state reads. */
 function processOn(store: Store): { readonly store: Store; readonly reads: () => number } {
   let reads = 0;
   const state: Store["state"] = (...wanted) => {

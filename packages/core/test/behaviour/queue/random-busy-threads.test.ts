@@ -1,4 +1,4 @@
-/** Inputs, answers and cancels of two processes on one thread, at random: nothing is lost, nothing happens twice, the order stays. */
+/** Random inputs, answers and cancels of two processes on one thread: no input is lost, repeated or reordered. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {

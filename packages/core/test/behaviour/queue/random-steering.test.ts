@@ -59,7 +59,7 @@ const scenario = fc.record({
   saved: fc.boolean(),
 });
 
-/** Each call that was told of ends once, and none is told of after its end. */
+/** Checks that each started call ends once and that no event of a call follows its end. */
 function checkEnds(events: readonly RunEvent[]): void {
   const ends = new Map<string, number>();
   const started = new Set<string>();
@@ -155,7 +155,7 @@ test("random batches, strategies, locks, limits, messages, interrupts and cancel
         const times =
           heard.filter((said) => said === text).length +
           waits.filter((row) => row.messages.includes(`"${text}"`)).length;
-        // Without a store a cancelled run keeps nothing: what it had not taken in is gone with it.
+        // Without a store a cancelled run saves nothing, so undelivered inbox messages are lost.
         if (store === undefined && result.status === "cancelled") expect(times).toBeLessThanOrEqual(1);
         else expect([text, times]).toEqual([text, 1]);
       }

@@ -1,4 +1,4 @@
-/** Taking back a run whose thread another version of its graph has written, before the run or in its midst. */
+/** Rollback of a run on a thread that another graph version wrote before or during the run. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -17,7 +17,7 @@ import {
 } from "../../../src/index.ts";
 import { failureOf } from "../../support/failure.ts";
 
-/** A till that asks before it takes money; the graph inside is kept, and counts what came in. */
+/** Payment graph that interrupts before it takes money, with a persistent subgraph that counts. */
 const centBook = defineGraph({
   name: "book",
   version: 1,
@@ -84,7 +84,7 @@ const toEuros = defineMigration({
 });
 const before = { euros: 1, who: "trusted", log: ["old: 100 cents", "old: thanks trusted"] };
 
-/** A thread with a first run that is done and a second that waits, both of the old version. */
+/** Creates a thread of the old version with a finished first run and a waiting second run. */
 async function waitingThread(who: string) {
   const store = memoryStore();
   const at = { store, thread: "t" } as const;
@@ -107,7 +107,7 @@ test("a rollback of a run migrated halfway restores its previous state, although
   const at = await waitingThread("doubtful");
   const resumed = await resume(euros, { ...at, answers: { ok: true } }).result;
   expect(resumed).toMatchObject({ status: "waiting", state: { euros: 9 } });
-  // Who has no migration any more would write values of the old version: the run stays as it is, and so does the input.
+  // A process without the migration would write values of the old version: the run and the input stay unchanged.
   const { migrations: _, ...without } = at;
   const refusal = await failureOf(
     run(euros, { ...without, input: { euros: 7 }, onBusy: "rollback" }).result,

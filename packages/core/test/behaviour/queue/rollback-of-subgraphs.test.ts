@@ -1,4 +1,4 @@
-/** What is left of graphs that are kept across calls, when a new input or a cancel ends the run that called them. */
+/** Persistent subgraph state after a new input or a cancel has ended the calling run. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -20,11 +20,11 @@ import {
   subgraph,
   toolNode,
 } from "../../../src/index.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { leftToDie } from "../../support/failure.ts";
 import { call, checkTranscript, textIn, user } from "../../support/tool-loop.ts";
 
-/** A counter that is kept, inside a graph that is kept; the outermost asks a person once it has counted. */
+/** Persistent counter graph inside a persistent graph; the outer graph raises an interrupt after the count. */
 function counting() {
   const Total = defineState({ by: z.number(), total: z.number().default(0), seen: channel.list(z.number()) });
   const counter = defineGraph({ name: "counter", state: Total })
@@ -78,7 +78,7 @@ test("a rollback of a first run leaves persistent subgraphs without state [E27]"
   expect((await last.result).state.sums).toEqual([[100]]);
 });
 
-/** An assistant that is kept inside another graph, whose tool asks a person. */
+/** Persistent assistant inside another graph; its tool raises an interrupt. */
 function assistant({ slow = false } = {}) {
   const pay = defineTool({
     name: "pay",
@@ -177,7 +177,7 @@ test("a crash at any commit of a rollback or an interrupt gives the same result 
         const store = memoryStore();
         await run(graph, { store, thread: "t", input: { by: 1 } }).result;
         await run(graph, { store, thread: "t", input: { by: 10, ask: true } }).result;
-        const dying = dyingStore(store.peer(), nth, when);
+        const dying = createCrashingStore(store.peer(), nth, when);
         const last = run(graph, { store: dying.store, thread: "t", input: { by: 100, ask: false }, onBusy });
         leftToDie(last.result);
         if ((await Promise.race([last.result, dying.dead])) === "dead") deaths += 1;

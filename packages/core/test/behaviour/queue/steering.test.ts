@@ -36,7 +36,7 @@ function slow(world: VirtualWorld, ms: number, more: DeskTool["spec"]["execution
 
 const works = (...names: string[]) => names.map((name) => call("work", { name }, name));
 
-/** A store that says when its inbox is looked into. */
+/** Creates a store that records each inbox read. */
 function polled(log: string[], store: Store = memoryStore()): Store {
   return {
     ...store,
@@ -47,7 +47,7 @@ function polled(log: string[], store: Store = memoryStore()): Store {
   };
 }
 
-/** What a transcript holds, in words. */
+/** Describes the messages of a transcript in short texts. */
 function told({ messages }: ChatState): readonly string[] {
   checkTranscript(messages);
   return messages.map((message) => {
@@ -189,7 +189,7 @@ describe("inbox checks between batches of tool calls", () => {
 });
 
 describe("skipped tool calls", () => {
-  /** Three calls, one after the other; somebody speaks while the first is at work. */
+  /** Runs three calls sequentially; a message is steered while the first call runs. */
   async function interruptedWork() {
     const ran: string[] = [];
     const once = await steered({ at: 5, strategy: "sequential", turns: [works("a", "b", "c"), ["ok"]] }, (world) => {
@@ -306,7 +306,7 @@ describe("skipped tool calls", () => {
   });
 
   describe("steered signal of a tool", () => {
-    /** It waits for a minute, or until somebody speaks. */
+    /** Tool that waits for a minute or until a message is steered. */
     const patient = (world: VirtualWorld): DeskTool =>
       defineTool({
         name: "wait",
@@ -343,7 +343,7 @@ describe("skipped tool calls", () => {
         handles.push(loop.start());
         await world.advance(120_000);
         const result = await handles[0]?.result;
-        // Once it is in the state it steers nobody any more.
+        // A message in the state does not steer again.
         expect(result && told(result.state).slice(2)).toEqual([
           "a: spoken to at 0",
           "user: stop",

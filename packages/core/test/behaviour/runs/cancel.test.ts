@@ -43,7 +43,7 @@ describe("cancel", () => {
     await world.settle();
     handle.cancel("enough");
     handle.cancel("a second cancel changes nothing");
-    // "quick" gave its place to "queued" before the cancel.
+    // "quick" released its slot to "queued" before the cancel.
     expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough", state: { log: ["first"] } });
     hold.resolve();
     await world.settle();

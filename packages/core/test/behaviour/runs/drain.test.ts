@@ -1,4 +1,4 @@
-/** Stopping a run for the sake of its process: at the next boundary, saved, and another goes on. */
+/** Drain stops a run at the next saved boundary, and another process continues. */
 import { expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";

@@ -1,4 +1,4 @@
-/** A process that serves threads: it goes on with what was left, wakes for what is due, and stops without losing anything. */
+/** Engine: continues crashed runs, wakes for due timers and stops without losing work. */
 import { describe, expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
@@ -440,7 +440,7 @@ describe("engine stop", () => {
       }
       expect(await handle.result, way).toMatchObject({ status: "paused", cause: { code: "drained" } });
       expect([world.timers, aborted.toSorted()], way).toEqual([0, ["long", "pay"]]);
-      // What ended is kept, what was cut short begins again, and where it may happen once only, a person is asked.
+      // Finished effects are kept, interrupted ones rerun, and interrupted once effects raise an interrupt.
       hold.open(undefined);
       ran.length = 0;
       const [handed] = await recover({ store: store.peer(), graphs: [graph], world });

@@ -1,4 +1,4 @@
-/** Runs whose process has died: found in one list, continued by another process, put aside when they kill it again and again. */
+/** Runs of dead processes: listed, continued by another process, and set aside after repeated crashes. */
 import { expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
@@ -29,7 +29,7 @@ expectNothingUnhandled();
 
 const Log = defineState({ log: channel.list(z.string()) });
 
-/** Two steps; the second never ends in the process that begins it first, for each word. */
+/** Graph of two steps; for each word the second step never ends in its first process. */
 function deadly(deaths: (word: string) => number) {
   const died = new Map<string, number>();
   const effects: string[] = [];
@@ -52,7 +52,7 @@ function deadly(deaths: (word: string) => number) {
   return { graph, effects, died };
 }
 
-/** Let the runs of a process come as far as they come, and kill it; gives the next process. */
+/** Lets the runs of a process advance as far as possible and kills the process; returns the next process. */
 async function die(world: ReturnType<typeof virtualWorld>, store: MemoryStore): Promise<MemoryStore> {
   await world.settle();
   store.crash();

@@ -1,4 +1,4 @@
-/** What no call takes: options that nobody knows, ids outside the grammar, names that objects have of their own. */
+/** Refused call options: unknown names, invalid ids and names of built-in object properties. */
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
 import * as z from "zod";
@@ -48,7 +48,7 @@ const message = { role: "user", id: "u1", content: [{ type: "text", text: "hello
 
 type Call = (more: object) => unknown;
 
-/** Each call that takes options, with those that it needs and `more`. */
+/** Every API call with options: the required options and `more`. */
 const calls: Readonly<Record<string, Call>> = {
   run: (more) => run(graph, { store, thread: "t", ...more }).result,
   resume: (more) => resume(graph, { store, thread: "t", ...more }).result,
@@ -98,7 +98,7 @@ test("an unknown option or filter is refused with its name in every API call [R3
   }
 });
 
-/** Each place at which an id comes in, given that id. */
+/** Every place that takes an id, called with the given id. */
 const borders: Readonly<Record<string, (id: string) => unknown>> = {
   "the thread of run": (id) => run(graph, { store, thread: id }).result,
   "the branch of run": (id) => run(graph, { store, thread: "t", branch: id }).result,

@@ -1,4 +1,4 @@
-/** What a run knows of the world is what it is given: context, secrets, a store. */
+/** A run depends only on passed values: context, secrets and a store. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {

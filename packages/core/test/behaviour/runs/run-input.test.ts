@@ -153,7 +153,7 @@ describe("context", () => {
     const whole = await failureOf(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
     expect(whole.message).toContain("without z.object around the values");
     const part = await failureOf(() => defineContext({ tenant: 7 } as never), "invalid_option");
-    expect(part.message).toContain('the context value "tenant" is not a schema');
+    expect(part.message).toContain("`tenant` must be a schema, got 7");
   });
 
   const Shop = defineContext({

@@ -1,4 +1,4 @@
-/** Timers are rows that outlive their process: each fires once, late rather than never, and what is old is ignored. */
+/** Timers are rows that survive their process: each fires once, late if necessary, and stale deliveries are ignored. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assign, cancel, createMachine, fromPromise, raise, setup } from "xstate";
@@ -24,7 +24,7 @@ interface Ticks {
   readonly ticks: readonly string[];
 }
 
-/** Three timers that events arm, each for its own time, and take back. What fires is noted. */
+/** Machine with three timers that events arm and cancel; records each timer that fires. */
 const clocks = ["a", "b", "c"] as const;
 const bench = durableMachine(
   setup({
@@ -44,7 +44,7 @@ const bench = durableMachine(
   { version: 1 },
 );
 
-/** A machine that does nothing but wait: a run of it stays at work until its time. */
+/** Machine that only waits: its run stays active until its timer is due. */
 const nap = durableMachine(
   createMachine({
     id: "nap",
@@ -56,7 +56,7 @@ const nap = durableMachine(
 
 const brief = (rows: readonly TimerRow[]) => rows.map(({ id, generation, dueAt }) => [id, generation, dueAt]);
 
-/** What the control state of a branch says is pending, as rows have it. */
+/** Lists the pending timers of the control state of a branch in row form. */
 async function pendingAt(store: Store, branch: string): Promise<readonly (readonly [string, number, number])[]> {
   const head = await store.head("t", branch);
   const { pending } = plainCodec.decode(head?.control ?? "{}") as Control;
@@ -188,7 +188,7 @@ describe("timers", () => {
     await send("ARM_a", 500);
     await send("CANCEL_b");
     await world.advance(100);
-    // Whoever read the rows earlier comes with them now.
+    // The earlier read rows are delivered now.
     for (const { thread, branch } of old) {
       const { state } = await resume(bench, { store, thread, branch, world }).result;
       expect(state.context).toEqual({ ticks: [] });
@@ -347,7 +347,7 @@ describe("timers and the status of their run", () => {
     expect(await ticks("then")).toEqual({ ticks: ["a"] });
     expect(await ticks("main")).toEqual({ ticks: ["b", "c"] });
     expect(await store.timers()).toEqual([]);
-    // Run at last, after its time: late, and once.
+    // The run starts after its due time: the timer fires late and once.
     expect(await ticks("left")).toEqual({ ticks: ["a", "b"] });
     expect(await ticks("left")).toEqual({ ticks: ["a", "b"] });
     expect(await store.timers()).toEqual([]);
@@ -407,7 +407,7 @@ describe("timers after a clock jump", () => {
   });
 });
 
-// Any course of events, deaths and forks: the rows tell what is pending, and each timer fires once unless it was taken back.
+// Random events, crashes and forks: the rows list the pending timers, and each fires once unless cancelled.
 
 const deed = fc.oneof(
   {

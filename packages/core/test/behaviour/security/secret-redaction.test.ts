@@ -32,7 +32,7 @@ import {
   toolLoop,
 } from "../../support/tool-loop.ts";
 
-/** With what JSON and addresses write in another way. */
+/** Secrets with characters that JSON and URLs escape. */
 const key = 'SENTINEL-"7"/ü key';
 const vault: SecretSource = { get: (name) => (name === "KEY" ? key : undefined) };
 
@@ -146,7 +146,7 @@ describe("secrets used by a run", () => {
       expect([what, isStatewrightError(error, "tool_failed")]).toEqual([what, true]);
       expect(everyByte(loop) + inspect(error, { depth: 20 }) + JSON.stringify(error), what).not.toContain("SENTINEL");
     }
-    // A node that comes later and knows the secret from elsewhere: its failure stands in the run's row and its events.
+    // A later node with the secret from another source: its failure is in the run row and its events.
     const Chat = defineState({ messages: channel.messages() });
     const graph = defineGraph({ name: "g", state: Chat })
       .nodes({

@@ -1,4 +1,4 @@
-/** Secrets that come in pieces: no half of one leaves before the other has come, and nothing else is lost. */
+/** Secrets streamed in chunks: no part of a secret is emitted, and no other text is lost. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -36,7 +36,7 @@ const someSecrets = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c"), m
   maxLength: 3,
 });
 
-/** What is to be told, a character at a time: covered or not. */
+/** Expected output per character: redacted or not. */
 function expected(whole: string, all: readonly string[]): string {
   const joins = new Set<number>();
   const covered = new Set<number>();
@@ -101,7 +101,7 @@ test("redaction without secrets returns each chunk unchanged", () => {
   expect([stream.push("sk-"), stream.push("x"), stream.end()]).toEqual(["sk-", "x", ""]);
 });
 
-/** A model that streams its answer in these pieces, after one in which it calls the tool that knows the secret. */
+/** Creates a model that calls the tool with the secret first and then streams its answer in these chunks. */
 function speaking(deltas: readonly ModelDelta[], reply: ModelReply): Model {
   let asked = 0;
   return {
@@ -187,7 +187,7 @@ describe("secret streamed by a model", () => {
     expect(joined("text")).toBe("The key is [secret], and that was sk-live");
     expect(joined("c1")).toBe('{"with":"x[secret]y"}');
     expect(read.trim()).toBe("The key is [secret], and that was sk-live");
-    // The state has the arguments as they are, and no event has, also those that tell its changes.
+    // The state keeps the arguments; no event has them, not even events with state changes.
     expect(JSON.stringify(state)).toContain("7781");
     expect(JSON.stringify(events)).not.toContain("7781");
     expect(events.filter(({ type }) => type === "message.retracted")).toEqual([]);
@@ -197,7 +197,7 @@ describe("secret streamed by a model", () => {
       "The key is [secret], and that was sk-live",
       "c1",
     ]);
-    // What is acted upon is no answer to show.
+    // A final call is not streamed as text.
     expect(got).toEqual([undefined, key.length, `x${key}y`, key.length]);
   });
 

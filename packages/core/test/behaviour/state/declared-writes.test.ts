@@ -1,4 +1,4 @@
-/** Nodes that say what they write: nothing else gets through, and `checkGraph` can prove that no two of them conflict. */
+/** Nodes with declared writes: other writes are refused, and `checkGraph` can prove the absence of conflicts. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -151,7 +151,7 @@ describe("invalid node declarations", () => {
         () => start.nodes({ node: fromJavaScript<() => undefined>({ [option]: given, run: body }) }),
         "invalid_option",
       );
-      expect(error.message).toContain(`node "node": expected a list of names for ${option}, got `);
+      expect(error.message).toContain(`node "node": \`${option}\` must be a list of names, got `);
     }
   });
 });

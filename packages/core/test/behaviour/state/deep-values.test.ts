@@ -1,4 +1,4 @@
-/** How deep a value may be: as deep wherever it stands, whatever is made around it when it is saved. */
+/** The depth limit of a value is the same in every place, whatever wraps the value when it is saved. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -20,7 +20,7 @@ import {
 } from "../../../src/index.ts";
 import { failureOf } from "../../support/failure.ts";
 
-/** A value of so many levels. */
+/** Creates a value with the given number of levels. */
 function nested(levels: number): unknown {
   let value: unknown = "bottom";
   for (let level = 0; level < levels; level++) value = level % 2 === 0 ? [value] : { in: value };
@@ -41,7 +41,7 @@ const State = defineState({
 });
 const ways = ["returned", "drafted", "appended", "sent", "asked", "given"] as const;
 
-/** A graph in which a value is given in one of the ways, with or without a sibling that asks a person meanwhile. */
+/** Creates a graph that receives the value from one source, with or without a waiting sibling. */
 function deep(way: (typeof ways)[number], levels: number, isBeside: boolean) {
   return defineGraph({
     name: "deep",

@@ -51,7 +51,7 @@ const writes: Readonly<Record<string, (state: Loose) => unknown>> = {
   "what somebody else froze": (state) => state.any.inside.push(1),
 };
 
-/** The state as code without types has it. */
+/** State type without readonly, as untyped code sees it. */
 function loosely(state: object): Loose {
   return state as Loose;
 }
@@ -162,7 +162,7 @@ test("mutating an event or the given input does not change the run [E7]", async 
         Reflect.deleteProperty(value, key) && damaged.push(`${path}.${key}`);
         Object.assign(value, { [key]: "damaged" });
       } catch {
-        // Frozen: that is one way to be safe.
+        // A frozen value is also accepted.
       }
     }
   };

@@ -6,7 +6,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
 
-/** A thread that has talked: a question, a call, its answer, an answer. */
+/** Creates a thread with a question, a tool call, its answer and a final answer. */
 async function talked(): Promise<Loop & { readonly said: readonly Message[] }> {
   const loop = toolLoop({ tools: [look], turns: [[call("look")], ["Done."], ["Again."], ["And again."]] });
   const { state } = await loop.start().result;

@@ -1,4 +1,4 @@
-/** Bad input: whatever user code hands over, the error says what happened, where, and what to do next, and nothing is lost. */
+/** Invalid values from user code: the error states fact, place and fix, and no data is lost. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -32,7 +32,7 @@ import {
 import { failureOf } from "../../support/failure.ts";
 import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
-import { forever, garbage } from "../../support/untyped-values.ts";
+import { createForeverThenable, garbage } from "../../support/untyped-values.ts";
 import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
 
 expectNothingUnhandled();
@@ -47,32 +47,32 @@ const Any = defineState({
 });
 type Body = (state: { readonly n: number }, runtime: NodeRuntime) => unknown;
 
-/** What a place is given: garbage first, what it should have been given when it is mended. */
+/** Returns the invalid value first, and the correct value after the fix. */
 type Give = () => unknown;
 
-/** A place in a graph where user code hands something over. */
+/** A place in a graph that takes a value from user code. */
 interface Place {
-  /** A graph whose node "bad", or what follows it, hands over what `give` gives. Its node "first" writes n: 1. */
+  /** Graph whose node "bad", or a later part, uses the value of `give`. Its node "first" writes n: 1. */
   readonly graph: (give: Give) => Graph;
   readonly good: unknown;
-  /** Codes that a refusal may have. */
+  /** Allowed error codes of the refusal. */
   readonly codes: readonly ErrorCode[];
-  /** Any data may stand here; elsewhere all garbage is refused, save what `takes` names. */
+  /** True for a place that accepts any data; other places refuse every invalid value except those in `takes`. */
   readonly data?: boolean;
   readonly takes?: readonly string[];
-  /** How the run stands when all is well. */
+  /** Expected run status with a valid value. */
   readonly ends?: "waiting";
-  /** Part of every refusal, beside the graph. */
+  /** Text that every refusal contains in addition to the graph name. */
   readonly says?: string;
 }
 
-/** START → first → bad → END. */
+/** Creates the graph START → first → bad → END. */
 function around(body: unknown, extra: object = {}): Graph {
   const nodes = { first: () => ({ n: 1 }), bad: body };
   return looseGraph({ name: "g", state: Any, ...extra }, nodes, { [START]: "first", first: "bad", bad: END });
 }
 
-/** START → first → bad, which writes nothing → `edge` → next, of which `other` is the body. */
+/** Creates the graph START → first → bad (no writes) → `edge` → next, with the body `other`. */
 function before(edge: unknown, other: unknown, body: unknown = () => undefined): Graph {
   const nodes = { first: () => ({ n: 1 }), bad: body, other };
   return looseGraph({ name: "g", state: Any }, nodes, { [START]: "first", first: "bad", bad: edge, other: END });
@@ -86,7 +86,7 @@ const places: Readonly<Record<string, Place>> = {
   "the return of a body": {
     graph: (give) => around(bad(() => give())),
     good: { n: 2 },
-    // Whoever awaits a proxy asks it for its `then`, and what it throws is a failure like any other.
+    // Awaiting a proxy reads its `then`; a throw from there is an ordinary failure.
     codes: ["invalid_update", "unknown_channel", "node_failed"],
     takes: ["a symbol as a key"],
   },
@@ -305,7 +305,7 @@ const places: Readonly<Record<string, Place>> = {
   },
 };
 
-/** A run of the graph of a place with this garbage; time goes on until it has ended. */
+/** Runs the graph of a place with this value and advances the clock until the run has ended. */
 async function attempt(graph: Graph, store: MemoryStore | undefined): Promise<{ readonly status: string } | Error> {
   const world = virtualWorld();
   const handle = run(graph, { thread: "t", input: {}, world, ...(store === undefined ? {} : { store }) });
@@ -322,7 +322,7 @@ async function ended(
   return end;
 }
 
-/** It says what happened, where, and what to do next. */
+/** Checks that the error states fact, place and fix. */
 function expectClear(thrown: unknown, codes: readonly ErrorCode[], says: readonly string[]): StatewrightError {
   if (!isStatewrightError(thrown))
     throw thrown instanceof Error ? thrown : new Error(`nothing failed: ${String(thrown)}`);
@@ -357,7 +357,7 @@ describe.each(Object.entries(places))(
           const error = expectClear(end, codes, ['"bad"', ...(says === undefined ? [] : [says])]);
           expect(error.place).toMatchObject({ graph: "g", thread: "t", node: "bad" });
           if (store === undefined) continue;
-          // Nothing was applied, the run says that it failed, and goes on when the mistake is mended.
+          // No write was applied, the run is failed, and the run continues after the fix.
           expect(await store.runs({ thread: "t" })).toMatchObject([{ status: "failed", error: { code: error.code } }]);
           expect(await getState(built, { store, thread: "t" })).toMatchObject({ step: 1, state: { n: 1 } });
           give = () => good;
@@ -376,7 +376,7 @@ test.each([
   ["the result of a step", (give: Give) => around(bad(async (_, { step }) => ({ any: await step("look", give) })))],
 ])("%s that is a thenable which never settles ends with the timeout of the node", async (_place, graph) => {
   for (const store of [memoryStore(), undefined])
-    expectClear(await attempt(graph(forever), store), ["task_timeout"], ['"bad"', "timeoutMs"]);
+    expectClear(await attempt(graph(createForeverThenable), store), ["task_timeout"], ['"bad"', "timeoutMs"]);
 });
 
 test.each([
@@ -445,7 +445,7 @@ describe("values given by a caller", () => {
   test.each(Object.entries(garbage))(
     "%s as the input of a run is refused before a write to the store",
     async (name, { make }) => {
-      // An object of symbols alone names no channel.
+      // An object with symbol keys only names no channel.
       if (name === "a symbol as a key") return;
       const store = memoryStore();
       const error = await failureOf(loose(run)(graph, { thread: "t", store, input: make() }).result);
@@ -557,7 +557,7 @@ describe("values returned by a tool", () => {
   const asking = { role: "assistant", id: "a1", content: [call], finish: "calls" } as const;
   type Look = (args: unknown, runtime: { readonly update?: ((partial: never) => void) | undefined }) => unknown;
 
-  /** What the model reads after a call of a tool that does this. */
+  /** Returns the text that the model reads after a call of a tool with this body. */
   async function answerOf(look: Look, stored: boolean) {
     const tool = defineTool({
       name: "look",
@@ -597,7 +597,7 @@ describe("values returned by a tool", () => {
   };
 
   describe.each(Object.entries(handed))("%s as a bad value in a tool", (_place, hand) => {
-    // JSON, which the model reads, has no word for a symbol as a key.
+    // The model reads JSON, which has no symbol keys.
     const refusals = Object.entries(garbage).filter(
       ([name, { fate }]) => fate === "refused" && name !== "a symbol as a key",
     );
@@ -612,7 +612,8 @@ describe("values returned by a tool", () => {
   });
 
   test("a tool that returns a thenable which never settles ends with its timeout", async () => {
-    for (const stored of [true, false]) expect((await answerOf(forever, stored)).text).toContain("Timed out");
+    for (const stored of [true, false])
+      expect((await answerOf(createForeverThenable, stored)).text).toContain("Timed out");
   });
 
   test.each(Object.entries(garbage))(

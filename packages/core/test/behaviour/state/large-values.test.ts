@@ -11,7 +11,7 @@ interface Refusal {
 }
 
 test("a value of 256 MB in any shape is refused by name without a copy [F9]", async () => {
-  // A copy of the value, or its text, would end the worker: it may have 128 MB.
+  // The worker has 128 MB: a copy of the value or of its text would end it.
   const worker = new Worker(new URL("../../support/large-value-worker.ts", import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: 128 },
   });

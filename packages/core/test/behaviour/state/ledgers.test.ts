@@ -1,4 +1,4 @@
-/** Ledgers: what hooks count together while nodes, calls and inner graphs are at work side by side. */
+/** Ledgers: entries that hooks of parallel nodes, calls and inner graphs add together. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -25,7 +25,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 const counter = (): Channel<number, number> =>
   channel.reduce(z.number().default(0), (sum, more: number) => sum + more) as Channel<number, number>;
 
-/** A model that answers when it is told to. */
+/** Creates a model that answers when the test releases it. */
 function held(): Model & { readonly answer: () => void; readonly asked: number } {
   const waiting: (() => void)[] = [];
   const model = {
@@ -43,7 +43,7 @@ function held(): Model & { readonly answer: () => void; readonly asked: number }
 
 const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Lets so many requests be under way at a time, and counts them. */
+/** Creates middleware that limits and counts the requests in flight. */
 function atMost(most: number, count: Channel<number, number>): Middleware {
   return defineMiddleware({
     name: "atMost",
@@ -59,7 +59,7 @@ function atMost(most: number, count: Channel<number, number>): Middleware {
   });
 }
 
-/** One node for each name, side by side, each of which asks the model once. */
+/** Graph with one parallel node per name, each with one model request. */
 function sideBySide(model: Model, middleware: readonly Middleware[], count: Channel<number, number>, failing = false) {
   const ask = async (_: unknown, runtime: Pick<NodeRuntime, "model">) => {
     await runtime.model({ model, request: { messages: [], tools: [] } });
@@ -172,7 +172,7 @@ test("an inner graph enters into the ledger channel of the outer graph", async (
   }
 });
 
-/** A tool node that answers two calls, under middleware that counts them. */
+/** Tool node that answers two calls, with middleware that counts the calls. */
 function twoCalls(counting: Middleware, channels: { readonly [name: string]: Channel<number, number> }) {
   const work = defineTool({
     name: "work",

@@ -1,4 +1,4 @@
-/** The long-term store inside runs: what is put becomes true with its superstep, once, or not at all. */
+/** Long-term store in runs: the writes of a superstep are applied once with its commit, or not at all. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -46,21 +46,21 @@ async function seen(notes: LongTerm): Promise<Readonly<Record<string, unknown>>>
   return Object.fromEntries((await notes.search()).map(({ key, value }) => [key, value]));
 }
 
-/** A graph of one node. */
+/** Creates a graph of one node. */
 function alone(work: Body, more: object = {}) {
   return defineGraph({ name: "alone", state: State })
     .nodes({ work: { run: work, ...more } })
     .edges({ [START]: "work", work: END });
 }
 
-/** A graph of two nodes that run together. */
+/** Creates a graph of two parallel nodes. */
 function together(one: Body, other: Body, more: object = {}) {
   return defineGraph({ name: "together", state: State })
     .nodes({ one: { run: one, ...more }, other: { run: other, ...more } })
     .edges({ [START]: ["one", "other"], one: END, other: END });
 }
 
-/** The store that the next process finds. */
+/** Returns the store of the next process. */
 function killed(store: MemoryStore): MemoryStore {
   const next = store.peer();
   store.crash();

@@ -1,4 +1,4 @@
-/** What goes into a graph, what comes out, and what stays inside. */
+/** Input, output and private channels of a graph. */
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { channel, defineGraph, defineState, END, memoryStore, resume, run, START } from "../../../src/index.ts";
@@ -35,7 +35,7 @@ test("a private channel passes between nodes and is absent from the result of a 
   if (ended.status !== "done") throw new Error("it is done");
   expectTypeOf(ended.output).toEqualTypeOf<{ answer: string }>();
   expect(ended.output).toEqual({ answer: "42" });
-  // It is saved like every other: the next input finds it.
+  // A private channel is saved: the next input reads it.
   expect(
     (await store.state("t", (await store.head("t"))?.id ?? 0)).map(({ channel: oneChannel }) => oneChannel),
   ).toContain("scratch");

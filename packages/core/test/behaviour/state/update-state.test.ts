@@ -1,4 +1,4 @@
-/** Writing to a thread as its nodes would have. */
+/** updateState writes to a thread like its nodes. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -85,7 +85,7 @@ test("updateState applies the reducers and outgoing edges of the node as its ret
   await updateState(graph, { store, thread: "t", as: "collect", values: { files: ["x", "y"], findings: ["seen"] } });
   const { state, next } = await getState(graph, { store, thread: "t" });
   expect(state).toEqual({ files: ["x", "y"], findings: ["seen"], verdict: null });
-  // The other pending task stays, and the sends of the node's edge are there.
+  // The other pending task stays, and the sends of the node's edge are added.
   expect(next).toEqual(["lint", "inspect"]);
   const done = await resume(graph, { store, thread: "t", context }).result;
   expect(done.state.findings).toEqual(["seen", "lint", "x!", "y!"]);
@@ -106,7 +106,7 @@ test("a thread rebuilt from updates has the same history as its run, and several
       { as: "lint", values: { findings: ["lint"] } },
     ],
   });
-  // Three tasks ran side by side here: judge, and inspect twice, whose writes one update brings.
+  // Three parallel tasks ran: judge, and inspect twice; one update replaces the writes of both inspect tasks.
   await updateState(graph, {
     ...at,
     updates: [
@@ -133,7 +133,7 @@ test("an ambiguous `as` of updateState is an error that changes nothing, and the
   expect(both.message).toContain('"collect" and "lint"');
   expect(await store.head("t")).toEqual(head);
   await updateState(graph, { ...at, as: "judge", values: { verdict: "ship" } });
-  // Once more for the same node, now with another verdict: its route decides again.
+  // A second update for the same node with another verdict: its route decides again.
   await updateState(graph, { ...at, values: { verdict: "fix" } });
   expect((await getState(graph, at)).next).toEqual(["fix"]);
 });
@@ -170,7 +170,7 @@ test("updateState works on a waiting, failed or finished thread and is refused o
     .edges({ [START]: "ask", ask: "say", say: END });
   const store = memoryStore();
   await run(graph, { store, thread: "t" }).result;
-  // The question is answered by writing what its node would have returned.
+  // Writing the return value of the node answers its interrupt.
   await updateState(graph, { store, thread: "t", as: "ask", values: { verdict: "ship" } });
   const between = await getState(graph, { store, thread: "t" });
   expect(between).toMatchObject({ next: ["say"], interrupts: [], status: "paused" });
@@ -349,7 +349,7 @@ test("an interrupt closed by an update does not park the run under a graph that 
   expect(end.state.log).toEqual(["one", "two"]);
 });
 
-/** Calls three tools at once, of which a person has to let one through; keeps what it was told in a graph of its own where that is wanted. */
+/** Graph with three parallel tool calls, one with an approval; optionally with its conversation in a subgraph. */
 function calling() {
   const tool = (name: string) =>
     defineTool({

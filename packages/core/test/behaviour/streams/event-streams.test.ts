@@ -1,4 +1,4 @@
-/** The events of a thread: gap-free, kept, read from any number on, and cheap for slow readers. */
+/** Thread events: gap-free, stored, readable from any number, and bounded for slow readers. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -43,7 +43,7 @@ const graph = defineGraph({ name: "graph", state: Log, interrupts: { ok: z.boole
   })
   .edges({ [START]: "begin", begin: ["call", "ask"], call: "end", ask: "end", end: END });
 
-/** Every kind of end on one thread; what was told of it, in order. */
+/** Runs one thread to every kind of end; returns its events in order. */
 async function course(store: Store): Promise<readonly RunEvent[]> {
   const told: RunEvent[] = [];
   const watched = async (handle: ReturnType<typeof run<NonNullable<typeof graph.types>>>) => {
@@ -83,7 +83,7 @@ test("durable events have gap-free numbers and are stored as emitted, including 
   expect(kept.filter(({ within }) => within === "call")).not.toHaveLength(0);
   const durable = told.filter(isDurable);
   expect(kept).toEqual(durable);
-  // Every other event carries the number of the durable one that it follows.
+  // Every other event carries the number of the preceding durable event.
   let last = 0;
   for (const event of told) {
     if (isDurable(event)) expect(event.seq).toBe(++last);

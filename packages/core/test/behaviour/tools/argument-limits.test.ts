@@ -4,7 +4,7 @@ import { argumentBounds, type Bounds, findInvalidData } from "../../../src/base/
 import { decide, defineTool, type Json } from "../../../src/index.ts";
 import { answersIn, call, type DeskTool, eventsOf, rawCall, resultsOf, talk, textIn } from "../../support/tool-loop.ts";
 
-/** A value that is nested so deep. */
+/** Creates a value with the given nesting depth. */
 function nested(levels: number): Json {
   let value: Json = 1;
   for (let level = 0; level < levels; level++) value = { down: value };
@@ -13,7 +13,7 @@ function nested(levels: number): Json {
 
 const input = z.looseObject({ note: z.string().optional() });
 
-/** A tool that takes anything, and what reached it. */
+/** Tool that accepts any arguments and records them. */
 function open(): { readonly tool: DeskTool; readonly reached: unknown[] } {
   const reached: unknown[] = [];
   const run = (args: unknown): string => {

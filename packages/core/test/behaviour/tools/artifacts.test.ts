@@ -1,4 +1,4 @@
-/** Large results: kept whole, shown bounded and redacted, read page by page, and the fate of what could not be stored. */
+/** Large results: stored complete, shown bounded and redacted, read by page, and reported when storing fails. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { computeArtifactKey, getArtifactHandle } from "../../../src/adapter.ts";
@@ -35,7 +35,7 @@ const planted = "SECRET-4711";
 const withoutSecret = (text: string): string => text.replaceAll(planted, "[gone]");
 const encoder = new TextEncoder();
 
-/** A tool that gives what it is told to give. */
+/** Creates a tool that returns the given result. */
 function gives(
   output: unknown,
   more: {
@@ -53,7 +53,7 @@ function gives(
   });
 }
 
-/** The text that a model reads of a message. */
+/** Returns the text of a message that the model reads. */
 function seen(message: ToolMessage | undefined): string {
   return (message?.content ?? [])
     .map((block) => {
@@ -485,7 +485,7 @@ describe("redaction", () => {
 });
 
 describe("tool read_artifact", () => {
-  /** A loop in which the model reads the artifact page by page, as it is told to. */
+  /** Loop in which the model reads the artifact page by page, as the note in the result says. */
   async function reads(output: ToolOutput, more: Parameters<typeof gives>[1] = {}, pageBytes = 64) {
     const store = memoryStore();
     const pages: string[] = [];

@@ -1,4 +1,4 @@
-/** Nothing waits for a schema: one that answers later is refused where it is defined, or fails the run of who defined it. */
+/** Async schemas are refused at definition, or fail the run that first uses them. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { z as z3 } from "zod/v3";
@@ -25,9 +25,9 @@ import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
 expectNothingUnhandled();
 
 const isFree = async (name: string): Promise<boolean> => name !== "taken";
-/** Seen at its definition: its function is async. */
+/** Detected at definition: the refinement is an async function. */
 const seen = z.string().refine(isFree);
-/** Seen when it is used: its function gives a promise and does not look like it. */
+/** Detected at use: the refinement returns a promise. */
 const unseen = z.string().refine((name) => isFree(name));
 
 test("an async refinement or transform is refused at definition with its path", async () => {

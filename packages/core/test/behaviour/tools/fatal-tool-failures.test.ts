@@ -40,7 +40,7 @@ function toolThat(run: () => unknown, onError?: ToolErrorPolicy, name = "act") {
   return defineTool({ name, description: "Does what the test says.", input: anything, effect: "pure", ...policy, run });
 }
 
-/** Run a loop that must fail; gives the error. */
+/** Runs a loop that must fail; returns the error. */
 async function failure(loop: Loop): Promise<unknown> {
   return loop.start().result.then(
     () => undefined,
@@ -119,7 +119,7 @@ describe("tool failure that fails the run", () => {
       const { checkpoint } = loop.events.findLast((event) => event.type === "step.committed") as { checkpoint: number };
       const rows = await store.state("t", checkpoint);
       expect(JSON.stringify(rows)).toContain('callId\\":\\"c1');
-      // A person who resumes lets the model go on from there: nothing is run again.
+      // After a resume the model continues from there: no call runs again.
       const end = await loop.again().result;
       expect([end.status, ran, loop.requests.length]).toEqual(["done", 1, 2]);
       expect(answersIn(end).map(({ callId, isError }) => [callId, isError])).toEqual([
@@ -156,7 +156,7 @@ describe("tool failure that fails the run", () => {
     expect((await store.thread("t"))?.status).toBe("failed");
     const state = await getState(graph, { store, thread: "t" });
     checkTranscript(state?.state.messages ?? []);
-    // What the store does not take is not told as done either.
+    // A write that the store refuses emits no end event.
     const failing: Store = {
       ...store,
       commit: (commit, told) => {

@@ -1,4 +1,4 @@
-/** Tools whose calls run graphs: recorded inside, asked through, stopped by limits, and gone on with after a crash. */
+/** Tools whose calls run graphs: journal, interrupts, limits and resume after a crash. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -46,18 +46,18 @@ import {
 } from "../../../src/index.ts";
 import { copyThread, toMermaid } from "../../../src/inspect.ts";
 import type { Commit } from "../../../src/store.ts";
-import { dyingStore } from "../../support/crashing-store.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { failureOf, leftToDie } from "../../support/failure.ts";
 import { virtualWorld } from "../../support/virtual-world.ts";
 
-/** What the inner graph has done, over all processes. */
+/** Effects of the inner graph over all processes. */
 interface Log {
   readonly done: string[];
 }
 
 const Notes = defineState({ topic: z.string(), notes: channel.list(z.string()) });
 
-/** Reads and writes; the second step hangs while `stuck` has the topic. */
+/** Inner graph that reads and writes; its second step hangs while `stuck` has the topic. */
 function researcher(log: Log, stuck: Set<string> = new Set()) {
   return defineGraph({ name: "researcher", state: Notes, interrupts: { scope: z.enum(["wide", "narrow"]) } })
     .nodes({
@@ -93,7 +93,7 @@ function research(log: Log, stuck?: Set<string>) {
   });
 }
 
-/** A message that calls tools, each with an id of its own. */
+/** Creates an assistant message with tool calls, each with a separate id. */
 function asking(...calls: readonly (readonly [name: string, args: JsonObject])[]): {
   readonly messages: [AssistantMessage];
 } {
@@ -151,7 +151,7 @@ test("two graph tool calls in one message run in parallel with separate state, e
   });
   const { state } = await handle.result;
   expect(answersIn(state)).toEqual(["read ants, outline ants, write ants", "read bees, outline bees, write bees"]);
-  // Side by side: neither waits for the other.
+  // The calls run in parallel.
   expect(log.done.slice(0, 2)).toEqual(["read ants", "read bees"]);
   const inner = events.filter(({ within }) => within !== undefined);
   expect(new Set(inner.map(({ within, withinId }) => `${within} ${withinId}`))).toEqual(
@@ -200,7 +200,7 @@ test("an inspector sees the machine of each graph tool call, and checkGraph walk
   expect(report.violations.map(({ message }) => message)).toEqual([expect.stringContaining('"asks.never"')]);
 });
 
-/** A tool whose graph asks a person, and gives what is answered. */
+/** Tool whose graph raises an interrupt and returns the answer. */
 function askerTool() {
   const asker = defineGraph({ name: "asker", state: Notes, interrupts: { scope: z.string() } })
     .nodes({ ask: async (_state, { interrupt }) => ({ notes: [await interrupt("scope")] }) })
@@ -234,7 +234,7 @@ test("an aroundTool hook that catches every failure does not prevent the graph o
   expect(waits.status).toBe("waiting");
   const { state } = await resume(graph, { store, thread: "t", answers: { "0:0:0/0:0:scope": "wide" } }).result;
   expect(answersIn(state)).toEqual(["wide"]);
-  // Hooks around a call begin again with it.
+  // Hooks around the call run again with it.
   expect(around).toBe(2);
 });
 
@@ -265,7 +265,7 @@ describe("crash during two graph tool calls", () => {
     const { state } = await handle.result;
     expect(log.done.slice(5)).toEqual(["write bees"]);
     expect(answersIn(state)).toEqual(["read ants, outline ants, write ants", "read bees, outline bees, write bees"]);
-    // The call of the first is handed back; in the second the outline is. Nothing was repeated.
+    // The first call returns its recorded result, the second continues after its outline: no step is repeated.
     expect(events.toSorted()).toEqual(["effect.reused ", "effect.reused research"]);
   });
 
@@ -324,7 +324,7 @@ test("a full store at any commit of parallel graph tool calls pauses the run, gi
   expect(stopped).toBeGreaterThan(5);
 });
 
-/** What steps of the inner calls have recorded or folded. */
+/** Recorded or folded outcomes of the steps of the inner calls. */
 async function recordedIn(store: Store): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   if ((await store.thread("t")) === undefined) return found;
@@ -376,7 +376,7 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
     for (const after of [false, true]) {
       log.done.length = 0;
       const whole = memoryStore();
-      const dying = dyingStore(whole, nth, after ? "after" : "before");
+      const dying = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store: dying.store, thread: "t", input });
       let ended = false;
       first.result.then(
@@ -397,7 +397,7 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
         ? resume(graph, { store: peer, thread: "t" })
         : run(graph, { store: peer, thread: "t", input });
       expect(answersIn((await handle.result).state), `commit ${nth} ${after ? "after" : "before"}`).toEqual(expected);
-      // A step that had ended and was not recorded yet is done again; what was recorded is not.
+      // A completed but unrecorded step runs again; a recorded step does not.
       expect(new Set(log.done)).toEqual(new Set(all));
       expect(log.done.slice(before).filter((done) => recorded.has(done))).toEqual([]);
     }
@@ -771,7 +771,7 @@ describe("nested graph tool calls", () => {
     readonly output: { readonly depth: number; readonly messages: readonly Message[] };
   }
 
-  /** A graph that calls itself as a tool, as deep as `most`. */
+  /** Graph that calls itself as a tool, down to depth `most`. */
   function nested(most: number, maxDepth?: number) {
     const deeper = graphTool((): GraphDefinition & { readonly types?: DepthTypes } => graph as never, {
       name: "deeper",
@@ -1039,16 +1039,20 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
 describe("invalid graph tool", () => {
   const usual = { description: "x", input: topic, toInput: (args: { topic: string }) => args, toResult: () => "" };
   test.each([
-    ["no graph", () => graphTool({} as never, { ...usual, name: "x" }), /the graph of tool "x" is/],
+    [
+      "no graph",
+      () => graphTool({} as never, { ...usual, name: "x" }),
+      /tool "x": `graph` must be the result of defineGraph/,
+    ],
     [
       "a mapping that is no function",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", toResult: "y" as never }),
-      /toResult of tool "x" is "y"/,
+      /tool "x": `toResult` must be a function, got "y"/,
     ],
     [
       "a depth that is none",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", maxDepth: 0 }),
-      /maxDepth of tool "x" is 0/,
+      /tool "x": `maxDepth` must be an integer ≥ 1, got 0/,
     ],
     [
       "an option that there is not",

@@ -31,7 +31,7 @@ import {
 
 const vault: SecretSource = { get: (name) => (name === "PAY_KEY" ? "SENTINEL-secret" : undefined) };
 
-/** Everything that leaves a run: requests, commits, events, log. */
+/** All output of a run: requests, commits, events and log. */
 function everyByte(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): string {
   return [
     ...loop.wires,
@@ -413,7 +413,7 @@ test("label and safety metadata of a tool appear in no model request [T22]", asy
   expect(tool.spec.label).toBe("SENTINEL-label");
 });
 
-/** structuredClone of the key itself; functions on it are hidden from the clone. */
+/** structuredClone on the key object itself; the functions of the key are not part of the clone. */
 function copyable(key: SecretValue): SecretValue {
   return structuredClone(key);
 }

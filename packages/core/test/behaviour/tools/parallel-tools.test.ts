@@ -17,7 +17,7 @@ import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts"
 
 const named = z.object({ name: z.string() });
 
-/** A tool that takes `ms` of virtual time and logs when it begins and ends. */
+/** Tool that takes `ms` of virtual time and logs its start and end. */
 function slow(world: VirtualWorld, log: string[], ms: number): DeskTool {
   return defineTool({
     name: "work",
@@ -282,7 +282,7 @@ describe("tool calls of one message", () => {
     expect(answersIn(done).map(textIn)).toEqual(["one as x", "two as x_3", "three as x_2", "four as x_4", "five as "]);
     expect(new Set(done.result.state.messages.map(({ id }) => id)).size).toBe(done.result.state.messages.length);
     expect(eventsOf(done, "tool.completed")).toHaveLength(5);
-    // What is told of the message is what is saved.
+    // The emitted message equals the saved message.
     const [told] = eventsOf(done, "message.completed");
     expect(told?.message).toEqual(done.result.state.messages[1]);
   });
@@ -441,7 +441,7 @@ describe("tool results", () => {
     ]);
   });
 
-  /** A result that forges its id and name, and one that says that it failed, each after 70 ms. */
+  /** Tools that return a result with a forged id and name, or with an error, each after 70 ms. */
   async function forgedResults(): Promise<ReturnType<typeof resultsOf>> {
     const world = virtualWorld();
     const tool = defineTool({

@@ -1,4 +1,4 @@
-/** `prepareArguments`: what a tool mends before its arguments are validated. */
+/** `prepareArguments` coerces arguments before validation. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, memoryStore } from "../../../src/index.ts";

@@ -1,4 +1,4 @@
-/** Results of tools that say where a file is instead of holding it. */
+/** Tool results with the URL of a file instead of its content. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type ContentBlock, defineTool } from "../../../src/index.ts";

@@ -1,4 +1,4 @@
-/** Names that only one provider sees. */
+/** Tool names that only one provider receives. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import {

@@ -1,4 +1,4 @@
-/** The paths that xstate/graph finds through the machine of a tool call, taken by calls of the engine. */
+/** Engine calls take each path that xstate/graph finds through the tool call machine. */
 import { describe, expect, test } from "vitest";
 import { getSimplePaths } from "xstate/graph";
 import * as z from "zod";
@@ -14,7 +14,7 @@ import {
 } from "../../../src/index.ts";
 import { call, type Loop, type LoopOptions, rawCall, toolLoop } from "../../support/tool-loop.ts";
 
-/** From the first state to the last, by the names of the states between. */
+/** Path from the first to the last state, as names of the states between. */
 const whole = (...middle: string[]): string =>
   ["received", ...middle, "after", "formatted", "persisted", "answered"].join(" → ");
 const checked = ["resolved", "validated", "admitted", "started", "before"];
@@ -23,7 +23,7 @@ interface Scenario {
   readonly how: string;
   readonly path: string;
   readonly options?: Partial<LoopOptions>;
-  /** What happens after the start, until the calls are answered. */
+  /** Drives the started run until the calls are answered. */
   readonly live?: (loop: Loop) => Promise<unknown>;
 }
 
@@ -238,7 +238,7 @@ async function cancelledAfterYes(loop: Loop): Promise<unknown> {
   return handle.result;
 }
 
-/** The states that the machine of the last call was in, one after the other, as an inspector sees them. */
+/** Lists the states of the machine of the last call in order, as an inspector sees them. */
 async function pathOf({ options, live }: Scenario): Promise<string> {
   const calls = new Map<unknown, string[]>();
   const inspect: Inspector = (event) => {
@@ -250,11 +250,11 @@ async function pathOf({ options, live }: Scenario): Promise<string> {
   const loop = toolLoop({ tools: [runs], turns: turnsOf(call("runs")), store: memoryStore(), inspect, ...options });
   attempts = 0;
   await (live === undefined ? loop.start().result : live(loop));
-  // A call that a person was asked about begins again when the run goes on.
+  // An approved call starts again when the run continues.
   return ([...calls.values()].at(-1) ?? []).join(" → ");
 }
 
-/** Those of a run with a store: without one each goes from formatted to answered. */
+/** Paths of a run with a store; without a store a call goes from formatted to answered. */
 const simple = getSimplePaths(toolCallMachine, { toState: ({ status }) => status === "done" })
   .map(({ steps }) => steps.map(({ state }) => String(state.value)))
   .filter((path) => path.includes("persisted"));
@@ -290,9 +290,9 @@ describe("paths of the tool call machine", () => {
   });
 });
 
-/** Arrows of the machine that are on none of the paths. */
+/** Transitions of the machine that are on no path. */
 function unreached(paths: readonly (readonly string[])[]): readonly string[] {
-  // Calls without a store, which have a test of their own, take this one.
+  // Calls without a store take this transition; a separate test covers them.
   const seen = new Set([...paths.flatMap(arrowsOf), "formatted → answered"]);
   const all = Object.values(toolCallMachine.states).flatMap((state) =>
     [...state.transitions.values()].flat().map(({ target }) => `${state.key} → ${target?.[0]?.key}`),

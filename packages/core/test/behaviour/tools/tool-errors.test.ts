@@ -16,7 +16,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const anything = z.object({});
 
-/** A tool whose body is `run`, without arguments. */
+/** Creates a tool without arguments with the body `run`. */
 function toolThat(run: () => unknown, name = "act"): DeskTool {
   return defineTool({ name, description: "Does what the test says.", input: anything, effect: "pure", run });
 }
@@ -27,7 +27,7 @@ function failing(name: string, kind: ToolErrorKind, message: string): DeskTool {
   }, name);
 }
 
-/** Each kind of failure reaches the model as an error with this text, and the program by its kind. */
+/** Checks that a failure reaches the model as an error with this text, and the program with its kind. */
 async function toldApart(failures: Readonly<Record<string, readonly [error: ToolError, text: string]>>): Promise<void> {
   const names = Object.keys(failures);
   const texts = Object.values(failures).map(([, text]) => text);

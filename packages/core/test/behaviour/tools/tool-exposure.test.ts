@@ -1,4 +1,4 @@
-/** Which tools a model is shown in a turn, and what becomes of a call of one that it was not shown. */
+/** Tools advertised per model turn, and calls of tools that were not advertised. */
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import {
@@ -34,7 +34,7 @@ function counted(name: string, ran: string[]) {
   });
 }
 
-/** Middleware that shows one tool in each turn of the model. */
+/** Middleware that advertises one tool per model turn. */
 function turnByTurn(...turns: readonly (readonly string[])[]): Middleware {
   let turn = 0;
   return defineMiddleware({ name: "turns", selectTools: () => turns[turn++] });

@@ -28,7 +28,7 @@ interface Slow {
   readonly loop: Loop;
 }
 
-/** A loop with one call of a tool that does `ending` when its signal fires. */
+/** Creates a loop with one call of a tool that runs `ending` when its signal fires. */
 function slow(
   ending: Ending,
   {
@@ -52,7 +52,7 @@ function slow(
   return { world, loop: toolLoop({ tools: [act], world, turns, ...(signal === undefined ? {} : { signal }) }) };
 }
 
-/** Fails when so much time has gone by. */
+/** Fails when more real time than the limit has passed. */
 function failsAfter(world: VirtualWorld, ms: number, error: unknown): Promise<never> {
   return new Promise((_, reject) => world.schedule.after(ms, () => reject(error)));
 }

@@ -16,7 +16,7 @@ import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts"
 
 const edit = z.object({ files: z.array(z.string()).default([]), ms: z.number().default(10) });
 
-/** A tool that has the files it names to itself while it works. */
+/** Creates a tool that locks the files of its arguments while it runs. */
 function editor(
   world: VirtualWorld,
   log: string[],

@@ -434,7 +434,7 @@ test("tool inputs are read-only: parallel tools cannot change each other's data,
       Object.assign(target as object, { forged: true });
       changed.push(what);
     } catch {
-      // It is frozen.
+      // The result is frozen.
     }
   };
   const defined = defineTool({

@@ -32,7 +32,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const input = z.object({});
 
-/** Run a loop while time passes. */
+/** Runs a loop and advances the clock. */
 async function pass(
   options: LoopOptions,
   ms = 1_000_000,

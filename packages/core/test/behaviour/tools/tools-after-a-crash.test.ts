@@ -33,7 +33,7 @@ import { virtualWorld } from "../../support/virtual-world.ts";
 
 const input = z.object({});
 
-/** A tool that hangs in its first run, until its process dies, and answers in later ones. */
+/** Tool that hangs in its first run until its process dies, and answers in later runs. */
 function hanging(effect: EffectClass, more: { readonly reconcile?: () => unknown } = {}) {
   const keys: string[] = [];
   const asked: string[] = [];
@@ -61,7 +61,7 @@ function hanging(effect: EffectClass, more: { readonly reconcile?: () => unknown
 
 type End = Awaited<ReturnType<Loop["start"]>["result"]>;
 
-/** Run until everything hangs, kill the process, and resume in another one; `again` resumes in a third. */
+/** Runs until the tool hangs, kills the process and resumes in another one; `again` resumes in a third one. */
 async function crashAndResume(options: LoopOptions): Promise<{
   readonly loop: Loop;
   readonly end: Promise<End>;
@@ -205,12 +205,14 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   interface Doubt {
     readonly hook: "beforeTool" | "aroundTool";
     readonly reconcile?: false;
-    /** What the hook puts in; else which process it stands in. */
+    /** Value that the hook writes; by default the number of its process. */
     readonly by?: unknown;
     readonly deniedFrom?: number;
   }
 
-  /** A call that hangs in every process, with a hook that puts in which process it is; `next` goes on in another one. */
+  /**
+   * Call that hangs in every process, with a hook that writes the process number; `next` continues in another process.
+   */
   function dying({ hook, reconcile, by, deniedFrom = Infinity }: Doubt) {
     let life = 1;
     const log: string[] = [];

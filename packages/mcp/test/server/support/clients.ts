@@ -1,4 +1,4 @@
-/** Official clients of both generations of the protocol, as hosts use them. */
+/** Official clients of both protocol generations, as used by hosts. */
 import {
   Client,
   type ClientOptions,
@@ -7,12 +7,12 @@ import {
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-/** The handshake of 2025, and the requests without a session of 2026. */
+/** The handshake of 2025, and the sessionless requests of 2026. */
 export type Generation = "2025" | "2026";
 
 export interface ClientParts {
   readonly generation?: Generation;
-  /** What the person does whom the client asks; a client without it cannot ask. */
+  /** Answers elicitations; a client without it declares no elicitation capability. */
   readonly person?: (asked: {
     readonly message: string;
     readonly requestedSchema: unknown;
@@ -30,7 +30,7 @@ function clientOf({ generation = "2026", person }: ClientParts): Client {
   return client;
 }
 
-/** A client over HTTP. */
+/** Connects a client over HTTP. */
 export async function overHttp(
   { url, token }: { readonly url: string; readonly token: string | undefined },
   parts: ClientParts = {},
@@ -42,7 +42,7 @@ export async function overHttp(
   return client;
 }
 
-/** A client that starts its server. */
+/** Starts a server as the client's child process. */
 export async function overStdio(
   script: URL,
   env: Readonly<Record<string, string>>,

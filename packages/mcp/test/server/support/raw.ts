@@ -1,14 +1,17 @@
-/** Requests as bytes over real sockets: what no well-behaved client would send. */
+/** Raw bytes over real sockets, for invalid requests. */
 import { connect } from "node:net";
 
 export interface RawAnswer {
   readonly status: number;
-  /** Names and values, in small letters. */
+  /** Header values by lower-case name. */
   readonly head: string;
   readonly body: string;
 }
 
-/** Send bytes and read until the server closes, or has answered whole; `rest` is sent for as long as it takes more. */
+/**
+ * Sends bytes and reads until the server closes or has sent a complete answer; `rest` is sent while the socket accepts
+ * it.
+ */
 export function raw(port: number, bytes: string | Uint8Array, rest?: () => string): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1");
@@ -48,7 +51,7 @@ function isWhole(text: string): boolean {
     : /HTTP\/1\.1 (?:202|204|400)/.test(head);
 }
 
-/** A request as bytes. */
+/** Formats a request as bytes. */
 export function request(
   { method = "POST", target = "/mcp", headers, body = "" }: RawRequest,
   length: string = `content-length: ${Buffer.byteLength(body)}\r\n`,

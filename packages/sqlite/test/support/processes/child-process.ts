@@ -1,8 +1,8 @@
-/** A process that does with a store of its own what its parent says. */
+/** Process with a store that executes the requests of its parent. */
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import type { Ask } from "../child-process.ts";
-import { graph, running, superstep, tell } from "../rows.ts";
+import { graph, running, saveCommit, superstep } from "../rows.ts";
 
 const store = sqliteStore(process.argv[2] as string);
 const say = (message: object): void => {
@@ -14,7 +14,7 @@ async function answer(ask: Ask): Promise<unknown> {
     case "claim":
       return await store.claim({ ...graph, thread: ask.thread });
     case "run":
-      return await tell(store, {
+      return await saveCommit(store, {
         thread: ask.thread,
         branch: "main",
         epoch: ask.epoch,
@@ -22,7 +22,7 @@ async function answer(ask: Ask): Promise<unknown> {
         run: running("r1", ask.thread),
       });
     case "step":
-      return await tell(store, superstep(ask.thread, { epoch: ask.epoch, branch: "main" }, ask.id));
+      return await saveCommit(store, superstep(ask.thread, { epoch: ask.epoch, branch: "main" }, ask.id));
     case "forever":
       return forever(ask.thread, ask.epoch);
     case "close":
@@ -30,7 +30,7 @@ async function answer(ask: Ask): Promise<unknown> {
   }
 }
 
-/** Commit without end; each step is said as soon as it is told. */
+/** Commits without end; reports each step when its commit is durable. */
 function forever(thread: string, epoch: number): void {
   const next = (id: number): void => {
     store.commit(superstep(thread, { epoch, branch: "main" }, id), (failure) => {

@@ -1,17 +1,17 @@
-/** A process that has used up its file handles tries to begin a run, then closes some and tries again; says what came of it. */
+/** Process without free file handles that tries to start a run, then frees some and tries again; prints the results. */
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import process from "node:process";
 import { isStatewrightError, run } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
-import { first, growing, happened } from "../growing-graph.ts";
+import { createGrowingGraph, first, listEffects } from "../growing-graph.ts";
 
 const [file = "", diary = ""] = process.argv.slice(2);
-const graph = growing(diary, 10, 2);
+const graph = createGrowingGraph(diary, 10, 2);
 const store = sqliteStore(file);
 const handles: number[] = [];
 
-/** Take all handles but so many. */
+/** Opens files until only this many handles are free. */
 function useUp(left: number): void {
   try {
     for (;;) handles.push(openSync(devNull, "r"));
@@ -38,9 +38,9 @@ const opened = await attempt(() => sqliteStore(`${file}-other`));
 const begun = await attempt(() => run(graph, { store, thread: "t", input: first }).result);
 const threads = (await store.threads()).length;
 giveBack();
-const did = happened(diary).length;
+const did = listEffects(diary).length;
 const again = await attempt(() => run(graph, { store, thread: "t", input: first }).result);
-// Its handles are open by now: it goes on without new ones. The one that is left is for the diary.
+// The handles of the store are open by now: it needs no new ones. The free handle is for the diary.
 useUp(1);
 const further = await attempt(() => run(graph, { store, thread: "u", input: first }).result);
 giveBack();

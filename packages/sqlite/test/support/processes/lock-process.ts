@@ -1,4 +1,4 @@
-/** Another program with the file open: it takes the write lock when it is told to, and says when it has it. */
+/** Another program with the file open: takes the write lock on request and reports it. */
 import process from "node:process";
 import Database from "better-sqlite3";
 

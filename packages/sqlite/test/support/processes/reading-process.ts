@@ -1,6 +1,6 @@
 /**
- * A process that knows the format of the file and nothing of Statewright: it reads a thread with better-sqlite3 alone, folds
- * the deltas of its main branch itself, and prints state, deltas and effects.
+ * Process that knows the file format but not Statewright: reads a thread with better-sqlite3, folds the deltas of its
+ * main branch, and prints state, deltas and effects.
  */
 import process from "node:process";
 import Database from "better-sqlite3";

@@ -1,7 +1,10 @@
-/** A process with several writers at once, each on a thread of its own; says how many commits were told, and what failed. */
+/**
+ * Process with several concurrent writers, each on its own thread; prints the number of reported commits and the
+ * failures.
+ */
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
-import { graph, superstep, tell } from "../rows.ts";
+import { graph, saveCommit, superstep } from "../rows.ts";
 
 const [file = "", name = "", writers = "", commits = ""] = process.argv.slice(2);
 const store = sqliteStore(file);
@@ -9,7 +12,7 @@ const failures: string[] = [];
 
 async function writer(thread: string): Promise<void> {
   const claim = await store.claim({ ...graph, thread });
-  for (let id = 1; id <= Number(commits); id++) await tell(store, superstep(thread, claim, id));
+  for (let id = 1; id <= Number(commits); id++) await saveCommit(store, superstep(thread, claim, id));
 }
 
 await Promise.all(

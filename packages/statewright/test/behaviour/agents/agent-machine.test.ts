@@ -1,4 +1,4 @@
-/** An agent's run is a walk through the XState machine that stands in its graph. */
+/** The transition records of an agent run are a path through the XState machine of its graph. */
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, type RunEvent, type RunHandle, type TransitionRecord } from "statewright";
 import { expect, test } from "vitest";
@@ -30,7 +30,7 @@ function recordsIn(events: readonly RunEvent[]): readonly TransitionRecord[] {
   return events.filter((event): event is TransitionRecord => event.type === "transition.taken");
 }
 
-/** Where XState itself stands after each event of the records, on the machine that was given. */
+/** Replays the events of the records in XState on the compiled machine; returns each state. */
 function walked(machine: AnyStateMachine, records: readonly TransitionRecord[]): readonly unknown[] {
   let [snapshot] = initialTransition(machine);
   return records.map(({ event, guards }) => {

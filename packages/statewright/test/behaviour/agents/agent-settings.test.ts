@@ -1,4 +1,4 @@
-/** How an agent is set up, seen where it arrives: at the provider. */
+/** Agent settings as they arrive at the provider. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { say, scriptedModel } from "@statewright/testing";
 import { aiModel, createAgent, defineTool, getMessageText, memoryStore } from "statewright";
@@ -15,7 +15,7 @@ afterEach(async () => {
 
 const variable = "ANTHROPIC_API_KEY";
 
-/** A tool that says how many of its calls were at work with it. */
+/** Tool that reports the number of its concurrent calls. */
 function weather() {
   let atWork = 0;
   return defineTool({

@@ -1,10 +1,12 @@
-/** A budget of an agent and its sub-agents, whose process dies at each of its commits: what was spent is neither lost nor counted twice. */
+/**
+ * A shared budget of an agent and its sub-agents over crashes at every commit: no spending is lost or counted twice.
+ */
 import { call, rejectInvalidTranscripts, type ScriptedCall, say, scriptedModel } from "@statewright/testing";
 import { agentTool, createAgent, defineMiddleware, defineTool, type Model, memoryStore, type Store } from "statewright";
 import { type BudgetOptions, budget } from "statewright/middleware";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAtNth, leftToDie, places } from "../../support/both-stores.ts";
+import { crashAtNth, ignoreResult, places } from "../../support/both-stores.ts";
 
 const work = defineTool({
   name: "work",
@@ -17,7 +19,7 @@ const work = defineTool({
   },
 });
 
-/** What stands around an effect is written on its own when the event loop turns inside it. */
+/** Turns the event loop inside an effect, so that its surroundings are written by a separate commit. */
 const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 interface Spent {
@@ -30,7 +32,7 @@ const spentIn = (state: unknown): Spent => (state as { readonly budgetSpent: Spe
 
 const tenTokens = { usage: { inputTokens: 10, outputTokens: 0 } };
 
-/** A lead, and two researchers at work side by side. `asked` counts the requests of this process. */
+/** A lead agent with two parallel researchers. `asked` counts the requests of this process. */
 function team(store: Store, options: BudgetOptions, asked: { count: number }) {
   const wait = {
     name: "wait",
@@ -67,7 +69,7 @@ function team(store: Store, options: BudgetOptions, asked: { count: number }) {
   });
 }
 
-/** Bring the thread to its end; every question is answered with `more`. */
+/** Runs the thread to its end; answers every interrupt with `more`. */
 async function finish(store: Store, options: BudgetOptions, asked: { count: number }, more: object) {
   const agent = team(store, options, asked);
   const begun = (await store.head("t", "main")) !== undefined;
@@ -90,13 +92,13 @@ const cases: readonly (readonly [string, BudgetOptions, object])[] = [
 ];
 
 describe.each(places)("%s", (where, open) => {
-  // A death in a file takes longer.
+  // A crash with a file takes longer.
   const some = where === "in a file" ? [...cases.slice(0, 1), ...cases.slice(-1)] : cases;
   test.each(some)(
     "the recorded spending of a budget of %s only grows and never exceeds the limit across crashes [I10]",
     async (kind, options, more) => {
       const place = open();
-      const counting = diesAtNth(place.store, 0, "before");
+      const counting = crashAtNth(place.store, 0, "before");
       const wholly = { count: 0 };
       const whole = await finish(counting.store, options, wholly, more);
       const commits = counting.commits();
@@ -106,17 +108,17 @@ describe.each(places)("%s", (where, open) => {
       for (let nth = 1; nth <= commits; nth += where === "in a file" ? 5 : 1)
         for (const when of ["before", "after"] as const) {
           const there = open();
-          const dying = diesAtNth(there.store, nth, when);
+          const dying = crashAtNth(there.store, nth, when);
           const asked = { count: 0 };
           const dies = finish(dying.store, options, asked, more);
-          leftToDie(dies);
-          // With sub-agents side by side a death may leave fewer commits than there were.
+          ignoreResult(dies);
+          // With parallel sub-agents a crash may change the number of commits.
           await Promise.race([dying.dead, dies]);
           const end = await finish(there.crash(), options, asked, more);
           there.close();
           const spent = spentIn(end.state);
           expect([nth, when, end.status, spent.extended]).toEqual([nth, when, "done", extended]);
-          // What a request cost whose answer was lost is spent, where it was known already.
+          // The cost of a request whose reply was lost counts as spent when it was already known.
           expect([nth, when, spent.tokens - spent.turns * 10 <= 20, spent.tokens >= spent.turns * 10]).toEqual([
             nth,
             when,
@@ -126,7 +128,7 @@ describe.each(places)("%s", (where, open) => {
           if (kind === "tool calls") expect([nth, when, spent.toolCalls]).toEqual([nth, when, toolCalls]);
           else if (kind === "tokens") expect([nth, when, spent.tokens]).toEqual([nth, when, tokens]);
           else expect([nth, when, spent, end.ended]).toMatchObject([nth, when, { turns, toolCalls }, whole.ended]);
-          // A request whose answer was not recorded is made again: at most those of both researchers.
+          // A request without a recorded reply is repeated: at most one per researcher.
           expect([nth, when, asked.count - wholly.count <= 2]).toEqual([nth, when, true]);
         }
     },
@@ -134,13 +136,13 @@ describe.each(places)("%s", (where, open) => {
   );
 });
 
-/** A life of a process: what it has asked of models before it died. */
+/** Requests of one process before its crash. */
 interface Life {
   asked: number;
   isOver: boolean;
 }
 
-/** An agent, or the sub-agent of one, whose hooks ask a small model wherever they may, with the turns of the loop in between. */
+/** An agent, or a sub-agent, whose hooks make auxiliary model calls between the turns of the loop. */
 function asking(store: Store, life: Life, isInside: boolean) {
   const counted = (model: Model): Model => ({
     ...model,
@@ -159,7 +161,7 @@ function asking(store: Store, life: Life, isInside: boolean) {
     afterModel: async (_, { ask }) => void (await ask("look", beside)) as undefined,
     afterAgent: async (_, { ask }) => void (await ask("end", beside)),
   });
-  // Called behind the hooks of the budget: what these have entered is durable before the answer is.
+  // The hook runs after the hooks of the budget: their entries are durable before the reply is.
   const slow = defineMiddleware({
     name: "slow",
     inherited: true,
@@ -202,9 +204,9 @@ test.each([
   const lives = async (nth: number, when: "before" | "after") => {
     const owner = memoryStore();
     const first: Life = { asked: 0, isOver: false };
-    const { store, dead, commits } = diesAtNth(owner, nth, when);
+    const { store, dead, commits } = crashAtNth(owner, nth, when);
     const ended = asking(store, first, isInside).run({ thread: "t", input: "go" }).result;
-    leftToDie(ended);
+    ignoreResult(ended);
     const whole = await Promise.race([dead, ended]);
     first.isOver = true;
     if (whole !== undefined) return { commits: commits(), asked: first.asked, spent: spentOn(whole.state) };
@@ -221,7 +223,7 @@ test.each([
   for (let nth = 1; nth <= whole.commits; nth++)
     for (const when of ["before", "after"] as const) {
       const { asked, spent } = await lives(nth, when);
-      // Nobody knows of a request whose start was lost with the process.
+      // A request whose start was lost in the crash is unknown.
       expect([nth, when, asked - spent >= 0, asked - spent <= (when === "before" ? 1 : 0)]).toEqual([
         nth,
         when,

@@ -35,7 +35,7 @@ import * as z from "zod";
 const Held = defineState({ messages: channel.messages(), note: z.string().default("SENTINEL-state") });
 const Given = defineContext({ customer: z.string(), client: z.custom<object>() });
 
-/** The eight kinds of hidden value, each under a name that stands nowhere else. */
+/** The eight kinds of hidden value, each under a unique name. */
 const kinds = {
   zq_context: Given.from(({ customer }) => customer),
   zq_client: Given.from(({ client }) => client),
@@ -95,7 +95,7 @@ interface Heard {
   readonly definition: string;
 }
 
-/** Live through one description: a run, and where a person is asked a resume by another process with another customer. */
+/** Runs one case; a waiting run is resumed by another process with another customer. */
 async function live({ args, hidden, does, asks, calls }: Described): Promise<Heard> {
   const folder = mkdtempSync(join(tmpdir(), "hidden-"));
   const path = join(folder, "threads.db");
@@ -201,7 +201,7 @@ async function live({ args, hidden, does, asks, calls }: Described): Promise<Hea
   }
 }
 
-/** A request without what the model itself has written. */
+/** Returns a request without the parts that the model wrote. */
 function withoutCalls({ messages: all, ...rest }: ModelRequest): string {
   return JSON.stringify({ ...rest, messages: all.filter(({ role }) => role !== "assistant") });
 }
@@ -213,7 +213,7 @@ test("hidden values occur in no request, message, file, event, log or error; for
     const deep = { depth: 30, maxStringLength: null, maxArrayLength: null };
     const told = inspect([heard.events, heard.lines], deep) + JSON.stringify([heard.events, heard.lines]);
     const transcript = JSON.stringify(heard.state.messages);
-    // What a run keeps in its state is saved with the state, and shown to no model all the same.
+    // Values in the state are saved with the state, and still reach no model request.
     const secretive = /SENTINEL-(?!state)/;
     for (const bytes of [...heard.wires.map((wire) => JSON.stringify(wire)), transcript])
       expect(bytes).not.toContain("SENTINEL");

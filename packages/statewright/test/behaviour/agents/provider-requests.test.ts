@@ -1,4 +1,4 @@
-/** What middleware about context makes of a request, seen where it arrives: at the provider, by its own client. */
+/** Requests of context middleware as the client of a provider sends them. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, memoryStore } from "statewright";
@@ -34,7 +34,7 @@ const tool = (name: string) =>
     run: () => "Ask ann@example.com.",
   });
 
-/** Where marks stand on the wire: in which part, and at which block of which message. */
+/** Positions of prompt cache marks in a request body: part, message and block. */
 const marks = ({ system, tools, messages }: Wire): readonly string[] => [
   ...tools.flatMap(({ name, cache_control }) => (cache_control === undefined ? [] : [`tool ${name}`])),
   ...system.flatMap(({ cache_control }, index) => (cache_control === undefined ? [] : [`system ${index}`])),

@@ -1,4 +1,4 @@
-/** Sub-agents over a SQLite file: what they ask, and what is read of their lines from another handle. */
+/** Sub-agents over a SQLite file: interrupts, and reads of their namespaces from another store. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,7 +75,7 @@ test("interrupts of two sub-agents are answered after the file was reopened, and
   const end = await agent.resume({ store, thread: "t", answers }).result;
   expect(end.status).toBe("done");
   expect(paid.toSorted()).toEqual([7, 8]);
-  // The calls were asked for in the first process; here only the last word is.
+  // The first process requested the calls; this process requests only the final answer.
   expect(model.requests).toHaveLength(1);
   const lines = new Set<string>();
   for await (const { branch } of getHistory(clerk, { store, thread: "t", nesting: "clerk" })) lines.add(branch);

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL while an agent and its sub-agents spend from one budget; another one goes on with what is left. */
+/** SIGKILL of a process whose agent and sub-agents share a budget; the next process continues with the rest. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ test("a budget killed at its commits is spent to its limit, extended by an answe
     const killed = await killAt({ script, folder: place(point), point });
     const end = endOf(killed);
     expect([point, end]).toMatchObject([point, spent]);
-    // Two requests at most were under way, and are made again. What one had cost is known when its entry was saved.
+    // At most two requests were in flight and are repeated. The cost of a request is known once its entry is saved.
     expect([point, killed.effects.length <= 6, end.tokens >= 40, end.tokens <= killed.effects.length * 10]).toEqual([
       point,
       true,

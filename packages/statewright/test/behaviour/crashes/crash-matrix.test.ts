@@ -1,7 +1,7 @@
 /**
- * The crash matrix: a real process dies by SIGKILL at each point of a superstep with three calls, another one goes on over
- * the same SQLite file, and a log outside of it says what has happened in the world. Each row is a test. Where a call is in
- * doubt each kind of tool is lived through, elsewhere the one that may happen once; with STATEWRIGHT_WHOLE=1 every cell.
+ * The crash matrix: SIGKILL of a process at each point of a superstep with three tool calls; another process continues
+ * on the same SQLite file, and an external log records the effects. Each row is a test. Rows with a call in doubt run
+ * with every kind of tool, other rows with a once tool; with STATEWRIGHT_WHOLE=1 every cell runs.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,20 +11,20 @@ import { type CrashOutcome, killAt, killInSequence, runUntilDone } from "@statew
 import type { Json } from "statewright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Kind, kinds } from "../../support/crash-matrix-run.ts";
-import { inParallel } from "../../support/in-parallel.ts";
+import { runInParallel } from "../../support/in-parallel.ts";
 
 const script = new URL("../../support/processes/matrix-process.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-matrix-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
-// Each life loads the same modules: the cache halves what a start costs.
+// All processes load the same modules: the compile cache halves their start time.
 const timeoutMs = 120_000;
 
-/** Where in the run a row is. */
+/** Crash point and expected behaviour of a row. */
 interface Point {
   readonly at: RegExp;
-  /** The answer of the model is asked for again. */
+  /** The model request is repeated. */
   readonly asksModelAgain?: boolean;
-  /** A call may have started, and nobody knows what came of it. */
+  /** A call may have started without a recorded outcome. */
   readonly doubt?: boolean;
 }
 
@@ -51,16 +51,16 @@ const points = {
 type Id = keyof typeof points;
 const ids = Object.keys(points) as readonly Id[];
 
-/** The points at which what is done depends on the kind of the tool. */
+/** Points at which recovery depends on the kind of the tool. */
 const doubtful: readonly Id[] = ["C8", "C9", "C10", "C11", "C12"];
 const everyCell = process.env["STATEWRIGHT_WHOLE"] === "1";
 
-/** The kinds of tool with which a point is lived through. */
+/** Kinds of tool to run for a point. */
 function kindsAt(id: Id): readonly Kind[] {
   return everyCell || doubtful.includes(id) ? kinds : ["once"];
 }
 
-/** Points of the process that goes on: recovery is the same code, and may itself die. */
+/** Crash points of the recovering process. */
 const recovering = [
   /^inside run running$/,
   /^after run running$/,
@@ -69,7 +69,7 @@ const recovering = [
   /^after question in_doubt$/,
 ];
 
-/** The kinds of tool whose process dies a second time, while it recovers. */
+/** Kinds of tool whose recovering process is killed too. */
 const recovered: readonly Kind[] = everyCell ? kinds : ["once"];
 
 interface Story {
@@ -98,7 +98,7 @@ function told({ stdout, effects }: CrashOutcome): Story {
   return { stdout, acts, models: of("model").length, doubts };
 }
 
-/** The first point of a life that a pattern fits. */
+/** First point of a process that matches a pattern. */
 function pointOf(kind: Kind, life: number, at: RegExp): string {
   const found = whole.get(kind)?.processes[life - 1]?.points.find((point) => at.test(point));
   if (found === undefined) throw new Error(`no point of life ${life} fits ${at}`);
@@ -118,7 +118,7 @@ async function oneCell(kind: Kind, id: Id): Promise<void> {
   cells.set(`${id} ${kind}`, await attempt(() => killAt({ ...run, point: pointOf(kind, 1, points[id].at) })));
 }
 
-/** Dies in a call, and then again at each point of the process that goes on, up to where it is in the call again. */
+/** Kills the process in a call, and then at each point of the recovering process up to the same call. */
 async function recovery(kind: Kind): Promise<void> {
   const run = { script, timeoutMs, args: [kind] };
   const dead = place(`${kind} dead`);
@@ -135,12 +135,12 @@ async function recovery(kind: Kind): Promise<void> {
 }
 
 beforeAll(async () => {
-  await inParallel(
+  await runInParallel(
     kinds.map((kind) => async () => {
       whole.set(kind, await runUntilDone({ script, timeoutMs, args: [kind], folder: place(kind) }));
     }),
   );
-  await inParallel([
+  await runInParallel([
     ...ids.flatMap((id) => kindsAt(id).map((kind) => () => oneCell(kind, id))),
     ...recovered.map((kind) => () => recovery(kind)),
   ]);
@@ -158,13 +158,13 @@ function judge(
   expect(story.stdout).toBe(undisturbed.stdout);
   expect([...story.acts.keys()].sort()).toEqual([...undisturbed.acts.keys()].sort());
   const times = [...story.acts.values()];
-  // Under the same key each time: the other side knows it. What may happen once has happened once.
+  // All attempts have the same key, and a once effect occurs once.
   if (kind !== "idempotent" || !doubt) expect(times.every((count) => count === 1)).toBe(true);
   expect(story.models).toBe(undisturbed.models + (asksModelAgain ? 1 : 0));
   if (kind !== "once" || !doubt) expect(story.doubts).toBe(0);
 }
 
-/** A run that died at a point ends as if it had not, and its tool is treated as its kind says. */
+/** Checks that a killed run ends like an uninterrupted one, with the tool effects that its kind allows. */
 function judgeRow(id: Id): void {
   for (const kind of kindsAt(id)) judge(kind, cells.get(`${id} ${kind}`), points[id]);
 }

@@ -1,6 +1,6 @@
 /**
- * Pairs of deaths in the run of the crash matrix, by copies of the file and its log. `npm test` lives through a few; with
- * STATEWRIGHT_PAIRS=n every n-th of all, in processes side by side.
+ * Pairs of crashes in the crash matrix run, simulated by copies of the file and its log. `npm test` runs a few pairs;
+ * STATEWRIGHT_PAIRS=n runs every n-th pair in parallel processes.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -11,14 +11,14 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
 import { kinds } from "../../support/crash-matrix-run.ts";
-import { livePairs, type PairReport } from "../../support/crash-pairs.ts";
-import { inParallel } from "../../support/in-parallel.ts";
+import { type PairReport, runPairs } from "../../support/crash-pairs.ts";
+import { runInParallel } from "../../support/in-parallel.ts";
 
 const script = fileURLToPath(new URL("../../support/processes/pair-process.ts", import.meta.url));
 const home = mkdtempSync(join(tmpdir(), "statewright-pairs-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** Small enough that the processes end at about the same time. */
+/** Small shares, so that the processes end at about the same time. */
 const parts = 16;
 
 function folderIn(name: string): string {
@@ -36,7 +36,7 @@ async function everyPair(every: number): Promise<PairReport> {
       reports.push(JSON.parse(stdout));
     }),
   );
-  await inParallel(works);
+  await runInParallel(works);
   const report = {
     pairs: reports.reduce((sum, { pairs }) => sum + pairs, 0),
     wrong: reports.flatMap(({ wrong }) => wrong),
@@ -52,7 +52,7 @@ test("a process killed at one point and then at another ends like a process that
 }, async () => {
   const { pairs, wrong } =
     asked === undefined
-      ? await livePairs("once", folderIn("share"), { every: 900, part: 0, parts: 1 })
+      ? await runPairs("once", folderIn("share"), { every: 900, part: 0, parts: 1 })
       : await everyPair(Number(asked));
   expect(wrong).toEqual([]);
   expect(pairs).toBeGreaterThan(4);

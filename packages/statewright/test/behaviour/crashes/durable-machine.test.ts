@@ -1,4 +1,4 @@
-/** A real process that runs a machine drawn by hand is killed by SIGKILL at every third point, or at all, and another goes on. */
+/** SIGKILL of a process with a durable machine, at every third point or at all points; another process continues. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL at points around its commits, and another goes on: every sixth point, or all of them. */
+/** SIGKILL of a process around its commits, at every sixth point or at all points; another process continues. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import type { Json } from "statewright";
 import { afterAll, expect, test } from "vitest";
 
 const script = new URL("../../support/processes/fan-out-process.ts", import.meta.url);
-// Each life loads the same modules: the cache halves what a start costs.
+// All processes load the same modules: the compile cache halves their start time.
 const home = mkdtempSync(join(tmpdir(), "statewright-killed-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -18,7 +18,7 @@ function place(name: string): string {
   return path;
 }
 
-/** A few at a time: each is a process of its own. */
+/** Runs a few processes at a time. */
 async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const waiting = [...items];
   const worker = async (): Promise<void> => {
@@ -55,7 +55,7 @@ function differences(point: string, outcome: CrashOutcome, whole: CrashOutcome):
     if (effect.includes('"charge"') && found !== 1) wrong.push(`${point}: ${effect} happened ${found} times`);
     keys.delete(effect);
   }
-  // Whatever was repeated was repeated under its own key, so that nothing is left over.
+  // Repeated effects have their own keys, so that no effect remains without a match.
   for (const effect of keys.keys()) wrong.push(`${point}: ${effect} has a key of its own`);
   return wrong;
 }

@@ -1,4 +1,4 @@
-/** A real process that serves threads: it is stopped, stopped twice, and killed; the next one goes on. */
+/** A process that serves threads: SIGTERM, two SIGTERMs and SIGKILL; the next process continues. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,14 +24,14 @@ afterEach(() => {
 
 interface Served {
   readonly child: ChildProcess;
-  /** Wait until it has printed a line. */
+  /** Waits for a printed line. */
   said(line: string): Promise<void>;
-  /** Its exit code or the signal that ended it. */
+  /** Exit code, or the signal that ended the process. */
   readonly ended: Promise<number | string | null>;
   readonly lines: readonly string[];
 }
 
-/** A process of the documentation's program, with these orders. */
+/** Starts the program of the documentation with these orders. */
 function serve(...orders: string[]): Served {
   const program = fileURLToPath(new URL("../../docs/serving/serving-threads.ts", import.meta.url));
   const child = spawn(process.execPath, [program, ...orders], {
@@ -150,7 +150,7 @@ test("after a SIGKILL the next process continues the active runs of the killed o
   ]);
 });
 
-/** Look until the runs of these threads are done, as another process would. */
+/** Polls until the runs of these threads are done, like another process. */
 async function untilDone(...threads: string[]): Promise<void> {
   const store = sqliteStore(join(home, "transfers.db"));
   try {

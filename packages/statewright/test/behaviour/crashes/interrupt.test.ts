@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL around the commits of a question and of its answer, and another goes on. */
+/** SIGKILL of a process around the commits of an interrupt and of its answer; another process continues. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ test("after a kill around the commit of an interrupt or its answer the next proc
   const whole = await runUntilDone({ script, folder: place("whole") });
   expect(endOf(whole)).toEqual(end);
   expect(whole.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }]);
-  // The question is the last commit of the first life, the answer the first of the second.
+  // The interrupt is the last commit of the first process, the answer the first commit of the second.
   const asked = whole.processes[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
 
   const shown = await killAt({ script, folder: place("shown"), point: `after commit ${asked}` });

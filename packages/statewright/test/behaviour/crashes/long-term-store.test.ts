@@ -1,4 +1,4 @@
-/** A real process that puts into the long-term store is killed by SIGKILL, and another goes on: at every third point, or all. */
+/** SIGKILL of a process with long-term writes, at every third point or at all points; another process continues. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";

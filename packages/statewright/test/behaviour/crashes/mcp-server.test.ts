@@ -1,4 +1,4 @@
-/** A real MCP server over stdio is killed by SIGKILL, or loses its host, and the host finds its thread in the next process. */
+/** SIGKILL of an MCP server over stdio, and exit of its host: the host finds its thread in the next server process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ function place(): { readonly folder: string; readonly did: () => readonly string
   };
 }
 
-/** A host with a server process of its own. */
+/** MCP host with its server process. */
 async function host(folder: string, mode: "legacy" | "modern", person?: (kill: () => void) => string | undefined) {
   const client = new Client(
     { name: "host", version: "1.0.0" },
@@ -72,7 +72,7 @@ test("an MCP host continues its thread after each SIGKILL of the server, in both
   });
   third.kill();
 
-  // It may not have heard: the same call, to a process that has not answered it, gives what there was.
+  // The host may have missed the answer: a repeated call to a new server process returns the recorded answer.
   const fourth = await host(folder, "modern", () => "nowhere");
   expect((await fourth.client.callTool(call)).structuredContent).toEqual(ended.structuredContent);
   expect(did()).toEqual(["reserved tea", "paid tea", "sent to Hill 2"]);
@@ -96,7 +96,7 @@ test("an MCP server whose host has exited finishes its step, saves it and exits"
   const params = { name: "order", arguments: { item: "tea", thread: "left" }, _meta: { progressToken: 1 } };
   say({ id: 2, method: "tools/call", params });
   await expect.poll(() => text, { timeout: 60_000 }).toContain('"under way"');
-  // What is too deep, or no message, ends nothing.
+  // A message that is too deep or invalid does not end the server.
   server.stdin.write("no JSON\n");
   say({ id: 3, method: "tools/list", params: JSON.parse(`{"a":${"[".repeat(200)}${"]".repeat(200)}}`) });
   await expect

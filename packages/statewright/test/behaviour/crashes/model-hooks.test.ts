@@ -1,4 +1,4 @@
-/** Hooks around models and at the ends of an agent, whose process dies at each of its commits: what they wrote is there once. */
+/** Model hooks and agent hooks of a process that crashes at each of its commits: each write of a hook occurs once. */
 import { call, rejectInvalidTranscripts, say, scriptedModel } from "@statewright/testing";
 import {
   channel,
@@ -11,7 +11,7 @@ import {
 } from "statewright";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAtNth, leftToDie, places } from "../../support/both-stores.ts";
+import { crashAtNth, ignoreResult, places } from "../../support/both-stores.ts";
 
 const sum = channel.reduce(z.number().default(0), (total, more: number) => total + more);
 const work = defineTool({
@@ -27,7 +27,7 @@ interface Life {
   readonly hooks: Record<string, number>;
 }
 
-/** The turn of the event loop ends between the hooks: what they stand around is written on its own. */
+/** Turns the event loop between the hooks, so that their surroundings are written by a separate commit. */
 const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function hooked({ hooks }: Life): Middleware {
@@ -88,7 +88,7 @@ function agentOf(life: Life, store: Store) {
 
 const newLife = (): Life => ({ asked: [], hooks: {} });
 
-/** Bring the thread to its end in a process that comes after. */
+/** Runs the thread to its end in a later process. */
 async function finish(life: Life, store: Store) {
   const agent = agentOf(life, store);
   const known = await store.head("t", "main");
@@ -103,7 +103,7 @@ async function finish(life: Life, store: Store) {
 describe.each(places)("%s", (_, open) => {
   test("recorded hooks are not called again after a crash and write the same values once", async () => {
     const place = open();
-    const counted = diesAtNth(place.store, 0, "before");
+    const counted = crashAtNth(place.store, 0, "before");
     const whole = newLife();
     const end = await finish(whole, counted.store);
     const commits = counted.commits();
@@ -114,9 +114,9 @@ describe.each(places)("%s", (_, open) => {
     for (let nth = 1; nth <= commits; nth++)
       for (const when of ["before", "after"] as const) {
         const there = open();
-        const dying = diesAtNth(there.store, nth, when);
+        const dying = crashAtNth(there.store, nth, when);
         const first = newLife();
-        leftToDie(finish(first, dying.store));
+        ignoreResult(finish(first, dying.store));
         await dying.dead;
         const second = newLife();
         const result = await finish(second, there.crash());
@@ -126,7 +126,7 @@ describe.each(places)("%s", (_, open) => {
           { status: "done", state: { begun: 1, sent: 2, said: 2, ended: 1 } },
         ]);
         expect(result.state.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
-        // What stands in the journal is not done again: at most what was at work at the death is.
+        // A journaled hook does not run again; at most the hook active at the crash runs again.
         for (const [hook, times] of Object.entries({ beforeAgent: 1, beforeModel: 2, afterModel: 2, afterAgent: 1 }))
           expect([nth, when, hook, (first.hooks[hook] ?? 0) + (second.hooks[hook] ?? 0) - times <= 1]).toEqual([
             nth,

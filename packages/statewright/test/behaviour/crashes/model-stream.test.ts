@@ -1,11 +1,11 @@
-/** A real process is killed by SIGKILL while its model streams, with the provider's client and a server that counts requests. */
+/** SIGKILL of a process during a model stream, with the provider's client and a server that counts requests. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CrashOutcome, killInSequence, runUntilDone } from "@statewright/testing";
 import type { AssistantMessage, Message } from "statewright";
 import { afterAll, expect, test } from "vitest";
-import { streamingServer } from "../../support/streaming-server.ts";
+import { startStreamingServer } from "../../support/streaming-server.ts";
 
 const script = new URL("../../support/processes/streaming-process.ts", import.meta.url);
 const homes: string[] = [];
@@ -31,7 +31,7 @@ function told({ stdout }: CrashOutcome): Told {
   return JSON.parse(stdout) as Told;
 }
 
-/** The conversation without ids and without what it says of lost requests. */
+/** Conversation without ids and without notes about lost requests. */
 function spoken({ messages }: Told): unknown {
   return messages.map((message) => {
     const { id: _id, failedAttempts: _lost, provider: _provider, ...said } = message as AssistantMessage;
@@ -45,9 +45,9 @@ function lostOf({ messages }: Told): unknown {
 
 const unrecorded = { model, kind: "unrecorded" };
 
-/** What an undisturbed process does. */
+/** Result of an uninterrupted process. */
 async function undisturbed(): Promise<Told> {
-  await using server = await streamingServer();
+  await using server = await startStreamingServer();
   const outcome = await runUntilDone({ script, folder: folder(), timeoutMs, args: [server.baseUrl] });
   expect(server.requests).toEqual([1, 3]);
   expect(lostOf(told(outcome))).toEqual([[], [], [], []]);
@@ -56,14 +56,14 @@ async function undisturbed(): Promise<Told> {
 
 test("a kill inside a model stream retracts the partial reply, repeats the request, and reports both requests [C2]", async () => {
   const whole = await undisturbed();
-  // In its text, in the arguments of its call, and in the answer after the tool.
+  // Crash points: in the text, in the arguments of the call, and in the answer after the tool.
   const deaths = [
     { part: "I ", request: 1, frames: 3, lost: [[], [unrecorded], [], []], requests: [1, 1, 3], voided: 1 },
     { part: '{"te', request: 1, frames: 7, lost: [[], [unrecorded], [], []], requests: [1, 1, 3], voided: 1 },
     { part: "All ", request: 2, frames: 3, lost: [[], [], [], [unrecorded]], requests: [1, 3, 3], voided: 3 },
   ];
   for (const { part, request, frames, lost, requests, voided } of deaths) {
-    await using server = await streamingServer({ [request]: frames });
+    await using server = await startStreamingServer({ [request]: frames });
     const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, part] };
     const outcome = await killInSequence({ ...life, points: ["in the stream"] });
     const ended = told(outcome);
@@ -75,7 +75,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
     expect(spoken(ended), part).toEqual(spoken(whole));
     expect(server.requests, part).toEqual(requests);
     expect(lostOf(ended), part).toEqual(lost);
-    // No tool of a message that was not whole has run, and none of a whole one twice.
+    // No tool of an incomplete message has run, and each tool of a complete message has run once.
     expect(outcome.effects, part).toEqual([{ note: "hi" }]);
     const [first] = ended.told;
     expect(first, part).toEqual(["message.retracted", ended.messages[voided]?.id, "unrecorded", null]);
@@ -84,7 +84,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
 });
 
 test("kills inside the streams of two processes report all three requests [C2]", async () => {
-  await using server = await streamingServer({ 1: 3, 2: 3 });
+  await using server = await startStreamingServer({ 1: 3, 2: 3 });
   const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, "I "] };
   const ended = told(await killInSequence({ ...life, points: ["in the stream", "in the stream"] }));
   expect(server.requests).toEqual([1, 1, 1, 3]);

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL when two of four calls that its model made at once are done and two are running. */
+/** SIGKILL of a process with four parallel tool calls: two completed and two running. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   outcome = await killAt({ script, folder, point: "two done, two running", timeoutMs: 60_000 });
 }, 300_000);
 
-/** In which lives a tool ran, and under which keys. */
+/** Processes in which a tool ran, and its keys. */
 function runsOf(name: string): { readonly lives: readonly string[]; readonly keys: number } {
   const runs = (outcome.effects as readonly (Ran | Asked)[]).filter(
     (effect): effect is Ran => "tool" in effect && effect.tool === name,
@@ -33,7 +33,7 @@ test("a kill among four calls keeps the two completed calls and repeats no model
   const requests = (outcome.effects as readonly (Ran | Asked)[]).flatMap((effect) =>
     "model" in effect ? [effect.model] : [],
   );
-  // One request that made the calls, and one with their four answers.
+  // One request that returned the calls, and one with their four answers.
   expect(requests).toEqual([1, 6]);
 });
 

@@ -1,4 +1,4 @@
-/** A real process with inputs in line is killed by SIGKILL around its commits: at every third point, or at all. */
+/** SIGKILL of a process with queued inputs around its commits, at every third point or at all points. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ test("every queued input starts once and in order, wherever a process is killed 
     log: ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"],
     rows: ["c done", "b done", "a done"],
   });
-  // The next process cannot see whether the callback of a commit was called.
+  // The next process cannot know whether the callback of a commit ran.
   const points = (whole.processes[0]?.points ?? []).filter((point) => !point.startsWith("reported"));
   expect(points.length).toBeGreaterThan(20);
   const wrong: string[] = [];

@@ -1,4 +1,4 @@
-/** A process is killed with many runs at work: another one goes on with all of them. */
+/** SIGKILL of a process with many active runs: another process continues all of them. */
 import { fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,9 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { getState, listRuns, recover, sqliteStore } from "statewright";
 import { afterAll, expect, test } from "vitest";
-import { unending } from "../../support/processes/unfinished-runs-process.ts";
+import { createUnfinishedGraph } from "../../support/processes/unfinished-runs-process.ts";
 
-/** How many; where somebody asks for so many, a thousand of them have two seconds. */
+/** Number of runs; when set explicitly, a thousand runs have a time limit of two seconds. */
 const asked = process.env["STATEWRIGHT_UNFINISHED"];
 const count = Number(asked ?? 1_000);
 
@@ -35,7 +35,7 @@ test("1,000 unfinished runs of a killed process are found and continued by anoth
   await gone;
   const began = performance.now();
   const store = sqliteStore(file, { durability: "normal" });
-  const graph = unending(true);
+  const graph = createUnfinishedGraph(true);
   expect(await listRuns(store, { status: "crashed" })).toHaveLength(count);
   const handles = await recover({ store, graphs: [graph] });
   const ends = await Promise.all(handles.map(({ result }) => result));

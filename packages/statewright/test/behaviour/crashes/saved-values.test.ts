@@ -1,4 +1,4 @@
-/** What a state and the journal hold is the same after a death of the process: values of every kind, made at random. */
+/** Random values of every kind in state and journal are equal after a crash of the process. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { recover, sqliteStore } from "statewright";
 import { afterAll, expect, test } from "vitest";
-import { keeping, valuesOf } from "../../support/processes/values-process.ts";
+import { createKeepingGraph, createValues } from "../../support/processes/values-process.ts";
 
 const home = mkdtempSync(join(tmpdir(), "statewright-values-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
@@ -20,7 +20,7 @@ test("any value is equal after it was saved, the process was killed, and another
   const again = (nth: number): never => {
     throw new Error(`the step of ${nth} is done again`);
   };
-  const graph = keeping(valuesOf(seed, count), again, () => Promise.resolve());
+  const graph = createKeepingGraph(createValues(seed, count), again, () => Promise.resolve());
   const store = sqliteStore(file, { durability: "normal" });
   const ends = await Promise.all((await recover({ store, graphs: [graph] })).map(({ result }) => result));
   expect(ends).toHaveLength(count);

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL while a command of its agent is at work. */
+/** SIGKILL of a process whose agent runs a shell command. */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const script = new URL("../../support/processes/command-process.ts", import.meta
 const folder = mkdtempSync(join(tmpdir(), "statewright-commands-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Processes that can still run code and have this text in their arguments. */
+/** Returns the pids of running processes with this text in their arguments. */
 function running(text: string): readonly string[] {
   return readdirSync("/proc").filter((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return false;

@@ -1,4 +1,4 @@
-/** A real process whose run is spoken to from outside is killed by SIGKILL around its commits: at every third point, or at all. */
+/** SIGKILL of a process with a steered run around its commits, at every third point or at all points. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL in the middle of two sub-agents, and another goes on. */
+/** SIGKILL of a process with two active sub-agents; another process continues. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,12 +19,12 @@ test("a kill with one sub-agent done and the other in its second request repeats
     last: "ants are read; bees are read",
   });
   const asked = (text: string): number => effects.filter((effect) => JSON.stringify(effect) === text).length;
-  // The outer model was asked for the calls once, over both lives; each sub-agent for its first answer once.
+  // Over both processes the outer model was asked for the calls once, and each sub-agent for its first answer once.
   expect(asked('{"model":"large","said":["Find out."]}')).toBe(1);
   expect(asked('{"model":"small","said":["ants"]}')).toBe(1);
   expect(asked('{"model":"small","said":["bees"]}')).toBe(1);
   expect(asked('{"model":"small","said":["ants","assistant","about ants"]}')).toBe(1);
-  // Nobody knows what came of this one.
+  // The outcome of this request is unknown.
   expect(asked('{"model":"small","said":["bees","assistant","about bees"]}')).toBe(2);
   expect(asked('{"read":"ants"}')).toBe(1);
   expect(asked('{"read":"bees"}')).toBe(1);

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL while its agent summarises, answers and remembers, and another goes on. */
+/** SIGKILL of a process whose agent summarises, answers and saves memories; another process continues. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ test("a summary already answered is not requested again, and memories are stored
   for (const point of new Set(wanted)) {
     const { stdout, effects } = await killAt({ ...life(point), point });
     expect(stdout, point).toBe(whole.stdout);
-    // Before its outcome is durable nobody knows that it was answered.
+    // A reply is unknown until its outcome is durable.
     const most = points.indexOf(point) >= points.indexOf("asked answer") ? 1 : 2;
     expect(count(effects, "summary"), point).toBeLessThanOrEqual(most);
     expect(effects.length, point).toBeLessThanOrEqual(5);

@@ -1,4 +1,7 @@
-/** A real process that waits for a timer is killed by SIGKILL, and so is the one that fires it: at every sixth point, or at all. */
+/**
+ * SIGKILL of a process that waits for a timer, and of the process that fires it, at every sixth point or at all
+ * points.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,7 +64,7 @@ test("a timer of weeks outlives its process and fires once and late on return, w
   expect(wrong).toEqual([]);
 });
 
-/** The transition is taken once wherever a process dies; what it begins is done once, or again under its one key. */
+/** The transition is taken once wherever the process dies; its effects run once, or again under the same key. */
 function differences(where: string, outcome: CrashOutcome, whole: CrashOutcome, once: boolean): readonly string[] {
   const wrong: string[] = [];
   if (outcome.stdout !== whole.stdout) wrong.push(`${where}: diverged\n${outcome.stdout}\n${whole.stdout}`);

@@ -1,4 +1,4 @@
-/** A real process is killed by SIGKILL in a batch of calls, one for each way in which a call may stand; another one goes on. */
+/** SIGKILL of a process in a batch of tool calls, one call per possible state; another process continues. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   outcome = await killAt({ script, folder, point: "all stand", timeoutMs: 60_000 });
 }, 300_000);
 
-/** In which lives the tool ran, the keys it got, the keys that the other side was asked for, and the answer. */
+/** Processes in which the tool ran, its keys, the reconciled keys, and the answer. */
 function storyOf(name: string) {
   const effects = outcome.effects as readonly (Ran | Asked)[];
   const runs = effects.filter((effect): effect is Ran => "tool" in effect && effect.tool === name);
@@ -31,7 +31,7 @@ function storyOf(name: string) {
   };
 }
 
-/** One key in all lives. */
+/** Expects one key over all processes. */
 const one = [expect.stringMatching(/^batch\/main\/.+\/call_\d$/)];
 
 test("a call answered before a kill is not repeated, and its answer counts [K4]", () => {

@@ -1,4 +1,4 @@
-/** The programs about composing graphs, as the documentation has them: they compile without a cast, and run. */
+/** The documented programs about composed graphs compile without a cast and run. */
 import {
   channel,
   defineGraph,
@@ -19,7 +19,7 @@ import * as z from "zod";
 
 const Finding = z.object({ file: z.string(), severe: z.boolean() });
 
-/** A review of a folder: a bad file is severe, and mended in the second round. Files are inspected at the same time. */
+/** Reviews a folder: a bad file is severe and fixed in the second round. Files are inspected in parallel. */
 function reviewOf(changed: readonly string[]) {
   const inspected: string[] = [];
   let [rounds, atOnce, most] = [0, 0, 0];

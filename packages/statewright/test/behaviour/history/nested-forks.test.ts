@@ -1,4 +1,7 @@
-/** Forks of forks, and forks beside migrations: each goes on from where it began, and nothing that happens once is done again in silence. */
+/**
+ * Forks of forks, and forks around migrations: each continues from its checkpoint, and no once effect is repeated
+ * silently.
+ */
 import {
   channel,
   defineGraph,
@@ -20,7 +23,7 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
-import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { crashAt, getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 const begin = () => ({ log: ["began"] });
@@ -29,7 +32,7 @@ describe.each(places)("%s", (_name, open) => {
   let place: Place;
   let store: Store;
   let paid: string[];
-  /** Bodies fail behind what they did. */
+  /** Bodies fail after their effect. */
   let breaks: boolean;
 
   beforeEach(() => {
@@ -51,7 +54,7 @@ describe.each(places)("%s", (_name, open) => {
     };
   }
 
-  /** A closet in a room in a house, each kept across calls; the later version has other names for some of its nodes. */
+  /** A closet in a room in a house, nested persistent subgraphs; the later version renames some nodes. */
   function house(version: 1 | 2, renamed: readonly string[]) {
     const named = (name: string): string => (version === 1 || !renamed.includes(name) ? name : `${name}_2`);
     const kept = (graph: Graph) =>
@@ -99,7 +102,7 @@ describe.each(places)("%s", (_name, open) => {
     return (await store.head(thread, line))?.id ?? 0;
   }
 
-  /** What the list of a line has come to. */
+  /** Returns the current list of a branch. */
   async function logOf(line: string): Promise<readonly unknown[]> {
     const rows = await store.state(thread, await idOf(line));
     return rows.flatMap(({ deltas }) => deltas.flatMap(({ text }) => JSON.parse(text) as readonly unknown[]));
@@ -161,8 +164,8 @@ describe.each(places)("%s", (_name, open) => {
   test("a migration interrupted between the namespaces of a graph and its subgraph loses neither [E50]", async () => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
-    const dying = diesAt(store, ({ branch }) => branch === "main/room_2", "after");
-    leftToDie(resume(now.graph, { store: dying.store, thread, migrations }).result);
+    const dying = crashAt(store, ({ branch }) => branch === "main/room_2", "after");
+    ignoreResult(resume(now.graph, { store: dying.store, thread, migrations }).result);
     await dying.dead;
     store = place.crash();
     expect(await openKeys(resume(now.graph, { store, thread, migrations }).result)).toEqual(["room_2.closet_2.sign"]);
@@ -179,7 +182,7 @@ describe.each(places)("%s", (_name, open) => {
     await run(now.graph, { store, thread, branch: "side", migrations, input: {} }).result;
     const side = { store, thread, branch: "side", answers: { "room_2.closet_2.sign": "again" } };
     const { state } = await resume(now.graph, side).result;
-    // The room was asked for twice, and the closet in it.
+    // The room and its closet were called twice.
     expect(state).toEqual({ log: ["began", "room 2", "began", "room 4"] });
     expect(await logOf("side/room_2/closet_2")).toEqual(["bought", "yes", "bought", "again"]);
   });
@@ -192,7 +195,7 @@ describe.each(places)("%s", (_name, open) => {
     breaks = true;
     for (const branch of ["one", "main"]) {
       const answers = { "room.closet.sign": `said on ${branch}` };
-      await failureOf(resume(graph, { store, thread, branch, answers }).result, "node_failed");
+      await getFailure(resume(graph, { store, thread, branch, answers }).result, "node_failed");
     }
     breaks = false;
     await fork(closet, { store, thread, at: await idOf("one/room/closet"), name: "two" });
@@ -234,10 +237,10 @@ describe.each(places)("%s", (_name, open) => {
     return durableMachine(machine, { version: 1 }) as Graph;
   }
 
-  /** Its process dies when the start is durable: nobody knows whether it happened. */
+  /** The process dies when the start is durable: the effect is in doubt. */
   async function startAndDie(graph: Graph): Promise<void> {
-    const dying = diesAt(store, ({ effects = [] }) => effects.some(({ effect }) => effect === "once"), "after");
-    leftToDie(run(graph, { store: dying.store, thread, input: {} }).result);
+    const dying = crashAt(store, ({ effects = [] }) => effects.some(({ effect }) => effect === "once"), "after");
+    ignoreResult(run(graph, { store: dying.store, thread, input: {} }).result);
     await dying.dead;
     store = place.crash();
   }
@@ -272,7 +275,7 @@ describe.each(places)("%s", (_name, open) => {
     await fork(graph, { store, thread, at: await idOf("main"), name: "one" });
     await resume(graph, { store, thread, branch: "one" }).result;
     breaks = true;
-    await failureOf(resume(graph, { store, thread, branch: "one", answers: no }).result, "node_failed");
+    await getFailure(resume(graph, { store, thread, branch: "one", answers: no }).result, "node_failed");
     breaks = false;
     expect(paid).toEqual(["charged"]);
     await fork(graph, { store, thread, at: await idOf("one"), name: "two" });

@@ -1,4 +1,4 @@
-/** Going back and going on again: what is run again, what is asked again, and what is never repeated in silence. */
+/** Replay from a checkpoint: repeated steps, repeated interrupts, and effects that are never repeated silently. */
 import { type VirtualClock, virtualClock } from "@statewright/testing";
 import {
   channel,
@@ -21,15 +21,15 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { fromPromise, setup } from "xstate";
 import * as z from "zod";
-import { failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const Log = defineState({ amount: z.number().default(5), log: channel.list(z.string()) });
 
-/** What happened in the world outside, with the keys under which it did. */
+/** External effects with their keys. */
 interface World {
   readonly paid: string[];
   readonly keys: string[];
-  /** While it is set, paying never ends. */
+  /** While this is set, the payment never settles. */
   hang?: boolean;
 }
 
@@ -40,7 +40,7 @@ async function pay(world: World, what: string, key: string): Promise<string> {
   return `receipt ${world.paid.length}`;
 }
 
-/** Pays in a step, after a node of its own. */
+/** Pays in a step, in a separate node. */
 const stepping = (world: World) =>
   defineGraph({ name: "stepping", state: Log })
     .nodes({
@@ -54,7 +54,7 @@ const stepping = (world: World) =>
     })
     .edges({ [START]: "plan", plan: "pay", pay: END });
 
-/** Pays in a node that may run once. */
+/** Pays in a once node. */
 const single = (world: World) =>
   defineGraph({ name: "single", state: Log })
     .nodes({
@@ -63,7 +63,7 @@ const single = (world: World) =>
     })
     .edges({ [START]: "plan", plan: "pay", pay: END });
 
-/** Asks a model that gives its calls new ids each time, then pays with a tool. */
+/** Requests a model that gives its calls new ids each time, then pays with a tool. */
 function calling(world: World, calls: () => readonly { readonly cents: number }[] = () => [{ cents: 5 }]) {
   let asked = 0;
   const tool = defineTool({
@@ -108,7 +108,7 @@ describe.each(places)("%s", (_name, open) => {
   });
   afterEach(() => place.close());
 
-  /** The checkpoint at which these nodes come next. */
+  /** Returns the checkpoint whose next tasks are these nodes. */
   async function before(graph: Parameters<typeof getHistory>[0], node: string, thread = "t"): Promise<number> {
     for await (const entry of getHistory(graph, { store, thread }))
       if (entry.next.some((next) => next === node)) return entry.checkpointId;
@@ -205,7 +205,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   describe("once tool calls of other branches", () => {
-    /** Paid on main, and a fork from before the call, or from before the model was asked. */
+    /** Pays on main, and forks from before the call or from before the model request. */
     async function forked(from: "tools" | "model" = "tools", graph = calling(world)) {
       const { state } = await run(graph, { store, thread: "t" }).result;
       expect(receipts(state)).toEqual(["receipt 1"]);
@@ -292,7 +292,7 @@ describe.each(places)("%s", (_name, open) => {
     test("a once call only started on another branch interrupts under every policy except repeat [E44]", async () => {
       world.hang = true;
       const graph = calling(world);
-      leftToDie(run(graph, { store, thread: "t", world: clock }).result);
+      ignoreResult(run(graph, { store, thread: "t", world: clock }).result);
       await clock.settle();
       store = place.crash();
       world.hang = false;
@@ -344,7 +344,7 @@ describe.each(places)("%s", (_name, open) => {
       const graph = stepping(world);
       await run(graph, { store, thread: "t" }).result;
       const branch = await forked(graph);
-      const error = await failureOf(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
+      const error = await getFailure(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.message).toContain('"main"');
       expect(error.message).toContain('onPriorEffect: "reuse"');
       expect(error.details).toMatchObject({ key: "charge", alreadyOn: "main", idempotencyKey: world.keys[0] });
@@ -383,7 +383,7 @@ describe.each(places)("%s", (_name, open) => {
         })
         .edges({ [START]: "plan", plan: "pay", pay: END });
       const options = { store, thread: "t", branch };
-      await failureOf(resume(bad, { ...options, onPriorEffect: "reuse" }).result, "node_failed");
+      await getFailure(resume(bad, { ...options, onPriorEffect: "reuse" }).result, "node_failed");
       failing = false;
       const end = await resume(bad, options).result;
       expect([end.state.log, world.paid]).toEqual([["planned", "receipt 1"], ["5"]]);
@@ -399,10 +399,10 @@ describe.each(places)("%s", (_name, open) => {
           },
         })
         .edges({ [START]: "pay", pay: END });
-      await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+      await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
       const branch = await fork(graph, { store, thread: "t", at: 1, name: "other" });
-      await failureOf(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
-      const error = await failureOf(
+      await getFailure(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
+      const error = await getFailure(
         resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result,
         "node_failed",
       );
@@ -421,7 +421,7 @@ describe.each(places)("%s", (_name, open) => {
         .edges({ [START]: "begin", begin: "inner", inner: END });
       await run(outer, { store, thread: "t" }).result;
       const branch = await fork(outer, { store, thread: "t", at: await before(outer, "inner"), name: "other" });
-      const error = await failureOf(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
+      const error = await getFailure(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.place).toMatchObject({ nesting: "inner", node: "pay" });
       const end = await resume(outer, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([end.state.log, world.paid]).toEqual([["began", "planned", "receipt 1"], ["5"]]);

@@ -1,4 +1,4 @@
-/** A thread that moves between stores goes on where it stood: its run waits there, its history and forks are there. */
+/** A thread moved to another store continues there with its waiting run, history and forks. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Two clients that answer the same question, or resume the same thread, at the same moment. */
+/** Two clients that answer the same interrupt or resume the same thread at the same moment. */
 import { type ChildProcess, fork } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,12 +10,12 @@ import { getState, listRuns, memoryStore, run, type Store, sqliteStore } from "s
 import { afterAll, expect, test } from "vitest";
 import { answer, asking } from "../../support/processes/answer-process.ts";
 
-/** How many races; all with STATEWRIGHT_WHOLE=1, more by STATEWRIGHT_RACES. */
+/** Number of races; all with STATEWRIGHT_WHOLE=1, more with STATEWRIGHT_RACES. */
 const asked = process.env["STATEWRIGHT_RACES"];
 const races = Number(asked ?? (process.env["STATEWRIGHT_WHOLE"] === "1" ? 1_000 : 100));
 const processRaces = Math.ceil(races / 10);
 
-/** For who has asked for so many; a race that goes wrong has failed before. */
+/** Timeout for many races; a wrong race fails earlier. */
 function tell(where: string, count: number, seed: number | undefined): void {
   if (asked !== undefined)
     console.log(`races ${where}: ${count}${seed === undefined ? "" : ` (seed ${seed})`}, violations: 0`);
@@ -26,7 +26,9 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 type Outcome = Awaited<ReturnType<typeof answer>>;
 
-/** Exactly one has won, its answer counts, its effect has happened once, and the other was told. */
+/**
+ * Checks that exactly one client wins, its answer counts, its effect occurs once, and the other client gets an error.
+ */
 async function judge(
   store: Store,
   thread: string,

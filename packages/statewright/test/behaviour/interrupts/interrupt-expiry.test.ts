@@ -1,4 +1,4 @@
-/** Questions with an end: what happens when nobody has answered in time, in memory and in a file. */
+/** Interrupts with an expiry, in memory and in a file. */
 import { call, say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
 import {
   channel,
@@ -20,13 +20,13 @@ import {
 } from "statewright";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { crashAt, getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const hour = 3_600_000;
 const start = 1_000_000;
 const Log = defineState({ log: channel.list(z.string()) });
 
-/** Asks with a declared answer for the end of its time, beside a question that waits for ever. */
+/** Raises an interrupt with a declared answer for its expiry, next to one without expiry. */
 const offer = defineGraph({
   name: "offer",
   state: Log,
@@ -48,7 +48,7 @@ const offer = defineGraph({
   })
   .edges({ [START]: "ask", ask: "sign", sign: END });
 
-/** Has no answer for it, and does with the error what it is told. */
+/** Raises an interrupt without a declared answer, and handles the expiry error as given. */
 function strict(does: "catch" | "handle" | "fail") {
   const graph = defineGraph({
     name: "strict",
@@ -130,7 +130,7 @@ describe.each(places)("%s", (_name, open) => {
     await asked();
     await world.advance(hour);
     const answers = { accept: { ok: true } };
-    const late = await failureOf(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
+    const late = await getFailure(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
     expect(late.details).toEqual({
       answer: { ok: false, note: "none" },
       answeredAt: start + hour,
@@ -140,7 +140,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await timers()).toHaveLength(1);
     await world.advance(5);
     await resume(offer, { store, thread: "t", world }).result;
-    const after = await failureOf(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
+    const after = await getFailure(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
     expect(after.details).toMatchObject({ answer: { ok: false }, expiredAt: start + hour + 5 });
   });
 
@@ -150,7 +150,7 @@ describe.each(places)("%s", (_name, open) => {
     await run(graph, { store, thread: "t", world }).result;
     await world.advance(hour);
     const late = resume(graph, { store, thread: "t", world, answers: { go: "yes" } }).result;
-    expect((await failureOf(late, "interrupt_expired")).details).toEqual({
+    expect((await getFailure(late, "interrupt_expired")).details).toEqual({
       id: "0:0:go",
       key: "go",
       raisedAt: start,
@@ -161,7 +161,7 @@ describe.each(places)("%s", (_name, open) => {
     expect([status, state.log]).toEqual(["done", ["caught interrupt_expired"]]);
     expect(await timers()).toEqual([]);
     const after = resume(graph, { store, thread: "t", world, answers: { go: "yes" } }).result;
-    expect((await failureOf(after, "interrupt_expired")).details).toMatchObject({ expiredAt: start + hour });
+    expect((await getFailure(after, "interrupt_expired")).details).toMatchObject({ expiredAt: start + hour });
   });
 
   test("an interrupt expiry error goes to the error handler of the node [E63]", async () => {
@@ -179,7 +179,7 @@ describe.each(places)("%s", (_name, open) => {
     const { checkpointId: at } = await getState(graph, { store, thread: "t" });
     await world.advance(hour);
     for (let nth = 0; nth < 2; nth++) {
-      const error = await failureOf(resume(graph, { store, thread: "t", world }).result, "interrupt_expired");
+      const error = await getFailure(resume(graph, { store, thread: "t", world }).result, "interrupt_expired");
       expect(error.place).toMatchObject({ node: "ask", thread: "t" });
     }
     expect(await getState(graph, { store, thread: "t" })).toMatchObject({
@@ -214,8 +214,8 @@ describe.each(places)("%s", (_name, open) => {
     async (when) => {
       await asked();
       await world.advance(hour);
-      const dying = diesAt(place.store, ({ interrupts = [] }) => interrupts.length > 0, when);
-      leftToDie(resume(offer, { store: dying.store, thread: "t", world }).result);
+      const dying = crashAt(place.store, ({ interrupts = [] }) => interrupts.length > 0, when);
+      ignoreResult(resume(offer, { store: dying.store, thread: "t", world }).result);
       await dying.dead;
       const next = place.crash();
       await world.advance(9);
@@ -268,7 +268,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await timers()).toHaveLength(3);
     await updateState(two, { store, thread: "updated", as: "slow", world });
     expect(await timers()).toHaveLength(2);
-    await failureOf(resume(two, { store, thread: "fails", world, answers: { go: "fail" } }).result, "node_failed");
+    await getFailure(resume(two, { store, thread: "fails", world, answers: { go: "fail" } }).result, "node_failed");
     const hanging = resume(two, { store, thread: "cancelled", world, answers: { go: "hang" } });
     await world.settle();
     hanging.cancel();

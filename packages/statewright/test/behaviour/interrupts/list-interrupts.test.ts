@@ -1,4 +1,4 @@
-/** What waits for people over all threads, who answered, and what is refused: in memory and in a file. */
+/** Open interrupts of all threads, recorded answers and refused answers, in memory and in a file. */
 import { call, say, scriptedModel, type VirtualClock, virtualClock } from "@statewright/testing";
 import {
   channel,
@@ -20,12 +20,12 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { setup } from "xstate";
 import * as z from "zod";
-import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { crashAt, getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 const answer = z.object({ ok: z.boolean() });
 
-/** Two questions at once, and one after them. */
+/** Graph with two parallel interrupts and one after them. */
 const team = defineGraph({ name: "team", state: Log, interrupts: { vote: answer, sign: z.string() } })
   .nodes({
     ann: async (_state, { interrupt }) => ({ log: [`ann ${(await interrupt("vote", { payload: "ann?" })).ok}`] }),
@@ -86,8 +86,8 @@ describe.each(places)("%s", (_name, open) => {
     expect([...first, ...second]).toEqual(all);
     expect((await listInterrupts(store, { thread: "t", key: "vote" })).map(({ thread }) => thread)).toEqual(["t", "t"]);
     expect(await listInterrupts(store, { graph: "other" })).toEqual([]);
-    await failureOf(listInterrupts(store, { status: "waiting" } as object), "invalid_option");
-    await failureOf(listInterrupts(store, { limit: 0 }), "invalid_option");
+    await getFailure(listInterrupts(store, { status: "waiting" } as object), "invalid_option");
+    await getFailure(listInterrupts(store, { limit: 0 }), "invalid_option");
   });
 
   async function getRun(thread: string): Promise<{ readonly run: string }> {
@@ -139,7 +139,7 @@ describe.each(places)("%s", (_name, open) => {
     await run(graph, { store, thread: "t", world }).result;
     expect((await listInterrupts(store)).map(({ key, node }) => [key, node])).toEqual([["TAKE", "open"]]);
     await world.advance(100);
-    await failureOf(resume(graph, { store, thread: "t", world, answers: { TAKE: true } }).result, "event_refused");
+    await getFailure(resume(graph, { store, thread: "t", world, answers: { TAKE: true } }).result, "event_refused");
     expect((await listInterrupts(store)).map(({ key, node }) => [key, node])).toEqual([["REOPEN", "late"]]);
     const { interrupts, status } = await getState(graph, { store, thread: "t" });
     expect([status, interrupts.map(({ key }) => key)]).toEqual(["waiting", ["REOPEN"]]);
@@ -154,12 +154,12 @@ describe.each(places)("%s", (_name, open) => {
       { id: annAsks, key: "vote", node: "ann", answer: { ok: true }, answeredAt: 1_000_000, answeredBy: "ann" },
     ]);
     expect(interrupts.map(({ id }) => id)).toEqual([bobAsks]);
-    const second = await failureOf(give("t", { [annAsks]: { ok: false } }, "eve"), "already_answered");
+    const second = await getFailure(give("t", { [annAsks]: { ok: false } }, "eve"), "already_answered");
     expect(second.details).toEqual({ answer: { ok: true }, answeredAt: 1_000_000, answeredBy: "ann" });
     await give("t", { vote: { ok: false } }, "bob");
     const { answered: both } = await getState(team, { store, thread: "t", at: 1 });
     expect(both.map(({ answeredBy }) => answeredBy)).toEqual(["ann", "bob"]);
-    await failureOf(begin2("x", ""), "invalid_option");
+    await getFailure(begin2("x", ""), "invalid_option");
   });
 
   async function begin2(thread: string, by: string): Promise<void> {
@@ -170,19 +170,19 @@ describe.each(places)("%s", (_name, open) => {
   test("an answer is matched by key or id, not by position, and an invalid answer is refused and changes nothing [E29]", async () => {
     const { store } = place;
     await begin("t");
-    const byKey = await failureOf(give("t", { vote: { ok: true } }), "ambiguous_answer");
+    const byKey = await getFailure(give("t", { vote: { ok: true } }), "ambiguous_answer");
     expect(byKey.details).toMatchObject([{ id: annAsks }, { id: bobAsks }]);
-    await failureOf(resume(team, { store, thread: "t", answers: [{ ok: true }] as never }).result, "ambiguous_answer");
-    await failureOf(give("t", { [annAsks]: { ok: true }, [bobAsks]: { ok: "yes" } }), "invalid_answer");
-    await failureOf(give("t", { veto: true }), "unknown_interrupt");
-    await failureOf(give("nobody", { vote: { ok: true } }), "unknown_thread");
+    await getFailure(resume(team, { store, thread: "t", answers: [{ ok: true }] as never }).result, "ambiguous_answer");
+    await getFailure(give("t", { [annAsks]: { ok: true }, [bobAsks]: { ok: "yes" } }), "invalid_answer");
+    await getFailure(give("t", { veto: true }), "unknown_interrupt");
+    await getFailure(give("nobody", { vote: { ok: true } }), "unknown_thread");
     expect((await listInterrupts(store)).map(({ id }) => id)).toEqual([bobAsks, annAsks]);
     await give("t", { [bobAsks]: { ok: false }, [annAsks]: { ok: true } });
     const done = await give("t", { sign: "me" });
     expect([done.status, done.state.log]).toEqual(["done", ["ann true", "bob false", "signed me"]]);
-    const late = await failureOf(give("t", { sign: "you" }), "already_answered");
+    const late = await getFailure(give("t", { sign: "you" }), "already_answered");
     expect(late.details).toMatchObject({ answer: "me" });
-    await failureOf(give("t", { veto: true }), "unknown_interrupt");
+    await getFailure(give("t", { veto: true }), "unknown_interrupt");
   });
 
   test("of two processes that answer an interrupt at the same moment exactly one wins, and the other gets an error [E30]", async () => {
@@ -207,8 +207,8 @@ describe.each(places)("%s", (_name, open) => {
   test.each(["before", "after"] as const)(
     "a process that dies %s its interrupt is recorded, and before it is shown, leaves it listed with the same id [C18]",
     async (when) => {
-      const dying = diesAt(place.store, ({ run: row }) => row?.status === "waiting", when);
-      leftToDie(run(team, { store: dying.store, thread: "t", world }).result);
+      const dying = crashAt(place.store, ({ run: row }) => row?.status === "waiting", when);
+      ignoreResult(run(team, { store: dying.store, thread: "t", world }).result);
       await dying.dead;
       const next = place.crash();
       await world.advance(50);
@@ -227,13 +227,13 @@ describe.each(places)("%s", (_name, open) => {
 
   test("a process that dies after recording an answer leaves it to the next process, and a second answer is refused [C19]", async () => {
     await begin("t");
-    const dying = diesAt(place.store, ({ interrupts = [] }) => interrupts.length > 0, "after");
+    const dying = crashAt(place.store, ({ interrupts = [] }) => interrupts.length > 0, "after");
     const answers = { [annAsks]: { ok: true }, [bobAsks]: { ok: true } };
-    leftToDie(resume(team, { store: dying.store, thread: "t", world, answers, by: "ann" }).result);
+    ignoreResult(resume(team, { store: dying.store, thread: "t", world, answers, by: "ann" }).result);
     await dying.dead;
     const next = place.crash();
     const second = resume(team, { store: next, thread: "t", world, answers: { [annAsks]: { ok: false } } }).result;
-    expect((await failureOf(second, "already_answered")).details).toMatchObject({
+    expect((await getFailure(second, "already_answered")).details).toMatchObject({
       answer: { ok: true },
       answeredBy: "ann",
     });

@@ -1,4 +1,4 @@
-/** A machine drawn by hand in the hands of a test: it is sent events, and its guards say why it went elsewhere. */
+/** testRun of a durable machine: sends events, and explains refused events by their guards. */
 import { durableMachine } from "@statewright/core";
 import { testRun } from "@statewright/testing/vitest";
 import { expect, test } from "vitest";

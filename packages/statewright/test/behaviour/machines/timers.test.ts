@@ -1,4 +1,4 @@
-/** Timers in a file: any process on it finds what is due in all threads, and each fires once. */
+/** Timers in a file: any process finds the due timers of all threads, and each timer fires once. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ interface Ticks {
   readonly ticks: readonly string[];
 }
 
-/** Two timers that events arm and take back; what fires is noted. */
+/** Machine with two timers that events arm and cancel; records each timer that fires. */
 const bench = durableMachine(
   setup({
     types: { context: {} as Ticks, events: {} as { type: string; ms?: number } },
@@ -48,7 +48,7 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** A store on the file as a process has it when it starts. */
+/** Opens the store of a new process on the file. */
 function open(): Store {
   const store = sqliteStore(join(home, "agent.db"), { durability: "normal" });
   stores.push(store);
@@ -60,7 +60,7 @@ async function send(store: Store, thread: string, type: string, ms?: number): Pr
   return state.context.ticks;
 }
 
-/** What a process does that looks after all threads: wake those that have something due. */
+/** Wakes all threads with due timers, like an engine. */
 async function wake(store: Store, due: readonly TimerRow[]): Promise<void> {
   for (const { thread, branch } of due) await resume(bench, { store, thread, branch, world }).result;
 }

@@ -1,4 +1,4 @@
-/** A graph that has changed while runs of it are open: what goes on, and what is parked, in memory and in a file. */
+/** Changed graphs with open runs: continued or parked, in memory and in a file. */
 import {
   approval,
   channel,
@@ -28,13 +28,13 @@ import {
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createMachine, fromPromise } from "xstate";
 import * as z from "zod";
-import { failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const Pay = defineState({ amount: z.number().default(100), log: channel.list(z.string()) });
 
 const questions = { approve: z.object({ ok: z.boolean() }) };
 
-/** A payment that a person approves, as it was. */
+/** Original graph: a payment with an approval. */
 const first = defineGraph({ name: "payment", version: 1, state: Pay, interrupts: questions })
   .nodes({
     prepare: () => ({ log: ["prepared by 1"] }),
@@ -45,7 +45,7 @@ const first = defineGraph({ name: "payment", version: 1, state: Pay, interrupts:
   })
   .edges({ [START]: "prepare", prepare: "approve", approve: "pay", pay: END });
 
-/** The same with another name for the node that asks. */
+/** The graph with a renamed interrupt node. */
 const renamed = defineGraph({ name: "payment", version: 2, state: Pay, interrupts: questions })
   .nodes({
     prepare: () => ({ log: ["prepared by 2"] }),
@@ -56,7 +56,7 @@ const renamed = defineGraph({ name: "payment", version: 2, state: Pay, interrupt
   })
   .edges({ [START]: "prepare", prepare: "confirm", confirm: "pay", pay: END });
 
-/** The same with a node more. */
+/** The graph with an added node. */
 const wider = defineGraph({ name: "payment", version: 2, state: Pay, interrupts: questions })
   .nodes({
     prepare: () => ({ log: ["prepared by 2"] }),
@@ -68,7 +68,7 @@ const wider = defineGraph({ name: "payment", version: 2, state: Pay, interrupts:
   })
   .edges({ [START]: "prepare", prepare: "approve", approve: "pay", pay: "audit", audit: END });
 
-/** Wait for what a run does beside the test, by the store alone. */
+/** Polls the store until a concurrent run has reached a state. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -92,7 +92,7 @@ describe.each(places)("%s", (_name, open) => {
   test("a renamed node with a pending approval parks the run, leaves the answer with the caller, and loses nothing [E50]", async () => {
     await run(first, { store, thread: "t" }).result;
     const before = await store.exportThread("t");
-    const failure = await failureOf(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
+    const failure = await getFailure(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
     expect(failure.message).toContain('the node "approve" is pending, but the graph has no such node');
     expect(failure.details).toMatchObject([
       { kind: "node", node: "approve" },
@@ -105,7 +105,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(
       after.namespaces.map(({ checkpoints, effects, interrupts }) => ({ checkpoints, effects, interrupts })),
     ).toEqual(before.namespaces.map(({ checkpoints, effects, interrupts }) => ({ checkpoints, effects, interrupts })));
-    await failureOf(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
+    await getFailure(resume(renamed, { store, thread: "t", answers: yes }).result, "needs_migration");
     const done = await resume(first, { store, thread: "t", answers: yes }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared by 1", "approved by 1", "paid 100 by 1"] } });
   });
@@ -127,10 +127,10 @@ describe.each(places)("%s", (_name, open) => {
     const [old, now] = [offer(1, "ask"), offer(2, "demand")];
     await run(old, { store, thread: "t" }).result;
     const [due] = await store.timers({});
-    await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
+    await getFailure(resume(now, { store, thread: "t" }).result, "needs_migration");
     expect(await store.timers({})).toEqual([]);
     const told = (await store.exportThread("t")).events.length;
-    await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
+    await getFailure(resume(now, { store, thread: "t" }).result, "needs_migration");
     expect((await store.exportThread("t")).events).toHaveLength(told);
     await resume(old, { store, thread: "t" }).result;
     expect(await store.timers({})).toEqual([due]);
@@ -161,7 +161,7 @@ describe.each(places)("%s", (_name, open) => {
     }));
     await store.importThread({ ...image, id: "later", writtenBy: later, namespaces: lines });
     const before = await store.exportThread("later");
-    await failureOf(resume(first, { store, thread: "later", answers: yes }).result, "store_newer");
+    await getFailure(resume(first, { store, thread: "later", answers: yes }).result, "store_newer");
     expect(await store.exportThread("later")).toEqual(before);
   });
 
@@ -180,7 +180,7 @@ describe.each(places)("%s", (_name, open) => {
       .nodes({ write: () => ({ notes: 1, by: "ann" }), ask })
       .edges(edges);
     await run(was, { store, thread: "t" }).result;
-    const failure = await failureOf(
+    const failure = await getFailure(
       resume(is, { store, thread: "t", answers: { ok: true } }).result,
       "needs_migration",
     );
@@ -254,13 +254,16 @@ describe.each(places)("%s", (_name, open) => {
     expect((await store.history("t", { limit: 10 })).filter(({ source }) => source === "migration")).toHaveLength(1);
   });
 
-  /** What `checkRuns` says of the one open run; where it parks, a resume under the same graph says the same and parks it. */
+  /**
+   * Checks the verdict of `checkRuns` for the open run; for a parked run, a resume with the same graph parks it with
+   * the same verdict.
+   */
   const verdict = async (graph: Parameters<typeof checkRuns>[1][number]) => {
     const [check, ...others] = await checkRuns(store, [graph]);
     expect(others).toEqual([]);
     if (check === undefined) throw new Error("no run is open");
     if (check.verdict !== "parks") return check.verdict;
-    const failure = await failureOf(resume(graph, { store, thread: check.run.thread }).result, "needs_migration");
+    const failure = await getFailure(resume(graph, { store, thread: check.run.thread }).result, "needs_migration");
     expect(failure.message).toContain(check.reason);
     const [row] = await listRuns(store, { thread: check.run.thread });
     expect(row).toMatchObject({ status: "parked", error: { code: "needs_migration" } });
@@ -320,7 +323,7 @@ describe.each(places)("%s", (_name, open) => {
           })
           .edges({ [START]: ["one", "two"], one: END, two: END });
       await run(two(1), { store, thread: "t" }).result;
-      await failureOf(
+      await getFailure(
         resume(two(1, { fails: true }), { store, thread: "t", answers: { a: "long" } }).result,
         "node_failed",
       );
@@ -532,7 +535,7 @@ describe.each(places)("%s", (_name, open) => {
     test("a new input for a thread with an incompatible waiting run is refused as busy and parks nothing", async () => {
       await run(asking(1), { store, thread: "t" }).result;
       const other = run(asking(2, { item: z.string().max(2) }), { store, thread: "t" });
-      await failureOf(other.result, "thread_busy");
+      await getFailure(other.result, "thread_busy");
       expect((await listRuns(store, { thread: "t" }))[0]?.status).toBe("waiting");
     });
 
@@ -571,7 +574,7 @@ describe.each(places)("%s", (_name, open) => {
         const machine = createMachine({ id: "order", initial: state, states } as never).provide({ actors } as never);
         return durableMachine(machine, { version });
       };
-      leftToDie(run(drawn(1), { store, thread: "t" }).result);
+      ignoreResult(run(drawn(1), { store, thread: "t" }).result);
       await until(async () => (await store.head("t")) !== undefined);
       store = place.crash();
       expect(await verdict(drawn(2))).toBe("continues");

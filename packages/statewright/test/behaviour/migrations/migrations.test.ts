@@ -1,4 +1,4 @@
-/** Threads brought to a newer version of their graph: the state, names, and what is under way, in memory and in a file. */
+/** Migrations to a newer graph version: state, names and pending work, in memory and in a file. */
 import { virtualClock } from "@statewright/testing";
 import {
   approval,
@@ -31,11 +31,11 @@ import {
 import { exportThread, importThread } from "statewright/inspect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { diesAt, failureOf, leftToDie, type Place, places } from "../../support/both-stores.ts";
+import { crashAt, getFailure, ignoreResult, type Place, places } from "../../support/both-stores.ts";
 
 const hour = 3_600_000;
 
-/** Cents as they were kept first. */
+/** First version: amounts in cents. */
 const first = defineGraph({
   name: "payment",
   version: 1,
@@ -50,7 +50,7 @@ const first = defineGraph({
   })
   .edges({ [START]: "approve", approve: "pay", pay: END });
 
-/** Euros, another name for the node and for its question, and a channel more. */
+/** Second version: amounts in euros, a renamed node and interrupt, and a new channel. */
 const second = defineGraph({
   name: "payment",
   version: 2,
@@ -111,7 +111,7 @@ describe.each(places)("%s", (_name, open) => {
     const stands = await resume(second, { store, thread: "t", migrations: [toSecond] }).result;
     expect(stands).toMatchObject({ status: "waiting", state: { euros: 9, by: "nobody" } });
     expect(await listInterrupts(store)).toMatchObject([{ thread: "t", node: "confirm", key: "sign" }]);
-    const failure = await failureOf(
+    const failure = await getFailure(
       resume(second, { store, thread: "t", answers: { "0:0:approve": { ok: true } } }).result,
       "already_answered",
     );
@@ -123,8 +123,8 @@ describe.each(places)("%s", (_name, open) => {
 
   test("an answer given before a migration and not yet consumed reaches the renamed node", async () => {
     await run(first, { store, thread: "t" }).result;
-    const dying = diesAt(store, (commit) => commit.checkpoint?.row.source === "step", "before");
-    leftToDie(resume(first, { store: dying.store, thread: "t", answers: { approve: { ok: true } } }).result);
+    const dying = crashAt(store, (commit) => commit.checkpoint?.row.source === "step", "before");
+    ignoreResult(resume(first, { store: dying.store, thread: "t", answers: { approve: { ok: true } } }).result);
     await dying.dead;
     store = place.crash();
     const done = await resume(second, { store, thread: "t", migrations: [toSecond] }).result;
@@ -167,7 +167,7 @@ describe.each(places)("%s", (_name, open) => {
   test("a new input for a waiting thread is refused and migrates nothing", async () => {
     await run(first, { store, thread: "t" }).result;
     const before = await store.exportThread("t");
-    await failureOf(
+    await getFailure(
       run(second, { store, thread: "t", input: { euros: 1 }, migrations: [toSecond] }).result,
       "thread_busy",
     );
@@ -200,7 +200,7 @@ describe.each(places)("%s", (_name, open) => {
           state,
         }),
       ];
-      const failure = await failureOf(resume(second, { store, thread: "t", migrations }).result, "migration_failed");
+      const failure = await getFailure(resume(second, { store, thread: "t", migrations }).result, "migration_failed");
       expect(failure.message).toContain('the migration of "payment" from version 1 to 2 failed');
       expect(failure.message).toContain(says);
       expect((await checkRuns(store, [second], { migrations }))[0]).toMatchObject({
@@ -219,7 +219,7 @@ describe.each(places)("%s", (_name, open) => {
   test("a migration that leaves an incompatibility parks the run and writes only its row", async () => {
     await run(first, { store, thread: "t" }).result;
     const migrations = [defineMigration({ from: first, to: second, state: ({ cents }) => ({ euros: cents }) })];
-    const failure = await failureOf(resume(second, { store, thread: "t", migrations }).result, "needs_migration");
+    const failure = await getFailure(resume(second, { store, thread: "t", migrations }).result, "needs_migration");
     expect(failure.message).toContain('the node "approve" is pending');
     expect(await sources()).toEqual(["input"]);
     const done = await resume(second, { store, thread: "t", migrations: [toSecond], answers: { sign: { ok: true } } })
@@ -257,7 +257,7 @@ describe.each(places)("%s", (_name, open) => {
           },
         })
         .edges({ [START]: ["beside", node], beside: END, [node]: END } as never);
-    await failureOf(run(shape(1, "work", true), { store, thread: "t" }).result, "node_failed");
+    await getFailure(run(shape(1, "work", true), { store, thread: "t" }).result, "node_failed");
     const [old, now] = [shape(1, "work", true), shape(2, "labour", false)];
     const migrations = [defineMigration({ from: old, to: now, nodes: { work: "labour" } as never })];
     const done = await resume(now, { store, thread: "t", migrations }).result;
@@ -272,8 +272,8 @@ describe.each(places)("%s", (_name, open) => {
         .nodes({ [node]: { effect: "once", run: () => ({ log: [`paid ${calls.push(version)}`] }) } } as never)
         .edges({ [START]: node, [node]: END } as never);
     const [old, now] = [shape(1, "pay"), shape(2, "charge")];
-    const dying = diesAt(store, (commit) => commit.checkpoint?.row.source === "step", "before");
-    leftToDie(run(old, { store: dying.store, thread: "t" }).result);
+    const dying = crashAt(store, (commit) => commit.checkpoint?.row.source === "step", "before");
+    ignoreResult(run(old, { store: dying.store, thread: "t" }).result);
     await dying.dead;
     store = place.crash();
     const migrations = [defineMigration({ from: old, to: now, nodes: { pay: "charge" } as never })];
@@ -305,8 +305,8 @@ describe.each(places)("%s", (_name, open) => {
         } as never)
         .edges({ [START]: ["left", "right"], left: commandTargets(next), right: END, [next]: END } as never);
     const [old, now] = [shape(1, "next", true), shape(2, "then", false)];
-    await failureOf(run(old, { store, thread: "t" }).result, "node_failed");
-    const failure = await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
+    await getFailure(run(old, { store, thread: "t" }).result, "node_failed");
+    const failure = await getFailure(resume(now, { store, thread: "t" }).result, "needs_migration");
     expect(failure.message).toContain('the recorded result of the node "left" routes to "next", which is not a node');
     const migrations = [defineMigration({ from: old, to: now, nodes: { next: "then" } as never })];
     const done = await resume(now, { store, thread: "t", migrations }).result;
@@ -360,8 +360,8 @@ describe.each(places)("%s", (_name, open) => {
   test("the timer of a renamed interrupt is committed with the migration", async () => {
     const clock = virtualClock();
     await run(first, { store, thread: "t", world: clock }).result;
-    const dying = diesAt(store, ({ checkpoint }) => checkpoint?.row.source === "migration", "after");
-    leftToDie(resume(second, { store: dying.store, thread: "t", migrations: [toSecond], world: clock }).result);
+    const dying = crashAt(store, ({ checkpoint }) => checkpoint?.row.source === "migration", "after");
+    ignoreResult(resume(second, { store: dying.store, thread: "t", migrations: [toSecond], world: clock }).result);
     await dying.dead;
     store = place.crash();
     expect(await store.timers({})).toMatchObject([{ id: "0:0:sign", about: "sign" }]);
@@ -557,7 +557,7 @@ describe.each(places)("%s", (_name, open) => {
         ];
         await run(old, { store, thread: "t" }).result;
         expect(await listInterrupts(store)).toMatchObject([{ node: "research.scope", key: "research.q" }]);
-        await failureOf(resume(now, { store, thread: "t" }).result, "needs_migration");
+        await getFailure(resume(now, { store, thread: "t" }).result, "needs_migration");
         const done = await resume(now, { store, thread: "t", answers: { "study.q": "yes" } as never, migrations })
           .result;
         expect(done.state).toMatchObject({ log: ["yes 1 euros"] });
@@ -632,12 +632,12 @@ describe.each(places)("%s", (_name, open) => {
         }),
       ];
       await run(old, { store, thread: "t" }).result;
-      const dying = diesAt(
+      const dying = crashAt(
         store,
         ({ checkpoint, branch }) => checkpoint?.row.source === "migration" && branch === "main/study",
         "after",
       );
-      leftToDie(resume(now, { store: dying.store, thread: "t", migrations }).result);
+      ignoreResult(resume(now, { store: dying.store, thread: "t", migrations }).result);
       await dying.dead;
       store = place.crash();
       expect((await checkRuns(store, [now], { migrations }))[0]?.verdict).toBe("migrates");
@@ -663,9 +663,9 @@ describe.each(places)("%s", (_name, open) => {
           try {
             await run(old, { store: fresh.store, thread: "t" }).result;
             let commits = 0;
-            const dying = diesAt(fresh.store, () => ++commits === nth, when);
+            const dying = crashAt(fresh.store, () => ++commits === nth, when);
             const end = resume(now, { store: dying.store, thread: "t", answers, migrations }).result;
-            leftToDie(end);
+            ignoreResult(end);
             died = await Promise.race([dying.dead.then(() => true), end.then(() => false)]);
             if (died) deaths += 1;
             const after = died ? fresh.crash() : fresh.store;
@@ -691,10 +691,10 @@ describe.each(places)("%s", (_name, open) => {
     const clock = virtualClock();
     await run(first, { store, thread: "waits", world: clock }).result;
     await run(first, { store, thread: "parked", world: clock }).result;
-    await failureOf(resume(second, { store, thread: "parked", world: clock }).result, "needs_migration");
+    await getFailure(resume(second, { store, thread: "parked", world: clock }).result, "needs_migration");
     const lonely = await recover({ store, graphs: [second], world: clock });
     expect(lonely).toHaveLength(1);
-    await failureOf((lonely[0] as (typeof lonely)[number]).result, "needs_migration");
+    await getFailure((lonely[0] as (typeof lonely)[number]).result, "needs_migration");
     const host = engine({ store, graphs: [first, second], migrations: [], world: clock });
     await host.start();
     await clock.settle?.();
@@ -745,30 +745,33 @@ test("an invalid migration is refused at definition", () => {
   const state = () => ({ euros: 1 });
   refused(
     () => defineMigration({ from: first, to: second, state, nodes: { gone: "confirm" } as never }),
-    'renames the node "gone"',
+    '`nodes` must be names of nodes of the old graph, got "gone"',
   );
   refused(
     () => defineMigration({ from: first, to: second, state, nodes: { approve: "gone" } as never }),
-    'to "gone", which the new graph does not have',
+    '`nodes.approve` must be one of the nodes of the new graph, got "gone"',
   );
   refused(
     () => defineMigration({ from: first, to: second, state, interrupts: { approve: "gone" } as never }),
-    'renames the interrupt "approve"',
+    '`interrupts.approve` must be one of the interrupts of the new graph, got "gone"',
   );
   refused(
     () => defineMigration({ from: first, to: second, state, tools: { send: "post" } }),
-    'renames the tool "send"',
+    '`tools` must be names of tools of the old graph, got "send"',
   );
-  refused(() => defineMigration({ from: first, to: first }), "leads to the same graph");
+  refused(
+    () => defineMigration({ from: first, to: first }),
+    "`to` must be another version of the graph, got the same graph",
+  );
   refused(
     () => defineMigration({ from: first, to: { ...second, name: "other" }, state }),
     'expected two versions of one graph, got "payment" and "other"',
   );
   refused(
     () => defineMigration({ from: first, to: {} as never } as never),
-    'expected a graph for "to", got an object. Pass a result of defineGraph(…)',
+    '`to` must be a graph, got an object. Pass a result of defineGraph(…)',
   );
-  refused(() => defineMigration({ from: first, to: second, state: 5 as never }), "from version 1 to 2 is 5");
+  refused(() => defineMigration({ from: first, to: second, state: 5 as never }), "from version 1 to 2: `state` must be a function of the old state, got 5");
   refused(() => defineMigration({ from: first, to: second, state, node: {} } as never), "node");
   refused(() => defineMigration({ from: first, to: second, state, inner: { approve: toThird } }), "is not the graph");
 });

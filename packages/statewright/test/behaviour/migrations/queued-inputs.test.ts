@@ -1,4 +1,4 @@
-/** Inputs that were queued for one version of a graph and begin under the next. */
+/** Inputs queued for one graph version that start under the next version. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

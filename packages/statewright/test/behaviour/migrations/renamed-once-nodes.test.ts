@@ -1,4 +1,7 @@
-/** What happened once under an older name of its node, its tool, its state or its graph is known to a branch of the newer version. */
+/**
+ * A branch of a newer graph version knows the once effects recorded under the older name of node, tool, state or
+ * graph.
+ */
 import {
   channel,
   defineGraph,
@@ -36,7 +39,7 @@ describe.each(places)("%s", (_name, open) => {
   const begin = () => ({ log: ["began"] });
   const paying = { run: () => ({ log: [pay()] }), effect: "once" as const };
 
-  /** Paid under the older version, and forked from a checkpoint before that: goes on under the newer one. */
+  /** Pays under the older version, forks from before the payment, and continues under the newer version. */
   async function forked(old: Graph, at: number) {
     const { store } = place;
     const first = await run(old, { store, thread: "t", input: {} }).result;
@@ -46,7 +49,7 @@ describe.each(places)("%s", (_name, open) => {
     return (graph: Graph, more: object = {}) => resume(graph, { store, thread: "t", branch, ...more }).result;
   }
 
-  /** A person is asked before it is done again, and takes over what it gave. */
+  /** Answers the in-doubt interrupt with the recorded outcome instead of a rerun. */
   async function isKnown(old: Graph, graph: Graph, migration: Migration, at = 1): Promise<object> {
     const again = await forked(old, at);
     const migrations = [migration];

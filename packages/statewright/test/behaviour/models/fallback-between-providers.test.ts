@@ -1,4 +1,4 @@
-/** A conversation whose provider fails in the middle goes on with another one, through the clients of both. */
+/** A conversation whose provider fails continues with another provider, through the clients of both. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
 import { type AssistantMessage, createAgent, defineTool, getMessageText, type RunEvent } from "statewright";
@@ -56,7 +56,7 @@ const saying = [
   "[DONE]",
 ];
 
-/** A `fetch` that answers in turn and keeps what it was sent. */
+/** Creates a `fetch` that answers in order and records its requests. */
 function answering(...answers: readonly (() => Response)[]): { readonly fetch: typeof fetch; readonly sent: string[] } {
   const sent: string[] = [];
   return {

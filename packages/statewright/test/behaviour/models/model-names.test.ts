@@ -1,4 +1,4 @@
-/** The ways to say which model an agent has. */
+/** The ways to set the model of an agent. */
 import { anthropic } from "@ai-sdk/anthropic";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** The key of a provider is the model's own matter: an agent neither takes nor keeps one. */
+/** A provider key belongs to the model: an agent neither takes nor stores a key. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { type AgentOptions, createAgent, memoryStore } from "statewright";
 import { afterEach, beforeEach, describe, expect, expectTypeOf, test, vi } from "vitest";

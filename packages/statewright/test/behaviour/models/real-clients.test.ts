@@ -1,4 +1,4 @@
-/** Agents with the providers' own clients against a server that speaks their wire formats: what a person would see, and what stands on the wire. */
+/** Agents with the real clients of providers against a local server: output and requests. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -21,7 +21,7 @@ const mock = new LLMock({ port: 0 });
 beforeAll(() => mock.start());
 afterAll(() => mock.stop());
 
-/** The bodies of all requests, as the clients sent them. */
+/** Bodies of all requests, as the clients sent them. */
 const sent: { readonly url: string; readonly text: string }[] = [];
 beforeEach(() => {
   mock.clearFixtures();
@@ -34,7 +34,7 @@ const recording: typeof fetch = (url, init) => {
   return fetch(url, init);
 };
 
-/** The same numbers in the words of each provider. */
+/** The same usage in the format of each provider. */
 const usage = {
   ...{ prompt_tokens: 5, completion_tokens: 3, total_tokens: 8, input_tokens: 5, output_tokens: 3 },
   ...{ promptTokenCount: 5, candidatesTokenCount: 3, totalTokenCount: 8 },
@@ -172,7 +172,9 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
   });
 });
 
-/** The mock says of no Responses reply with calls that it was cut: that one is cut in the random conversations of the gates. */
+/**
+ * The mock server never truncates a Responses reply with calls; the random conversations of the gates cover this case.
+ */
 describe.each(clients.filter(([name]) => name !== "OpenAI responses"))(
   "a truncated reply with the client of %s",
   (_name, client) => {
@@ -191,7 +193,7 @@ describe.each(clients.filter(([name]) => name !== "OpenAI responses"))(
   },
 );
 
-/** Chat completions tell no thoughts. */
+/** Chat completions have no reasoning. */
 describe.each(clients.slice(1))("a reasoning model with the client of %s", (_name, client) => {
   test("an agent streams reasoning and sends the reasoning back with the answers to its calls", async () => {
     mock.on({ hasToolResult: true }, { content: "It rains." });

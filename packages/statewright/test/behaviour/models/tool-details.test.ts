@@ -17,12 +17,12 @@ import { anthropicServer } from "../../support/anthropic-server.ts";
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "unread-"));
+  folder = mkdtempSync(join(tmpdir(), "tool-details-"));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A language model of a specification: calls the tool, then talks; keeps what it was asked. */
-function madeModel(specificationVersion: "v2" | "v3" | "v4"): {
+/** Creates a language model of a specification: calls the tool, then answers with text; `asked` returns the requests as JSON. */
+function createLanguageModel(specificationVersion: "v2" | "v3" | "v4"): {
   readonly model: LanguageModel;
   readonly asked: () => string;
 } {
@@ -39,12 +39,10 @@ function madeModel(specificationVersion: "v2" | "v3" | "v4"): {
     finishReason: old ? reason : { unified: reason, raw: reason },
     usage,
   });
-  const model = {
+  const model: LanguageModel = {
     specificationVersion,
     provider: "made.chat",
     modelId: "one",
-    supportedUrls: {},
-    doGenerate: () => Promise.reject(new Error("the adapter streams")),
     doStream: async (options: { readonly prompt: readonly { readonly role: string }[] }) => {
       asked.push(options);
       const parts = options.prompt.some(({ role }) => role === "tool")
@@ -61,7 +59,7 @@ function madeModel(specificationVersion: "v2" | "v3" | "v4"): {
       return { stream: ReadableStream.from<object>(parts) };
     },
   };
-  return { model: model as unknown as LanguageModel, asked: () => JSON.stringify(asked) };
+  return { model, asked: () => JSON.stringify(asked) };
 }
 
 const weather = defineTool({
@@ -90,9 +88,9 @@ describe("tool output for programs", () => {
     await using server = await disposable();
     const anthropic = createAnthropic({ baseURL: server.baseUrl, apiKey: "test" })("claude-sonnet-4-5");
     const models: Readonly<Record<string, { readonly model: LanguageModel; readonly asked: () => string }>> = {
-      v2: madeModel("v2"),
-      v3: madeModel("v3"),
-      v4: madeModel("v4"),
+      v2: createLanguageModel("v2"),
+      v3: createLanguageModel("v3"),
+      v4: createLanguageModel("v4"),
       anthropic: { model: anthropic, asked: () => JSON.stringify(server.requests) },
     };
     for (const [name, { model, asked }] of Object.entries(models)) {
@@ -126,7 +124,7 @@ describe("tool output for programs", () => {
         artifacts: [{ name: "radar.txt", mimeType: "text/plain", body: "rain ".repeat(1_000) }],
       }),
     });
-    const { model } = madeModel("v3");
+    const { model } = createLanguageModel("v3");
     const store = sqliteStore(path, { durability: "normal" });
     const told: ToolResult[] = [];
     const handle = createAgent({ name: "assistant", model, tools: [tool], store }).run({

@@ -1,4 +1,4 @@
-/** Runs that others overtake between the look at their thread and their first commit. */
+/** Runs that lose their thread to another process between the first read and the first commit. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ const chat = defineGraph({ name: "chat", state })
   .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
   .edges({ [START]: "answer", answer: END });
 
-/** The store, where something else happens after each claim of a run that begins. */
+/** Wraps a store; runs other work after each claim of a starting run. */
 function overtaken(store: Store, meanwhile: () => Promise<unknown>): Store {
   return {
     ...store,
@@ -117,7 +117,7 @@ test("a run overtaken before its thread is migrated starts after the other runs"
   const next = defineGraph({ name: "chat", version: 2, state })
     .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
     .edges({ [START]: "answer", answer: END });
-  // A graph that the file does not know is written with a claim of its own.
+  // A graph that is new in the file is written with a separate claim.
   await run(next, { input: { said: [] }, store: one, thread: "other" }).result;
   const migrations = [defineMigration({ from: chat, to: next, state: ({ said }) => ({ said }) })];
   await run(next, { input: { said: ["c"] }, store: late, thread: "t", migrations }).result;

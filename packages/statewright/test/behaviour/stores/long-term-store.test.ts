@@ -1,4 +1,4 @@
-/** The long-term store against a plain map, in memory and in a file: whatever is done to both, they say the same. */
+/** The long-term store equals a plain map after any operations, in memory and in a file. */
 
 import { virtualClock } from "@statewright/testing";
 import fc from "fast-check";
@@ -32,7 +32,7 @@ const change = fc.oneof(
 );
 type Change = typeof change extends fc.Arbitrary<infer Each> ? Each : never;
 
-/** What it must do, said as simply as it can be. */
+/** Naive reference implementation of the long-term store. */
 function model(now: () => number) {
   const items = new Map<string, LongTermItem & { readonly ttlMs?: number | undefined; readonly refresh: boolean }>();
   const live = () =>

@@ -1,4 +1,4 @@
-/** Two processes on one file: what one of them wants of a thread that the other has at work reaches that one. */
+/** Two processes on one file: inputs and cancels of one process reach the process that owns the run. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** A run that stands in its first node until it is let go. */
+/** Starts a run that stays in its first node until it is released. */
 function held() {
   let open = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
@@ -58,7 +58,7 @@ function held() {
   return { graph, open, begun };
 }
 
-/** The log of the thread when nothing of it is queued or at work any more. */
+/** Returns the log of the thread once no input of it is queued or active. */
 async function restingLog(graph: ReturnType<typeof held>["graph"], thread: string): Promise<readonly string[]> {
   while ((await listRuns(owner, { thread, status: ["queued", "running"] })).length > 0)
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-/** A graph that asks, and a process that answers it when told to: one of two that race. */
+/** A graph with an interrupt, and a process that answers it on request: one of two competing processes. */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import {
@@ -27,7 +27,7 @@ export const asking = defineGraph({ name: "asking", version: 1, state: State, in
   })
   .edges({ [START]: "ask", ask: "end", end: END });
 
-/** What became of an answer: `done`, or the code of its refusal with the answer that counts, where that is told. */
+/** Answers the interrupt; returns `done`, or the error code with the winning answer if the error has one. */
 export async function answer(store: Store, thread: string, who: string): Promise<readonly [string, string?]> {
   try {
     const { status } = await resume(asking, { store, thread, answers: { who } }).result;

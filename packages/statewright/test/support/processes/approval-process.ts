@@ -1,6 +1,6 @@
 /**
- * One life of a process that asks a person and goes on with the answer, over a SQLite file. Each life writes down what it
- * finds waiting, and what becomes of a second answer. It is started, killed and started again by the crash test.
+ * One process that raises an interrupt and continues with the answer, over a SQLite file. Records the open interrupts
+ * and the result of a second answer. The crash test starts, kills and restarts it.
  */
 import process from "node:process";
 import { crashPoints, logEffect, restartExitCode } from "@statewright/testing";
@@ -43,7 +43,7 @@ else {
 }
 store.close();
 
-/** Answer what waits; where nothing does, an answer was given before this process began, or the question was never recorded. */
+/** Answers open interrupts; without any, an earlier process answered or the interrupt was never recorded. */
 async function goOn(): Promise<string> {
   const answers = { approve: { ok: true } };
   if (asked.length > 0) return (await resume(approval, { store, thread, answers, by: "ann" }).result).status;
@@ -52,7 +52,7 @@ async function goOn(): Promise<string> {
   return (await resume(approval, { store, thread }).result).status;
 }
 
-/** What whoever answers another time is told; nothing when there is no such question yet. */
+/** Result of a second answer; undefined before the interrupt exists. */
 async function answerAgain(ok: boolean): Promise<{ readonly code: string; readonly details: never } | null> {
   try {
     await resume(approval, { store, thread, answers: { approve: { ok } } }).result;

@@ -1,6 +1,6 @@
 /**
- * One life of a process whose agent and two sub-agents spend from one budget, over a SQLite file. At the limit a person is
- * asked, and the next life answers. Every request to a model is written down outside.
+ * One process whose agent and two sub-agents share a budget, over a SQLite file. The run waits at the limit, and the
+ * next process answers. An external log records every model request.
  */
 import process from "node:process";
 import { call, crashPoints, logEffect, restartExitCode, say, scriptedModel } from "@statewright/testing";

@@ -1,6 +1,6 @@
 /**
- * One life of a process whose agent runs a command in a shell. It dies while the command is at work; the next life goes on
- * with what it has left, and prints how the run stands.
+ * One process whose agent runs a shell command. The process dies during the command; the next process continues and
+ * prints the state of the run.
  */
 import process from "node:process";
 import { call, crashPoint, say, scriptedModel } from "@statewright/testing";

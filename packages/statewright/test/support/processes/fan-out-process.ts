@@ -1,6 +1,6 @@
 /**
- * One life of a process that runs errands over a SQLite file: a fan-out, a model, tools of every effect class, a question
- * to a person. It is started, killed and started again by the crash test; the next life goes on where the file stands.
+ * One process over a SQLite file with a fan-out, a model, tools of every effect class and an interrupt. The crash test
+ * starts, kills and restarts it; each process continues from the file.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";

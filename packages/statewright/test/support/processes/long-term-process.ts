@@ -1,6 +1,6 @@
 /**
- * One life of a process whose nodes, steps and tools count in the long-term store of a SQLite file, each by reading what is
- * there and putting one more. It is killed and started again by a test: whatever were put twice would be counted twice.
+ * One process whose nodes, steps and tools increment counters in the long-term store of a SQLite file. A test kills
+ * and restarts it: a repeated write would be counted twice.
  */
 import process from "node:process";
 import { call, crashPoint, say, scriptedModel } from "@statewright/testing";
@@ -23,7 +23,7 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { storeWithPoints } from "../store-with-points.ts";
+import { createStoreWithPoints } from "../store-with-points.ts";
 
 const thread = "counting-1";
 
@@ -80,7 +80,7 @@ const counting = defineGraph({ name: "counting", state: defineState({ messages: 
     tools: "model",
   });
 
-const store = storeWithPoints(sqliteStore("counting.db", { durability: "normal" }));
+const store = createStoreWithPoints(sqliteStore("counting.db", { durability: "normal" }));
 const { status } =
   (await store.head(thread)) === undefined
     ? await run(counting, { store, thread }).result

@@ -1,7 +1,7 @@
-/** One life of the process of the crash matrix; its argument is what may be done about the tool's effect. */
+/** One process of the crash matrix; its argument is the recovery kind of the tool. */
 import process from "node:process";
 import { crashPoint, logEffect } from "@statewright/testing";
-import { kinds, liveMatrix } from "../crash-matrix-run.ts";
+import { kinds, runMatrix } from "../crash-matrix-run.ts";
 
 const kind = kinds.find((each) => each === process.argv[2]) ?? "idempotent";
-console.log(await liveMatrix(kind, { folder: process.cwd(), point: crashPoint, log: logEffect }));
+console.log(await runMatrix(kind, { folder: process.cwd(), point: crashPoint, log: logEffect }));

@@ -1,4 +1,4 @@
-/** One process of an MCP server over stdio. What its graph does in the world stands in a file; a file named `go` lets it go on. */
+/** One process of an MCP server over stdio. A file records the effects of its graph; a file named `go` releases it. */
 import { appendFileSync, existsSync } from "node:fs";
 import process from "node:process";
 import { setTimeout } from "node:timers/promises";

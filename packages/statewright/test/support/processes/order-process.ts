@@ -1,7 +1,6 @@
 /**
- * One life of a process that runs an order drawn by hand over a SQLite file: charge once, ship by a key. It is started,
- * killed and started again by the crash test; the next life goes on where the file stands, and looks up at the bank what
- * became of a charge in doubt.
+ * One process of a durable order machine over a SQLite file: charges once, ships under a key. The crash test starts,
+ * kills and restarts it; each process continues from the file and reconciles a charge in doubt with the bank.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";

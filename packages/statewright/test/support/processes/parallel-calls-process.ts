@@ -1,6 +1,6 @@
 /**
- * One life of a process whose model has called four tools at once. The first life stands still when two of them are done and
- * two are running; each later one goes on with what is there, and prints who was asked and how every call was answered.
+ * One process with four parallel tool calls. The first process hangs when two calls are done and two are running; each
+ * later process continues and prints the requests and the answers.
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
@@ -70,7 +70,7 @@ const said = result.state.messages.flatMap((message) =>
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
 store.close();
 
-/** Whether the outcomes of two calls are in the file, and the starts of the two others. */
+/** Returns whether the file has the outcomes of two calls and the starts of the other two. */
 async function twoAreDone(): Promise<boolean> {
   const calls = (await store.effects(thread, "main")).filter(({ kind }) => kind === "tool");
   return calls.length === 4 && calls.filter(({ state }) => state === "ok").length === 2;

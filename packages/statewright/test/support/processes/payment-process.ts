@@ -1,4 +1,7 @@
-/** One process of a payment: it asks a person, and ends; another one, on newer code, is given the answer as its argument. */
+/**
+ * One process of a payment: raises an interrupt and exits; a later process with newer code gets the answer as its
+ * argument.
+ */
 import process from "node:process";
 import { commandTargets, defineGraph, defineState, END, goto, resume, run, START, sqliteStore } from "statewright";
 import * as z from "zod";

@@ -1,6 +1,6 @@
 /**
- * One life of a process that gives a thread three inputs, of which two stand behind the first. Each life asks for the same
- * runs under the same keys, goes on with what the one before has left, and prints what came of it.
+ * One process that gives a thread three inputs, two of them queued. Each process requests the same runs under the same
+ * keys, continues the earlier work and prints the results.
  */
 import process from "node:process";
 import { crashPoint, crashPoints, logEffect } from "@statewright/testing";

@@ -1,7 +1,7 @@
 /**
- * One life of a process with a reminder that is due in thirty days, over a SQLite file. The clock of its world stands at
- * the first of its two arguments until the reminder is saved, and at the second in every life after. The first life ends
- * without letting its thread go, the life that reminds asks for one more, and the last one only looks.
+ * One process with a reminder due in thirty days, over a SQLite file. The clock is at the first argument until the
+ * reminder is saved, and at the second argument in later processes. The first process exits without releasing its
+ * thread, the process that fires the timer exits for one more start, and the last one only reads.
  */
 import process from "node:process";
 import { crashPoint, crashPoints, logEffect, restartExitCode, virtualClock } from "@statewright/testing";

@@ -1,7 +1,6 @@
 /**
- * One life of a process whose agent is spoken to while its first tool works, through a store of its own on the same file,
- * as another process would. Each life asks for the same run, goes on with what the one before has left, and prints the
- * conversation.
+ * One process whose agent is steered while its first tool runs, through a second store on the same file. Each process
+ * requests the same run, continues the earlier work and prints the conversation.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import process from "node:process";

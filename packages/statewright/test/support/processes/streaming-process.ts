@@ -1,6 +1,6 @@
 /**
- * One life of a process whose agent listens to a model's stream, with the real client of a provider. Its arguments are the
- * address of the server and the part at which a life that is to die stands still: it dies when its request is in the journal.
+ * One process whose agent reads a model stream with the real client of a provider. Its arguments are the server
+ * address and the part at which the process hangs: it is killed when its request is in the journal.
  */
 import process from "node:process";
 import { createAnthropic } from "@ai-sdk/anthropic";
@@ -46,7 +46,7 @@ const { status, state } = await handle.result;
 process.stdout.write(JSON.stringify({ status, messages: state.messages, told, text: (await texts).join("") }));
 store.close();
 
-/** Whether the file says that the request was begun. */
+/** Returns whether the file has the start of the request. */
 async function isAsked(): Promise<boolean> {
   const rows = await store.effects(thread, "main");
   return rows.some(({ kind, state: stands }) => kind === "model" && stands === "started");

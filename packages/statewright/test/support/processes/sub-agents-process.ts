@@ -1,4 +1,4 @@
-/** Run by tests in processes that die: an agent with two sub-agents at work in one message. Each request of a model is logged outside. */
+/** One process of a crash test: an agent with two parallel sub-agents. An external log records each model request. */
 import process from "node:process";
 import { crashPoint, crashPoints, logEffect, restartExitCode } from "@statewright/testing";
 import {
@@ -14,9 +14,9 @@ import * as z from "zod";
 
 const thread = "t";
 const store = sqliteStore("office.db");
-const isFirst = process.env["STATEWRIGHT_CRASH_LIFE"] !== "2";
+const isFirst = process.env["STATEWRIGHT_CRASH_PROCESS"] !== "2";
 
-/** A model that writes down what it is asked, and answers by `reply`. */
+/** Wraps a model: records its requests and answers by `reply`. */
 function logged(
   id: string,
   reply: (request: Parameters<Model["respond"]>[0]) => ModelReply | Promise<ModelReply>,
@@ -57,7 +57,7 @@ const researcher = createAgent({
   model: logged("small", async ({ messages }) => {
     const topic = getMessageText(messages[0] as never);
     if (messages.length === 1) return calls(["read", { topic }]);
-    // Of two in the second request of bees nothing is heard: when the other one is done, the process dies.
+    // The second request of bees never settles: the process dies when the other sub-agent is done.
     if (topic === "bees" && isFirst) await new Promise(() => undefined);
     return says(`${topic} are read`);
   }),
@@ -76,7 +76,7 @@ const at = { store: crashPoints(store), thread };
 const known = (await store.thread(thread)) !== undefined;
 const run = known ? boss.resume(at) : boss.run({ ...at, input: "Find out." });
 run.on((event) => {
-  // Told when it is durable: the one is done, the other in its second request.
+  // Reported when durable: one sub-agent is done, the other is in its second request.
   if (event.type === "tool.completed" && event.within === undefined && isFirst) crashPoint("one is done");
 });
 const end = await run.result;

@@ -1,22 +1,22 @@
 /**
- * One life of a process whose agent summarises its conversation and remembers what was said, in a SQLite file. It is killed
- * and started again by a test; what its models were asked is written down outside of it.
+ * One process whose agent summarises its conversation and saves memories in a SQLite file. A test kills and restarts
+ * it; an external log records the model requests.
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
 import { createAgent, longTermStore, type Message, type Model, memoryTools, sqliteStore } from "statewright";
 import { recallMemories, saveMemories, summarise } from "statewright/middleware";
-import { storeWithPoints } from "../store-with-points.ts";
+import { createStoreWithPoints } from "../store-with-points.ts";
 
 const thread = "long-1";
 const namespace = () => ["users", "ann"];
 
-/** A model that writes down what it is asked, and has a point before and behind its answer. */
+/** Wraps a model: records its requests, with a crash point before and after each reply. */
 function noted(name: string, model: Model): Model {
   return {
     ...model,
     respond: async (request, at) => {
-      // Whatever waited to be written when the request was made is written by now.
+      // All writes queued before the request are durable now.
       await new Promise((resolve) => setImmediate(resolve));
       await new Promise((resolve) => setImmediate(resolve));
       logEffect(name);
@@ -36,7 +36,7 @@ const turns: readonly Message[] = Array.from({ length: 6 }, (_, index): Message 
 });
 const last: Message = { role: "user", id: "last", content: [{ type: "text", text: "I moved to Bergen" }] };
 
-const store = storeWithPoints(sqliteStore("remembering.db", { durability: "normal" }));
+const store = createStoreWithPoints(sqliteStore("remembering.db", { durability: "normal" }));
 const agent = createAgent({
   name: "host",
   model: noted("answer", scriptedModel([call("remember", { topic: "city", text: "Bergen" }), say("Noted.")])),

@@ -1,7 +1,7 @@
 /**
- * One life of a process that answers a batch of calls, one for each way in which a call may stand when its process dies. The
- * first life comes to the point `all stand` when one call is answered, one has not started, and the others hang in their
- * tools. Each later life goes on with what is there; it prints the answers and who was asked.
+ * One process with a batch of tool calls, one per possible state at a crash. The first process reaches the point `all
+ * stand` when one call is answered, one has not started, and the others hang in their tools. Each later process
+ * continues and prints the answers and the requests.
  */
 import process from "node:process";
 import { call, crashPoint, logEffect, say, scriptedModel } from "@statewright/testing";
@@ -13,7 +13,7 @@ const store = sqliteStore("batch.db", { durability: "normal" });
 const isFirst = (await store.head(thread)) === undefined;
 const begun = new Set<string>();
 
-/** Says what it did; in the first life it hangs once it has begun, unless `answers` says that it ends. */
+/** Records the call; hangs in the first process after its start, unless `answers` is set. */
 function tool(name: string, effect: EffectClass, options: { readonly answers?: true; readonly lock?: string } = {}) {
   const { answers = false, lock } = options;
   return defineTool({
@@ -30,7 +30,7 @@ function tool(name: string, effect: EffectClass, options: { readonly answers?: t
   });
 }
 
-/** A `once` tool that can ask the other side. */
+/** Creates a `once` tool with a reconcile function. */
 function reconciled(name: string, found: () => unknown) {
   return {
     ...tool(name, "once"),
@@ -81,7 +81,9 @@ const said = result.state.messages.flatMap((message) =>
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
 store.close();
 
-/** Whether every call has come to where this life is to end: all but one have begun, and one of them has its outcome. */
+/**
+ * Whether every call has reached its final state for this process: all but one have started, and one has its outcome.
+ */
 async function allStand(): Promise<boolean> {
   if (begun.size < names.length - 1) return false;
   const rows = await store.effects(thread, "main");

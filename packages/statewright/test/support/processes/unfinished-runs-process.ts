@@ -1,4 +1,4 @@
-/** A process with many runs that do not end: what it leaves when it is killed is for another to recover. */
+/** One process with many unfinished runs, for another process to recover after a kill. */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { channel, defineGraph, defineState, END, run, START, sqliteStore } from "statewright";
@@ -6,8 +6,8 @@ import * as z from "zod";
 
 const State = defineState({ log: channel.list(z.string()) });
 
-/** A graph of two steps; the second one ends in every process but the first. */
-export function unending(ends: boolean) {
+/** Graph of two steps; the second step ends in every process except the first. */
+export function createUnfinishedGraph(ends: boolean) {
   return defineGraph({ name: "unending", version: 1, state: State })
     .nodes({
       first: () => ({ log: ["first"] }),
@@ -18,7 +18,7 @@ export function unending(ends: boolean) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const store = sqliteStore(process.argv[2] as string, { durability: "normal" });
-  const graph = unending(false);
+  const graph = createUnfinishedGraph(false);
   let standing = 0;
   const count = Number(process.argv[3]);
   for (let nth = 0; nth < count; nth++) {

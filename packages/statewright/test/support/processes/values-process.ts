@@ -1,4 +1,4 @@
-/** A process that saves values of every kind, each in a thread of its own, and stays in the middle of the next step. */
+/** One process that saves values of every kind, one per thread, and hangs in the next step. */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
@@ -44,13 +44,19 @@ const anything = fc.letrec((tie) => ({
   ),
 })).value;
 
-/** The values of a seed, the same in every process. */
-export function valuesOf(seed: number, count: number): readonly unknown[] {
+/** Creates the values of a seed, equal in every process. */
+export function createValues(seed: number, count: number): readonly unknown[] {
   return fc.sample(anything, { seed, numRuns: count });
 }
 
-/** Keeps the values, one a thread; `made` is what its step does, `later` what it waits for then. */
-export function keeping(values: readonly unknown[], made: (nth: number) => unknown, later: () => Promise<void>) {
+/**
+ * Graph that keeps the values, one per thread; `made` is the result of its step, `later` the promise that it awaits.
+ */
+export function createKeepingGraph(
+  values: readonly unknown[],
+  made: (nth: number) => unknown,
+  later: () => Promise<void>,
+) {
   const it = z.object({ it: z.unknown() });
   const state = defineState({
     nth: z.number(),
@@ -76,8 +82,8 @@ export function keeping(values: readonly unknown[], made: (nth: number) => unkno
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [, , file = "", seed, count] = process.argv;
   const store = sqliteStore(file, { durability: "normal" });
-  const values = valuesOf(Number(seed), Number(count));
-  const graph = keeping(
+  const values = createValues(Number(seed), Number(count));
+  const graph = createKeepingGraph(
     values,
     (nth) => values[nth],
     () => new Promise<never>(() => undefined),

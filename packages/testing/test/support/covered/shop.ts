@@ -1,4 +1,4 @@
-/** A graph for the tests of coverage: a route, a question, and an edge that its tests leave out. */
+/** Graph for the coverage tests: a route, an interrupt, and an edge that its tests omit. */
 import { channel, defineGraph, defineState, END, type Graph, route, START } from "@statewright/core";
 import * as z from "zod";
 

@@ -253,11 +253,17 @@ function retainUnsavedOutcomes(line: string, thread: ActiveThread, waiting: read
       thread.unsavedOutcomes.set(`${line} ${toRowKey(effect.row)}`, { namespace: line, effect });
 }
 
-/** Promise form of {@link writeCommit}, for callers that need no synchronous callback. */
+/** Resolves when all pending rows are durable together with `parts`; rejects with the failure of the commit. */
 export function awaitCommit(saved: Persistence, parts: SessionWrite): Promise<void> {
-  return new Promise((resolve, reject) =>
-    writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))),
-  );
+  return awaitDurable((onCommitted) => writeCommit(saved, parts, onCommitted));
+}
+
+/**
+ * Waits for a write: resolves when the write calls `onCommitted` without a failure, rejects with its failure. Every
+ * caller that needs no synchronous callback waits here.
+ */
+export function awaitDurable(write: (onCommitted: (failure?: StatewrightError) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => write((failure) => (failure === undefined ? resolve() : reject(failure))));
 }
 
 interface EncodedEffects {

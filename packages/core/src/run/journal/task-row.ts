@@ -1,12 +1,25 @@
-/** The last failure of a task whose node has an error handler, journaled until the handler has returned. */
+/**
+ * Journal row of a task: the start of a `once` body, the outcome of a task with siblings, or the last failure of a
+ * task, journaled until its error handler has returned.
+ */
 
 import { type ErrorRecord, fromErrorRecord, type StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import type { Journal } from "./parts/journal.ts";
-import { commitEffect, recordEffect, taskKey, toJournalKey } from "./parts/persistence.ts";
-import type { Position } from "./parts/position.ts";
-import { toRedactedRecord } from "./redact-error.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import { awaitDurable, commitEffect, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
+
+/** Creates the journal row of a task in the current superstep. */
+export function createTaskRow(
+  { step, plan }: Position,
+  { id, node }: Task,
+  progress: Pick<EffectRow, "state" | "attempts" | "startedAt" | "endedAt">,
+): EffectRow {
+  const effect = plan.nodes.get(node)?.policy.effect ?? "idempotent";
+  return { step, task: id, key: taskKey, kind: "task", name: node, effect, idempotencyKey: "", ...progress };
+}
 
 /** A failed task, with the failed attempt. */
 export interface LastFailure {
@@ -32,26 +45,13 @@ export function saveFailure(
 ): Promise<void> {
   const { saved, world } = journal;
   if (saved === undefined) return Promise.resolve();
-  const started = getTaskRow(position, journal, task);
-  const row: EffectRow = {
-    step: position.step,
-    task: task.id,
-    key: taskKey,
-    kind: "task",
-    name: task.node,
-    effect: position.plan.nodes.get(task.node)?.policy.effect ?? "idempotent",
-    state: "error",
-    attempts: attempt,
-    idempotencyKey: "",
-    startedAt: started?.startedAt ?? world.clock.now(),
-    endedAt: world.clock.now(),
-  };
-  return new Promise((resolve, reject) =>
+  const startedAt = getTaskRow(position, journal, task)?.startedAt ?? world.clock.now();
+  return awaitDurable((onCommitted) =>
     commitEffect(saved, {
-      row,
+      row: createTaskRow(position, task, { state: "error", attempts: attempt, startedAt, endedAt: world.clock.now() }),
       encode: () =>
         journal.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of the node "${task.node}"`),
-      onCommitted: (failure) => (failure === undefined ? resolve() : reject(failure)),
+      onCommitted,
     }),
   );
 }

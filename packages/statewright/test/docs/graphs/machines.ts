@@ -1,9 +1,8 @@
-/** The program of docs/machines.md. */
+import { defineGraph, defineState, END, route, run, START } from "statewright";
+import { toMachineJson } from "statewright/inspect";
 import { createActor, createMachine, fromCallback, fromPromise, toPromise } from "xstate";
 import { getShortestPaths } from "xstate/graph";
 import * as z from "zod";
-import { defineGraph, defineState, END, route, run, START } from "../../src/index.ts";
-import { toMachineJson } from "../../src/inspect.ts";
 
 const Draft = defineState({ words: z.number().default(0) });
 
@@ -31,7 +30,7 @@ const paths = getShortestPaths(writing.machine, { events: [...commits, ...ends] 
 const longest = Math.max(...paths.map((path) => path.steps.length));
 console.log(`${paths.length} states, the farthest ${longest} steps away`);
 
-// As a plain actor: nobody saves anything, and the route is ours.
+// As a plain actor: nothing is saved, and this program chooses the route.
 let words = 0;
 const write = fromPromise(async () => {
   words += 200;
@@ -47,7 +46,7 @@ actor.send({ type: "step.commit", to: ["write"] });
 await toPromise(actor);
 console.log("the actor is", actor.getSnapshot().value, "with", words, "words");
 
-// As a run: what its machine did, one record a transition.
+// As a run: one record per transition.
 const handle = run(writing, {});
 handle.on((event) => {
   if (event.type !== "transition.taken" || event.event !== "step.commit") return;
@@ -62,7 +61,7 @@ handle.on((event) => {
 });
 await handle.result;
 
-// As a run that an inspector looks at.
+// As a run with an inspector.
 const seen = new Map<string, number>();
 await run(writing, { inspect: (event) => seen.set(event.type, (seen.get(event.type) ?? 0) + 1) }).result;
 console.log([...seen].map(([type, count]) => `${count} ${type}`).join(", "));

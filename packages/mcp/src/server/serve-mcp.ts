@@ -13,7 +13,7 @@ import {
 import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { type PerCaller, resolveForCaller } from "./caller.ts";
 import type { ServerConfig } from "./connection.ts";
-import { createGraphCalls } from "./graph-calls.ts";
+import { GraphCalls } from "./graph-calls.ts";
 import {
   createHttpHandler,
   listenHttp,
@@ -26,16 +26,8 @@ import { type McpLimits, resolveLimits } from "./limits.ts";
 import type { OfferedGraph } from "./offer-graph.ts";
 import { createResources, type McpResource } from "./resources.ts";
 import { createStdioServer } from "./stdio.ts";
-import { type CallState, createToolCalls } from "./tool-calls.ts";
-
-export type { McpCaller, PerCaller } from "./caller.ts";
-export type { McpHttpHandler, McpHttpOptions, McpListener, McpListenOptions } from "./http.ts";
-export type { McpAccess } from "./http-access.ts";
-export type { McpLimits } from "./limits.ts";
-// biome-ignore lint/performance/noBarrelFile: the entry of a subpath
-export { type HostAnswerPolicy, type OfferedGraph, type OfferGraphOptions, offerGraph } from "./offer-graph.ts";
-export type { McpResource } from "./resources.ts";
-export type { CallState } from "./tool-calls.ts";
+import { ToolCalls } from "./tool-calls.ts";
+import type { CallState } from "./tool-graph.ts";
 
 /** Options of {@link serveMcp}. */
 export type ServeMcpOptions<Context> = {
@@ -98,7 +90,7 @@ export function serveMcp<Context = unknown>(options: ServeMcpOptions<Context>): 
   const { store = memoryStore(), world = systemWorld() } = options;
   const { context } = options as { readonly context?: PerCaller<unknown> };
   const limits = resolveLimits(options.limits);
-  const calls = createToolCalls({
+  const calls = new ToolCalls({
     tools: tools as readonly Tool<CallState>[] | ToolRegistry<CallState>,
     middleware: middleware as readonly Middleware[],
     resolveContext: (caller) => resolveForCaller(context, caller),
@@ -107,7 +99,7 @@ export function serveMcp<Context = unknown>(options: ServeMcpOptions<Context>): 
     limits,
     world,
   });
-  const graphThreads = createGraphCalls({ graphs, secrets, store, limits, world });
+  const graphThreads = new GraphCalls({ graphs, secrets, store, limits, world });
   checkUniqueNames([...graphThreads.list(), ...calls.list()].map((tool) => tool.name));
   let isClosed = false;
   const config: ServerConfig = {

@@ -1,0 +1,60 @@
+/** Graph of one tool node: a tool call of an MCP client equals a call by a model. */
+import {
+  approval,
+  channel,
+  clientAnswer,
+  decide,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  END,
+  type Graph,
+  type InterruptShape,
+  type Message,
+  type Middleware,
+  START,
+  type StateShape,
+  type ToolRegistry,
+  toolNode,
+} from "@statewright/core";
+
+/** State of tools called by MCP clients: the message with the tool call. */
+export interface CallState {
+  readonly messages: readonly Message[];
+}
+
+/** Creates the graph of a server. Throws the errors of `toolNode` and `defineGraph`. */
+export function createToolGraph(registry: ToolRegistry<CallState>, userMiddleware: readonly Middleware[]): Graph {
+  const middleware = userMiddleware.some(hasInterrupts) ? userMiddleware : [...userMiddleware, confirmMiddleware];
+  const channels: StateShape = Object.assign({}, ...middleware.map((each) => each.channels));
+  const interrupts: InterruptShape = Object.assign({}, ...middleware.map((each) => each.interrupts));
+  const clientTools = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
+  return defineGraph({
+    name: "mcp-tool-call",
+    state: defineState({ ...channels, messages: channel.messages() }),
+    interrupts: {
+      ...interrupts,
+      ...Object.fromEntries(clientTools.map(({ spec }) => [spec.name, clientAnswer(spec)])),
+      approve: approval,
+    },
+  })
+    .nodes({ tools: toolNode({ tools: registry, middleware }) })
+    .edges({ [START]: "tools", tools: END }) as Graph;
+}
+
+/**
+ * Returns true for middleware that declares interrupts of tool calls. Middleware without interrupts may only observe
+ * calls.
+ */
+function hasInterrupts({ beforeTool, asks = [] }: Middleware): boolean {
+  return beforeTool !== undefined && asks.length > 0;
+}
+
+/** Asks for approval of tools with `confirm: "always"` if no other middleware does. */
+const confirmMiddleware: Middleware = defineMiddleware({
+  name: "confirmsForMcp",
+  required: true,
+  asks: ["approve"],
+  beforeTool: ({ call, tool }) =>
+    tool.safety.confirm === "always" ? decide.interrupt(call, `${tool.label} needs a yes`) : undefined,
+});
