@@ -2,7 +2,7 @@
  * Expansion of `${NAME}` in arguments and variables from the environment. Without a shell: a value stays one
  * argument.
  */
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
@@ -15,9 +15,11 @@ export function expandVariables(
   return text.replace(reference, (_all, name: string) => {
     const value = environment[name];
     if (value !== undefined) return value;
-    throw new StatewrightError("invalid_option", {
-      what: `${location} refers to the unset environment variable ${name}`,
-      next: `Set ${name} in the environment, or remove \${${name}}`,
+    throw invalidOption({
+      where: location,
+      expected: `a value for \${${name}}`,
+      found: "an unset environment variable",
+      fix: `Set ${name} in the environment, or remove \${${name}}`,
     });
   });
 }

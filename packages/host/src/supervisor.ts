@@ -52,99 +52,114 @@ export function createSupervisor<Resource extends SupervisedResource>(
   first: Resource,
   options: SupervisorOptions<Resource>,
 ): Supervisor<Resource> {
-  const { name, verb, restart, maxRestarts, canStart, startNext, onStarted } = options;
-  let latest = first;
-  let restarts = 0;
+  return new ResourceSupervisor(first, options);
+}
+
+class ResourceSupervisor<Resource extends SupervisedResource> implements Supervisor<Resource> {
+  readonly #options: SupervisorOptions<Resource>;
+  #latest: Resource;
+  #restarts = 0;
   /** Number of pending `restart` calls: no resource is active during a restart. */
-  let pendingRestarts = 0;
-  let isClosed = false;
-  let pending: Promise<unknown> | undefined;
-  let stopWaiting = (): void => undefined;
+  #pendingRestarts = 0;
+  #isClosed = false;
+  /** Running start or close. */
+  #pending: Promise<unknown> | undefined;
+  #stopWaiting = (): void => undefined;
 
-  const getActive = (): Resource | undefined => (pendingRestarts === 0 && latest.isAlive() ? latest : undefined);
+  constructor(first: Resource, options: SupervisorOptions<Resource>) {
+    this.#latest = first;
+    this.#options = options;
+  }
 
-  /** Reports a failed start. The cause is for people only: a model cannot fix a command or an address. */
-  const throwStartError = (cause: unknown): never => {
-    if (isToolError(cause)) throw cause;
-    const modelMessage = `The ${name} has ended and could not be ${verb} again. The tool call was not made.`;
-    throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { modelMessage, cause });
-  };
+  get latest(): Resource {
+    return this.#latest;
+  }
 
-  /** Runs one start or close at a time. */
-  const runExclusive = <Value>(work: () => Promise<Value>): Promise<Value> => {
-    const turn = Promise.allSettled([pending])
-      .then(work)
-      .finally(() => {
-        if (pending === turn) pending = undefined;
-      });
-    pending = turn;
-    return turn;
-  };
+  get active(): Resource | undefined {
+    return this.#pendingRestarts === 0 && this.#latest.isAlive() ? this.#latest : undefined;
+  }
 
-  /** Awaits a slow external decision. Returns undefined if the supervisor closes or restarts in the meantime. */
-  const awaitUnlessClosing = async <Value>(decide: () => Promise<Value>): Promise<Value | undefined> => {
-    if (isClosed || pendingRestarts > 0) return undefined;
-    const closing = new Promise<undefined>((resolve) => {
-      stopWaiting = () => resolve(undefined);
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  async ensureActive(): Promise<Resource> {
+    const { name, verb, restart, maxRestarts } = this.#options;
+    for (;;) {
+      if (this.#isClosed) throw ToolError.unavailable(`The ${name} is closed.`);
+      const { active } = this;
+      if (active !== undefined) return active;
+      if (this.#pending !== undefined) await this.#pending.catch((cause: unknown) => this.#throwStartError(cause));
+      else if (restart === "never" || this.#restarts >= maxRestarts)
+        throw ToolError.unavailable(describeEnd(name, verb, this.#restarts));
+      else await this.#runExclusive(() => this.#restartResource());
+    }
+  }
+
+  resetRestarts(): void {
+    this.#restarts = 0;
+  }
+
+  restart(start: () => Promise<Resource>): Promise<void> {
+    this.#isClosed = false;
+    this.#restarts = 0;
+    this.#pendingRestarts += 1;
+    this.#stopWaiting();
+    return this.#runExclusive(async () => {
+      try {
+        await this.#latest.close();
+        this.#latest = await start();
+      } finally {
+        this.#pendingRestarts -= 1;
+      }
     });
-    return Promise.race([decide(), closing]);
-  };
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopWaiting();
+    return this.#runExclusive(() => this.#latest.close());
+  }
 
   /** Restarts the resource. Returns without a restart if the supervisor closes or restarts in the meantime. */
-  const restartResource = async (): Promise<void> => {
-    const isTrusted = await awaitUnlessClosing(canStart ?? (async () => true));
+  async #restartResource(): Promise<void> {
+    const { canStart = async () => true, startNext, onStarted } = this.#options;
+    const isTrusted = await this.#awaitUnlessClosing(canStart);
     if (isTrusted === undefined) return;
     if (!isTrusted) throw createUntrustedError();
-    restarts += 1;
-    const next = await startNext(latest).catch(throwStartError);
-    latest = next;
-    if (onStarted !== undefined) await awaitUnlessClosing(() => onStarted(next));
-  };
+    this.#restarts += 1;
+    const next = await startNext(this.#latest).catch((cause: unknown) => this.#throwStartError(cause));
+    this.#latest = next;
+    if (onStarted !== undefined) await this.#awaitUnlessClosing(() => onStarted(next));
+  }
 
-  return {
-    get latest() {
-      return latest;
-    },
-    get active() {
-      return getActive();
-    },
-    get isClosed() {
-      return isClosed;
-    },
-    ensureActive: async () => {
-      for (;;) {
-        if (isClosed) throw ToolError.unavailable(`The ${name} is closed.`);
-        const active = getActive();
-        if (active !== undefined) return active;
-        if (pending !== undefined) await pending.catch(throwStartError);
-        else if (restart === "never" || restarts >= maxRestarts)
-          throw ToolError.unavailable(describeEnd(name, verb, restarts));
-        else await runExclusive(restartResource);
-      }
-    },
-    resetRestarts: () => {
-      restarts = 0;
-    },
-    restart: (start) => {
-      isClosed = false;
-      restarts = 0;
-      pendingRestarts += 1;
-      stopWaiting();
-      return runExclusive(async () => {
-        try {
-          await latest.close();
-          latest = await start();
-        } finally {
-          pendingRestarts -= 1;
-        }
+  /** Reports a failed start. The cause is for people only: a model cannot fix a command or an address. */
+  #throwStartError(cause: unknown): never {
+    if (isToolError(cause)) throw cause;
+    const { name, verb } = this.#options;
+    const modelMessage = `The ${name} has ended and could not be ${verb} again. The tool call was not made.`;
+    throw ToolError.unavailable(cause instanceof Error ? cause.message : String(cause), { modelMessage, cause });
+  }
+
+  /** Runs one start or close at a time. */
+  #runExclusive<Value>(work: () => Promise<Value>): Promise<Value> {
+    const turn = Promise.allSettled([this.#pending])
+      .then(work)
+      .finally(() => {
+        if (this.#pending === turn) this.#pending = undefined;
       });
-    },
-    close: () => {
-      isClosed = true;
-      stopWaiting();
-      return runExclusive(() => latest.close());
-    },
-  };
+    this.#pending = turn;
+    return turn;
+  }
+
+  /** Awaits a slow external decision. Returns undefined if the supervisor closes or restarts in the meantime. */
+  async #awaitUnlessClosing<Value>(decide: () => Promise<Value>): Promise<Value | undefined> {
+    if (this.#isClosed || this.#pendingRestarts > 0) return undefined;
+    const closing = new Promise<undefined>((resolve) => {
+      this.#stopWaiting = () => resolve(undefined);
+    });
+    return Promise.race([decide(), closing]);
+  }
 }
 
 /** Creates the tool error for a program without approval of its current state. */

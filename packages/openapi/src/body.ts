@@ -70,7 +70,7 @@ export function parseBody(
       mimeType: type.includes("*") ? (kind === "json" ? "application/json" : "application/octet-stream") : type,
       required: part["required"] === true,
       schema: addDescription(
-        createBodySchema(document, kind, type, media["schema"], schemas, location),
+        createBodySchema({ document, schemas, location }, { kind, type, value: media["schema"] }),
         getText(part, "description"),
       ),
       encoding: toMap(media["encoding"]),
@@ -93,13 +93,17 @@ export async function encodeBody(
   return { type: mimeType === "application/octet-stream" ? (file.mimeType ?? mimeType) : mimeType, bytes: file.bytes };
 }
 
+/** Body of an operation, as read from the document. */
+interface BodySource {
+  readonly document: Document;
+  readonly schemas: SchemaReader;
+  /** Name of the body in errors. */
+  readonly location: string;
+}
+
 function createBodySchema(
-  document: Document,
-  kind: BodyKind,
-  type: string,
-  value: unknown,
-  schemas: SchemaReader,
-  location: string,
+  { document, schemas, location }: BodySource,
+  { kind, type, value }: { readonly kind: BodyKind; readonly type: string; readonly value: unknown },
 ): Json {
   if (kind === "binary") return { ...(fileSchema as object) };
   if (kind === "text" && !type.startsWith("text/"))

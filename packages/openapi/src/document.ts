@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname, resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { type FetchOptions, fetchUrl, workspace } from "@statewright/host";
 import { isJsonObject } from "@statewright/json-schema";
 import { parse } from "yaml";
@@ -32,8 +33,19 @@ export async function readDocument(source: string | URL | object, fetchOptions: 
     createReadErrorHandler(text),
   );
   if (status !== 200)
-    throw createDocumentError(text, `could not be fetched: status ${status}`, "Use the URL of the document itself");
-  if (truncated) throw createDocumentError(text, "exceeds 32 MiB", "Pass a file, or the document as an object");
+    throw invalidOption({
+      where: describeSource(text),
+      expected: "a response with status 200",
+      found: `status ${status}`,
+      fix: "Use the URL of the document itself",
+    });
+  if (truncated)
+    throw invalidOption({
+      where: describeSource(text),
+      expected: "a document of at most 32 MiB",
+      found: "a longer one",
+      fix: "Pass a file, or the document as an object",
+    });
   return createDocument(parseText(text, new TextDecoder().decode(body)), text, new URL(url));
 }
 
@@ -98,22 +110,23 @@ function createDocument(value: unknown, source: string, url: URL | undefined): D
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    throw createDocumentError(
-      source,
-      `is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`,
-      "Pass plain JSON",
-    );
+    throw invalidOption({
+      where: describeSource(source),
+      expected: "plain JSON",
+      found: cause instanceof Error ? cause.message : String(cause),
+    });
   }
   // Copy the document: later changes by the caller must not change the tools, and YAML aliases must not form cycles.
   const root: unknown = text === undefined ? undefined : JSON.parse(text);
   const version = isJsonObject(root) ? root["openapi"] : undefined;
   if (!isJsonObject(root) || typeof version !== "string" || !/^3\.[01](?:\.|$)/.test(version)) {
     const declaredVersion = isJsonObject(root) ? (version ?? root["swagger"]) : undefined;
-    const problem =
-      declaredVersion === undefined
-        ? "is not an OpenAPI document"
-        : `has version ${quoteText(String(declaredVersion))}`;
-    throw createDocumentError(source, problem, "Use OpenAPI 3.0 or 3.1; convert documents of other versions");
+    throw invalidOption({
+      where: describeSource(source),
+      expected: "a document of OpenAPI 3.0 or 3.1",
+      found: declaredVersion === undefined ? "no OpenAPI document" : `version ${quoteText(String(declaredVersion))}`,
+      fix: "Use OpenAPI 3.0 or 3.1; convert documents of other versions",
+    });
   }
   const digest = createHash("sha256").update(text).digest("hex");
   return { root, source, url, digest };
@@ -124,18 +137,24 @@ async function readFileText(path: string): Promise<string> {
     .read(basename(path), { maxBytes: maxDocumentBytes })
     .catch(createReadErrorHandler(path));
   if (read.kind === "text" && !read.truncated) return read.text;
-  throw createDocumentError(path, "is not a text of at most 32 MiB", "Use a file in JSON or YAML");
+  throw invalidOption({
+    where: describeSource(path),
+    expected: "a text file of at most 32 MiB",
+    found: read.kind === "text" ? "a longer file" : "a binary file",
+    fix: "Use a file in JSON or YAML",
+  });
 }
 
 function createReadErrorHandler(source: string): (cause: unknown) => never {
   return (cause) => {
     const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\.$/, "");
-    throw createDocumentError(
-      source,
-      `could not be read: ${reason}`,
-      "Pass the path or the URL of the document, or the document as an object",
+    throw invalidOption({
+      where: describeSource(source),
+      expected: "a readable document",
+      found: reason,
+      fix: "Pass the path or the URL of the document, or the document as an object",
       cause,
-    );
+    });
   };
 }
 
@@ -144,7 +163,12 @@ function parseText(source: string, text: string): unknown {
     return /^\s*\{/.test(text) ? JSON.parse(text) : parse(text);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw createDocumentError(source, `is neither JSON nor YAML: ${reason}`, "Fix the named error");
+    throw invalidOption({
+      where: describeSource(source),
+      expected: "JSON or YAML",
+      found: reason,
+      fix: "Fix the named error",
+    });
   }
 }
 
@@ -158,8 +182,8 @@ function decodeSegment(segment: string): string {
   return decoded.replaceAll("~1", "/").replaceAll("~0", "~");
 }
 
-function createDocumentError(source: string, what: string, next: string, cause?: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `OpenAPI document ${source} ${what}`, next, cause });
+function describeSource(source: string): string {
+  return `loadOpenApi of ${source}`;
 }
 
 function quoteText(text: string): string {

@@ -8,7 +8,14 @@ import {
   type ToolRuntime,
   type World,
 } from "@statewright/core";
-import { checkOptions, listOptionNames, type ToolSpecParts, toolSpec, toSnakeCase } from "@statewright/core/adapter";
+import {
+  checkOptions,
+  invalidOption,
+  listOptionNames,
+  type ToolSpecParts,
+  toolSpec,
+  toSnakeCase,
+} from "@statewright/core/adapter";
 import { type FetchOptions, fetchUrl } from "@statewright/host";
 import { jsonSchema } from "@statewright/json-schema";
 import { type Document, readDocument } from "./document.ts";
@@ -127,7 +134,7 @@ export async function loadOpenApi(source: string | URL | object, options: OpenAp
   checkOptions("loadOpenApi operations", options.operations ?? {}, ["ids", "tags", "methods", "where"]);
   const { allowPrivate, allowHosts, resolve, world, onUnsupported = "refuse" } = options;
   const document = await readDocument(source, omitUndefined({ allowPrivate, allowHosts, resolve, world }));
-  if (options.pin !== undefined && options.pin !== document.digest) throw createPinError(document);
+  if (options.pin !== undefined && options.pin !== document.digest) throw createPinError(document, options.pin);
   checkAuth(document, options.auth ?? {});
   const created: { readonly tool: Tool; readonly found: DocumentOperation }[] = [];
   const skipped: { operation: OpenApiOperation; reason: string }[] = [];
@@ -143,7 +150,7 @@ export async function loadOpenApi(source: string | URL | object, options: OpenAp
   const byName = new Map<string, OpenApiOperation>();
   for (const { tool, found } of created) {
     const other = byName.get(tool.spec.name);
-    if (other !== undefined) throw createDuplicateError(tool.spec.name, other, found.operation, document);
+    if (other !== undefined) throw createDuplicateError(tool.spec.name, [other, found.operation], document);
     byName.set(tool.spec.name, found.operation);
   }
   return {
@@ -199,7 +206,7 @@ function createTool(document: Document, found: DocumentOperation, options: OpenA
         context,
       );
     } catch (error) {
-      throw toRequestError(error, context, maxRedirects > 0);
+      throw toRequestError(error, context, { maxRedirects });
     }
   };
   return Object.freeze({
@@ -225,9 +232,12 @@ function checkSecretDestination(
 ): void {
   if (baseUrl !== undefined || plan.credentials.length === 0 || document.url === undefined) return;
   if (document.url.origin === plan.base.origin) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${formatOperation(operation)} of ${document.source} would send a secret to ${plan.base.origin}, which is not the origin of the document`,
-    next: "Set baseUrl to the destination of the secrets",
+  throw invalidOption({
+    where: `loadOpenApi: ${formatOperation(operation)} of ${document.source}`,
+    option: "baseUrl",
+    expected: "set for a server with another origin than the document",
+    found: `none: a secret would be sent to ${plan.base.origin}`,
+    fix: "Set baseUrl to the destination of the secrets",
   });
 }
 
@@ -239,8 +249,7 @@ function createDescription({ summary, description, deprecated, method, path }: O
 
 function createDuplicateError(
   name: string,
-  first: OpenApiOperation,
-  second: OpenApiOperation,
+  [first, second]: readonly [OpenApiOperation, OpenApiOperation],
   { source }: Document,
 ): StatewrightError {
   return new StatewrightError("invalid_tool", {
@@ -261,10 +270,13 @@ function addOperationName(error: unknown, { operation }: DocumentOperation): unk
   });
 }
 
-function createPinError({ source, digest }: Document): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `OpenAPI document ${source} does not match the pin: its digest is ${digest}`,
-    next: "Review the changes, then update the pin",
+function createPinError({ source, digest }: Document, pin: string): StatewrightError {
+  return invalidOption({
+    where: `loadOpenApi of ${source}`,
+    option: "pin",
+    expected: `the digest of the document, ${digest}`,
+    got: pin,
+    fix: "Review the changes of the document, then set pin to its digest",
   });
 }
 

@@ -1,10 +1,10 @@
 /** Operations of a document, and the request plan of each operation. */
 import type { EffectClass, JsonObject } from "@statewright/core";
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { isJsonObject } from "@statewright/json-schema";
 import { type Body, parseBody } from "./body.ts";
 import { createPartError, type Document, getText, type Part, resolveRefs, toList, toMap } from "./document.ts";
-import { listParameters, type Parameter } from "./parameters.ts";
+import { listParameters, type Parameter, type ParameterSource } from "./parameters.ts";
 import { createSchemaReader } from "./schema.ts";
 import { type Credential, isCredential, listCredentials, type OpenApiAuth } from "./security.ts";
 
@@ -106,14 +106,12 @@ export function createRequestPlan(
   const schemas = createSchemaReader(document, operationName);
   const ownHeaders = new Set(options.ownHeaders.map((name) => name.toLowerCase()));
   const credentials = listCredentials(document, part["security"], options.auth, operationName);
-  const parameters = listParameters(
-    document,
-    [pathPart["parameters"], part["parameters"]],
-    schemas,
-    operationName,
-    (location, name) =>
-      isCredential(credentials, location, name) || (location === "header" && ownHeaders.has(name.toLowerCase())),
-  );
+  const isReserved: ParameterSource["isReserved"] = (location, name) =>
+    isCredential(credentials, location, name) || (location === "header" && ownHeaders.has(name.toLowerCase()));
+  const parameters = listParameters({ document, schemas, operationName, isReserved }, [
+    pathPart["parameters"],
+    part["parameters"],
+  ]);
   const body = parseBody(document, part["requestBody"], schemas, operationName);
   checkPath(document, operation, parameters, operationName);
   const properties = parameters.map(({ argument, schema }) => [argument, schema] as const);
@@ -168,9 +166,11 @@ function resolveBaseUrl(
   const base = text === undefined ? null : URL.parse(text, document.url?.href);
   const isWeb = base !== null && (base.protocol === "http:" || base.protocol === "https:");
   if (isWeb && base.username === "" && base.password === "") return base;
-  throw new StatewrightError("invalid_option", {
-    what: `${operationName} of ${document.source} has no http or https server URL`,
-    next: "Set baseUrl, without user name and password",
+  throw invalidOption({
+    where: `loadOpenApi: ${operationName} of ${document.source}`,
+    expected: "an http or https server URL without user name and password",
+    got: text,
+    fix: "Set baseUrl, without user name and password",
   });
 }
 
@@ -186,9 +186,12 @@ function checkKnown(what: string, wanted: readonly string[] | undefined, known: 
   const unknownName = wanted?.find((name) => !known.includes(name));
   if (unknownName === undefined) return;
   const shown = known.slice(0, 50).join(", ");
-  throw new StatewrightError("invalid_option", {
-    what: `the document has no ${what} "${unknownName}"`,
-    next:
+  throw invalidOption({
+    where: "loadOpenApi",
+    option: "operations",
+    expected: `a filter with ${what}s of the document`,
+    found: `the unknown ${what} "${unknownName}"`,
+    fix:
       known.length === 0
         ? `Remove the filter: the document has no ${what}`
         : `Use one of ${shown}${known.length > 50 ? ", and more" : ""}`,

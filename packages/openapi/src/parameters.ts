@@ -43,34 +43,29 @@ const styles: Readonly<Record<ParameterLocation, readonly ParameterStyle[]>> = {
 const requestHeaders =
   /^(?:accept|authorization|content-.*|cookie|connection|expect|forwarded|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|via|x-forwarded-.*)$/i;
 
-/**
- * Lists the parameters of an operation and of its path, with unique argument names. `isTaken` returns true for a
- * parameter sent anyway.
- */
-export function listParameters(
-  document: Document,
-  lists: readonly unknown[],
-  schemas: SchemaReader,
-  operationName: string,
-  isReserved: (place: ParameterLocation, name: string) => boolean,
-): readonly Parameter[] {
+/** Operation whose parameters are listed. */
+export interface ParameterSource {
+  readonly document: Document;
+  readonly schemas: SchemaReader;
+  readonly operationName: string;
+  /** Returns true for a parameter that the request sends anyway. */
+  readonly isReserved: (place: ParameterLocation, name: string) => boolean;
+}
+
+/** Lists the parameters of an operation and of its path, with unique argument names. */
+export function listParameters(source: ParameterSource, lists: readonly unknown[]): readonly Parameter[] {
   const byLocation = new Map<string, Omit<Parameter, "argument">>();
   for (const value of lists.flatMap(toList)) {
-    const parameter = toParameter(document, resolveRefs(document, value, operationName), schemas, operationName);
+    const parameter = toParameter(source, resolveRefs(source.document, value, source.operationName));
     const { place, name } = parameter;
     if (place === "header" && requestHeaders.test(name)) continue;
     // Parameters of the operation override parameters of the path, which come first in `lists`.
-    if (!isReserved(place, name)) byLocation.set(`${place} ${name}`, parameter);
+    if (!source.isReserved(place, name)) byLocation.set(`${place} ${name}`, parameter);
   }
   return nameArguments([...byLocation.values()]);
 }
 
-function toParameter(
-  document: Document,
-  part: Part,
-  schemas: SchemaReader,
-  operationName: string,
-): Omit<Parameter, "argument"> {
+function toParameter({ document, schemas, operationName }: ParameterSource, part: Part): Omit<Parameter, "argument"> {
   const { in: place, name } = part;
   if (typeof name !== "string" || name === "")
     throw createPartError(document, operationName, "has a parameter without a name");

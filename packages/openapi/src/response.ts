@@ -47,14 +47,18 @@ export function toOutput(response: FetchResult, context: RequestContext): ToolOu
 }
 
 /** Converts the error of a request without a response to a tool error. */
-export function toRequestError(thrown: unknown, { name, effect }: RequestContext, followsRedirects: boolean): unknown {
+export function toRequestError(
+  thrown: unknown,
+  { name, effect }: RequestContext,
+  { maxRedirects }: { readonly maxRedirects: number },
+): unknown {
   if (!isHostError(thrown)) return thrown;
   const { code, message, systemCode = "" } = thrown;
   const cause = { cause: thrown };
   if (code === "cancelled") return ToolError.cancelled();
   if (code === "denied") return new ToolError("denied", message, cause);
   if (code === "timeout") return new ToolError("timeout", message, cause);
-  if (code === "too_large" && !followsRedirects)
+  if (code === "too_large" && maxRedirects === 0)
     return new ToolError("denied", `${name} was redirected to another address, which is not allowed.`, cause);
   if (code === "too_large") return ToolError.failed(message, cause);
   // Either the request was not sent, or the operation may repeat.

@@ -1,11 +1,6 @@
 /** Security schemes: the secrets of an operation, and their location in a request. */
-import {
-  type InjectionKind,
-  type InjectionSource,
-  inject,
-  type SecretValue,
-  StatewrightError,
-} from "@statewright/core";
+import { type InjectionKind, type InjectionSource, inject, type SecretValue } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { isJsonObject } from "@statewright/json-schema";
 import { type Document, getText, resolveRefs, toList, toMap } from "./document.ts";
 import { percentEncode, toWellFormed } from "./parameter-style.ts";
@@ -68,10 +63,13 @@ export function listCredentials(
   if (custom.length > 0 || alternatives.length === 0 || alternatives.some((wanted) => wanted.length === 0))
     return custom;
   const wanted = alternatives.map((schemes) => schemes.join(" and ")).join(", or ");
-  throw createOptionError(
-    `${operationName} requires the security scheme ${wanted}`,
-    `Pass auth: { ${alternatives[0]?.[0]}: "NAME_OF_A_SECRET" }, or auth: false to send no credentials`,
-  );
+  throw invalidOption({
+    where: `loadOpenApi: ${operationName}`,
+    option: "auth",
+    expected: `set for the security scheme ${wanted}`,
+    found: "no secret of the scheme",
+    fix: `Pass auth: { ${alternatives[0]?.[0]}: "NAME_OF_A_SECRET" }, or auth: false to send no credentials`,
+  });
 }
 
 /** Throws `invalid_option` for an unknown scheme: a misspelt name would never be sent. */
@@ -148,10 +146,13 @@ function createCredential(
   if (isCustomScheme(auth)) return createCustomCredential(scheme, auth);
   if (!Object.hasOwn(schemes, scheme)) {
     const known = Object.keys(schemes).join(", ") || "none";
-    throw createOptionError(
-      `the document has no security scheme "${scheme}"`,
-      `Use one of the schemes ${known}, or a custom scheme { secret, in, name }`,
-    );
+    throw invalidOption({
+      where: "loadOpenApi",
+      option: "auth",
+      expected: "secrets of the security schemes of the document",
+      found: `the unknown scheme "${scheme}"`,
+      fix: `Use one of the schemes ${known}, or a custom scheme { secret, in, name }`,
+    });
   }
   const schemePart = resolveRefs(document, schemes[scheme], `the security scheme "${scheme}"`);
   const kind = `${schemePart["type"]} ${String(schemePart["scheme"] ?? "").toLowerCase()}`.trim();
@@ -163,36 +164,47 @@ function createCredential(
         `${auth["username"]}`,
         `${auth["password"]}`,
       );
-    throw createOptionError(
-      `security scheme "${scheme}" needs a user name and a password`,
-      "Pass { username, password } with the names of two secrets",
-    );
+    throw invalidOption({
+      where: "loadOpenApi",
+      option: `auth.${scheme}`,
+      expected: "{ username, password } with the names of two secrets",
+      got: auth,
+    });
   }
   if (typeof auth !== "string" || auth === "")
-    throw createOptionError(
-      `auth of "${scheme}" must be the name of a secret`,
-      `Give { ${scheme}: "NAME_OF_A_SECRET" }`,
-    );
+    throw invalidOption({
+      where: "loadOpenApi",
+      option: `auth.${scheme}`,
+      expected: "the name of a secret",
+      got: auth,
+      fix: `Pass { ${scheme}: "NAME_OF_A_SECRET" }`,
+    });
   if (kind === "http bearer" || schemePart["type"] === "oauth2" || schemePart["type"] === "openIdConnect")
     return build({ in: "header", name: "authorization", prefix: "Bearer " }, auth);
   const name = getText(schemePart, "name");
   const location = schemePart["in"];
   if (schemePart["type"] === "apiKey" && name !== undefined && isCredentialLocation(location))
     return build({ in: location, name, prefix: "" }, auth);
-  throw createOptionError(
-    `security scheme "${scheme}" has the unsupported type ${kind}`,
-    "Remove it from auth, or use another scheme",
-  );
+  throw invalidOption({
+    where: "loadOpenApi",
+    option: `auth.${scheme}`,
+    expected: "a scheme of a supported type",
+    found: `a scheme of the type ${kind}`,
+    fix: "Remove the scheme from auth, or use another scheme",
+  });
 }
 
 function createCustomCredential(scheme: string, auth: CustomScheme): Credential & { readonly isCustom: boolean } {
   const { secret: name, in: place, name: target, prefix: secretPrefix = "" } = auth;
   if (areNonEmptyTexts(name, target, `${secretPrefix}.`) && isCredentialLocation(place))
     return { scheme, secrets: [name], put: { in: place, name: target, prefix: secretPrefix }, isCustom: true };
-  throw createOptionError(
-    `auth of "${scheme}" is not a valid scheme`,
-    'Give { secret: "NAME", in: "header", name: "authorization" }',
-  );
+  throw invalidOption({
+    where: "loadOpenApi",
+    option: `auth.${scheme}`,
+    expected: "a custom scheme { secret, in, name }",
+    found: "an invalid scheme",
+    fix: 'Pass { secret: "NAME", in: "header", name: "authorization" }',
+  });
 }
 
 function isCustomScheme(auth: OpenApiAuth): auth is CustomScheme {
@@ -205,8 +217,4 @@ function areNonEmptyTexts(...values: readonly unknown[]): boolean {
 
 function isCredentialLocation(value: unknown): value is "query" | "cookie" | "header" {
   return value === "query" || value === "cookie" || value === "header";
-}
-
-function createOptionError(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next });
 }

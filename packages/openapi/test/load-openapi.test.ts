@@ -236,12 +236,12 @@ test("an OpenAPI document is loaded from a URL under the same rules, pinned by d
     message: expect.stringContaining("private network"),
   });
   const options = { allowPrivate: true, auth: { key: "KEY" } };
-  await expect(loadOpenApi(url, options)).rejects.toThrow(/would send a secret to https:\/\/elsewhere.example/);
+  await expect(loadOpenApi(url, options)).rejects.toThrow(/a secret would be sent to https:\/\/elsewhere.example/);
   const { digest } = await loadOpenApi(url, { ...options, baseUrl: server.base });
   await expect(loadOpenApi(url, { ...options, baseUrl: server.base, pin: digest })).resolves.toMatchObject({ digest });
   server.answers.set("/doc", { body: JSON.stringify({ ...document, info: {} }) });
   await expect(loadOpenApi(url, { ...options, baseUrl: server.base, pin: digest })).rejects.toThrow(
-    "does not match the pin",
+    "`pin` must be the digest of the document",
   );
 });
 
@@ -256,7 +256,7 @@ test("credentials of an OpenAPI operation must be given, for supported schemes",
   expect(server.told.at(-1)?.headers.authorization).toBe("token token-5ecret");
   expect(echoed.text).toContain('"authorization":"token [secret]"');
   await expect(loadOpenApi(bare, { auth: { mine: { ...own, in: "body" } as never } })).rejects.toThrow(
-    "is not a valid scheme",
+    "`auth.mine` must be a custom scheme",
   );
   expect((await petsOf({ auth: false })).tools[0]?.spec.inject).toEqual({});
 });

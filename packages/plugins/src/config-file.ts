@@ -1,6 +1,7 @@
 /** Parser of configuration files: preset, plugins and MCP servers. Starts no program. */
 import { basename, dirname, isAbsolute, resolve } from "node:path";
-import { StatewrightError } from "@statewright/core";
+import type { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { workspace } from "@statewright/host";
 import { isJsonObject } from "@statewright/json-schema";
 import { parse } from "yaml";
@@ -47,25 +48,55 @@ export async function readConfig(file: string): Promise<ConfigFile> {
   } catch (cause) {
     // The first line holds the error and its position; the following lines repeat the position as a drawing.
     const [reason = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n");
-    throw createConfigError(file, `not valid YAML: ${reason.replace(/:$/, "")}`, "Fix the line named in the error");
+    throw createConfigError(file, {
+      expected: "valid YAML or JSON",
+      found: reason.replace(/:$/, ""),
+      fix: "Fix the line named in the error",
+    });
   }
-  const { tools = {} } = parseFields(file, "the file", document, ["tools"]);
+  const { tools = {} } = parseFields(file, undefined, document, ["tools"]);
   const { preset, plugins = [], mcp = [] } = parseFields(file, "tools", tools, ["preset", "plugins", "mcp"]);
   if (preset !== undefined && typeof preset !== "string")
-    throw createConfigError(file, `tools.preset must be a string`, "Use the name of a preset");
+    throw createConfigError(file, {
+      key: "tools.preset",
+      expected: "a string",
+      got: preset,
+      fix: "Use the name of a preset",
+    });
   if (!Array.isArray(plugins))
-    throw createConfigError(file, "tools.plugins must be a list", "Use a list of { path, args, env }");
+    throw createConfigError(file, {
+      key: "tools.plugins",
+      expected: "a list",
+      got: plugins,
+      fix: "Use a list of { path, args, env }",
+    });
   if (!Array.isArray(mcp))
-    throw createConfigError(file, "tools.mcp must be a list", "Use a list of { name, command } or { name, url }");
+    throw createConfigError(file, {
+      key: "tools.mcp",
+      expected: "a list",
+      got: mcp,
+      fix: "Use a list of { name, command } or { name, url }",
+    });
   const folder = dirname(resolve(file));
   const servers = mcp.map((value, index) => parseMcpEntry(file, folder, value, `mcp[${index}]`));
   const entries = plugins.map((value, index) => parsePluginEntry(file, folder, value, `plugins[${index}]`));
   return { file: resolve(file), folder, text, preset, plugins: entries, mcp: servers };
 }
 
+/** Invalid value of a configuration. */
+export interface InvalidConfig {
+  /** Path of the key, such as `tools.plugins`; absent for the whole file. */
+  readonly key?: string;
+  readonly expected: string;
+  readonly got?: unknown;
+  /** Found value in words, instead of `got`. */
+  readonly found?: string;
+  readonly fix: string;
+}
+
 /** Creates the error for an invalid configuration. */
-export function createConfigError(file: string, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `configuration ${file}: ${what}`, next });
+export function createConfigError(file: string, { key, ...invalid }: InvalidConfig): StatewrightError {
+  return invalidOption({ where: `configuration ${file}`, ...(key === undefined ? {} : { option: key }), ...invalid });
 }
 
 async function readConfigText(file: string): Promise<string> {
@@ -73,20 +104,29 @@ async function readConfigText(file: string): Promise<string> {
     .read(basename(file))
     .catch((cause: unknown) => {
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw createConfigError(file, `could not read the file: ${reason}`, "Pass the path of a YAML or JSON file");
+      throw createConfigError(file, {
+        expected: "a readable file",
+        found: reason,
+        fix: "Pass the path of a YAML or JSON file",
+      });
     });
   if (read.kind === "text" && !read.truncated) return read.text;
-  throw createConfigError(file, "expected a text file of at most 1 MiB", "Pass the path of a YAML or JSON file");
+  throw createConfigError(file, {
+    expected: "a text file of at most 1 MiB",
+    found: read.kind === "text" ? "a longer file" : "a binary file",
+    fix: "Pass the path of a YAML or JSON file",
+  });
 }
 
 function parsePluginEntry(file: string, folder: string, value: unknown, location: string): PluginEntry {
   const { path, args = [], env = {} } = parseFields(file, location, value, ["path", "args", "env"]);
   if (typeof path !== "string" || path === "")
-    throw createConfigError(
-      file,
-      `${location}.path must be a non-empty string`,
-      "Use a file path or a command of PATH",
-    );
+    throw createConfigError(file, {
+      key: `${location}.path`,
+      expected: "a non-empty string",
+      got: path,
+      fix: "Use a file path or a command of PATH",
+    });
   return parseProgram(file, folder, { path, args, env }, location);
 }
 
@@ -103,17 +143,33 @@ function parseMcpEntry(file: string, folder: string, value: unknown, location: s
     prefix = false,
   } = parseFields(file, location, value, knownKeys);
   if (typeof name !== "string" || name === "")
-    throw createConfigError(file, `${location}.name must be a non-empty string`, `Add a name to ${location}`);
+    throw createConfigError(file, {
+      key: `${location}.name`,
+      expected: "a non-empty string",
+      got: name,
+      fix: `Add a name to ${location}`,
+    });
   if ((typeof command === "string") === (typeof url === "string"))
-    throw createConfigError(file, `${location} must have either command or url`, "Use exactly one of command and url");
+    throw createConfigError(file, {
+      key: location,
+      expected: "a map with either command or url",
+      found: typeof command === "string" ? "both" : "neither",
+      fix: "Use exactly one of command and url",
+    });
   if (only !== undefined && !(Array.isArray(only) && only.every((each) => typeof each === "string")))
-    throw createConfigError(
-      file,
-      `${location}.only must be a list of tool names`,
-      "Use the tool names of the MCP server",
-    );
+    throw createConfigError(file, {
+      key: `${location}.only`,
+      expected: "a list of tool names",
+      got: only,
+      fix: "Use the tool names of the MCP server",
+    });
   if (typeof prefix !== "boolean" && typeof prefix !== "string")
-    throw createConfigError(file, `${location}.prefix must be a boolean or a string`, "Use true, false or a string");
+    throw createConfigError(file, {
+      key: `${location}.prefix`,
+      expected: "a boolean or a string",
+      got: prefix,
+      fix: "Use true, false or a string",
+    });
   const shared = { name, prefix, only: only as readonly string[] | undefined };
   if (typeof command === "string")
     return { ...shared, target: parseProgram(file, folder, { path: command, args, env }, location) };
@@ -127,34 +183,49 @@ function parseProgram(
   location: string,
 ): PluginEntry {
   if (!Array.isArray(args) || !args.every((arg) => typeof arg === "string"))
-    throw createConfigError(
-      file,
-      `${location}.args must be a list of strings`,
-      'Put numbers in quotes: ["--port", "80"]',
-    );
+    throw createConfigError(file, {
+      key: `${location}.args`,
+      expected: "a list of strings",
+      got: args,
+      fix: 'Write numbers in quotes: ["--port", "80"]',
+    });
   const command = path.includes("/") && !isAbsolute(path) ? resolve(folder, path) : path;
   return { command, args, env: parseStringMap(file, env, `${location}.env`) };
 }
 
 function parseStringMap(file: string, input: unknown, location: string): Readonly<Record<string, string>> {
   if (!isJsonObject(input) || !Object.values(input).every((value) => typeof value === "string"))
-    throw createConfigError(file, `${location} must be a map of strings`, "Put numbers in quotes");
+    throw createConfigError(file, {
+      key: location,
+      expected: "a map of strings",
+      got: input,
+      fix: "Write numbers in quotes",
+    });
   return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, String(value)]));
 }
 
+/** Returns the fields of a map. `location` is undefined for the whole file. */
 function parseFields(
   file: string,
-  location: string,
+  location: string | undefined,
   value: unknown,
   knownKeys: readonly string[],
 ): Readonly<Record<string, unknown>> {
   if (value === null || value === undefined) return {};
-  if (!isJsonObject(value)) throw createConfigError(file, `${location} must be a map`, `Give ${knownKeys.join(", ")}`);
+  const key = location === undefined ? {} : { key: location };
+  if (!isJsonObject(value))
+    throw createConfigError(file, {
+      ...key,
+      expected: "a map",
+      got: value,
+      fix: `Use the keys ${knownKeys.join(", ")}`,
+    });
   const unknownKey = Object.keys(value).find((key) => !knownKeys.includes(key));
   if (unknownKey === undefined) return value;
-  throw createConfigError(
-    file,
-    `unknown key "${unknownKey}" in ${location}`,
-    `Use only the keys ${knownKeys.join(", ")}`,
-  );
+  throw createConfigError(file, {
+    ...key,
+    expected: "a map of known keys",
+    found: `the unknown key "${unknownKey}"`,
+    fix: `Use only the keys ${knownKeys.join(", ")}`,
+  });
 }

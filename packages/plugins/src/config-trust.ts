@@ -7,6 +7,7 @@ import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join, parse as parsePath, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isStatewrightError, StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { isHostError, resolveRealPathInside, workspace } from "@statewright/host";
 import { isJsonObject } from "@statewright/json-schema";
 import { type ConfigFile, readConfig } from "./config-file.ts";
@@ -49,9 +50,11 @@ export function configTrust(path: string = getUserTrustFile()): ConfigTrust {
     const digests = file.kind === "text" && !file.truncated ? parseJson(file.text) : undefined;
     if (isJsonObject(digests) && Object.values(digests).every((digest) => typeof digest === "string"))
       return digests as Readonly<Record<string, string>>;
-    throw new StatewrightError("invalid_option", {
-      what: `trust file ${trustFile} is damaged`,
-      next: "Remove the file and approve the configurations again",
+    throw invalidOption({
+      where: `trust file ${trustFile}`,
+      expected: "a map of files to digests in JSON",
+      found: "a damaged file",
+      fix: "Remove the file and approve the configurations again",
     });
   };
   const write = async (digests: Readonly<Record<string, string>>): Promise<void> => {
@@ -148,7 +151,7 @@ function toPath(url: URL): string {
   try {
     return fileURLToPath(url);
   } catch {
-    // The URL is not a file of this machine.
+    // No file of this machine.
     return "";
   }
 }
@@ -158,14 +161,18 @@ function toPath(url: URL): string {
  * above the size limit, such as some interpreters, size and modification time replace the digest. Returns undefined
  * for a word that is not a file.
  */
-async function describeProgram(folder: string, name: string, isInside = false): Promise<string | undefined> {
+async function describeProgram(
+  folder: string,
+  name: string,
+  { level = "named" }: { readonly level?: "named" | "entry-point" } = {},
+): Promise<string | undefined> {
   const path = resolve(folder, name);
   const real = name === "" || name.includes("\0") ? undefined : await resolveRealPathInside(parsePath(path).root, path);
   if (real === undefined) return undefined;
   const parentFolder = workspace(dirname(real));
   try {
     const { kind, bytes, modifiedMs } = await parentFolder.stat(basename(real));
-    if (kind === "folder" && !isInside) return await describeEntryPoints(real);
+    if (kind === "folder" && level === "named") return await describeEntryPoints(real);
     if (kind !== "file") return undefined;
     if (bytes > maxProgramBytes) return `${real} ${bytes} ${modifiedMs}`;
     const read = await parentFolder.read(basename(real), { maxBytes: maxProgramBytes });
@@ -186,7 +193,7 @@ async function describeEntryPoints(folder: string): Promise<string | undefined> 
     .read("package.json", { maxBytes: maxProgramBytes })
     .then(parseMain, () => undefined);
   const names = main === undefined ? entryPoints : [...entryPoints, main, `${main}.js`, `${main}/index.js`];
-  const programs = await Promise.all(names.map((name) => describeProgram(folder, name, true)));
+  const programs = await Promise.all(names.map((name) => describeProgram(folder, name, { level: "entry-point" })));
   return programs.some((program) => program !== undefined) ? programs.join("\0") : undefined;
 }
 
@@ -204,9 +211,11 @@ function parseMain(read: { readonly kind: string; readonly text?: string }): str
 /** Throws `invalid_option` for a trust file inside the workspace: such a workspace could approve itself. */
 async function checkOutside(trustFile: string, file: string): Promise<void> {
   if ((await resolveRealPathInside(dirname(resolve(file)), trustFile)) === undefined) return;
-  throw new StatewrightError("invalid_option", {
-    what: `trust file ${trustFile} is inside the workspace of ${file}`,
-    next: "Move the trust file outside the workspace, or load a configuration of the user without trust",
+  throw invalidOption({
+    where: `trust file ${trustFile}`,
+    expected: `a path outside of the workspace of ${file}`,
+    found: "a path inside of it",
+    fix: "Move the trust file outside the workspace, or load a configuration of the user without trust",
   });
 }
 

@@ -1,5 +1,4 @@
 /** Statewright plugins: tools from other processes, in any language. */
-export { type ConfigChange, type ConfiguredTools, loadTools, type ToolConfigOptions } from "./config.ts";
 export {
   type ConfigTrust,
   type ConfigurationDescription,
@@ -7,8 +6,11 @@ export {
   describeConfiguration,
   isUntrustedConfiguration,
 } from "./config-trust.ts";
-export { loadPlugin, type Plugin, type PluginOptions } from "./plugin.ts";
+export { loadPlugin, type Plugin } from "./load-plugin.ts";
+export { loadTools } from "./load-tools.ts";
+export type { PluginOptions } from "./plugin-options.ts";
 export type { PluginCapability, PluginToolDefinition } from "./protocol.ts";
+export type { ConfigChange, ConfiguredTools, ToolConfigOptions } from "./tool-config-options.ts";
 export type {
   ToolServer,
   ToolServerAddress,

@@ -1,7 +1,7 @@
 /** Managed plugin: a plugin removed from the configuration closes after its running tool calls. */
 import type { Tool, ToolCall, ToolRuntime, World } from "@statewright/core";
 import { createUntrustedError, type StartCheck } from "@statewright/host";
-import type { Plugin } from "./plugin.ts";
+import type { Plugin } from "./load-plugin.ts";
 
 /** Plugin or another restartable source of tools. */
 export type ToolSource = Pick<Plugin, "tools" | "restart" | "close">;

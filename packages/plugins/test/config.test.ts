@@ -74,33 +74,41 @@ test("a configuration with MCP servers needs a connector, and options in its pla
 test.each([
   ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
   [
-    "a preset where none are given",
+    "a preset without presets",
     "tools: { preset: coding }",
     /unknown preset "coding".*Pass presets to loadTools/,
     {},
   ],
-  ["an unknown key", "tools: { presets: coding }", /unknown key "presets" in tools.*preset, plugins/],
-  ["an unknown key of a plugin", "tools: { plugins: [{ path: a, arg: b }] }", /"arg" in plugins\[0\].*path, args, env/],
-  ["an unknown key at the top", "tool: {}", /"tool" in the file.*tools/],
+  ["an unknown key", "tools: { presets: coding }", /`tools`.*unknown key "presets".*preset, plugins/],
+  ["an unknown key of a plugin", "tools: { plugins: [{ path: a, arg: b }] }", /`plugins\[0\]`.*"arg".*path, args, env/],
+  [
+    "an unknown key at the top",
+    "tool: {}",
+    /agent\.yaml: expected a map of known keys, got the unknown key "tool".*tools/,
+  ],
   [
     "arguments that are not strings",
     "tools: { plugins: [{ path: a, args: [80] }] }",
-    /plugins\[0\]\.args must be a list of strings.*quotes/,
+    /`plugins\[0\]\.args` must be a list of strings, got a list.*quotes/,
   ],
-  ["a plugin without a path", "tools: { plugins: [{}] }", /plugins\[0\]\.path must be a non-empty string/],
+  [
+    "a plugin without a path",
+    "tools: { plugins: [{}] }",
+    /`plugins\[0\]\.path` must be a non-empty string, got undefined/,
+  ],
   [
     "an MCP server without a command and a url",
     "tools: { mcp: [{ name: a }] }",
-    /mcp\[0\] must have either command or url/,
+    /`mcp\[0\]` must be a map with either command or url, got neither/,
   ],
-  ["an unknown key of an MCP server", "tools: { mcp: [{ name: a, cmd: b }] }", /"cmd" in mcp\[0\].*command/],
+  ["an unknown key of an MCP server", "tools: { mcp: [{ name: a, cmd: b }] }", /`mcp\[0\]`.*"cmd".*command/],
   [
     "headers that are not strings",
     "tools: { mcp: [{ name: a, url: b, headers: { c: 1 } }] }",
-    /mcp\[0\]\.headers must be a map of strings/,
+    /`mcp\[0\]\.headers` must be a map of strings/,
   ],
-  ["invalid YAML", "tools: [", /not valid YAML/],
-  ["a list of presets", "tools: { preset: [a] }", /tools\.preset must be a string/],
+  ["invalid YAML", "tools: [", /expected valid YAML or JSON, got /],
+  ["a list of presets", "tools: { preset: [a] }", /`tools\.preset` must be a string, got a list/],
 ] as const)(
   "a configuration with %s is refused with the known values [S3.39]",
   async (_what, text, message, options: ToolConfigOptions = { presets }) => {

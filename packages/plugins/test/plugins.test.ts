@@ -270,8 +270,8 @@ test("loadPlugin refuses unknown and invalid options before it starts a process"
   const command = "no-such-program";
   const cases = [
     [{ command, arg: ["stats.py"] }, 'loadPlugin has no option "arg"'],
-    [{ command, onTimeout: "die" }, 'invalid option onTimeout of plugin "no-such-program": "die"'],
-    [{ command, restart: "always" }, 'invalid option restart of plugin "no-such-program": "always"'],
+    [{ command, onTimeout: "die" }, 'plugin "no-such-program": `onTimeout` must be "wait" or "kill", got "die"'],
+    [{ command, restart: "always" }, 'plugin "no-such-program": `restart` must be "lazy" or "never", got "always"'],
   ] as const;
   for (const [options, message] of cases)
     await expect(loadPlugin(options as never)).rejects.toMatchObject({

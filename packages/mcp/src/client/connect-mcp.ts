@@ -147,7 +147,7 @@ function createServer(connection: ServerConnection, accepted: AcceptedTools): Mc
         }
         return next;
       }),
-    close: supervisor.close,
-    [Symbol.asyncDispose]: supervisor.close,
+    close: () => supervisor.close(),
+    [Symbol.asyncDispose]: () => supervisor.close(),
   };
 }

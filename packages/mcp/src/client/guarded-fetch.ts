@@ -43,7 +43,9 @@ export function createGuardedFetch({ url: server, headers: ownHeaders, ...bounds
     if (isStream && isIdle) opened.body.socket.unref();
     const hasBody = opened.status !== 204 && opened.status !== 205 && opened.status !== 304;
     if (!hasBody) opened.end();
-    const body = hasBody ? ReadableStream.from(limitBody(opened, isStream, maxBytes)) : null;
+    const body = hasBody
+      ? ReadableStream.from(limitBody(opened, { per: isStream ? "event" : "response", maxBytes }))
+      : null;
     return new Response(body, { status: opened.status, headers: opened.headers });
   };
 }
@@ -70,13 +72,16 @@ function getBodyText(body: unknown): string {
  * Streams a response body within the limit. In an event stream the limit applies to each event, separated by empty
  * lines.
  */
-async function* limitBody(opened: OpenedUrl, isStream: boolean, maxBytes: number): AsyncGenerator<Uint8Array> {
+async function* limitBody(
+  opened: OpenedUrl,
+  { per, maxBytes }: { readonly per: "event" | "response"; readonly maxBytes: number },
+): AsyncGenerator<Uint8Array> {
   let count = 0;
   let tail = "";
   try {
     for await (const chunk of opened.body as AsyncIterable<Buffer>) {
       count += chunk.length;
-      if (isStream) {
+      if (per === "event") {
         const text = tail + chunk.toString("latin1");
         const eventEnd = Math.max(text.lastIndexOf("\n\n"), text.lastIndexOf("\n\r\n"), text.lastIndexOf("\r\r"));
         if (eventEnd >= 0) count = text.length - eventEnd;

@@ -101,7 +101,7 @@ function describeUnauthorized(subject: string, target: HttpTarget): Refusal {
   const checkHint = "Check the expiry and the audience of the credentials";
   switch (getCredentialKind(target)) {
     case "none":
-      return { what: `${subject} requires credentials (401)`, next: `Give ${credentialHint}` };
+      return { what: `${subject} requires credentials (401)`, next: `Pass ${credentialHint}` };
     case "headers":
       return { what: `${subject} rejected the credentials in headers (401)`, next: checkHint };
     case "token":

@@ -8,6 +8,8 @@ import {
   isJSONRPCNotification,
   isJSONRPCRequest,
   isJSONRPCResultResponse,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
   type OAuthClientProvider,
   type RequestId,
   StreamableHTTPClientTransport,
@@ -41,111 +43,128 @@ export const responseLostCode = -32_098;
 const closeGraceMs = 2_000;
 
 /** Creates the transport of a server at a URL. */
-export function createHttpTransport({
-  url,
-  headers,
-  authProvider,
-  world,
-  ...rest
-}: HttpTransportOptions): HttpTransport {
-  const inner = new StreamableHTTPClientTransport(url, {
-    ...(authProvider === undefined ? {} : { authProvider }),
-    fetch: createGuardedFetch({
-      url,
-      headers,
-      allowPrivate: rest.allowPrivate,
-      maxBytes: rest.maxMessageLength,
-      timeoutMs: rest.timeoutMs,
-      world,
-    }),
-    reconnectionScheduler: (reconnect, delay) => world.schedule.after(delay, reconnect),
-  });
+export function createHttpTransport(options: HttpTransportOptions): HttpTransport {
+  return new GuardedHttpTransport(options);
+}
+
+class GuardedHttpTransport implements HttpTransport {
+  readonly pid: undefined = undefined;
+  readonly hasPerRequestStream = true;
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: NonNullable<ServerTransport["onmessage"]>;
+  readonly #inner: StreamableHTTPClientTransport;
+  readonly #world: World;
   /** Requests without a response. */
-  const pendingRequests = new Map<RequestId, AbortController>();
-  let endReason: string | undefined;
+  readonly #pendingRequests = new Map<RequestId, AbortController>();
+  #endReason: string | undefined;
 
-  const endTransport = (reason: string): void => {
-    if (endReason !== undefined) return;
-    endReason = reason;
-    for (const stop of pendingRequests.values()) stop.abort();
-    pendingRequests.clear();
-    transport.onclose?.();
-  };
-  const failRequest = (id: RequestId): void => {
-    if (!pendingRequests.delete(id)) return;
-    transport.onmessage?.({
-      jsonrpc: "2.0",
-      id,
-      error: { code: responseLostCode, message: "the response ended too early" },
+  constructor({ url, headers, allowPrivate, authProvider, maxMessageLength, timeoutMs, world }: HttpTransportOptions) {
+    this.#world = world;
+    this.#inner = new StreamableHTTPClientTransport(url, {
+      ...(authProvider === undefined ? {} : { authProvider }),
+      fetch: createGuardedFetch({ url, headers, allowPrivate, maxBytes: maxMessageLength, timeoutMs, world }),
+      reconnectionScheduler: (reconnect, delay) => world.schedule.after(delay, reconnect),
     });
-  };
+    this.#inner.onclose = () => this.#end("the connection closed");
+    this.#inner.onerror = (error) => this.onerror?.(error);
+    this.#inner.onmessage = (message) => {
+      if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
+        if (message.id !== undefined) this.#pendingRequests.delete(message.id);
+      }
+      this.onmessage?.(message);
+    };
+  }
 
-  const transport: HttpTransport = {
-    pid: undefined,
-    hasPerRequestStream: true,
-    get sessionId() {
-      return inner.sessionId;
-    },
-    getEndReason: () => endReason,
-    holdOpen: () => undefined,
-    start: () => inner.start(),
-    finishAuth: (code) => (typeof code === "string" ? inner.finishAuth(code) : inner.finishAuth(code)),
-    send: async (message, options) => {
-      if (isJSONRPCRequest(message)) {
-        const stop = new AbortController();
-        pendingRequests.set(message.id, stop);
-        const outer = options?.requestSignal;
-        const requestSignal = outer === undefined ? stop.signal : AbortSignal.any([outer, stop.signal]);
-        try {
-          await inner.send(message, {
-            ...omitUndefined(options),
-            requestSignal,
-            onRequestStreamEnd: () => failRequest(message.id),
-          });
-        } catch (error) {
-          pendingRequests.delete(message.id);
-          throw error;
-        }
-        return;
-      }
-      try {
-        await inner.send(message, omitUndefined(options));
-      } finally {
-        // The response of a cancelled request is not needed, even if the notification failed.
-        if (isJSONRPCNotification(message) && message.method === "notifications/cancelled") {
-          const id = message.params?.["requestId"] as RequestId;
-          pendingRequests.get(id)?.abort();
-          pendingRequests.delete(id);
-        }
-      }
-    },
-    setProtocolVersion: (version) => inner.setProtocolVersion(version),
-    close: async () => {
-      if (endReason !== undefined) return;
-      let stopTimer: (() => void) | undefined;
-      const timeout = new Promise<void>((resolve) => {
-        stopTimer = world.schedule.after(closeGraceMs, resolve);
-      });
-      // The termination is optional: a session left on the server is harmless.
-      await Promise.race([Promise.allSettled([inner.terminateSession()]), timeout]);
-      stopTimer?.();
-      await inner.close();
-      endTransport("the client closed the connection");
-    },
-    stop: async () => {
-      await inner.close();
-      endTransport("the client closed the connection");
-    },
-  };
-  inner.onclose = () => endTransport("the connection closed");
-  inner.onerror = (error) => transport.onerror?.(error);
-  inner.onmessage = (message) => {
-    if (isJSONRPCResultResponse(message) || isJSONRPCErrorResponse(message)) {
-      if (message.id !== undefined) pendingRequests.delete(message.id);
+  get sessionId() {
+    return this.#inner.sessionId;
+  }
+
+  getEndReason(): string | undefined {
+    return this.#endReason;
+  }
+
+  holdOpen(): void {
+    // Connections of HTTP do not keep this process alive between requests.
+  }
+
+  start(): Promise<void> {
+    return this.#inner.start();
+  }
+
+  finishAuth(code: string | URLSearchParams): Promise<void> {
+    return typeof code === "string" ? this.#inner.finishAuth(code) : this.#inner.finishAuth(code);
+  }
+
+  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if (isJSONRPCRequest(message)) {
+      await this.#sendRequest(message, options);
+      return;
     }
-    transport.onmessage?.(message);
-  };
-  return transport;
+    try {
+      await this.#inner.send(message, omitUndefined(options));
+    } finally {
+      // The response of a cancelled request is not needed, even if the notification failed.
+      if (isJSONRPCNotification(message) && message.method === "notifications/cancelled") {
+        const id = message.params?.["requestId"] as RequestId;
+        this.#pendingRequests.get(id)?.abort();
+        this.#pendingRequests.delete(id);
+      }
+    }
+  }
+
+  setProtocolVersion(version: string): void {
+    this.#inner.setProtocolVersion(version);
+  }
+
+  async close(): Promise<void> {
+    if (this.#endReason !== undefined) return;
+    let stopTimer: (() => void) | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      stopTimer = this.#world.schedule.after(closeGraceMs, resolve);
+    });
+    // The termination is optional: a session left on the server is harmless.
+    await Promise.race([Promise.allSettled([this.#inner.terminateSession()]), timeout]);
+    stopTimer?.();
+    await this.stop();
+  }
+
+  async stop(): Promise<void> {
+    await this.#inner.close();
+    this.#end("the client closed the connection");
+  }
+
+  async #sendRequest(request: JSONRPCRequest, options: TransportSendOptions | undefined): Promise<void> {
+    const stop = new AbortController();
+    this.#pendingRequests.set(request.id, stop);
+    const outer = options?.requestSignal;
+    const requestSignal = outer === undefined ? stop.signal : AbortSignal.any([outer, stop.signal]);
+    try {
+      await this.#inner.send(request, {
+        ...omitUndefined(options),
+        requestSignal,
+        onRequestStreamEnd: () => this.#failRequest(request.id),
+      });
+    } catch (error) {
+      this.#pendingRequests.delete(request.id);
+      throw error;
+    }
+  }
+
+  /** Ends a request whose response stream ended without a response. */
+  #failRequest(id: RequestId): void {
+    if (!this.#pendingRequests.delete(id)) return;
+    const error = { code: responseLostCode, message: "the response ended too early" };
+    this.onmessage?.({ jsonrpc: "2.0", id, error });
+  }
+
+  #end(reason: string): void {
+    if (this.#endReason !== undefined) return;
+    this.#endReason = reason;
+    for (const stop of this.#pendingRequests.values()) stop.abort();
+    this.#pendingRequests.clear();
+    this.onclose?.();
+  }
 }
 
 type SendOptions = NonNullable<Parameters<StreamableHTTPClientTransport["send"]>[1]>;

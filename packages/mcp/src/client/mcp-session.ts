@@ -322,7 +322,7 @@ async function createSession(
     get pins() {
       return pins;
     },
-    getEndReason: transport.getEndReason,
+    getEndReason: () => transport.getEndReason(),
     isAlive: () => transport.getEndReason() === undefined,
     runRequest,
     call: (request) => {

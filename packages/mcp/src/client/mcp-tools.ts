@@ -1,7 +1,7 @@
 /** Conversion of MCP tool definitions to tools: names in snake_case, and safety from the options and the hints. */
 import type { Tool as McpToolDefinition } from "@modelcontextprotocol/client";
 import { isStatewrightError, type JsonSchemaInput, StatewrightError, type ToolSafety } from "@statewright/core";
-import { type ToolSpecParts, toSnakeCase } from "@statewright/core/adapter";
+import { invalidOption, type ToolSpecParts, toSnakeCase } from "@statewright/core/adapter";
 import { ajvValidator, isJsonObject, jsonSchema } from "@statewright/json-schema";
 import { createPin } from "./pins.ts";
 
@@ -114,13 +114,16 @@ function resolveSafety(
   configured: ToolSpecParts["safety"],
 ): ToolSafety {
   const override = byName[name]?.safety;
-  const hinted = getHintedAccess(annotations, trustHints);
+  const hinted = getHintedAccess(annotations, { trustHints });
   const access = override?.access ?? selectStricter(configured?.access, hinted);
   return { network: !(trustHints && annotations.openWorldHint === false), ...configured, ...override, access };
 }
 
 /** Per the MCP standard a tool without hints is destructive. */
-function getHintedAccess({ readOnlyHint, destructiveHint }: Hints, trustHints: boolean): Access {
+function getHintedAccess(
+  { readOnlyHint, destructiveHint }: Hints,
+  { trustHints }: Pick<ToolSettings, "trustHints">,
+): Access {
   if (!trustHints) return destructiveHint === true && readOnlyHint !== true ? "destructive" : undefined;
   if (readOnlyHint === true) return "read";
   return destructiveHint === false ? "write" : "destructive";
@@ -162,9 +165,11 @@ export function checkToolNames(
   const known = definitions.map(({ name }) => name);
   const unknown = named.filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
-  throw new StatewrightError("invalid_option", {
-    what: `MCP server "${server}" has no tool ${unknown.map((name) => `"${name}"`).join(", ")}`,
-    next:
+  throw invalidOption({
+    where: `connectMcp of MCP server "${server}"`,
+    expected: "names of its tools",
+    found: unknown.map((name) => `"${name}"`).join(", "),
+    fix:
       known.length === 0
         ? "Remove the tool names: the server has no tools"
         : `Use the tools ${known.map((name) => `"${name}"`).join(", ")}`,

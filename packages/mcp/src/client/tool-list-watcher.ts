@@ -42,7 +42,7 @@ export class ToolListWatcher {
   }
 
   async #relist({ supervisor, compare }: ToolListConnection): Promise<void> {
-    const { schedule, log } = this.#world;
+    const world = this.#world;
     while (this.#isStale && !supervisor.isClosed) {
       this.#isStale = false;
       const session = supervisor.latest;
@@ -50,9 +50,9 @@ export class ToolListWatcher {
         await session.refreshTools();
         await compare(session);
       } catch (error) {
-        log("warn", `could not list the tools of MCP server "${this.#server}" again`, { error: String(error) });
+        world.log("warn", `could not list the tools of MCP server "${this.#server}" again`, { error: String(error) });
       }
-      if (this.#isStale) await new Promise<void>((done) => void schedule.after(relistPauseMs, done));
+      if (this.#isStale) await new Promise<void>((done) => void world.schedule.after(relistPauseMs, done));
     }
     this.#isListing = false;
   }

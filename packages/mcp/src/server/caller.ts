@@ -1,5 +1,5 @@
 /** Caller of a connection, and thread ids of its threads in the store. */
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** MCP client of a tool call. */
 export interface McpCaller {
@@ -23,9 +23,11 @@ const threadPattern = /^[A-Za-z0-9_-]{1,48}$/;
  */
 export function checkCallerId(id: string): string {
   if (callerPattern.test(id)) return id;
-  throw new StatewrightError("invalid_option", {
-    what: `serveMcp: invalid client id ${JSON.stringify(id)}`,
-    next: "Use 1 to 32 of the characters A-Z a-z 0-9 _ -",
+  throw invalidOption({
+    where: "serveMcp",
+    expected: "a client id of 1 to 32 of the characters A-Z a-z 0-9 _ -",
+    got: id,
+    fix: "Use another name for the client",
   });
 }
 

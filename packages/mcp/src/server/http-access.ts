@@ -1,6 +1,6 @@
 /** HTTP access control: host name of the server, origin of the page, and bearer token. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { checkCallerId, type McpCaller } from "./caller.ts";
 
 /** Access options of an HTTP server. */
@@ -42,18 +42,34 @@ export function createToken(): string {
  * clients.
  */
 export function createAccess({ token, tokens, authorize, hosts = loopback, origins = [] }: McpAccess): Access {
-  if ([token, tokens, authorize].filter((each) => each !== undefined).length !== 1)
-    throw createOptionError("expected exactly one of token, tokens and authorize", "Pass token, tokens or authorize");
+  const given = Object.entries({ token, tokens, authorize }).flatMap(([name, value]) =>
+    value === undefined ? [] : [name],
+  );
+  if (given.length !== 1)
+    throw invalidOption({
+      where: "serveMcp",
+      expected: "exactly one of token, tokens and authorize",
+      found: given.join(" and ") || "none",
+      fix: "Pass token, tokens or authorize",
+    });
   const clients = Object.entries(tokens ?? (token === undefined ? {} : { local: token })).map(([id, secret]) => {
     if (typeof secret !== "string" || secret.length < minTokenLength)
-      throw createOptionError(
-        `expected a token of at least ${minTokenLength} characters for "${id}"`,
-        'Use a random token, such as randomBytes(32).toString("base64url")',
-      );
+      throw invalidOption({
+        where: "serveMcp",
+        expected: `a token of at least ${minTokenLength} characters for "${id}"`,
+        found: typeof secret === "string" ? `${secret.length} characters` : typeof secret,
+        fix: 'Use a random token, such as randomBytes(32).toString("base64url")',
+      });
     return { id: checkCallerId(id), digest: hashToken(secret) };
   });
   if (new Set(clients.map(({ digest }) => digest.toString("hex"))).size < clients.length)
-    throw createOptionError("two clients have the same token", "Use a different token for each client");
+    throw invalidOption({
+      where: "serveMcp",
+      option: "tokens",
+      expected: "a different token for each client",
+      found: "two clients with the same token",
+      fix: "Use a different token for each client",
+    });
   const findClient = authorize ?? ((bearer: string) => findClientId(clients, bearer));
   const allowedHosts = new Set(hosts.map((host) => host.toLowerCase()));
   const allowedOrigins = new Set(origins);
@@ -106,8 +122,4 @@ export function createRefusal(
   headers: Readonly<Record<string, string>> = {},
 ): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32_000, message }, id: null }, { status, headers });
-}
-
-function createOptionError(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `serveMcp: ${what}`, next });
 }

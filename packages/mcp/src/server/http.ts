@@ -3,12 +3,12 @@
  * handler.
  */
 import { createMcpHandler, isLegacyRequest } from "@modelcontextprotocol/server";
-import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { serveHttp } from "@statewright/host";
 import { createConnection, type ServerConfig } from "./connection.ts";
 import { createAccess, createRefusal, createToken, loopback, type McpAccess } from "./http-access.ts";
 import { readBody } from "./http-body.ts";
-import { createHttpSessions } from "./http-sessions.ts";
+import { HttpSessions } from "./http-sessions.ts";
 
 /** Options of the HTTP transport. */
 export interface McpHttpOptions extends McpAccess {
@@ -43,7 +43,7 @@ export interface McpListener {
 export function createHttpHandler(config: ServerConfig, options: McpHttpOptions): McpHttpHandler {
   const { path = "/mcp", ...accessOptions } = options;
   const access = createAccess(accessOptions);
-  const sessions = createHttpSessions(config);
+  const sessions = new HttpSessions(config);
   const report = (error: Error): void => config.world.log("warn", "an HTTP request was rejected", { error });
   const stateless = createMcpHandler(
     ({ authInfo }) => createConnection(config, { id: authInfo?.clientId ?? "" }).server,
@@ -109,9 +109,12 @@ export async function listenHttp(config: ServerConfig, options: McpListenOptions
   const { port, host = "127.0.0.1", path = "/mcp", ...accessOptions } = options;
   const isLocal = loopback.includes(host) || host === "::1";
   if (!isLocal && accessOptions.hosts === undefined)
-    throw new StatewrightError("invalid_option", {
-      what: `serveMcp: listening on ${host}, which is reachable from other machines, needs hosts`,
-      next: 'Add the host names of the server, such as hosts: ["mcp.example"], and use an HTTPS proxy',
+    throw invalidOption({
+      where: "serveMcp",
+      option: "hosts",
+      expected: `set for the host "${host}", which is reachable from other machines`,
+      got: undefined,
+      fix: 'Add the host names of the server, such as hosts: ["mcp.example"], and use an HTTPS proxy',
     });
   const needsToken =
     accessOptions.token === undefined && accessOptions.tokens === undefined && accessOptions.authorize === undefined;

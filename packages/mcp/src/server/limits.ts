@@ -1,7 +1,6 @@
 /** Limits of a server for its clients: bytes, depth, time and counts. */
 
-import { StatewrightError } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 
 /** Limits of a server. */
 export interface McpLimits {
@@ -76,10 +75,7 @@ export function resolveLimits(overrides: Partial<McpLimits> = {}): McpLimits {
   const limits = { ...defaultLimits, ...overrides };
   for (const [name, limit] of Object.entries(limits)) {
     if (Number.isSafeInteger(limit) && limit >= 1) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `serveMcp: limit ${name} must be an integer ≥ 1, got ${String(limit)}`,
-      next: "Pass an integer ≥ 1",
-    });
+    throw invalidOption({ where: "serveMcp", option: `limits.${name}`, expected: "an integer ≥ 1", got: limit });
   }
   return limits;
 }

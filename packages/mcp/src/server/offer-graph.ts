@@ -14,6 +14,7 @@ import {
 import {
   checkChoice,
   checkOptions,
+  invalidOption,
   listOptionNames,
   toModelTool,
   toolSpec,
@@ -83,7 +84,13 @@ export function offerGraph<Types extends GraphTypes, Input extends ToolInput = T
   const { description, label, safety, hostAnswers = "except-approvals" } = options;
   const name = options.name ?? toSnakeCase(graph.name);
   if (name.length > 40)
-    throw createOfferError(name, "the name has more than 40 characters", "Pass a shorter name: name: …");
+    throw invalidOption({
+      where: `offerGraph "${name}"`,
+      option: "name",
+      expected: "at most 40 characters",
+      found: `${name.length} characters`,
+      fix: "Pass a shorter name: name: …",
+    });
   checkChoice(`offerGraph "${name}"`, { hostAnswers }, ["except-approvals", "all", "none"]);
   const input = options.input ?? getInputSchema(name, graph as Graph);
   const spec = toolSpec({
@@ -95,11 +102,12 @@ export function offerGraph<Types extends GraphTypes, Input extends ToolInput = T
   });
   const inputSchema = toModelTool(spec).inputSchema;
   if (Object.hasOwn((inputSchema["properties"] ?? {}) as object, "thread"))
-    throw createOfferError(
-      name,
-      "the argument name `thread` is reserved for thread names",
-      "Rename the argument by the options input and toInput",
-    );
+    throw invalidOption({
+      where: `offerGraph "${name}"`,
+      expected: "arguments with other names than `thread`, which is reserved for thread names",
+      found: "an argument `thread`",
+      fix: "Rename the argument by the options input and toInput",
+    });
   const toInput =
     options.toInput ?? (isMessageGraph(graph) && options.input === undefined ? createMessageInput(graph) : returnArgs);
   return Object.freeze({
@@ -140,11 +148,12 @@ function getInputSchema(name: string, graph: Graph): ToolInput {
     if (graph.private.has(channel) || kind === "messages" || kind === "untracked") continue;
     const itemSchema = schema === undefined ? undefined : toJsonSchema(schema);
     if (itemSchema === undefined || JSON.stringify(itemSchema).includes('"$ref"'))
-      throw createOfferError(
-        name,
-        `channel "${channel}" has no self-contained JSON Schema`,
-        "Declare the input: input: z.object({ … })",
-      );
+      throw invalidOption({
+        where: `offerGraph "${name}"`,
+        expected: `a self-contained JSON Schema of the channel "${channel}"`,
+        found: itemSchema === undefined ? "none" : "a schema with references",
+        fix: "Add the input of the graph: input: z.object({ … })",
+      });
     properties[channel] =
       kind === "list"
         ? { type: "array", items: itemSchema }
@@ -188,7 +197,13 @@ function parseArgs(name: string, input: ToolInput, args: Readonly<Record<string,
   }
   const result = input["~standard"].validate(args);
   if (result instanceof Promise)
-    throw createOfferError(name, "the input schema is asynchronous", "Use a synchronous schema");
+    throw invalidOption({
+      where: `offerGraph "${name}"`,
+      option: "input",
+      expected: "a synchronous schema",
+      found: "an asynchronous schema",
+      fix: "Use a synchronous schema",
+    });
   if (result.issues === undefined) return result.value;
   throw createArgsError(name, result.issues.map(({ message }) => message).join("; "));
 }
@@ -198,8 +213,4 @@ function createArgsError(name: string, reason: string): StatewrightError {
     what: `invalid arguments of "${name}": ${reason.slice(0, 2_000)}`,
     next: "Pass arguments that match the schema",
   });
-}
-
-function createOfferError(name: string, what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what: `offerGraph: cannot offer "${name}": ${what}`, next });
 }

@@ -1,7 +1,7 @@
 /** Resources of an MCP server: resources of the application, and artifacts of tool calls. */
 import { type ReadResourceResult, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
-import { StatewrightError, type Store } from "@statewright/core";
-import { toBase64 } from "@statewright/core/adapter";
+import type { Store } from "@statewright/core";
+import { invalidOption, toBase64 } from "@statewright/core/adapter";
 import type { ArtifactRow } from "@statewright/core/store";
 import { createThreadId, isThreadName, type McpCaller } from "./caller.ts";
 import { artifactScheme } from "./content.ts";
@@ -37,9 +37,12 @@ export function createResources(resources: readonly McpResource[], store: Store,
       byUri.has(resource.uri) ||
       resource.uri.startsWith(artifactScheme)
     )
-      throw new StatewrightError("invalid_option", {
-        what: `serveMcp: resource ${JSON.stringify(resource.uri)} has no name, or an invalid or duplicate URI`,
-        next: "Use a name and a unique absolute URI for each resource",
+      throw invalidOption({
+        where: "serveMcp",
+        option: "resources",
+        expected: "resources with a name and a unique absolute URI",
+        found: `a resource with the URI ${JSON.stringify(resource.uri)} and the name ${JSON.stringify(resource.name)}`,
+        fix: "Use a name and a unique absolute URI for each resource",
       });
     byUri.set(resource.uri, resource);
   }

@@ -4,13 +4,12 @@ import {
   type Middleware,
   memoryStore,
   type SecretSource,
-  StatewrightError,
   type Store,
   type Tool,
   type ToolRegistry,
   type World,
 } from "@statewright/core";
-import { checkOptions, listOptionNames, systemWorld } from "@statewright/core/adapter";
+import { checkOptions, invalidOption, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { type PerCaller, resolveForCaller } from "./caller.ts";
 import type { ServerConfig } from "./connection.ts";
 import { GraphCalls } from "./graph-calls.ts";
@@ -154,8 +153,10 @@ export function serveMcp<Context = unknown>(options: ServeMcpOptions<Context>): 
 function checkUniqueNames(names: readonly string[]): void {
   const duplicate = names.find((name, index) => names.indexOf(name) !== index);
   if (duplicate === undefined) return;
-  throw new StatewrightError("invalid_option", {
-    what: `serveMcp: duplicate tool name "${duplicate}"`,
-    next: "Rename one of the tools",
+  throw invalidOption({
+    where: "serveMcp",
+    expected: "tools and graphs with unique names",
+    found: `two with the name "${duplicate}"`,
+    fix: "Rename one of the tools",
   });
 }

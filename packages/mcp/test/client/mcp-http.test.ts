@@ -156,7 +156,7 @@ test("an MCP call fails without hanging after a broken stream, an error status o
 
 const token = { token: async () => "expired" };
 test.each([
-  [401, "no", {}, "requires credentials (401). Give authProvider: { token: async () => … }, or a header in headers"],
+  [401, "no", {}, "requires credentials (401). Pass authProvider: { token: async () => … }, or a header in headers"],
   [401, "no", { headers: { "X-Api-Key": "k" } }, "rejected the credentials in headers (401). Check the expiry"],
   [401, "no", { authProvider: token }, "rejected the credentials of authProvider (401). Check the expiry"],
   [403, "no", {}, "denied the request without credentials (403). Use credentials with access: authProvider"],
@@ -280,7 +280,7 @@ test("a token is sent with every request, and an OAuth login completes the conne
   });
   await expect(connect({ name: "web", url })).rejects.toMatchObject({
     code: "mcp_failed",
-    message: expect.stringContaining(`"web" at ${url} requires credentials (401). Give authProvider: { token: `),
+    message: expect.stringContaining(`"web" at ${url} requires credentials (401). Pass authProvider: { token: `),
   });
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
   expect(await say(plain.tools, {})).toBe("echo");
