@@ -11,7 +11,8 @@ async function openContender(): Promise<Runner> {
   const langgraph = entry === undefined ? undefined : ((await import(entry)) as LangGraph);
   const benchCase = createCases({ ...noPeers, langgraph }).find((each) => each.id === id);
   const contender = benchCase?.contenders.find((each) => each.name === name);
-  if (contender === undefined) throw new Error(`unknown contender "${name}" of case ${id}`);
+  if (contender === undefined)
+    throw new Error(`expected a contender of case ${id}, got "${name}". Use a name from the case.`);
   return await openRunner(contender);
 }
 

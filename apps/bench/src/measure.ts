@@ -71,7 +71,7 @@ export async function measureCase(
   const entrants: Entrant[] = [];
   for (const contender of contenders)
     entrants.push(createEntrant(contender, await open(contender), contender.size ?? size));
-  for (const entrant of entrants) await warmUp(entrant, warmUpMs, steady);
+  for (const entrant of entrants) await warmUp(entrant, { warmUpMs, steady });
   for (let round = 0; round < rounds; round++) {
     for (const entrant of entrants) {
       if (entrant.samples.length >= entrant.requiredRounds && entrant.usedMs > timeLimitMs) continue;
@@ -86,7 +86,7 @@ export async function measureCase(
     const units = kind === "data" ? 1 : unitsPerRound;
     const { bytes, notes, remark } = await runner.getRoundDetails();
     const sizes = growth ? contender.growth : undefined;
-    const fittedGrowth = sizes === undefined ? undefined : await measureGrowth(runner, sizes, steady);
+    const fittedGrowth = sizes === undefined ? undefined : await measureGrowth(runner, { sizes, steady });
     const closeBytes = await runner.close();
     measurements.push({
       name: contender.name,
@@ -118,7 +118,10 @@ function createEntrant(contender: Contender, runner: Runner, size: number): Entr
   return { contender, runner, size, samples: [], usedMs: 0, requiredRounds: minRounds };
 }
 
-async function warmUp(entrant: Entrant, warmUpMs: number, steady: boolean): Promise<void> {
+async function warmUp(
+  entrant: Entrant,
+  { warmUpMs, steady }: { readonly warmUpMs: number; readonly steady: boolean },
+): Promise<void> {
   const until = performance.now() + warmUpMs;
   for (let round = 0; round < minWarmUps || performance.now() < until; round++) {
     const sample = await entrant.runner.runRound(entrant.size, steady);
@@ -141,7 +144,13 @@ function syncDisk(): void {
   spawnSync("sync", { stdio: "ignore" });
 }
 
-async function measureGrowth(runner: Runner, sizes: readonly number[], steady: boolean): Promise<Growth> {
+/** Sizes to measure; `steady` rounds start without a garbage collection. */
+interface GrowthRounds {
+  readonly sizes: readonly number[];
+  readonly steady: boolean;
+}
+
+async function measureGrowth(runner: Runner, { sizes, steady }: GrowthRounds): Promise<Growth> {
   const points = [];
   for (const size of sizes) {
     const samples = [];

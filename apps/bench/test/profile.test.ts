@@ -36,7 +36,7 @@ const profile = profileOf([
   ["oneShotDigest", "", 11, 4],
   ["nodeBody", "file:///repo/node_modules/unknown/index.js", 3, 6],
   ["runToolCall", "file:///repo/packages/core/src/run/tool-call/tool-call.ts", 3, 8],
-  ["step", "file:///repo/packages/core/src/run/kernel/graph-kernel.ts", 3, 11],
+  ["step", "file:///repo/packages/core/src/run/kernel/get-kernel.ts", 3, 11],
   ["processTicksAndRejections", "node:internal/process/task_queues", 0, 12],
   ["post", "node:inspector", 0, 500],
   ["", "", 17, 500],

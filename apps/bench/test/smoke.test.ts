@@ -78,7 +78,9 @@ test("a contender in its own process is measured there, and its errors are repor
   expect(measured?.cpuUs.median).toBeGreaterThan(0);
   expect(measured?.bytes).toBeGreaterThan(1_000);
   const nobody = { name: "nobody", role: "limit", open: () => ({ run: () => undefined }) } as const;
-  await expect(startContender("B4", nobody, undefined)).rejects.toThrow('unknown contender "nobody" of case B4');
+  await expect(startContender("B4", nobody, undefined)).rejects.toThrow(
+    'expected a contender of case B4, got "nobody"',
+  );
 });
 
 test("the fitted exponent of linear work is 1 and that of quadratic work is 2", () => {

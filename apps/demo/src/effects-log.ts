@@ -31,7 +31,7 @@ function appendLine(log: string, line: EffectLine): void {
     appendFileSync(log, `${JSON.stringify(line)}\n`);
   } catch (cause) {
     throw new StatewrightError("store_full", {
-      what: `could not write the effects log "${log}"`,
+      what: `effects log: expected a writable file, got an error for "${log}"`,
       next: "Free disk space, then resume the thread",
       cause,
     });

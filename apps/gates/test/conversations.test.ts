@@ -5,12 +5,12 @@ import type { Body } from "../src/conversations/wire-format.ts";
 import { formats } from "../src/conversations/wire-server.ts";
 
 test("random conversations with steering, aborts, approvals, trimming and provider changes send only valid provider requests", async () => {
-  const { violations, requests, happened, fates } = await simulateConversations(40);
+  const { violations, requests, happened, replies } = await simulateConversations(40);
   expect(violations).toEqual([]);
   expect(requests).toBeGreaterThan(100);
   for (const deed of ["abort", "crash", "drain", "steer", "followUp", "waiting", "done"])
     expect(happened[deed], deed).toBeGreaterThan(0);
-  for (const fate of ["reply", "slow", "cut", "429"]) expect(fates[fate], fate).toBeGreaterThan(0);
+  for (const kind of ["reply", "slow", "cut", "429"]) expect(replies[kind], kind).toBeGreaterThan(0);
 }, 120_000);
 
 const call = { type: "tool_use", id: "c1", name: "look", input: {} };

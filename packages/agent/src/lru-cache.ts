@@ -4,7 +4,7 @@
 export interface LruCacheLimits {
   readonly ttlMs: number;
   readonly maxEntries: number;
-  /** Approximate maximum bytes of keys and values; each character of a string counts as one byte. */
+  /** Approximate maximum bytes of keys and values; each character of a string counts as a byte. */
   readonly maxBytes: number;
 }
 

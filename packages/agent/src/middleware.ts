@@ -66,5 +66,5 @@ export {
   summarise,
 } from "./middleware/summarise.ts";
 export { type TrimMessagesOptions, trimMessages } from "./middleware/trim-messages.ts";
-export { type PersonalKind, personalKinds } from "./personal/find-personal.ts";
+export { type PersonalKind, personalKinds } from "./personal/personal-kind.ts";
 export type { PersonalDetector, PersonalStrategy, RedactPersonalOptions } from "./personal/redact-options.ts";

@@ -11,7 +11,7 @@ export interface Rate {
   readonly perMs: number;
 }
 
-/** Acquired slot; its tokens may be corrected later. */
+/** Acquired slot; `tokens` may be corrected later. */
 export interface RateSlot {
   startedAt: number;
   tokens: number;
@@ -19,28 +19,7 @@ export interface RateSlot {
 
 type WaitRuntime = Pick<MiddlewareRuntime, "clock" | "wait" | "signal">;
 
-/** Rate limiter. */
-export interface RateGate {
-  /** Creation number; defines a global order of gates. */
-  readonly order: number;
-  /** Waits for a slot; undefined when the run is aborted while waiting. */
-  readonly acquire: (runtime: WaitRuntime, tokens?: number) => Promise<RateSlot | undefined>;
-  /**
-   * Acquires a slot immediately, or returns the milliseconds until one is free; infinite while held slots block the
-   * gate.
-   */
-  readonly tryAcquire: (now: number, tokens?: number) => RateSlot | number;
-  /** True when a slot is free and no caller waits. */
-  readonly isOpen: (now: number, tokens?: number) => boolean;
-  /** Holds a slot without a start time: it counts until it starts or is released. */
-  readonly hold: (slot: RateSlot) => void;
-  /** Starts a held slot now. */
-  readonly start: (slot: RateSlot, now: number) => void;
-  /** Releases a slot that was not used. */
-  readonly release: (slot: RateSlot) => void;
-}
-
-/** Passage through one gate, with the acquired slot. */
+/** Passage through a gate, with the acquired slot. */
 export interface Pass {
   readonly gate: RateGate;
   readonly tokens: number;
@@ -49,24 +28,87 @@ export interface Pass {
 
 let gateCount = 0;
 
-/** Creates a gate, shared by all its users in this process. */
-export function createRateGate({
-  calls = Number.POSITIVE_INFINITY,
-  tokens: maxTokens = Number.POSITIVE_INFINITY,
-  perMs,
-}: Rate): RateGate {
+/** Rate limiter, shared by all users in this process. */
+export class RateGate {
+  /** Creation number; defines a global order of gates. */
+  readonly order: number = gateCount++;
+  readonly #limits: { readonly calls: number; readonly tokens: number; readonly perMs: number };
   /** Started slots within the window, oldest first. */
-  const slots: RateSlot[] = [];
-  const heldSlots: Set<RateSlot> = new Set();
-  let waiting = 0;
-  let queueTail: Promise<unknown> = Promise.resolve();
-  let changeSignal = createDeferred();
+  readonly #slots: RateSlot[] = [];
+  readonly #heldSlots: Set<RateSlot> = new Set();
+  #waiting = 0;
+  #queueTail: Promise<unknown> = Promise.resolve();
+  #changeSignal: Deferred = createDeferred();
+
+  constructor({ calls = Number.POSITIVE_INFINITY, tokens = Number.POSITIVE_INFINITY, perMs }: Rate) {
+    this.#limits = { calls, tokens, perMs };
+  }
+
+  /** Waits for a slot; undefined when the run is aborted while waiting. */
+  async acquire({ clock, wait: sleep, signal }: WaitRuntime, tokens = 0): Promise<RateSlot | undefined> {
+    if (this.#waiting === 0) {
+      const slot = this.tryAcquire(clock.now(), tokens);
+      if (typeof slot !== "number") return slot;
+    }
+    const previous = this.#queueTail;
+    const leftSignal = createDeferred();
+    this.#queueTail = previous.then(() => leftSignal.promise);
+    this.#waiting += 1;
+    try {
+      await waitUnlessAborted(previous, signal);
+      while (!signal.aborted) {
+        const slot = this.tryAcquire(clock.now(), tokens);
+        if (typeof slot !== "number") return slot;
+        await (slot === Number.POSITIVE_INFINITY ? waitUnlessAborted(this.#changeSignal.promise, signal) : sleep(slot));
+      }
+      return undefined;
+    } finally {
+      this.#waiting -= 1;
+      leftSignal.fire();
+    }
+  }
+
+  /** Acquires a slot immediately, or returns the milliseconds until a slot is free; infinite while held slots block. */
+  tryAcquire(now: number, tokens = 0): RateSlot | number {
+    const free = this.#getFreeTime(now, tokens);
+    if (free > now) return free - now;
+    const slot = { startedAt: now, tokens };
+    this.#slots.push(slot);
+    return slot;
+  }
+
+  /** True when a slot is free and no caller waits. */
+  isOpen(now: number, tokens = 0): boolean {
+    return this.#waiting === 0 && this.#getFreeTime(now, tokens) <= now;
+  }
+
+  /** Holds a slot without a start time: a held slot counts until its start or release. */
+  hold(slot: RateSlot): void {
+    this.#remove(slot);
+    this.#heldSlots.add(slot);
+  }
+
+  /** Starts a held slot now. */
+  start(slot: RateSlot, now: number): void {
+    this.#remove(slot);
+    slot.startedAt = now;
+    this.#slots.push(slot);
+    this.#notifyChange();
+  }
+
+  /** Releases a slot that was not used. */
+  release(slot: RateSlot): void {
+    this.#remove(slot);
+    this.#notifyChange();
+  }
 
   /** Returns the time from which a slot is free. */
-  const getFreeTime = (now: number, tokens: number): number => {
+  #getFreeTime(now: number, tokens: number): number {
+    const { calls, tokens: maxTokens, perMs } = this.#limits;
+    const slots = this.#slots;
     while (slots[0] !== undefined && slots[0].startedAt + perMs <= now) slots.shift();
-    let count = slots.length + heldSlots.size;
-    let usedTokens = sumTokens(slots) + sumTokens(heldSlots);
+    let count = slots.length + this.#heldSlots.size;
+    let usedTokens = sumTokens(slots) + sumTokens(this.#heldSlots);
     let free = now;
     for (const slot of slots) {
       if (count < calls && usedTokens + tokens <= maxTokens) return free;
@@ -74,78 +116,25 @@ export function createRateGate({
       usedTokens -= slot.tokens;
       free = slot.startedAt + perMs;
     }
-    return heldSlots.size === 0 || (count < calls && usedTokens + tokens <= maxTokens)
-      ? free
-      : Number.POSITIVE_INFINITY;
-  };
+    const hasRoom = this.#heldSlots.size === 0 || (count < calls && usedTokens + tokens <= maxTokens);
+    return hasRoom ? free : Number.POSITIVE_INFINITY;
+  }
 
-  const tryAcquire = (now: number, tokens = 0): RateSlot | number => {
-    const free = getFreeTime(now, tokens);
-    if (free > now) return free - now;
-    const slot = { startedAt: now, tokens };
-    slots.push(slot);
-    return slot;
-  };
+  #remove(slot: RateSlot): void {
+    this.#heldSlots.delete(slot);
+    const index = this.#slots.indexOf(slot);
+    if (index !== -1) this.#slots.splice(index, 1);
+  }
 
-  const removeSlot = (slot: RateSlot): void => {
-    heldSlots.delete(slot);
-    const index = slots.indexOf(slot);
-    if (index !== -1) slots.splice(index, 1);
-  };
-
-  const notifyChange = (): void => {
-    const { fire } = changeSignal;
-    changeSignal = createDeferred();
+  #notifyChange(): void {
+    const { fire } = this.#changeSignal;
+    this.#changeSignal = createDeferred();
     fire();
-  };
-
-  const acquire: RateGate["acquire"] = async ({ clock, wait: sleep, signal }, tokens = 0) => {
-    if (waiting === 0) {
-      const slot = tryAcquire(clock.now(), tokens);
-      if (typeof slot !== "number") return slot;
-    }
-    const previous = queueTail;
-    const leftSignal = createDeferred();
-    queueTail = previous.then(() => leftSignal.promise);
-    waiting += 1;
-    try {
-      await waitUnlessAborted(previous, signal);
-      while (!signal.aborted) {
-        const turn = tryAcquire(clock.now(), tokens);
-        if (typeof turn !== "number") return turn;
-        await (turn === Number.POSITIVE_INFINITY ? waitUnlessAborted(changeSignal.promise, signal) : sleep(turn));
-      }
-      return undefined;
-    } finally {
-      waiting -= 1;
-      leftSignal.fire();
-    }
-  };
-
-  return {
-    order: gateCount++,
-    acquire,
-    tryAcquire,
-    isOpen: (now, tokens = 0) => waiting === 0 && getFreeTime(now, tokens) <= now,
-    hold: (turn) => {
-      removeSlot(turn);
-      heldSlots.add(turn);
-    },
-    start: (turn, now) => {
-      removeSlot(turn);
-      turn.startedAt = now;
-      slots.push(turn);
-      notifyChange();
-    },
-    release: (turn) => {
-      removeSlot(turn);
-      notifyChange();
-    },
-  };
+  }
 }
 
 /**
- * Acquires a slot at each gate, so that all slots start at the same time. While waiting at one gate, holds the slots
+ * Acquires a slot at each gate, so that all slots start at the same time. While waiting at a gate, holds the slots
  * of earlier gates and releases the slots of later gates; this global order prevents deadlocks. Returns false when
  * the run is aborted while waiting.
  */
@@ -181,8 +170,13 @@ function sumTokens(slots: Iterable<RateSlot>): number {
   return sum;
 }
 
-/** Creates a promise with its resolve function. */
-function createDeferred(): { readonly promise: Promise<void>; readonly fire: () => void } {
+/** Promise with a function that resolves the promise. */
+interface Deferred {
+  readonly promise: Promise<void>;
+  readonly fire: () => void;
+}
+
+function createDeferred(): Deferred {
   let now = (): void => undefined;
   const happened = new Promise<void>((resolve) => {
     now = resolve;

@@ -1,4 +1,4 @@
-/** Adapts an AI SDK language model to `Model`: one request, one stream, one reply. */
+/** Adapts an AI SDK language model to `Model`: a stream and a reply per request. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import type { Message, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";

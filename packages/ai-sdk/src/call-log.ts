@@ -8,12 +8,12 @@ interface StartedCall {
   readonly id: string;
   readonly name: string;
   readonly provider: JsonObject | undefined;
-  /** False for freeform text arguments: a part of such arguments is no JSON, so they are streamed once complete. */
+  /** False for freeform text arguments: such arguments are streamed once complete, because a part is no JSON. */
   readonly streamed: boolean;
   text: string;
 }
 
-/** Log of the calls of one reply; each call gets an id that is unique within the conversation. */
+/** Log of the calls of a reply; each call gets an id that is unique within the conversation. */
 export class CallLog {
   readonly #messages: ModelRequest["messages"];
   readonly #started = new Map<string, StartedCall>();

@@ -8,7 +8,7 @@ import { type ProviderOptions, toProviderOptions } from "./provider-json.ts";
 /** A file in a tool result. */
 export type ResultMedia = MediaSource & { readonly mediaType: string; readonly filename?: string };
 
-/** Conversion of message files, tool result media and client-specific parts to one specification. */
+/** Conversion of message files, tool result media and client-specific parts to a specification. */
 export interface Dialect<Data, Media, NativePart> {
   /** True if a file may be referenced by the id of its upload to the provider. */
   readonly supportsUploads: boolean;

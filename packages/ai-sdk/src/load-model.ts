@@ -2,13 +2,14 @@
  * Loads a model by name for command lines and settings files: `provider/model`, from the AI SDK package of that
  * provider.
  */
-import { type Model, StatewrightError } from "@statewright/core";
+import type { Model } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { aiModel, canEnforceSchemas } from "./ai-model.ts";
 import { isLanguageModel } from "./language-model.ts";
 import { createLanguageModel } from "./provider-instance.ts";
 import { omitUndefined } from "./provider-json.ts";
 
-/** Options of `loadModel`. */
+/** Import of provider packages. */
 export interface LoadModelOptions {
   /**
    * Imports a package; default: relative to this package. Pass `(name) => import(name)` if the package manager hides
@@ -31,10 +32,12 @@ export async function loadModel(name: string, options: LoadModelOptions = {}): P
   const packageName = `@ai-sdk/${provider}`;
   const model = getLanguageModel(await importPackage(packageName, name, load), provider, modelId);
   if (isLanguageModel(model)) return aiModel(model);
-  throw createOptionError(
-    `loadModel: the package ${packageName} has no language model for "${name}"`,
-    "Check the name, or create the model yourself and pass it to aiModel",
-  );
+  throw invalidOption({
+    where: "loadModel",
+    expected: `a language model of the package ${packageName} for "${name}"`,
+    found: "none",
+    fix: "Use the name of a language model, or create the model yourself and pass it to aiModel",
+  });
 }
 
 /**
@@ -61,10 +64,12 @@ export function namedModel(name: string, options: LoadModelOptions = {}): Model 
 function parseModelName(name: string): { readonly provider: string; readonly modelId: string } {
   const [, provider, modelId] = /^([a-z0-9]+(?:-[a-z0-9]+)*)\/(.+)$/.exec(name) ?? [];
   if (provider !== undefined && modelId !== undefined) return { provider, modelId };
-  throw createOptionError(
-    `model name: expected "provider/model", got ${JSON.stringify(name)}`,
-    'Pass a name such as "openai/gpt-5"',
-  );
+  throw invalidOption({
+    where: "model name",
+    expected: '"provider/model"',
+    got: name,
+    fix: 'Pass a name such as "openai/gpt-5"',
+  });
 }
 
 async function importPackage(
@@ -79,17 +84,15 @@ async function importPackage(
     // dependency is missing.
     const [reason = ""] = String((cause as Partial<Error> | undefined)?.message ?? cause).split(" imported from ");
     const missing = reason.includes(packageName);
-    if (!missing)
-      throw createOptionError(
-        `the package ${packageName} for the model "${name}" cannot be loaded`,
-        "See the cause",
-        cause,
-      );
-    throw createOptionError(
-      `the package ${packageName} for the model "${name}" is not installed`,
-      `Run \`npm install ${packageName}\`, or create the model with modelRegistry`,
+    throw invalidOption({
+      where: `model "${name}"`,
+      expected: `the package ${packageName}`,
+      found: missing ? "a package that is not installed" : "a package that cannot be loaded",
+      fix: missing
+        ? `Install the package with \`npm install ${packageName}\`, or create the model with modelRegistry`
+        : "Fix the cause",
       cause,
-    );
+    });
   }
 }
 
@@ -99,8 +102,4 @@ function getLanguageModel(exported: unknown, provider: string, modelId: string):
     (exported as Readonly<Record<string, unknown>>)[exportNames[provider] ?? camelCase],
     modelId,
   );
-}
-
-function createOptionError(what: string, next: string, cause?: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next, cause });
 }

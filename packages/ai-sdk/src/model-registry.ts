@@ -1,5 +1,6 @@
 /** Registry of models from provider instances of the program: keys, base URLs and settings under short names. */
-import { type Model, StatewrightError } from "@statewright/core";
+import type { Model, StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { aiModel } from "./ai-model.ts";
 import { isLanguageModel, type LanguageModel } from "./language-model.ts";
 import { createLanguageModel } from "./provider-instance.ts";
@@ -66,7 +67,7 @@ function findOrThrow(name: string, find: () => unknown): unknown {
   try {
     return find();
   } catch (cause) {
-    throw createUnknownModelError(name, "See the cause", cause);
+    throw createUnknownModelError(name, "Use a model of the provider; the cause has details", cause);
   }
 }
 
@@ -76,7 +77,6 @@ function toModel(name: string, found: unknown): Model {
   throw createUnknownModelError(name, "Pass providers with language models to the registry");
 }
 
-function createUnknownModelError(name: string, next: string, cause?: unknown): StatewrightError {
-  const what = `modelRegistry: unknown model ${JSON.stringify(name)}`;
-  return new StatewrightError("invalid_option", { what, next, cause });
+function createUnknownModelError(name: string, fix: string, cause?: unknown): StatewrightError {
+  return invalidOption({ where: "modelRegistry", expected: "the name of a known model", got: name, fix, cause });
 }

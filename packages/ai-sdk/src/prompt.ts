@@ -17,7 +17,7 @@ import {
 import { toProviderOptions } from "./provider-json.ts";
 import { toApprovalPart, toResultPart, toTrailingFileParts } from "./tool-result.ts";
 
-/** One prompt message in the dialect of a specification. */
+/** Prompt message in the dialect of a specification. */
 export type PromptMessage<Data, Media, NativePart> =
   | ({ role: "system"; content: string } & WithOptions)
   | { role: "user"; content: (TextPart | FilePart<Data>)[] }
@@ -25,8 +25,8 @@ export type PromptMessage<Data, Media, NativePart> =
   | { role: "tool"; content: (ResultPart<Media> | ApprovalOf<Media>)[] };
 
 /**
- * Returns the prompt of a request. Results of the calls of one assistant message share one tool message. Empty
- * messages are left out: providers reject them. If tool results cannot hold files, the files follow in one user
+ * Returns the prompt of a request. Results of the calls of an assistant message share a tool message. Empty
+ * messages are left out: providers reject them. If tool results cannot hold files, the files follow in a user
  * message.
  */
 export function toPrompt<Data, Media, NativePart>(
@@ -47,13 +47,13 @@ export function toPrompt<Data, Media, NativePart>(
     if (message.role === "assistant")
       for (const [call, approval] of listApprovals(message, to)) approvals.set(call, approval);
     if (message.role !== "tool") flushFiles();
-    const started = prompt.some(({ role }) => role !== "system");
-    const next = toPromptMessage(message, started, approvals, to);
+    const isStarted = prompt.some(({ role }) => role !== "system");
+    const next = toPromptMessage(message, { isStarted, approvals }, to);
     if (next.content.length === 0 && !("providerOptions" in next)) continue;
     const last = prompt.at(-1);
     if (next.role === "tool" && last?.role === "tool") last.content.push(...next.content);
     else {
-      if (!started && next.role === "assistant" && to.rules.strictOrder === true) prompt.push(createOpeningMessage());
+      if (!isStarted && next.role === "assistant" && to.rules.strictOrder === true) prompt.push(createOpeningMessage());
       prompt.push(next);
     }
     if (message.role === "tool") files.push(...toTrailingFileParts(message, to));
@@ -67,15 +67,22 @@ function createOpeningMessage<Data>(): { role: "user"; content: (TextPart | File
   return { role: "user", content: [{ type: "text", text: "[The conversation goes on.]" }] };
 }
 
+/** Conversation before a message. */
+interface Conversation {
+  /** True when the prompt has a message other than system messages. */
+  readonly isStarted: boolean;
+  /** Approval request ids by call id. */
+  readonly approvals: ReadonlyMap<string, string>;
+}
+
 function toPromptMessage<Data, Media, NativePart>(
   message: Message,
-  started: boolean,
-  approvals: ReadonlyMap<string, string>,
+  { isStarted, approvals }: Conversation,
   to: Destination<Data, Media, NativePart>,
 ): PromptMessage<Data, Media, NativePart> {
   switch (message.role) {
     case "system":
-      return toSystemMessage(message, started, to);
+      return isStarted ? toLaterSystemMessage(message, to) : toSystemMessage(message);
     case "user":
       return { role: "user", content: toUserParts(message, to) };
     case "assistant":
@@ -87,19 +94,25 @@ function toPromptMessage<Data, Media, NativePart>(
   }
 }
 
+function toSystemMessage<Data, Media, NativePart>({
+  content,
+  provider,
+}: SystemMessage): PromptMessage<Data, Media, NativePart> {
+  return { role: "system", content, ...toProviderOptions(provider) };
+}
+
 /**
  * Sends a system message in mid-conversation as a marked user message if the client accepts system messages only at
- * the start. The Anthropic client accepts such a message, but most Anthropic models reject it: a message with
+ * the start. The Anthropic client accepts such a message, but most Anthropic models reject the message: a message with
  * Anthropic options is sent unchanged.
  */
-function toSystemMessage<Data, Media, NativePart>(
-  { content, provider }: SystemMessage,
-  started: boolean,
+function toLaterSystemMessage<Data, Media, NativePart>(
+  message: SystemMessage,
   { rules, warn }: Destination<Data, Media, NativePart>,
 ): PromptMessage<Data, Media, NativePart> {
+  const { content, provider } = message;
   const isNative = rules.family === "anthropic" && provider?.["anthropic"] !== undefined;
-  if (!started || rules.strictOrder !== true || isNative)
-    return { role: "system", content, ...toProviderOptions(provider) };
+  if (rules.strictOrder !== true || isNative) return toSystemMessage(message);
   warn(
     "the model accepts system messages only at the start: a later system message was sent as a user message in <system>",
   );

@@ -1,5 +1,6 @@
 /** Converts provider-defined tools of the AI SDK, such as web search. */
-import { type ProviderTool, StatewrightError } from "@statewright/core";
+import type { ProviderTool } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { isObject, toJson } from "./provider-json.ts";
 
 /** Structural type of `anthropic.tools.webSearch_20250305({ … })` and other provider-defined tools. */
@@ -25,9 +26,11 @@ export function providerTool(tool: AiSdkProviderTool, options: { readonly name?:
   const { type, id, args = {} } = tool ?? {};
   const settings = toJson(args);
   if ((type !== "provider" && type !== "provider-defined") || typeof id !== "string" || !isObject(settings))
-    throw new StatewrightError("invalid_option", {
-      what: "providerTool: expected a provider-defined tool of the AI SDK, got another value",
-      next: "Pass a tool of an AI SDK package, such as anthropic.tools.webSearch_20250305(); use defineTool for a tool of your own",
+    throw invalidOption({
+      where: "providerTool",
+      expected: "a provider-defined tool of the AI SDK",
+      got: tool,
+      fix: "Pass a tool of an AI SDK package, such as anthropic.tools.webSearch_20250305(); use defineTool for a tool of your own",
     });
   return { name: options.name ?? tool.name ?? toToolName(id), id, args: settings };
 }

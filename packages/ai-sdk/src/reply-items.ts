@@ -19,7 +19,7 @@ interface DraftPart {
   readonly citations?: unknown;
 }
 
-/** Collects the items of one reply. */
+/** Collects the items of a reply. */
 export class ReplyItems {
   readonly #items: Item[] = [];
   readonly #drafts = { text: new Map<string, Draft>(), reasoning: new Map<string, Draft>() };

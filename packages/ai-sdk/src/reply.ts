@@ -1,5 +1,5 @@
 /**
- * Builds one reply from the parts of a stream. Part unions are open: parts of unknown type are stored and never
+ * Builds a reply from the parts of a stream. Part unions are open: parts of unknown type are stored and never
  * throw.
  */
 

@@ -4,5 +4,5 @@ import type { LanguageModelV2StreamPart, LanguageModelV3StreamPart, LanguageMode
 /** Stream part of any specification. */
 export type StreamPart = LanguageModelV2StreamPart | LanguageModelV3StreamPart | LanguageModelV4StreamPart;
 
-/** Stream parts of one type. */
+/** Stream parts of a type. */
 export type Part<Type extends StreamPart["type"]> = Extract<StreamPart, { type: Type }>;

@@ -69,13 +69,12 @@ function toOutput<Data, Media>(
   if (first?.type === "json" && content.length === 1) {
     return { type: isError ? "error-json" : "json", value: first.value };
   }
-  const textOnly = to.rules.resultMedia === "none";
+  const isTextOnly = to.rules.resultMedia === "none";
   // No specification allows files in an error result: files of a failed tool are only named.
-  if (!isError && !textOnly && content.some(isMedia))
+  if (!isError && !isTextOnly && content.some(isMedia))
     return { type: "content", value: content.map((block) => toContentPart(block, to)) };
-  const texts = content.map((block) =>
-    isMedia(block) ? toMediaPlaceholder(block, !isError && textOnly) : (getBlockText(block) ?? ""),
-  );
+  const toPlaceholder = !isError && isTextOnly ? toTrailingPlaceholder : toUnseenPlaceholder;
+  const texts = content.map((block) => (isMedia(block) ? toPlaceholder(block) : (getBlockText(block) ?? "")));
   return { type: isError ? "error-text" : "text", value: texts.join("\n") };
 }
 
@@ -100,6 +99,12 @@ function toContentPart<Data, Media>(
   return { type: "text", text: toMediaText(block, "refused") };
 }
 
-function toMediaPlaceholder(block: ImageBlock | FileBlock, trailing: boolean): string {
-  return trailing ? `[${describeMedia(block)}, shown below]` : toMediaText(block, "unseen");
+/** Returns the text in place of a file that follows in a user message. */
+function toTrailingPlaceholder(block: ImageBlock | FileBlock): string {
+  return `[${describeMedia(block)}, shown below]`;
+}
+
+/** Returns the text in place of a file that is not sent. */
+function toUnseenPlaceholder(block: ImageBlock | FileBlock): string {
+  return toMediaText(block, "unseen");
 }

@@ -14,14 +14,14 @@ const api = (fields: object): Error =>
 
 describe("retryable failures", () => {
   test.each<[string, boolean, unknown, "request" | "stream"]>([
-    ["the client's own judgement", false, api({ statusCode: 503, isRetryable: false }), "request"],
-    ["a status without a judgement", true, { statusCode: 503, message: "busy" }, "request"],
-    ["a status of the caller's fault", false, { statusCode: 422, message: "no" }, "request"],
+    ["a retryable flag of the client", false, api({ statusCode: 503, isRetryable: false }), "request"],
+    ["a status without a retryable flag", true, { statusCode: 503, message: "busy" }, "request"],
+    ["a client error status", false, { statusCode: 422, message: "no" }, "request"],
     ["a limit", true, { statusCode: 429, message: "slow" }, "request"],
     ["an answer of 200 that cannot be read", true, api({ statusCode: 200, isRetryable: false }), "request"],
     ["no connection", true, named("TypeError", "fetch failed"), "request"],
-    ["what the client cannot say", false, named("AI_UnsupportedFunctionalityError", "no audio"), "request"],
-    ["the same in a stream", false, named("AI_UnsupportedFunctionalityError", "no audio"), "stream"],
+    ["an unknown error of the client", false, named("AI_UnsupportedFunctionalityError", "no audio"), "request"],
+    ["the same error in a stream", false, named("AI_UnsupportedFunctionalityError", "no audio"), "stream"],
     ["a bug in the client", false, new TypeError("x is not a function"), "request"],
     ["anything that broke a stream", true, new TypeError("terminated"), "stream"],
     ["an unreadable frame", true, named("AI_JSONParseError", "Unexpected token"), "request"],
@@ -33,8 +33,8 @@ describe("retryable failures", () => {
       "request",
     ],
     ["words without a shape", true, "oops", "stream"],
-    ["nothing at all", true, undefined, "stream"],
-  ])("%s", (_what, retryable, thrown, during) => {
+    ["an undefined error", true, undefined, "stream"],
+  ])("a failure is retryable or final: %s", (_what, retryable, thrown, during) => {
     const error = failure(thrown, during);
     expect(error.code).toBe("model_failed");
     expect(error.details).toMatchObject({ retryable });
@@ -63,7 +63,7 @@ describe("failure kinds", () => {
     ["invalid_request", { statusCode: 400, message: "no" }, "request"],
     ["invalid_request", named("AI_UnsupportedFunctionalityError", "no audio"), "request"],
     ["other", new TypeError("x is not a function"), "request"],
-  ])("%s %#", (kind, thrown, during) => {
+  ])("a failure has the kind %s: case %#", (kind, thrown, during) => {
     expect(failure(thrown, during).details).toMatchObject({ kind });
     expect(getModelFailureKind(failure(thrown, during))).toBe(kind);
   });

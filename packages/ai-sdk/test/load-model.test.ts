@@ -26,7 +26,7 @@ describe("loadModel", () => {
 
   test("loadModel names a package that is not installed and the command that installs it", async () => {
     expect(await messageOf(loadModel("mistral/small"))).toBe(
-      'invalid_option: the package @ai-sdk/mistral for the model "mistral/small" is not installed. Run `npm install @ai-sdk/mistral`, or create the model with modelRegistry. See docs/errors.md#invalid_option.',
+      'invalid_option: model "mistral/small": expected the package @ai-sdk/mistral, got a package that is not installed. Install the package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry. See docs/errors.md#invalid_option.',
     );
   });
 
@@ -45,7 +45,7 @@ describe("loadModel", () => {
 
   test("loadModel names a package without language models", async () => {
     expect(await messageOf(loadModel("elevenlabs/eleven_v3", { load: async () => ({ elevenlabs: {} }) }))).toContain(
-      'the package @ai-sdk/elevenlabs has no language model for "elevenlabs/eleven_v3"',
+      'expected a language model of the package @ai-sdk/elevenlabs for "elevenlabs/eleven_v3", got none',
     );
   });
 

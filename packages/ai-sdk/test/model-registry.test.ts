@@ -50,7 +50,7 @@ describe("model registries", () => {
     "a model registry refuses %j with its known providers",
     (name) => {
       expect(refusal(() => modelRegistry({ mine: made, other: made }).model(name))).toBe(
-        `invalid_option: modelRegistry: unknown model ${JSON.stringify(name)}. Use provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
+        `invalid_option: modelRegistry: expected the name of a known model, got ${JSON.stringify(name)}. Use provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
       );
     },
   );
@@ -59,7 +59,7 @@ describe("model registries", () => {
     const broken = () => {
       throw new Error("no such deployment");
     };
-    expect(refusal(() => modelRegistry({ broken }).model("broken/x"))).toContain("See the cause");
+    expect(refusal(() => modelRegistry({ broken }).model("broken/x"))).toContain("the cause has details");
     expect(refusal(() => modelRegistry({ odd: (() => 7) as never }).model("odd/x"))).toContain(
       "Pass providers with language models",
     );

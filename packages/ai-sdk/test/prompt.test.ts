@@ -172,7 +172,7 @@ describe("tool results", () => {
         ],
       },
     ],
-  ])("%s", (_what, content, isError, expected) => {
+  ])("a tool result is sent in the output format of the AI SDK: %s", (_what, content, isError, expected) => {
     expect(output(content, isError)).toMatchObject([{ type: "tool-result", output: expected }]);
   });
 

@@ -329,7 +329,7 @@ describe("odd streams", () => {
       createModelV4([{ ...finish(), finishReason: { unified: "interrupted", raw: undefined } }]).model,
     ],
     [
-      "V3: other, and no word of the provider",
+      "V3: other, without a raw reason",
       createModelV3([{ ...finish(), finishReason: { unified: "other", raw: undefined } }]).model,
     ],
     ["V2: unknown", createModelV2([finishV2("unknown")]).model],

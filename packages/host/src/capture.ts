@@ -1,4 +1,4 @@
-/** Bounded capture of one output stream: head, tail, and a count of the dropped bytes between head and tail. */
+/** Bounded capture of an output stream: head, tail, and a count of the dropped bytes between head and tail. */
 import { StringDecoder } from "node:string_decoder";
 
 /** Captured output. `text` contains a line with the number of dropped bytes; `droppedBytes` is the same number. */

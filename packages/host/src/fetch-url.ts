@@ -11,7 +11,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { getSystemCode, HostError } from "./host-error.ts";
 import { isPublicAddress } from "./public-address.ts";
 
-/** Options of a request, with its limits. */
+/** Method, headers, body and limits of a request. */
 export interface FetchOptions {
   /** HTTP method. Default: GET. */
   readonly method?: string;
@@ -47,7 +47,7 @@ export interface FetchResult {
   readonly truncated: boolean;
 }
 
-/** Options of a request with a streamed response. */
+/** Method, headers, body and limits of a request with a streamed response. */
 export type OpenOptions = Omit<FetchOptions, "maxBytes" | "maxRedirects" | "onBytes">;
 
 /** Response with a streamed body. */
@@ -168,7 +168,7 @@ function getHost(url: string): string {
 }
 
 /**
- * Creates the request of a redirect: method and body are kept only for statuses that require it, and credentials are
+ * Creates the request of a redirect: method and body are kept only for statuses with this rule, and credentials are
  * not sent to another origin.
  */
 function toRedirectedRequest(request: UrlRequest, url: URL, status: number): UrlRequest {
@@ -182,7 +182,7 @@ function filterPublicHeaders(headers: UrlRequest["headers"]): UrlRequest["header
   return Object.fromEntries(Object.entries(headers).filter(([name]) => publicNames.test(name)));
 }
 
-/** Resolves all addresses of a host. Throws `denied` if one address is not allowed. */
+/** Resolves all addresses of a host. Throws `denied` if any address is not allowed. */
 async function resolveAllowedAddresses(url: URL, options: FetchOptions): Promise<readonly string[]> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   if (options.allowHosts !== undefined && !options.allowHosts.includes(host))

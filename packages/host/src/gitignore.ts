@@ -2,7 +2,7 @@
  * Rules of a .gitignore, matched like git (gitignore(5), wildmatch.c). The content of a workspace is untrusted, so
  * matching uses no regular expression: the time is at most pattern length × name length for every pattern.
  *
- * All strings are byte strings (latin1), because git compares bytes: `?` matches one byte of a longer character.
+ * All strings are byte strings (latin1), because git compares bytes: `?` matches a byte of a longer character.
  */
 
 import type { FileKind } from "./file-kind.ts";
@@ -10,7 +10,7 @@ import type { FileKind } from "./file-kind.ts";
 /** Verdict of an ignore file for a path; undefined when no rule matches. */
 export type Verdict = "ignored" | "kept" | undefined;
 
-/** One rule of a .gitignore. */
+/** Rule of a .gitignore. */
 export interface IgnoreRule {
   readonly verdict: "ignored" | "kept";
   readonly folderOnly: boolean;

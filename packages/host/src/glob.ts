@@ -5,7 +5,7 @@
 import { matchIgnoreRules, parseIgnoreRules } from "./gitignore.ts";
 import { HostError } from "./host-error.ts";
 
-/** Maximum number of patterns after brace expansion of one glob. */
+/** Maximum number of patterns after brace expansion of a glob. */
 const maxAlternatives = 256;
 
 /**

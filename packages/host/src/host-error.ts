@@ -1,7 +1,7 @@
 /** Errors of files and child processes: one class, identified by `code`, with the fix in the message. */
 import type { ProcessResult } from "./process-result.ts";
 
-/** Error code: `outside` is a path outside its workspace, `io` covers all failures without a code of their own. */
+/** Error code: `outside` is a path outside its workspace, `io` covers all other failures. */
 export type HostErrorCode =
   | "not_found"
   | "denied"
@@ -38,7 +38,7 @@ export class HostError extends Error {
   }
 }
 
-/** Returns true for a HostError, including one from another copy of this package. */
+/** Returns true for a HostError, including an error from another copy of this package. */
 export function isHostError(error: unknown): error is HostError {
   return error instanceof Error && error.name === "HostError" && "code" in error;
 }

@@ -29,7 +29,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Handles one request. The signal of the request fires when the client disconnects before the response was sent. */
+/** Handles a request. The signal of the request fires when the client disconnects before the response was sent. */
 export type HttpHandler = (request: Request) => Promise<Response>;
 
 /**

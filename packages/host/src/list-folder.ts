@@ -22,7 +22,7 @@ export interface ListOptions {
   readonly gitignore?: boolean;
   /** Names to skip. Default: `.git` and `node_modules`. */
   readonly skip?: readonly string[];
-  /** Filter of entries. Other entries are neither listed nor counted, but folders among them are still traversed. */
+  /** Filter of entries. Other entries are neither listed nor counted; other folders are still traversed. */
   readonly filter?: (path: string, kind: FileKind | "link") => boolean;
   /** Aborts the listing with `cancelled`. */
   readonly signal?: AbortSignal;
@@ -39,13 +39,13 @@ export interface Listing {
   readonly truncated: boolean;
 }
 
-/** Rules of one .gitignore, with the folder depth of the file. */
+/** Rules of a .gitignore, with the folder depth of the file. */
 interface FolderRules {
   readonly depth: number;
   readonly rules: readonly IgnoreRule[];
 }
 
-/** Position of a traversal: the folder, its .gitignore rules from the root down, and its depth below the start. */
+/** Position of a traversal: the folder, the .gitignore rules from the root down, and the depth below the start. */
 interface Position {
   readonly parts: readonly string[];
   readonly rules: readonly FolderRules[];
@@ -71,7 +71,7 @@ export async function listFolder(root: string, options: ListOptions): Promise<Li
   return traversal.getListing();
 }
 
-/** Traversal of one listing: collects entries up to the limit. */
+/** Traversal of a listing: collects entries up to the limit. */
 class Traversal {
   readonly #root: string;
   readonly #options: Required<Omit<ListOptions, "signal" | "path">>;

@@ -1,10 +1,10 @@
 /**
  * Process groups: identification across processes, signals, and termination together with this process.
  *
- * A child process that outlives a parent killed by SIGKILL performs its effect later, unnoticed. So one small shell,
+ * A child process that outlives a parent killed by SIGKILL performs its effect later, unnoticed. So a small shell,
  * the watcher, holds the read end of a pipe from this process and a list of live groups. When the pipe closes,
  * because this process ended in any way, the watcher kills all listed groups. The watcher runs while groups are
- * alive, and a few seconds longer, so that consecutive commands share one watcher.
+ * alive, and a few seconds longer, so that consecutive commands share the watcher.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { Socket } from "node:net";
 import { getSystemCode } from "./host-error.ts";
 
 /**
- * Process group as plain data for a journal: the pid of the group leader, and its start where the system reports one.
+ * Process group as plain data for a journal: the pid and, where the system reports it, the start of the group leader.
  */
 export interface ProcessGroup {
   readonly id: number;
@@ -150,7 +150,7 @@ done
 /** Idle time of a watcher before it ends, in milliseconds. The timer does not keep the process alive. */
 const idleMs = 5_000;
 
-/** Maximum number of restarts of a killed watcher before the next group starts a new one anyway. */
+/** Maximum number of restarts of a killed watcher before the next group starts a new watcher anyway. */
 const maxRestarts = 3;
 
 class Watcher {
@@ -209,7 +209,7 @@ function toWatchLine(group: ProcessGroup): string {
 
 /**
  * Gate for a command that is a shell with its script as last argument: the script itself waits at the gate, which
- * saves one shell. Resets LINENO, so that bash reports the line numbers of the original script.
+ * saves a shell. Resets LINENO, so that bash reports the line numbers of the original script.
  */
 export function addGateToScript(args: readonly string[]): string[] {
   const script = args.at(-1) ?? "";

@@ -27,11 +27,11 @@ import type { ProcessResult } from "./process-result.ts";
 /** Output stream of a process. */
 export type OutputStream = "stdout" | "stderr";
 
-/** Options of a process: start, limits and callbacks. */
+/** Start, limits and callbacks of a process. */
 export interface ProcessOptions extends EnvironmentOptions {
   /** Working folder. Default: the working folder of this process. */
   readonly cwd?: string;
-  /** The command is a POSIX shell with a script as last argument; saves one shell at the start. Default: false. */
+  /** The command is a POSIX shell with a script as last argument; saves a shell at the start. Default: false. */
   readonly isShell?: boolean;
   /** Data for stdin, which is then closed. Default: empty stdin. */
   readonly input?: string | Uint8Array;
@@ -53,7 +53,7 @@ export interface ProcessOptions extends EnvironmentOptions {
   readonly world?: World;
 }
 
-/** Options of a process with an optional open stdin for `write`. */
+/** Start, limits and callbacks of a process with an optional open stdin for `write`. */
 export interface StartOptions extends ProcessOptions {
   /** Keeps stdin open: `write` appends data, `endInput` closes it. Default: false. */
   readonly keepInputOpen?: boolean;

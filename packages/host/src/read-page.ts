@@ -46,46 +46,11 @@ const chunkBytes = 64 * 1024;
 const skipChunkBytes = 2 ** 20;
 const lineEnd = 10;
 
-/** Reads one page of an open file of `size` bytes. A zero byte in the first chunk marks a binary file. */
+/** Reads a page of an open file of `size` bytes. A zero byte in the first chunk marks a binary file. */
 export async function readPage(handle: Handle, size: number, options: PageOptions): Promise<PageResult> {
-  const { from = 1, lines: maxLines = 500, maxBytes = 48 * 1024, maxLineBytes = 2000, signal, onScanned } = options;
-  const lines: PageLine[] = [];
+  const { signal, onScanned } = options;
+  const page = new PageBuilder(options);
   let total = 0;
-  let atLine = 1;
-  let usedBytes = 0;
-  let isExact = true;
-  let lineChunks: Buffer[] = [];
-  let bufferedBytes = 0;
-  let lineBytes = 0;
-  let next: number | undefined;
-
-  const appendToLine = (part: Buffer): void => {
-    lineBytes += part.length;
-    // One byte beyond the limit, to detect a carriage return at the end of the line.
-    const room = maxLineBytes + 1 - bufferedBytes;
-    if (atLine < from || room <= 0) return;
-    lineChunks.push(Buffer.from(part.subarray(0, room)));
-    bufferedBytes += Math.min(room, part.length);
-  };
-  /** Appends a finished line to the page; false if the page is full. */
-  const finishLine = (): boolean => {
-    if (atLine >= from) {
-      const line = decodeLine(lineChunks, lineBytes, maxLineBytes);
-      if (lines.length === maxLines || (lines.length > 0 && usedBytes + line.shownBytes > maxBytes)) {
-        next = atLine;
-        return false;
-      }
-      usedBytes += line.shownBytes;
-      isExact &&= line.isExact;
-      lines.push({ text: line.text, cutBytes: line.cutBytes });
-      lineChunks = [];
-      bufferedBytes = 0;
-    }
-    lineBytes = 0;
-    atLine++;
-    return true;
-  };
-
   // One byte more than expected, to detect the end of the file with the same read; /proc reports size 0 for non-empty
   // files.
   let chunk = Buffer.allocUnsafe(size > 0 ? Math.min(chunkBytes, size + 1) : chunkBytes);
@@ -98,45 +63,117 @@ export async function readPage(handle: Handle, size: number, options: PageOption
     if (bytesRead === 0) break;
     total += bytesRead;
     const isLast = size > 0 && total >= size && bytesRead < chunk.length;
-    let start = 0;
-    if (atLine < from) {
-      const skipped = skipLines(bytes, from - atLine);
-      atLine += skipped.lines;
-      start = skipped.at;
-      if (start > 0) lineBytes = 0;
-    }
-    if (atLine === from && lineBytes === 0 && lines.length === 0) {
-      const decoded = decodeLines(bytes.subarray(start), { maxLines, maxBytes, maxLineBytes, isLast });
-      if (decoded !== undefined) {
-        lines.push(...decoded.lines);
-        atLine += lines.length;
-        if (decoded.hasMore) next = atLine;
-        return createPage();
-      }
-    }
-    for (let end = bytes.indexOf(lineEnd, start); end !== -1; end = bytes.indexOf(lineEnd, start)) {
-      appendToLine(bytes.subarray(start, end));
-      start = end + 1;
-      if (!finishLine()) return createPage();
-    }
-    appendToLine(bytes.subarray(start));
+    if (page.append(bytes, { isLast })) return page.build(Math.max(size, total));
     onScanned?.(total);
     if (isLast) break;
-    const wantedBytes = atLine < from && size > skipChunkBytes ? skipChunkBytes : chunkBytes;
+    const wantedBytes = page.isSkipping() && size > skipChunkBytes ? skipChunkBytes : chunkBytes;
     if (chunk.length !== wantedBytes) chunk = Buffer.allocUnsafe(wantedBytes);
   }
-  if (lineBytes > 0) finishLine();
-  return createPage();
+  page.end();
+  return page.build(Math.max(size, total));
+}
 
-  function createPage(): PageResult {
-    const totalLines = next === undefined ? atLine - 1 : undefined;
-    return { kind: "text", lines, next, totalLines, isExact, totalBytes: Math.max(size, total) };
+/** Collects the lines of a page from consecutive chunks of a file. */
+class PageBuilder {
+  readonly #from: number;
+  readonly #limits: { readonly maxLines: number; readonly maxBytes: number; readonly maxLineBytes: number };
+  readonly #lines: PageLine[] = [];
+  #atLine = 1;
+  #usedBytes = 0;
+  #isExact = true;
+  #lineChunks: Buffer[] = [];
+  #bufferedBytes = 0;
+  #lineBytes = 0;
+  #next: number | undefined;
+
+  constructor({ from = 1, lines: maxLines = 500, maxBytes = 48 * 1024, maxLineBytes = 2000 }: PageOptions) {
+    this.#from = from;
+    this.#limits = { maxLines, maxBytes, maxLineBytes };
+  }
+
+  /** Returns true before the first line of the page. */
+  isSkipping(): boolean {
+    return this.#atLine < this.#from;
+  }
+
+  /** Appends a chunk; returns true when the page is complete. */
+  append(bytes: Buffer, { isLast }: { readonly isLast: boolean }): boolean {
+    let start = this.#skip(bytes);
+    if (this.#appendAtOnce(bytes.subarray(start), { isLast })) return true;
+    for (let end = bytes.indexOf(lineEnd, start); end !== -1; end = bytes.indexOf(lineEnd, start)) {
+      this.#appendToLine(bytes.subarray(start, end));
+      start = end + 1;
+      if (!this.#finishLine()) return true;
+    }
+    this.#appendToLine(bytes.subarray(start));
+    return false;
+  }
+
+  /** Finishes a last line without a line end. */
+  end(): void {
+    if (this.#lineBytes > 0) this.#finishLine();
+  }
+
+  build(totalBytes: number): PageResult {
+    const next = this.#next;
+    const totalLines = next === undefined ? this.#atLine - 1 : undefined;
+    return { kind: "text", lines: this.#lines, next, totalLines, isExact: this.#isExact, totalBytes };
+  }
+
+  /** Skips the lines before the page; returns the index of the first remaining byte. */
+  #skip(bytes: Buffer): number {
+    if (!this.isSkipping()) return 0;
+    const skipped = skipLines(bytes, this.#from - this.#atLine);
+    this.#atLine += skipped.lines;
+    if (skipped.at > 0) this.#lineBytes = 0;
+    return skipped.at;
+  }
+
+  /** Appends the whole page if the page lies completely in these bytes; the fast path of small files. */
+  #appendAtOnce(bytes: Buffer, position: { readonly isLast: boolean }): boolean {
+    const isAtStart = this.#atLine === this.#from && this.#lineBytes === 0 && this.#lines.length === 0;
+    const decoded = isAtStart ? decodeLines(bytes, { ...this.#limits, ...position }) : undefined;
+    if (decoded === undefined) return false;
+    this.#lines.push(...decoded.lines);
+    this.#atLine += this.#lines.length;
+    if (decoded.hasMore) this.#next = this.#atLine;
+    return true;
+  }
+
+  #appendToLine(part: Buffer): void {
+    this.#lineBytes += part.length;
+    // One byte beyond the limit, to detect a carriage return at the end of the line.
+    const room = this.#limits.maxLineBytes + 1 - this.#bufferedBytes;
+    if (this.isSkipping() || room <= 0) return;
+    this.#lineChunks.push(Buffer.from(part.subarray(0, room)));
+    this.#bufferedBytes += Math.min(room, part.length);
+  }
+
+  /** Appends a finished line to the page; false if the page is full. */
+  #finishLine(): boolean {
+    if (!this.isSkipping()) {
+      const { maxLines, maxBytes, maxLineBytes } = this.#limits;
+      const line = decodeLine(this.#lineChunks, this.#lineBytes, maxLineBytes);
+      const isFull = this.#lines.length > 0 && this.#usedBytes + line.shownBytes > maxBytes;
+      if (this.#lines.length === maxLines || isFull) {
+        this.#next = this.#atLine;
+        return false;
+      }
+      this.#usedBytes += line.shownBytes;
+      this.#isExact &&= line.isExact;
+      this.#lines.push({ text: line.text, cutBytes: line.cutBytes });
+      this.#lineChunks = [];
+      this.#bufferedBytes = 0;
+    }
+    this.#lineBytes = 0;
+    this.#atLine++;
+    return true;
   }
 }
 
 /**
- * Skips lines; returns their count and the index after the last one. A byte loop is faster than one `indexOf` per
- * line.
+ * Skips lines; returns the count and the index after the last skipped line. A byte loop is faster than an `indexOf`
+ * per line.
  */
 function skipLines(bytes: Uint8Array, maxLines: number): { readonly lines: number; readonly at: number } {
   let lines = 0;

@@ -15,7 +15,7 @@ export async function resolvePathInside(root: string, path: string): Promise<str
   return (await resolveInside(root, path))?.relativePath.replaceAll(sep, "/");
 }
 
-/** Resolves a path to its absolute real path: one name for all paths to the same file. */
+/** Resolves a path to its absolute real path: equal for all paths to the same file. */
 export async function resolveRealPathInside(root: string, path: string): Promise<string | undefined> {
   return (await resolveInside(root, path))?.real;
 }

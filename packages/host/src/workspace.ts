@@ -1,4 +1,4 @@
-/** File access confined to one folder, for tools with paths from a model. */
+/** File access confined to a folder, for tools with paths from a model. */
 import { resolve } from "node:path";
 import type { World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -38,7 +38,7 @@ export type ReadResult =
   | { readonly kind: "binary"; readonly bytes: Uint8Array; readonly truncated: boolean; readonly totalBytes: number };
 
 /**
- * Files below one root. Paths are relative to the root or absolute, and are checked after resolving links: a path
+ * Files below a root. Paths are relative to the root or absolute, and are checked after resolving links: a path
  * outside the root is refused.
  */
 export interface Workspace {

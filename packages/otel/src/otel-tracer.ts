@@ -4,7 +4,7 @@ import { context, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from
 /** Schema URL of the OpenTelemetry semantic conventions for generative AI. */
 export const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
 
-/** Options of `otelTracer`. */
+/** Destination of spans. */
 export interface OtelTracerOptions {
   /**
    * Tracer that creates the spans. Default: the tracer `statewright` of the provider registered at the start of a

@@ -1,6 +1,15 @@
 /** Draws a frame: corners of boxes, lines between boxes, and line segments that cross its border. */
 import type { Outline, OutlineEdge, OutlineNode } from "@statewright/core/inspect";
-import { type Extent, origin, type Point, pointExtent, type RenderedSize, toExtent, translate } from "./geometry.ts";
+import {
+  type Direction,
+  type Extent,
+  origin,
+  type Point,
+  pointExtent,
+  type RenderedSize,
+  toExtent,
+  translate,
+} from "./geometry.ts";
 import type { Box, Layout, Line } from "./layout-types.ts";
 import { spreadPorts } from "./ports.ts";
 import type { Ranked } from "./ranks.ts";
@@ -8,7 +17,7 @@ import { type End, loopExtent, type Route } from "./routes.ts";
 
 /** Context of a frame. */
 export interface FrameContext {
-  readonly turned: boolean;
+  readonly direction: Direction;
   readonly depth: number;
   /** Node that contains the frame. */
   readonly parent: OutlineNode | undefined;
@@ -19,7 +28,7 @@ export interface Frame extends Layout {
   readonly crossings: ReadonlyMap<string, readonly Point[]>;
 }
 
-/** Input of a frame drawing: its outline, sizes, and the positions computed by dagre. */
+/** Content of a frame: outline, sizes, and the positions computed by dagre. */
 interface FrameParts {
   readonly outline: Outline;
   readonly routes: readonly Route[];
@@ -43,12 +52,12 @@ export function drawFrame(parts: FrameParts): Omit<Frame, keyof Extent> {
     const at = corners.get(id) ?? origin;
     return (frames.get(id)?.lines ?? []).map((line) => translateLine(line, at));
   });
-  const ports = assignPorts(parts, corners);
+  const placement = { corners, ports: assignPorts(parts, corners) };
   const lines: Line[] = [];
   const crossings = new Map<string, readonly Point[]>();
   for (const route of routes) {
-    if (route.edge === undefined) crossings.set(route.id, createPoints(route, parts, corners, ports));
-    else lines.push(createLine(route, route.edge, parts, corners, ports));
+    if (route.edge === undefined) crossings.set(route.id, createPoints(route, parts, placement));
+    else lines.push(createLine(route, route.edge, parts, placement));
   }
   return { boxes, lines: [...innerLines, ...lines], crossings };
 }
@@ -65,7 +74,14 @@ function getCorner({ ranked }: FrameParts, id: string, { across, along }: Extent
 
 /** Positions at which lines touch boxes, by route and end. */
 type Ports = ReadonlyMap<string, number>;
+/** Upper left corners of boxes, by id. */
 type Corners = ReadonlyMap<string, Point>;
+
+/** Positions of boxes, and of lines at boxes. */
+interface Placement {
+  readonly corners: Corners;
+  readonly ports: Ports;
+}
 
 function assignPorts(parts: FrameParts, corners: Corners): Ports {
   const requests = parts.routes.flatMap((route) => {
@@ -127,7 +143,7 @@ function isForward({ source, target }: Route, { ranked }: FrameParts): boolean {
  * Returns the points of a line. The line crosses each rank straight, over the extent of its largest box, and touches
  * no box.
  */
-function createPoints(route: Route, parts: FrameParts, corners: Corners, ports: Ports): readonly Point[] {
+function createPoints(route: Route, parts: FrameParts, { corners, ports }: Placement): readonly Point[] {
   const forward = isForward(route, parts);
   const { source, target } = route;
   const crossRank = (point: Point): readonly Point[] => {
@@ -171,22 +187,22 @@ function getHalfRankExtent({ ranked, sizes, labels, context }: FrameParts, along
     if (Math.abs((ranked.nodes.get(id)?.along ?? Number.NaN) - along) < 0.5) half = Math.max(half, size.along / 2);
   for (const [id, label] of labels) {
     if (label === undefined || Math.abs((ranked.edges.get(id)?.label.along ?? Number.NaN) - along) >= 0.5) continue;
-    half = Math.max(half, toExtent(label, context.turned).along / 2);
+    half = Math.max(half, toExtent(label, context.direction).along / 2);
   }
   return half;
 }
 
-function createLine(route: Route, edge: OutlineEdge, parts: FrameParts, corners: Corners, ports: Ports): Line {
+function createLine(route: Route, edge: OutlineEdge, parts: FrameParts, placement: Placement): Line {
   const drawn = parts.labels.get(edge.id);
-  const room = drawn === undefined ? undefined : toExtent(drawn, parts.context.turned);
+  const room = drawn === undefined ? undefined : toExtent(drawn, parts.context.direction);
   const at = parts.ranked.edges.get(edge.id)?.label ?? origin;
   const { depth } = parts.context;
   if (route.source.box !== route.target.box) {
     const label = drawn && room && { text: drawn.text, centre: at, ...room };
-    return { edge, points: createPoints(route, parts, corners, ports), loop: false, label, depth };
+    return { edge, points: createPoints(route, parts, placement), loop: false, label, depth };
   }
   const size = parts.sizes.get(route.source.box) ?? pointExtent;
-  const corner = corners.get(route.source.box) ?? origin;
+  const corner = placement.corners.get(route.source.box) ?? origin;
   const [side, middle] = [corner.across + size.across, corner.along + size.along / 2];
   const far = at.across - ((room?.across ?? 0) + loopExtent) / 2 + loopExtent - 8;
   const label = drawn &&

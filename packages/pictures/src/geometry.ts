@@ -1,4 +1,7 @@
-/** Points and extents across and along the direction of flow. */
+/** Points and extents across and along the direction of flow, and their conversion to a picture. */
+
+/** Direction of flow in the picture. */
+export type Direction = "down" | "right";
 
 /** A point: `across` and `along` the direction of flow. */
 export interface Point {
@@ -12,7 +15,13 @@ export interface Extent {
   readonly along: number;
 }
 
-/** A rendered size, independent of the flow direction. */
+/** A position in the picture. */
+export interface RenderedPoint {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** A size in the picture. */
 export interface RenderedSize {
   readonly width: number;
   readonly height: number;
@@ -28,7 +37,17 @@ export function translate(point: Point, offset: Point): Point {
   return { across: point.across + offset.across, along: point.along + offset.along };
 }
 
-/** Converts a rendered size to an extent for a downward flow, or a rightward flow when `turned`. */
-export function toExtent({ width, height }: RenderedSize, turned: boolean): Extent {
-  return turned ? { across: height, along: width } : { across: width, along: height };
+/** Converts a size in the picture to an extent. */
+export function toExtent({ width, height }: RenderedSize, direction: Direction): Extent {
+  return direction === "right" ? { across: height, along: width } : { across: width, along: height };
+}
+
+/** Converts an extent to a size in the picture. */
+export function toRenderedSize({ across, along }: Extent, direction: Direction): RenderedSize {
+  return direction === "right" ? { width: along, height: across } : { width: across, height: along };
+}
+
+/** Converts a point to a position in the picture. */
+export function toRenderedPoint({ across, along }: Point, direction: Direction): RenderedPoint {
+  return direction === "right" ? { x: along, y: across } : { x: across, y: along };
 }

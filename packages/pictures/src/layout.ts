@@ -1,11 +1,20 @@
 /**
  * Computes the layout. Each graph is laid out separately, from the innermost outwards, and is a box in its parent
- * graph. An edge between different regions is laid out in segments: one in each region that the edge leaves or
- * enters, and one between the regions.
+ * graph. An edge between different regions is laid out in segments: a segment in each region that the edge
+ * leaves or enters, and a segment between the regions.
  */
 import type { Outline } from "@statewright/core/inspect";
 import { drawFrame, type Frame, type FrameContext, translateLine } from "./frame.ts";
-import { type Extent, emptyExtent, origin, type Point, pointExtent, toExtent, translate } from "./geometry.ts";
+import {
+  type Direction,
+  type Extent,
+  emptyExtent,
+  origin,
+  type Point,
+  pointExtent,
+  toExtent,
+  translate,
+} from "./geometry.ts";
 import type { Layout } from "./layout-types.ts";
 import { rank } from "./ranks.ts";
 import {
@@ -20,9 +29,9 @@ import {
 } from "./routes.ts";
 import { getFramePadding, measureLabel, measureNode } from "./sizes.ts";
 
-/** Returns the layout with downward flow; rightward when `turned`, with swapped axes. */
-export function createLayout(outline: Outline, turned: boolean): Layout {
-  return createFrame(outline, [], { turned, depth: 0, parent: undefined });
+/** Returns the layout of an outline; the direction of flow decides which rendered sizes lie across the flow. */
+export function createLayout(outline: Outline, direction: Direction): Layout {
+  return createFrame(outline, [], { direction, depth: 0, parent: undefined });
 }
 
 function createFrame(outline: Outline, crossings: readonly Crossing[], context: FrameContext): Frame {
@@ -42,22 +51,22 @@ function createFrame(outline: Outline, crossings: readonly Crossing[], context: 
     );
   }
   const sizes = new Map<string, Extent>(
-    outline.nodes.map((node) => [node.id, frames.get(node.id) ?? toExtent(measureNode(node), context.turned)]),
+    outline.nodes.map((node) => [node.id, frames.get(node.id) ?? toExtent(measureNode(node), context.direction)]),
   );
   for (const { gate } of routes) if (gate !== undefined) sizes.set(gate.id, pointExtent);
   const labels = new Map(outline.edges.map((edge) => [edge.id, measureLabel(edge, outline)]));
   const ranked = rank(new Map([...sizes, ...createBorders(routes)]), [
-    ...routes.map((route) => toRankedEdge(route, labels.get(route.id), context.turned)),
+    ...routes.map((route) => toRankedEdge(route, labels.get(route.id), context.direction)),
     ...createBorderEdges(outline, routes, flow),
   ]);
   return addBorder(drawFrame({ outline, routes, frames, sizes, labels, ranked, context }), crossings, context);
 }
 
-/** Adds a border to a drawing; its corner becomes the origin. */
+/** Adds a border to a drawing; the corner of the border becomes the origin. */
 function addBorder(
   drawn: Omit<Frame, keyof Extent>,
   crossings: readonly Crossing[],
-  { turned, parent }: FrameContext,
+  { direction, parent }: FrameContext,
 ): Frame {
   const { low, high } = measureBounds(drawn);
   const padding = getFramePadding(parent);
@@ -67,13 +76,12 @@ function addBorder(
   }));
   // Lines that enter through the border with the title pass beside the title.
   const first = Math.min(
-    ...gates.flatMap(({ side, at }) => (side === "before" && !turned ? [at.across - low.across] : [])),
+    ...gates.flatMap(({ side, at }) => (side === "before" && direction === "down" ? [at.across - low.across] : [])),
   );
   const left = Math.max(padding.left, padding.minWidth - first);
-  const before = turned ? { across: padding.top, along: left } : { across: left, along: padding.top };
-  const { right, bottom } = padding;
-  const after = turned ? { across: bottom, along: right } : { across: right, along: bottom };
-  const minimum = toExtent({ width: padding.minWidth, height: 0 }, turned);
+  const before = toExtent({ width: left, height: padding.top }, direction);
+  const after = toExtent({ width: padding.right, height: padding.bottom }, direction);
+  const minimum = toExtent({ width: padding.minWidth, height: 0 }, direction);
   const measureNeeded = (axis: keyof Extent): number => high[axis] - low[axis] + before[axis] + after[axis];
   const size = {
     across: Math.max(minimum.across, measureNeeded("across")),

@@ -1,4 +1,4 @@
-/** Positions at which lines touch one side of a box: as straight as possible, with spacing. */
+/** Positions at which lines touch a side of a box: as straight as possible, with spacing. */
 
 /** A line that touches the side; `wish` is the position of a straight line, `fixed` a required position. */
 export interface PortRequest {

@@ -1,15 +1,15 @@
 /**
- * Routes of edges in one frame: the boxes at both ends of each edge, and the border crossed by an edge with an
+ * Routes of edges in a frame: the boxes at both ends of each edge, and the border crossed by an edge with an
  * outside end.
  */
 import type { Outline, OutlineEdge } from "@statewright/core/inspect";
-import { type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
+import { type Direction, type Extent, emptyExtent, pointExtent, type RenderedSize, toExtent } from "./geometry.ts";
 import { type RankedEdge, rank } from "./ranks.ts";
 
-/** Lines enter a box before it and leave after it along the flow, except backward lines. */
+/** Side of a box along the flow: lines enter before the box and leave after the box, except backward lines. */
 type Side = "before" | "after";
 
-/** Segment of an edge inside a frame, for an edge with one end outside. */
+/** Segment of an edge inside a frame, for an edge with an outside end. */
 export interface Crossing {
   readonly key: string;
   /** Inner end of the edge: source or target, and its node id. */
@@ -20,7 +20,7 @@ export interface Crossing {
 }
 
 /**
- * An edge within one frame, between two boxes; a box may be a region that contains the end, or a gate in the border.
+ * An edge within a frame, between two boxes; a box may be a region that contains the end, or a gate in the border.
  */
 export interface Route {
   readonly id: string;
@@ -71,7 +71,7 @@ export function createFlow(outline: Outline, routes: readonly Route[]): Flow {
   const ranked = isNeeded
     ? rank(
         points,
-        edges.map((route) => toRankedEdge(route, undefined, false)),
+        edges.map((route) => toRankedEdge(route, undefined, "down")),
       )
     : undefined;
   return ({ source, target, gate }) => {
@@ -138,9 +138,9 @@ export const loopExtent = 26;
 export function toRankedEdge(
   { id, source, target, gate }: Route,
   label: (RenderedSize & { readonly text: string }) | undefined,
-  turned: boolean,
+  direction: Direction,
 ): RankedEdge {
-  const room = label === undefined ? emptyExtent : toExtent(label, turned);
+  const room = label === undefined ? emptyExtent : toExtent(label, direction);
   const loops = source.box === target.box;
   const backwards = gate !== undefined && (gate.crossing.is === "source") !== (gate.crossing.side === "after");
   const [from, to] = backwards ? [target.box, source.box] : [source.box, target.box];

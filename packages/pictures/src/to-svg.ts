@@ -5,7 +5,7 @@ import { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from 
 import { createLayout } from "./layout.ts";
 import { type Mark, paint } from "./paint.ts";
 
-/** Options of `toSvg`. */
+/** Direction of flow, and highlights. */
 export interface SvgOptions {
   /** Direction of flow; default `down`. */
   readonly direction?: "down" | "right";
@@ -28,6 +28,5 @@ export function toSvg(graph: GraphDefinition, options: SvgOptions = {}): string 
 /** Renders an outline without its graph, such as an outline from another process, as SVG text. */
 export function drawOutline(outline: Outline, options: SvgOptions & { readonly name: string }): string {
   const { name, direction = "down", mark = () => undefined } = options;
-  const turned = direction === "right";
-  return paint(createLayout(outline, turned), { name, turned, mark });
+  return paint(createLayout(outline, direction), { name, direction, mark });
 }

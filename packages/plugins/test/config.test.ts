@@ -74,7 +74,7 @@ test("a configuration with MCP servers needs a connector, and options in its pla
 test.each([
   ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
   [
-    "a preset where none are given",
+    "a preset without presets",
     "tools: { preset: coding }",
     /unknown preset "coding".*Pass presets to loadTools/,
     {},

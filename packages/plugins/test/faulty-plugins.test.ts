@@ -12,7 +12,7 @@ const echo = { command: process.execPath, args: [join(import.meta.dirname, "fixt
 test.each([
   ["malformed", expect.stringContaining("echo")],
   ["cut", expect.any(String)],
-] as const)("a plugin with a fault in its second call: %s", async (how, text) => {
+] as const)("a plugin answers the first call and fails the second: %s", async (how, text) => {
   const plugin = await loadPlugin(faults.plugin(echo, { failNth: 2, how }));
   keep(plugin);
   const said = (id: string) => answers(plugin.tools, [{ id, args: { say: "hello" } }]);

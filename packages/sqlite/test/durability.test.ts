@@ -149,7 +149,7 @@ describe("a file with flipped bits", () => {
       "a delta in the history": { text: '["item-2"]', read: (from) => from.history("t", { limit: 9 }) },
       "the outcome of a once effect": { text: '"item-3"', read: (from) => from.effects("t", "main") },
       "the answer to a question": { text: "answer-1", read: (from) => from.interrupts("t", "main") },
-      "what a timer is about": { text: "timer-1", read: (from) => from.timers({ thread: "t", limit: 5 }) },
+      "the subject of a timer": { text: "timer-1", read: (from) => from.timers({ thread: "t", limit: 5 }) },
       "the fingerprint of the graph": { text: "s1", read: (from) => from.head("t") },
     };
     const clean = readFileSync(file);

@@ -48,7 +48,7 @@ function forge(work: (db: Database.Database) => void): void {
 const refused: Readonly<Record<string, (db: Database.Database) => unknown>> = {
   "a trigger that empties a table": (db) =>
     db.exec("CREATE TRIGGER spy AFTER INSERT ON deltas BEGIN DELETE FROM effects; END"),
-  "a trigger that copies what is written": (db) =>
+  "a trigger that copies written rows": (db) =>
     db.exec(
       "CREATE TABLE copies (text); CREATE TRIGGER spy AFTER INSERT ON deltas BEGIN INSERT INTO copies VALUES (new.text); END",
     ),
@@ -158,12 +158,11 @@ describe("a forged file", () => {
 describe("forged rows", () => {
   /** Statements that forge rows, with a value that only an unsafe reader would return. */
   const rows: Readonly<Record<string, string>> = {
-    "a blob where text must be": "UPDATE deltas SET text = x'c0ffee'",
+    "a blob instead of text": "UPDATE deltas SET text = x'c0ffee'",
     "a huge blob": "UPDATE deltas SET text = zeroblob(30000000)",
-    "text that is no JSON": "UPDATE checkpoints SET nodes = '[[['",
+    "text that is not JSON": "UPDATE checkpoints SET nodes = '[[['",
     "JSON of another kind": "UPDATE checkpoints SET nodes = '{}'",
-    "text that goes 10,000 levels deep":
-      "UPDATE deltas SET text = printf('%.*c', 10000, '[') || printf('%.*c', 10000, ']')",
+    "text of 10,000 levels": "UPDATE deltas SET text = printf('%.*c', 10000, '[') || printf('%.*c', 10000, ']')",
     "a control text with an unknown tag": `UPDATE checkpoints SET control = '{"$":"spy","v":1}'`,
     "a control text that sets a prototype": `UPDATE checkpoints SET control = '{"__proto__":{"polluted":1}}'`,
     "a question that sets a prototype": `UPDATE interrupts SET payload = '{"__proto__":{"polluted":1}}', schema = '{"constructor":{"prototype":{"polluted":1}}}'`,
@@ -175,7 +174,7 @@ describe("forged rows", () => {
     "a number beyond all": "UPDATE checkpoints SET seq = 9223372036854775807",
     "an effect of an unknown class": "UPDATE effects SET effect = 'whatever', state = 'maybe'",
     "a line that comes from itself": "UPDATE branches SET parent = key, origin = 1",
-    "a run that is nobody's": "UPDATE threads SET run = 12345",
+    "a run of an unknown thread": "UPDATE threads SET run = 12345",
     "an owner that never was": "UPDATE threads SET owner = 12345",
     "a timer at no time": "UPDATE timers SET due = -9223372036854775808, about = '__proto__'",
     "a channel named as the prototype": "UPDATE channels SET name = '__proto__'",

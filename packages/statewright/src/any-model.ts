@@ -10,7 +10,8 @@ import {
   namedModel,
   providerTool,
 } from "@statewright/ai-sdk";
-import { type Model, type ProviderTool, StatewrightError } from "@statewright/core";
+import type { Model, ProviderTool } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** A `Model`, a language model of the AI SDK, or a model name such as `anthropic/claude-sonnet-4-5`. */
 export type AnyModel = Model | LanguageModel | string;
@@ -43,9 +44,12 @@ export function splitModels(models: AnyModel | readonly AnyModel[]): {
   if (!isModelList(models)) return { first: models, others: undefined };
   const [first, ...others] = models;
   if (first !== undefined) return { first, others };
-  throw new StatewrightError("invalid_option", {
-    what: "the list of models is empty",
-    next: "Pass at least one model: the first is called, the others are fallbacks in their order",
+  throw invalidOption({
+    where: "createAgent",
+    option: "model",
+    expected: "a model or a list of at least one model",
+    found: "an empty list",
+    fix: "Pass at least one model: the first is called, the others are fallbacks in their order",
   });
 }
 

@@ -9,14 +9,8 @@ import {
   type ToolChoiceNames,
 } from "@statewright/agent";
 import type { AiSdkProviderTool } from "@statewright/ai-sdk";
-import {
-  type Model,
-  type ModelFallback,
-  type ProviderTool,
-  type StateTypes,
-  StatewrightError,
-  type ToolNamesIn,
-} from "@statewright/core";
+import type { Model, ModelFallback, ProviderTool, StateTypes, StatewrightError, ToolNamesIn } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import {
   type AnyModel,
   type AnyRegistry,
@@ -133,8 +127,10 @@ function wrapPrepareStep<State, Context>(
 }
 
 function createFallbackConflictError(name: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the agent "${name}" has both a list of models and a fallback`,
-    next: "Pass one model and its fallback, or a list of models without fallback",
+  return invalidOption({
+    where: `agent "${name}"`,
+    expected: "a list of models or `fallback`",
+    found: "both",
+    fix: "Pass one model and its fallback, or a list of models without fallback",
   });
 }

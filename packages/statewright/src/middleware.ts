@@ -1,4 +1,4 @@
-/** Entry `statewright/middleware`: ready-made middleware; options that take a model also take the name of one. */
+/** Entry `statewright/middleware`: ready-made middleware; options that take a model also take a model name. */
 
 export * from "@statewright/agent/middleware";
 export { type ModelFallbackOptions, modelFallback } from "./model-fallback.ts";

@@ -3,7 +3,7 @@ import { modelFallback as fallbackWithModels } from "@statewright/agent/middlewa
 import type { Middleware, ModelFallback } from "@statewright/core";
 import { type AnyModel, type AnyRegistry, createModelResolver, mapList } from "./any-model.ts";
 
-/** Options of `modelFallback`. */
+/** Failures that lead to a fallback model, and the registry for model names. */
 export interface ModelFallbackOptions extends Omit<ModelFallback, "models"> {
   /** Registry for model names, as in `createAgent`. */
   readonly models?: AnyRegistry;

@@ -10,13 +10,13 @@ import {
 import type { Middleware } from "@statewright/core";
 import { type AnyModel, createModelResolver } from "./any-model.ts";
 
-/** Options of `summarise`. */
+/** Options of `summarise`, with any form of a model. */
 export type SummariseOptions = Omit<SummariseWithModel, "model"> & { readonly model: AnyModel };
 
-/** Options of `selectToolsByModel`. */
+/** Options of `selectToolsByModel`, with any form of a model. */
 export type SelectToolsOptions = Omit<SelectWithModel, "model"> & { readonly model: AnyModel };
 
-/** Options of `saveMemories`. */
+/** Options of `saveMemories`, with any form of a model. */
 export type SaveMemoriesOptions<Context = unknown> = Omit<SaveWithModel<Context>, "model"> & {
   readonly model?: AnyModel;
 };

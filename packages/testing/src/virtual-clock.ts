@@ -51,25 +51,45 @@ interface Timer {
   readonly work: () => void;
 }
 
-/** Creates a virtual world; pass it to a run and to its store as `world`. */
+/** Timers that have not fired. */
+class TimerQueue {
+  readonly #timers = new Set<Timer>();
+
+  get size(): number {
+    return this.#timers.size;
+  }
+
+  /** Adds a timer. Returns a function that removes the timer. */
+  add(timer: Timer): () => void {
+    this.#timers.add(timer);
+    return () => {
+      this.#timers.delete(timer);
+    };
+  }
+
+  /** Removes and returns the next due timer; among timers due together, the timer that was set first. */
+  takeFirst(until: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers)
+      if (timer.at <= until && (first === undefined || timer.at < first.at)) first = timer;
+    if (first !== undefined) this.#timers.delete(first);
+    return first;
+  }
+}
+
+/** Creates a virtual world for the option `world` of a run and of the store. */
 export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
   const { now: start = Date.UTC(2025, 0, 1), seed = 1, waitsForWork = true } = options;
   const real = systemWorld();
   trackPendingWork();
   const lines: LogLine[] = [];
-  const timers = new Set<Timer>();
+  const timers = new TimerQueue();
   let now = start;
   let pendingSoon = 0;
 
   const clock: Clock = { now: () => now, monotonic: () => now - start };
   const schedule: Schedule = {
-    after: (delayMs, work) => {
-      const timer: Timer = { at: now + Math.max(0, delayMs), work };
-      timers.add(timer);
-      return () => {
-        timers.delete(timer);
-      };
-    },
+    after: (delayMs, work) => timers.add({ at: now + Math.max(0, delayMs), work }),
     at: (dueAt, work) => schedule.after(dueAt - now, work),
     soon: (work) => {
       pendingSoon += 1;
@@ -93,17 +113,9 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     }
   }
 
-  /** Returns the next due timer; among timers due together, the timer that was set first. */
-  function findFirstTimer(until: number): Timer | undefined {
-    let found: Timer | undefined;
-    for (const timer of timers) if (timer.at <= until && (found === undefined || timer.at < found.at)) found = timer;
-    return found;
-  }
-
   async function fireFirstTimer(until: number): Promise<boolean> {
-    const timer = findFirstTimer(until);
+    const timer = timers.takeFirst(until);
     if (timer === undefined) return false;
-    timers.delete(timer);
     now = Math.max(now, timer.at);
     timer.work();
     await settle();

@@ -183,7 +183,7 @@ describe("other model faults", () => {
   test.each([
     ["hangs", { failFirst: 1, hang: true }],
     ["is slow", { failFirst: 1, slowMs: 30_000 }],
-  ] as const)("a model that %s once is waited for without real time passing", async (_, plan) => {
+  ] as const)("waiting for a model that %s once takes no real time", async (_, plan) => {
     const world = virtualClock();
     const t = await testRun(graph(faults.model(scriptedModel([say("here")]), { ...plan, world })), { clock: world });
     await t.until((at) => at.status === "done" || at.status === "failed");

@@ -34,7 +34,7 @@ function locateEdits(text: string, edits: readonly Edit[]): Replacement[] | Desc
   const replacements: Replacement[] = [];
   for (const [index, edit] of edits.entries()) {
     const label = edits.length === 1 ? "The old text" : `The old text of edit ${index + 1}`;
-    if (edit.old === "") return () => `${label} is empty. Give the text to replace, or write the whole file.`;
+    if (edit.old === "") return () => `${label} is empty. Pass the text to replace, or write the whole file.`;
     if (edit.old === edit.new) return () => `${label} equals the new text.`;
     const start = text.indexOf(edit.old);
     if (start === -1) return () => describeAbsent(label, text, edit.old);
@@ -104,15 +104,14 @@ function replaceInOriginal(text: string, replacements: readonly Replacement[]): 
   const ranges = replacements.map((each) => {
     const start = toOriginalIndex(each.start);
     const end = toOriginalIndex(each.end);
-    const lineEnd = /\r?\n/.exec(text.slice(start, end))?.[0] ?? findNearestLineEnd(text, start, hasReturns);
+    const lineEnd = /\r?\n/.exec(text.slice(start, end))?.[0] ?? (hasReturns ? findNearestLineEnd(text, start) : "\n");
     return { start, end, text: lineEnd === "\n" ? each.text : each.text.replaceAll("\n", lineEnd) };
   });
   return replaceRanges(text, ranges);
 }
 
-/** Returns the next line end after an index, else the previous one; a line feed in a text without line ends. */
-function findNearestLineEnd(text: string, position: number, hasReturns: boolean): string {
-  if (!hasReturns) return "\n";
+/** Returns the next line end after an index, else the previous line end. */
+function findNearestLineEnd(text: string, position: number): string {
   const after = text.indexOf("\n", position);
   const end = after === -1 ? text.lastIndexOf("\n", position) : after;
   return text[end - 1] === "\r" ? "\r\n" : "\n";

@@ -1,4 +1,4 @@
-/** Lock keys of files: one key per file, independent of the path that leads to it. */
+/** Lock keys of files: a key per file, independent of the path. */
 import { resolveRealPathInside } from "@statewright/host";
 
 /**

@@ -1,4 +1,4 @@
-/** Extracts the readable text of an HTML page in one pass, without tags, scripts and styles. */
+/** Extracts the readable text of an HTML page in a single pass, without tags, scripts and styles. */
 
 /** Elements without readable content. */
 const skippedElements = ["script", "style", "noscript", "template", "svg"];

@@ -44,8 +44,8 @@ export function describeNearestLines(text: string, wanted: string): string | und
 }
 
 /**
- * Finds the start of lines equal to the wanted lines in the same order, ignoring white space at line ends, if they
- * are a large enough share.
+ * Finds the start of lines equal to the wanted lines in the same order, ignoring white space at line ends, if the
+ * share is large enough.
  */
 function findSharedStart(lines: readonly string[], wantedLines: readonly string[]): number | undefined {
   const indexesByLine = new Map<string, number[]>();

@@ -36,7 +36,7 @@ export class OutputLog {
     return this.#isBinary;
   }
 
-  /** Appends a chunk. Characters split across chunks stay complete, even when the other stream writes between them. */
+  /** Appends a chunk. Characters split across chunks stay complete, even when the other stream writes in between. */
   add(chunk: Uint8Array, stream: OutputStream): void {
     this.#total += chunk.length;
     this.#isBinary ||= chunk.includes(0);

@@ -1,5 +1,6 @@
 /** Tool presets by name; each call creates a new list. */
-import { readArtifact, StatewrightError, type Tool } from "@statewright/core";
+import { readArtifact, type Tool } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { askUser } from "./ask-user.ts";
 import { bash } from "./bash.ts";
 import { editFile } from "./edit-file.ts";
@@ -13,7 +14,7 @@ import { todo } from "./todo.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 import { writeFile } from "./write-file.ts";
 
-/** Options of a preset. */
+/** Root folder, and settings of the shell tool, for the tools of a preset. */
 export interface PresetOptions extends ToolOptions {
   /** Options of the shell tool. */
   readonly shell?: Omit<ShellOptions, keyof ToolOptions>;
@@ -73,9 +74,13 @@ const presets: { readonly [name in PresetName]: (options: PresetOptions) => Tool
 /** Creates the tools of a named preset. Throws `invalid_option` for an unknown name. */
 export function presetTools(name: PresetName, options: PresetOptions): Tool[] {
   if (Object.hasOwn(presets, name)) return presets[name](options);
-  throw new StatewrightError("invalid_option", {
-    what: `presetTools: unknown preset ${JSON.stringify(name)}`,
-    next: `Use one of ${Object.keys(presets).join(", ")}`,
+  const names = Object.keys(presets).join(", ");
+  throw invalidOption({
+    where: "presetTools",
+    option: "name",
+    expected: `one of ${names}`,
+    got: name,
+    fix: `Use one of ${names}`,
   });
 }
 

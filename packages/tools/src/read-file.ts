@@ -14,7 +14,7 @@ import { createPacedUpdates } from "./paced-updates.ts";
 import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** Options of `read_file`. */
+/** Limits of pages and images. */
 export interface ReadFileOptions extends ToolOptions {
   /** Maximum lines per page. Default 500, at most 1,000. */
   readonly pageLines?: number;
@@ -86,7 +86,7 @@ export function readFile(options: ReadFileOptions): DefinedTool<"read_file", Rea
           });
           return page.kind === "text"
             ? formatPage(path, offset, page)
-            : await formatBinary(files, path, page.head, page.totalBytes, maxImageBytes);
+            : await formatBinary(files, path, { ...page, maxImageBytes });
         } finally {
           updates.end();
         }
@@ -111,13 +111,13 @@ function formatLine({ text, cutBytes }: PageLine): string {
   return cutBytes === 0 ? text : `${text} [… ${cutBytes} more bytes of this line]`;
 }
 
+/** Returns an image, or a description of any other binary file. */
 async function formatBinary(
   files: Workspace,
   path: string,
-  head: Uint8Array,
-  totalBytes: number,
-  maxImageBytes: number,
+  binary: Extract<PageResult, { kind: "binary" }> & { readonly maxImageBytes: number },
 ): Promise<ToolOutput | string> {
+  const { head, totalBytes, maxImageBytes } = binary;
   const mimeType = detectImageType(head);
   if (mimeType === undefined) return `[${path} is a binary file of ${totalBytes} bytes and cannot be read as text.]`;
   const description = `${path}: ${mimeType}, ${totalBytes} bytes`;

@@ -1,20 +1,24 @@
-/** Searches with ripgrep: creates its arguments and parses its output. */
+/** Searches with ripgrep: creates the arguments and parses the output. */
 import { ToolError, type World } from "@statewright/core";
 import { HostError, startProcess } from "@statewright/host";
 import { formatLine, type SearchReport, type SearchRequest } from "./search-hits.ts";
+
+/** Installed ripgrep: program name or path, and the root folder of searches. */
+interface RipgrepProgram {
+  readonly program: string;
+  readonly root: string;
+  readonly world: World;
+}
 
 /**
  * Searches below a root with ripgrep, in files that match the glob. Throws `spawn_failed` when the program does not
  * exist, and an `invalid_args` ToolError for an invalid expression.
  */
 export async function searchWithRipgrep(
-  root: string,
-  program: string,
   request: SearchRequest,
-  matchesGlob: ((path: string) => boolean) | undefined,
-  world: World,
+  { program, root, world }: RipgrepProgram,
 ): Promise<SearchReport> {
-  const { maxHits, signal, onHit } = request;
+  const { maxHits, signal, onHit, matchesGlob } = request;
   let partialLine = "";
   let count = 0;
   let isTruncated = false;
@@ -63,7 +67,7 @@ export function createRipgrepArgv({
     "--line-number",
     "--null",
     "--sort=path",
-    // More columns than shown, but bounded, so that a file with one huge line does not exhaust the memory.
+    // More columns than shown, but bounded, so that a file with a huge line does not exhaust the memory.
     "--max-columns=1000",
     "--max-columns-preview",
     "--hidden",

@@ -12,12 +12,8 @@ const maxFiles = 100_000;
 const concurrentReads = 16;
 
 /** Searches the files of a workspace. Throws an `invalid_args` ToolError for an invalid expression. */
-export async function searchFiles(
-  files: Workspace,
-  request: SearchRequest,
-  matchesGlob: ((path: string) => boolean) | undefined,
-): Promise<SearchReport> {
-  const { searchPath, kind, maxHits, signal, onHit, onFiles } = request;
+export async function searchFiles(files: Workspace, request: SearchRequest): Promise<SearchReport> {
+  const { searchPath, kind, maxHits, signal, onHit, onFiles, matchesGlob } = request;
   const find = createLineFinder(request.pattern);
   let skippedFiles = 0;
   let count = 0;

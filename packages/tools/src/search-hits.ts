@@ -13,6 +13,8 @@ export interface SearchHit {
 export interface SearchRequest {
   readonly pattern: string;
   readonly glob?: string;
+  /** Matches a path against `glob`; absent for a search in all files. */
+  readonly matchesGlob?: ((path: string) => boolean) | undefined;
   /** Real path of the searched file or folder, relative to the workspace; empty for the workspace itself. */
   readonly searchPath: string;
   readonly kind: FileKind;

@@ -1,7 +1,7 @@
 /** Tool `search`: finds lines of files by a regular expression, with ripgrep or a built-in implementation. */
-import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
+import { type DefinedTool, defineTool, jsonSchemaInput, type World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
-import { createGlobMatcher, isHostError, workspace } from "@statewright/host";
+import { createGlobMatcher, isHostError, type Workspace, workspace } from "@statewright/host";
 import { createPacedUpdates } from "./paced-updates.ts";
 import { searchWithRipgrep } from "./ripgrep.ts";
 import { searchFiles } from "./search-files.ts";
@@ -9,7 +9,7 @@ import type { SearchHit, SearchReport, SearchRequest } from "./search-hits.ts";
 import { runOnHost } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** Options of `search`. */
+/** Search program, and the limit of found lines. */
 export interface SearchOptions extends ToolOptions {
   /**
    * Program name or path of ripgrep (default `rg`), or false for the built-in search, which is also used when ripgrep
@@ -29,6 +29,25 @@ export interface SearchArgs {
 
 const resultBytes = 50 * 1024;
 
+const input = jsonSchemaInput<SearchArgs>({
+  type: "object",
+  properties: {
+    pattern: {
+      type: "string",
+      minLength: 1,
+      maxLength: 1_000,
+      description: "The regular expression, without look-around and back references.",
+    },
+    path: {
+      type: "string",
+      description: "A file or a folder, relative to the workspace. Default: the whole workspace.",
+    },
+    glob: { type: "string", minLength: 1, description: "Search only files that match this glob, such as *.ts." },
+  },
+  required: ["pattern"],
+  additionalProperties: false,
+});
+
 /**
  * Creates the tool `search`. Both implementations support the same expressions, run in linear time, and find the same
  * lines.
@@ -37,37 +56,20 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
   checkToolOptions("search", options, ["ripgrep", "maxHits"]);
   const { root, maxHits = 200, world = systemWorld() } = options;
   const files = workspace(root);
-  let program = options.ripgrep ?? "rg";
+  const runSearch = createSearchRunner(files, options, world);
   return defineTool({
     name: "search",
     label: "Search Files",
     description:
       "Search the text of files by a regular expression, line by line; begin it with (?i) to ignore case. Returns path:line:text. Files named in .gitignore and binary files are not searched.",
-    input: jsonSchemaInput<SearchArgs>({
-      type: "object",
-      properties: {
-        pattern: {
-          type: "string",
-          minLength: 1,
-          maxLength: 1_000,
-          description: "The regular expression, without look-around and back references.",
-        },
-        path: {
-          type: "string",
-          description: "A file or a folder, relative to the workspace. Default: the whole workspace.",
-        },
-        glob: { type: "string", minLength: 1, description: "Search only files that match this glob, such as *.ts." },
-      },
-      required: ["pattern"],
-      additionalProperties: false,
-    }),
+    input,
     effect: "pure",
     safety: { access: "read", filesystem: "read" },
     limits: { artifactBytes: resultBytes, resultBytes },
     run: (args, { signal, update }) =>
       runOnHost(async () => {
         const { path, kind } = await files.stat(args.path ?? ".");
-        // Validates the glob here, so that both implementations reject it with the same message.
+        // Validates the glob here, so that both implementations reject an invalid glob with the same message.
         const matchesGlob = args.glob === undefined ? undefined : createGlobMatcher(args.glob);
         const hits: SearchHit[] = [];
         let searchedFiles = 0;
@@ -77,6 +79,7 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
         }));
         const request: SearchRequest = {
           ...args,
+          matchesGlob,
           searchPath: path,
           kind,
           maxHits,
@@ -91,27 +94,32 @@ export function search(options: SearchOptions): DefinedTool<"search", SearchArgs
           },
         };
         try {
-          return formatReport(args, hits, await runSearch(request, matchesGlob));
+          return formatReport(args, hits, await runSearch(request));
         } finally {
           updates.end();
         }
       }),
   });
+}
 
-  async function runSearch(
-    request: SearchRequest,
-    matchesGlob: ((path: string) => boolean) | undefined,
-  ): Promise<SearchReport> {
+/** Creates a search that runs ripgrep, or the built-in search once ripgrep is found not to be installed. */
+function createSearchRunner(
+  files: Workspace,
+  { root, ripgrep = "rg" }: SearchOptions,
+  world: World,
+): (request: SearchRequest) => Promise<SearchReport> {
+  let program = ripgrep;
+  return async (request) => {
     if (program !== false) {
       try {
-        return await searchWithRipgrep(root, program, request, matchesGlob, world);
+        return await searchWithRipgrep(request, { program, root, world });
       } catch (error) {
         if (!isHostError(error) || error.code !== "spawn_failed" || error.systemCode !== "ENOENT") throw error;
         program = false;
       }
     }
-    return searchFiles(files, request, matchesGlob);
-  }
+    return searchFiles(files, request);
+  };
 }
 
 function formatReport({ pattern }: SearchArgs, hits: readonly SearchHit[], report: SearchReport): string {

@@ -1,7 +1,7 @@
 /** Tool `shared_state`: small named values shared between calls, runs and threads. */
 import { type DefinedTool, defineTool, type Json, jsonSchemaInput, ToolError } from "@statewright/core";
 
-/** Options of `shared_state`. */
+/** Namespace of the shared values. */
 export interface SharedStateOptions {
   /** Namespace in the long-term store; agents with the same namespace share values. Default `shared`. */
   readonly namespace?: string;

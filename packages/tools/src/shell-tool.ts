@@ -1,24 +1,23 @@
-/** Shared implementation of the shell tools: runs one command in its own process group, with bounded output. */
+/** Shared implementation of the shell tools: runs a command in a new process group, with bounded output. */
 import { join } from "node:path";
 import {
   type ArtifactDraft,
   isToolError,
   type JsonSchemaInput,
   jsonSchemaInput,
-  StatewrightError,
   ToolError,
   type ToolOutput,
   type ToolRuntime,
   type ToolSafety,
 } from "@statewright/core";
-import { listOptionNames, systemWorld } from "@statewright/core/adapter";
+import { checkChoice, listOptionNames, systemWorld } from "@statewright/core/adapter";
 import { isHostError, type RunningProcess, startProcess, workspace } from "@statewright/host";
 import { OutputLog } from "./output-log.ts";
 import { createPacedUpdates } from "./paced-updates.ts";
 import { toToolError } from "./to-tool-error.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
-/** Options of the shell tools. */
+/** Shell, environment, timeouts and output limits of commands. */
 export interface ShellOptions extends ToolOptions {
   /** Name of the shell on PATH, or its path. For `bash`, any POSIX shell. */
   readonly shell?: string;
@@ -34,7 +33,7 @@ export interface ShellOptions extends ToolOptions {
   readonly graceMs?: number;
   /** Bytes at the end of the output shown to the model; larger output becomes an artifact. Default 6,000. */
   readonly tailBytes?: number;
-  /** Maximum stored bytes of an output: its beginning and its end. Default 8 MiB. */
+  /** Maximum stored bytes of an output: the beginning and the end. Default 8 MiB. */
   readonly logBytes?: number;
   /** Treatment of a nonzero exit code: a normal result (default), or an error. */
   readonly nonZero?: "result" | "error";
@@ -56,11 +55,7 @@ const shellOptionNames = listOptionNames<Omit<ShellOptions, keyof ToolOptions>>(
 export function checkShellOptions(factory: string, options: ShellOptions): void {
   checkToolOptions(factory, options, shellOptionNames);
   const { nonZero = "result" } = options;
-  if (nonZero === "result" || nonZero === "error") return;
-  throw new StatewrightError("invalid_option", {
-    what: `${factory}: \`nonZero\` must be "result" or "error", got ${JSON.stringify(nonZero)}`,
-    next: 'Use "result" or "error"',
-  });
+  checkChoice(factory, { nonZero }, ["result", "error"]);
 }
 
 /** Arguments of a shell tool. */
@@ -130,7 +125,7 @@ export interface Shell {
   readonly artifactName: string;
 }
 
-/** Runs one command to its end. Throws a ToolError for errors reported to the model. */
+/** Runs a command to the end. Throws a ToolError for errors reported to the model. */
 export async function runInShell(
   shell: Shell,
   options: ShellOptions,

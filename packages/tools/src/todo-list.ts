@@ -1,18 +1,11 @@
 /**
  * Middleware that stores the list of the tool `todo` in state, and shows it to a model that no longer sees the call.
  */
-import {
-  type Channel,
-  channel,
-  defineMiddleware,
-  type Message,
-  type Middleware,
-  StatewrightError,
-} from "@statewright/core";
-import { checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
+import { type Channel, channel, defineMiddleware, type Message, type Middleware } from "@statewright/core";
+import { checkOptions, createGuardSchema, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import type { TodoItem } from "./todo.ts";
 
-/** Options of `todoList`. */
+/** System prompt text about the list. */
 export interface TodoListOptions {
   /** Text about the list, appended to the system prompt. */
   readonly instructions?: string;
@@ -26,7 +19,7 @@ function isTodoItems(value: unknown): value is readonly TodoItem[] {
 
 type TodoChannel = Channel<readonly TodoItem[], readonly TodoItem[], readonly TodoItem[] | undefined>;
 
-/** Channel of the todo list; add it to a user-defined graph: `defineState({ …, ...todos })`. */
+/** Channel of the todo list, for a user-defined graph: `defineState({ …, ...todos })`. */
 export const todos: { readonly todos: TodoChannel } = {
   todos: channel.reduce(
     createGuardSchema("todo items, [{ text, status }]", isTodoItems, []),
@@ -41,17 +34,14 @@ const defaultInstructions =
 
 /**
  * Stores the list of `todo()` in the channel `todos`. Explains its use in the system prompt, and shows the list again
- * when the request no longer contains the call that wrote it, as in a trimmed or summarized conversation. Register it
- * after middleware that shortens the conversation.
+ * when the request no longer contains the last call of the tool, as in a trimmed or summarized conversation. Register
+ * this middleware after middleware that shortens the conversation.
  */
 export function todoList(options: TodoListOptions = {}): Middleware {
   checkOptions("todoList", options, listOptionNames<TodoListOptions>({ instructions: true }));
   const { instructions = defaultInstructions } = options;
   if (typeof instructions !== "string")
-    throw new StatewrightError("invalid_option", {
-      what: "todoList: `instructions` must be a string",
-      next: "Pass a string, or omit it",
-    });
+    throw invalidOption({ where: "todoList", option: "instructions", expected: "a string", got: instructions });
   return defineMiddleware({
     name: "todoList",
     channels: todos,

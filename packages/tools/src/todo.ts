@@ -1,4 +1,4 @@
-/** Tool `todo`: a todo list, written completely with each call, so that the conversation contains it. */
+/** Tool `todo`: a todo list, written completely with each call, so that the conversation contains the list. */
 import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
 
 /** Item of a todo list. */

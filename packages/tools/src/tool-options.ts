@@ -1,7 +1,7 @@
 /** Common options of the tool factories. */
 
-import { StatewrightError, type World } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
+import type { World } from "@statewright/core";
+import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 
 /** Common options of tools; never visible to the model. */
 export interface ToolOptions {
@@ -17,8 +17,11 @@ const toolOptionNames = listOptionNames<ToolOptions>({ root: true, world: true }
 export function checkToolOptions(factory: string, options: ToolOptions, extraNames: readonly string[] = []): void {
   checkOptions(factory, options, [...toolOptionNames, ...extraNames]);
   if (typeof options.root === "string" && options.root !== "") return;
-  throw new StatewrightError("invalid_option", {
-    what: `${factory}: \`root\` must be the path of a folder, got ${JSON.stringify(options.root)}`,
-    next: `Pass ${factory}({ root }), the root folder of the tools`,
+  throw invalidOption({
+    where: factory,
+    option: "root",
+    expected: "the path of a folder",
+    got: options.root,
+    fix: `Pass ${factory}({ root }), the root folder of the tools`,
   });
 }

@@ -14,7 +14,7 @@ import { extractHtmlText } from "./html-text.ts";
 import { createPacedUpdates } from "./paced-updates.ts";
 import { toToolError } from "./to-tool-error.ts";
 
-/** Options of `web_fetch`. */
+/** Allowed addresses, limits and clock of requests. */
 export interface WebFetchOptions
   extends Pick<FetchOptions, "maxBytes" | "timeoutMs" | "allowPrivate" | "allowHosts" | "resolve"> {
   /** Clock and timers. Default: the system's. */

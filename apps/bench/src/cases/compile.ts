@@ -52,5 +52,5 @@ function createColdContender(
 function measureCompile(args: readonly string[]): Sample {
   const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   if (stdout.startsWith("{")) return JSON.parse(stdout) as Sample;
-  throw new Error(`${args[0]} said nothing: ${stderr.trim().split("\n").at(-1) ?? ""}`);
+  throw new Error(`compile: expected a sample from ${args[0]}, got none: ${stderr.trim().split("\n").at(-1) ?? ""}`);
 }

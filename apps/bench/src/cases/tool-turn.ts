@@ -109,7 +109,7 @@ function createPeerContender({
   let bytes = 0;
   const run: Work["run"] = async (historyLength) => {
     const file = createScratchFile("theirs.db");
-    const open = (callTools: boolean) => {
+    const open = (toolCalls: readonly unknown[]) => {
       const saver = SqliteSaver.fromConnString(file.path);
       const callModel = async ({
         messages,
@@ -118,8 +118,8 @@ function createPeerContender({
       }): Promise<object> => ({
         messages: [
           new AIMessage(
-            callTools && messages.at(-1)?.getType() === "human"
-              ? { content: "", tool_calls: calls }
+            toolCalls.length > 0 && messages.at(-1)?.getType() === "human"
+              ? { content: "", tool_calls: toolCalls }
               : { content: "Done." },
           ),
         ],
@@ -133,11 +133,11 @@ function createPeerContender({
         .compile({ checkpointer: saver });
       return { saver, graph };
     };
-    const first = open(false);
+    const first = open([]);
     await first.graph.invoke({ messages: Array.from({ length: historyLength }, () => new HumanMessage(text)) }, config);
     first.saver.db.close();
     const historyBytes = file.countBytes();
-    const { saver, graph } = open(true);
+    const { saver, graph } = open(calls);
     const sample = await measureTime(() =>
       graph.invoke({ messages: [new HumanMessage("Look ten things up.")] }, config),
     );

@@ -63,7 +63,7 @@ export async function measurePaths(times: number, shrink = 1): Promise<Costs> {
   const costs: Record<string, Cost> = {};
   for (const [name, { id, size }] of Object.entries(paths)) {
     const benchCase = cases.get(id);
-    if (benchCase === undefined) throw new Error(`guard: unknown case ${id}`);
+    if (benchCase === undefined) throw new Error(`guard: expected the id of a case, got ${id}. Fix the list of paths.`);
     costs[name] = await measurePath(benchCase, Math.ceil(size / shrink), times);
   }
   return costs;
@@ -111,7 +111,7 @@ function getAllocatedBytes(): number {
   const bytes = new Map<string, number>(Object.entries(getHeapStatistics())).get("total_allocated_bytes");
   if (bytes === undefined)
     throw new Error(
-      "guard: this version of Node does not count allocated bytes. Use the Node version of the repository.",
+      "guard: expected a Node that counts allocated bytes, got another version. Use the Node version of the repository.",
     );
   return bytes;
 }

@@ -96,7 +96,7 @@ async function measureBaseline(options: ChildOptions): Promise<Baseline> {
   const first = expectStop(options, await runProcess(options, {}));
   const end = expectStop(options, await runProcess(options, {}));
   const fault = findEndFault(end.stop);
-  if (fault !== undefined) throw new Error(`${options.contender} undisturbed: ${fault}`);
+  if (fault !== undefined) throw new Error(`${options.contender} without kills: ${fault}`);
   return first;
 }
 
@@ -106,7 +106,7 @@ function expectStop(
 ): Extract<ProcessResult, { readonly kind: "stopped" }> {
   if (result.kind === "stopped") return result;
   throw new Error(
-    `${contender} undisturbed: expected a stop, got ${result.kind === "failed" ? result.reason : result.kind}`,
+    `${contender} without kills: expected a stop, got ${result.kind === "failed" ? result.reason : result.kind}`,
   );
 }
 

@@ -88,7 +88,9 @@ export function startRacer(options: ChildOptions): Promise<Racer> {
   return new Promise((resolve, reject) => {
     child.once("message", () => resolve(racer));
     child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`a process of ${options.contender} exited with code ${code}`)));
+    child.once("exit", (code) =>
+      reject(new Error(`${options.contender}: expected a message, but the process exited with code ${code}`)),
+    );
   });
 }
 

@@ -77,7 +77,7 @@ export async function profilePaths(
   for (const [name, { id, size }] of Object.entries(paths)) {
     if (only !== undefined && !only.includes(name)) continue;
     const path = cases.get(id);
-    if (path === undefined) throw new Error(`profile: unknown case ${id}`);
+    if (path === undefined) throw new Error(`profile: expected the id of a case, got ${id}. Fix the list of paths.`);
     const profile = await profileCase(path, Math.ceil(size / shrink), milliseconds);
     profiles.push({
       name,

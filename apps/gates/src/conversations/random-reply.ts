@@ -17,7 +17,7 @@ export interface WireReply {
 }
 
 /** Outcome of a request. */
-export type Fate =
+export type ServerReply =
   | { readonly kind: "reply"; readonly reply: WireReply }
   /** The reply stops after some of its frames: `cut` breaks the connection, `short` ends the response normally. */
   | { readonly kind: "cut" | "short"; readonly reply: WireReply; readonly after: number }
@@ -31,7 +31,7 @@ export type Fate =
 const toolNames = ["look", "order", "fail", "wait"] as const;
 
 /** Creates the outcome of the next request of a conversation; `count` is the number of the request. */
-export function createFate(chance: Chance, count: number): Fate {
+export function createServerReply(chance: Chance, count: number): ServerReply {
   const roll = chance.getInteger(100);
   if (roll < 6) return { kind: "status", status: chance.pick([429, 500, 503, 529] as const) };
   const reply = createReply(chance, count);

@@ -11,6 +11,7 @@ import {
   aiModel,
   createAgent,
   defineTool,
+  type ImageBlock,
   isStatewrightError,
   type MemoryStore,
   type Message,
@@ -32,7 +33,8 @@ export interface ConversationReport {
   readonly requests: number;
   /** Counts of run ends and of actions on runs. */
   readonly happened: Readonly<Record<string, number>>;
-  readonly fates: Readonly<Record<string, number>>;
+  /** Counts of replies of the server, by kind. */
+  readonly replies: Readonly<Record<string, number>>;
   readonly violations: readonly string[];
 }
 
@@ -42,7 +44,7 @@ const actions = ["nothing", "nothing", "nothing", "steer", "followUp", "abort", 
 /** Maximum number of runs and resumes per conversation. */
 const maxRuns = 40;
 
-/** Runs one conversation. */
+/** Runs a conversation. */
 export async function runConversation(server: WireServer, seed: number): Promise<ConversationReport> {
   const chance = createChance(seed);
   const wire = server.openConversation(seed);
@@ -52,7 +54,7 @@ export async function runConversation(server: WireServer, seed: number): Promise
   return {
     requests: wire.requests,
     happened: conversation.happened,
-    fates: wire.fates,
+    replies: wire.replies,
     violations: [...conversation.violations, ...wire.problems],
   };
 }
@@ -66,78 +68,78 @@ class Conversation {
   readonly #chance: Chance;
   readonly #models: readonly Model[];
   readonly #settings: { readonly reasoning?: "low" };
-  readonly #shape: object;
-  readonly #root: MemoryStore = memoryStore();
-  readonly #cut = new Set<string>();
+  readonly #agentOptions: object;
+  readonly #firstStore: MemoryStore = memoryStore();
+  readonly #truncatedCalls = new Set<string>();
   #store: MemoryStore;
-  #known: readonly Message[] = [];
+  #knownMessages: readonly Message[] = [];
   #runs = 0;
 
   constructor(chance: Chance, wire: WireConversation) {
     this.#chance = chance;
     this.#models = createModels(wire).map(rejectInvalidTranscripts);
     this.#settings = chance.flip(0.3) ? { reasoning: "low" } : {};
-    this.#shape = {
+    this.#agentOptions = {
       strategy: chance.pick(["parallel", "sequential"] as const),
       steering: chance.pick(["skip-remaining", "finish-batch"] as const),
       inbox: chance.pick(["one", "all"] as const),
       ...(chance.flip(0.2) ? { maxToolCalls: 2 } : {}),
     };
-    this.#store = this.#root.peer();
+    this.#store = this.#firstStore.peer();
   }
 
   /** Sends an input and resumes until the run ends or the attempts are used up. */
   async runTurn(): Promise<void> {
-    let end = await this.#live((agent) =>
-      agent.run({ thread: "t", input: this.#words(), onBusy: this.#chance.pick(["cancel", "rollback"]) }),
+    let end = await this.#executeRun((agent) =>
+      agent.run({ thread: "t", input: this.#createInput(), onBusy: this.#chance.pick(["cancel", "rollback"]) }),
     );
     for (let tries = 0; tries < 12 && this.#runs < maxRuns; tries++) {
       if (end.status === "done" || end.status === "cancelled") return;
       // A waiting run may stay unanswered: the next turn sends another input instead.
       if (end.status !== "crashed" && this.#chance.flip(0.15)) return;
-      const answers = "interrupts" in end ? this.#answers(end.interrupts) : {};
-      end = await this.#live((agent) => agent.resume({ thread: "t", answers }));
+      const answers = "interrupts" in end ? this.#createAnswers(end.interrupts) : {};
+      end = await this.#executeRun((agent) => agent.resume({ thread: "t", answers }));
     }
   }
 
-  /** Starts or resumes a run, performs one action on the run, and returns its end. */
-  async #live(start: (agent: Agent) => RunHandle<TranscriptState>): Promise<RunEnd> {
+  /** Starts or resumes a run, performs an action on the run, and returns the end of the run. */
+  async #executeRun(start: (agent: Agent) => RunHandle<TranscriptState>): Promise<RunEnd> {
     this.#runs += 1;
     const store = this.#store;
     const action = this.#chance.pick(actions);
     const actionIndex = this.#chance.getInteger(24);
-    const handle = start(this.#agent());
+    const handle = start(this.#createAgent());
     let eventCount = 0;
     let resolveCrash: (() => void) | undefined;
     const crashed = new Promise<RunEnd>((resolve) => {
       resolveCrash = () => resolve({ status: "crashed" });
     });
     handle.on((event) => {
-      this.#watch(event);
+      this.#checkEvent(event);
       if (eventCount++ !== actionIndex || this.#store !== store) return;
-      this.#count(action);
+      this.#countLabel(action);
       if (action === "crash") {
         store.crash();
-        this.#store = this.#root.peer();
+        this.#store = this.#firstStore.peer();
         resolveCrash?.();
-      } else this.#do(action, handle);
+      } else this.#performAction(action, handle);
     });
-    const end = await Promise.race([crashed, this.#settled(handle, store)]);
-    if (end.status === "done") this.#known = end.state.messages;
-    this.#count(end.status);
+    const end = await Promise.race([crashed, this.#awaitEnd(handle, store)]);
+    if (end.status === "done") this.#knownMessages = end.state.messages;
+    this.#countLabel(end.status);
     return end;
   }
 
-  #do(deed: (typeof actions)[number], handle: RunHandle<TranscriptState>): void {
-    if (deed === "abort") handle.cancel("enough");
-    else if (deed === "drain") handle.drain("later");
-    else if (deed === "steer" || deed === "followUp")
-      handle[deed](
+  #performAction(action: (typeof actions)[number], handle: RunHandle<TranscriptState>): void {
+    if (action === "abort") handle.cancel("enough");
+    else if (action === "drain") handle.drain("later");
+    else if (action === "steer" || action === "followUp")
+      handle[action](
         this.#chance.flip(0.5) ? "and now?" : [createSystemMessage("Be brief."), createUserMessage(this.#chance, "hm")],
       ).catch(ignoreRejection);
   }
 
-  async #settled(handle: RunHandle<TranscriptState>, store: MemoryStore): Promise<RunEnd> {
+  async #awaitEnd(handle: RunHandle<TranscriptState>, store: MemoryStore): Promise<RunEnd> {
     try {
       return await handle.result;
     } catch (error) {
@@ -147,34 +149,37 @@ class Conversation {
     }
   }
 
-  #watch(event: RunEvent): void {
+  #checkEvent(event: RunEvent): void {
     if (event.type === "message.completed" && event.message.finish === "length")
-      for (const block of event.message.content) if (block.type === "call") this.#cut.add(block.id);
-    if (event.type === "tool.started" && this.#cut.has(event.callId))
+      for (const block of event.message.content) if (block.type === "call") this.#truncatedCalls.add(block.id);
+    if (event.type === "tool.started" && this.#truncatedCalls.has(event.callId))
       this.violations.push(`the call ${event.callId} of a truncated reply was run`);
   }
 
-  #count(label: string): void {
+  #countLabel(label: string): void {
     this.happened[label] = (this.happened[label] ?? 0) + 1;
   }
 
-  #words(): string | readonly Message[] {
+  #createInput(): string | readonly Message[] {
     const roll = this.#chance.getInteger(10);
     if (roll < 6) return "Tell me about Oslo.";
-    if (roll < 7) return [createUserMessage(this.#chance, "What is this?", true)];
+    if (roll < 7) return [createUserMessage(this.#chance, "What is this?", [imageBlock])];
     // Client that sends its whole conversation with each turn.
-    if (roll < 8) return [...this.#known, createUserMessage(this.#chance, "And then?")];
+    if (roll < 8) return [...this.#knownMessages, createUserMessage(this.#chance, "And then?")];
     return [createSystemMessage("From now on speak Norwegian."), createUserMessage(this.#chance, "Hei")];
   }
 
-  #answers(interrupts: readonly OpenInterrupt[]): Readonly<Record<`${string}:${string}`, unknown>> {
+  #createAnswers(interrupts: readonly OpenInterrupt[]): Readonly<Record<`${string}:${string}`, unknown>> {
     const answered = interrupts.filter(() => this.#chance.flip(0.8));
     return Object.fromEntries(
-      answered.map(({ id, key }) => [id, key === "in_doubt" ? { happened: this.#chance.flip(0.5) } : this.#verdict()]),
+      answered.map(({ id, key }) => [
+        id,
+        key === "in_doubt" ? { happened: this.#chance.flip(0.5) } : this.#createVerdict(),
+      ]),
     );
   }
 
-  #verdict(): unknown {
+  #createVerdict(): unknown {
     return this.#chance.pick([
       true,
       false,
@@ -185,7 +190,7 @@ class Conversation {
   }
 
   /** Creates the agent as a new process does, with a random choice of models. */
-  #agent(): Agent {
+  #createAgent(): Agent {
     const first = this.#chance.pick(this.#models);
     const others = this.#models.filter((model) => model !== first && this.#chance.flip(0.3));
     return createAgent({
@@ -197,7 +202,7 @@ class Conversation {
       settings: this.#settings,
       store: this.#store,
       retry: { attempts: 3, initialMs: 1, jitter: 0 },
-      ...this.#shape,
+      ...this.#agentOptions,
     });
   }
 }
@@ -275,12 +280,12 @@ function createSystemMessage(content: string): Message {
   return { role: "system", id: `system_${content.length}`, content };
 }
 
-function createUserMessage(chance: Chance, text: string, hasPicture = false): Message {
-  const textBlock = { type: "text" as const, text };
-  const imageBlock = { type: "image" as const, mimeType: "image/png", data: picture };
+const imageBlock: ImageBlock = { type: "image", mimeType: "image/png", data: picture };
+
+function createUserMessage(chance: Chance, text: string, attachments: readonly ImageBlock[] = []): Message {
   return {
     role: "user",
     id: `user_${chance.getInteger(1_000_000_000)}`,
-    content: hasPicture ? [textBlock, imageBlock] : [textBlock],
+    content: [{ type: "text", text }, ...attachments],
   };
 }

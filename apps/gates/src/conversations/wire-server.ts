@@ -9,7 +9,7 @@ import { anthropicFormat } from "./anthropic-format.ts";
 import { googleFormat } from "./google-format.ts";
 import { openaiChatFormat } from "./openai-chat-format.ts";
 import { openaiResponsesFormat } from "./openai-responses-format.ts";
-import { createFate, type Fate } from "./random-reply.ts";
+import { createServerReply, type ServerReply } from "./random-reply.ts";
 import { createFrame, toObject, type WireFormat, type WireSession } from "./wire-format.ts";
 
 /** Simulated providers. */
@@ -27,7 +27,7 @@ export interface WireConversation {
   readonly requests: number;
   /** Faults of requests. A faulty request still gets a reply. */
   readonly problems: readonly string[];
-  readonly fates: Readonly<Record<string, number>>;
+  readonly replies: Readonly<Record<string, number>>;
 }
 
 export interface WireServer {
@@ -39,7 +39,7 @@ interface ConversationState {
   readonly chance: Chance;
   readonly sessions: Map<string, WireSession>;
   readonly problems: string[];
-  readonly fates: Record<string, number>;
+  readonly replies: Record<string, number>;
   requests: number;
 }
 
@@ -55,7 +55,7 @@ export async function startWireServer(): Promise<WireServer> {
         chance: createChance(seed + 1_000_003),
         sessions: new Map(),
         problems: [],
-        fates: {},
+        replies: {},
         requests: 0,
       };
       conversations.set(String(seed), conversation);
@@ -89,21 +89,21 @@ async function serve(
   conversation.requests += 1;
   for (const problem of session.findProblems(toObject(JSON.parse(text))))
     conversation.problems.push(`${provider}: ${problem}`);
-  const fate = createFate(conversation.chance, conversation.requests);
-  const name = fate.kind === "status" ? String(fate.status) : fate.kind;
-  conversation.fates[name] = (conversation.fates[name] ?? 0) + 1;
-  await sendReply(session, fate, response);
+  const reply = createServerReply(conversation.chance, conversation.requests);
+  const name = reply.kind === "status" ? String(reply.status) : reply.kind;
+  conversation.replies[name] = (conversation.replies[name] ?? 0) + 1;
+  await sendReply(session, reply, response);
 }
 
-async function sendReply(session: WireSession, fate: Fate, response: ServerResponse): Promise<void> {
-  if (fate.kind === "status") {
-    response.writeHead(fate.status, { "content-type": "application/json", "retry-after-ms": "1" });
-    response.end(session.createErrorBody(fate.status));
+async function sendReply(session: WireSession, reply: ServerReply, response: ServerResponse): Promise<void> {
+  if (reply.kind === "status") {
+    response.writeHead(reply.status, { "content-type": "application/json", "retry-after-ms": "1" });
+    response.end(session.createErrorBody(reply.status));
     return;
   }
-  const frames = session.createFrames(fate.reply);
+  const frames = session.createFrames(reply.reply);
   response.writeHead(200, { "content-type": "text/event-stream" });
-  switch (fate.kind) {
+  switch (reply.kind) {
     case "reply":
       response.end(frames.join(""));
       return;
@@ -115,9 +115,9 @@ async function sendReply(session: WireSession, fate: Fate, response: ServerRespo
       response.end();
       return;
     default: {
-      const prefix = frames.slice(0, Math.min(fate.after, frames.length - 1)).join("");
-      if (fate.kind === "short") response.end(prefix);
-      else if (fate.kind === "garbage") response.end(`${prefix}${createFrame("{ no JSON")}`);
+      const prefix = frames.slice(0, Math.min(reply.after, frames.length - 1)).join("");
+      if (reply.kind === "short") response.end(prefix);
+      else if (reply.kind === "garbage") response.end(`${prefix}${createFrame("{ no JSON")}`);
       else response.write(prefix, () => response.destroy());
     }
   }

@@ -36,7 +36,7 @@ const world = {
 
 /** External world as a file, which survives crashes. */
 function createExternalWorld(file: string): ExternalWorld & { readonly readLines: () => readonly LogLine[] } {
-  const lines = (): readonly LogLine[] =>
+  const readLines = (): readonly LogLine[] =>
     existsSync(file)
       ? readFileSync(file, "utf8")
           .split("\n")
@@ -45,8 +45,8 @@ function createExternalWorld(file: string): ExternalWorld & { readonly readLines
       : [];
   const pause = (): Promise<void> => new Promise((resolve) => real.schedule.soon(resolve));
   return {
-    readLines: lines,
-    findEffect: (key) => lines().find((line) => line.key === key),
+    readLines,
+    findEffect: (key) => readLines().find((line) => line.key === key),
     performEffect: async (key, work, { effect } = {}) => {
       await pause();
       const value = work();

@@ -60,6 +60,12 @@ const state = defineState({
 const answer = z.object({ to: z.string(), value: z.number() });
 const late = { answer, expiresMs: 3_600_000, onExpire: { to: "nobody", value: 7 } };
 
+/** Nodes and edges of a graph under construction. */
+interface GraphParts {
+  readonly nodes: Record<string, unknown>;
+  readonly edges: Record<string, unknown>;
+}
+
 /** Creates the program factory of a description, for `simulate`. */
 export function createProgramFactory(spec: ProgramSpec): ProgramFactory {
   return (world) => ({
@@ -95,7 +101,7 @@ function createGraph(name: string, blocks: readonly BlockSpec[], world: External
   const entries = blocks.map(getEntry);
   edges[START] = entries[0];
   blocks.forEach((block, index) => {
-    addBlock(block, entries[index + 1] ?? END, nodes, edges, world);
+    addBlock(block, entries[index + 1] ?? END, { nodes, edges }, world);
   });
   return createLooseGraph(
     {
@@ -126,13 +132,8 @@ function getEntry(block: BlockSpec): string {
   return block.kind === "part" ? block.part.name : block.name;
 }
 
-function addBlock(
-  block: BlockSpec,
-  next: string,
-  nodes: Record<string, unknown>,
-  edges: Record<string, unknown>,
-  world: ExternalWorld,
-): void {
+function addBlock(block: BlockSpec, next: string, parts: GraphParts, world: ExternalWorld): void {
+  const { nodes, edges } = parts;
   switch (block.kind) {
     case "part":
       nodes[block.part.name] = createNode(block.part, world);
@@ -149,11 +150,11 @@ function addBlock(
       return;
     }
     case "parallel": {
-      const { name, parts } = block;
+      const { name, parts: parallelParts } = block;
       nodes[name] = () => ({ log: [name], flash: name });
-      edges[name] = parts.map((part) => part.name);
+      edges[name] = parallelParts.map((part) => part.name);
       const meet = `${name}Meet`;
-      for (const part of parts) {
+      for (const part of parallelParts) {
         nodes[part.name] = createNode(part, world);
         edges[part.name] = join(meet);
       }
@@ -186,7 +187,7 @@ function addBlock(
       return;
     }
     case "agent":
-      addAgent(block, next, nodes, edges, world);
+      addAgent(block, next, parts, world);
   }
 }
 
@@ -209,7 +210,11 @@ function createPolicy(spec: NodeSpec, world: ExternalWorld): object {
     ...(alwaysFails
       ? {
           onError: async (current: State, runtime: Runtime) => {
-            const repaired = await runStep(runtime, { key: "mend", effect: "idempotent" }, current, world, false);
+            const repaired = await runStep(
+              runtime,
+              { key: "repair", effect: "idempotent" },
+              { current, world, mayFail: false },
+            );
             return createResult(spec, current, [repaired, "handled"]);
           },
         }
@@ -237,7 +242,7 @@ function createBody(spec: NodeSpec, world: ExternalWorld): (now: State, runtime:
       const key = createOnceKey(name, runtime.run.task);
       return await world.performEffect(key, () => createUpdate(spec, now, values), { effect: "once" });
     }
-    const steps = before.map((step) => () => runStep(runtime, step, now, world, mayFail));
+    const steps = before.map((step) => () => runStep(runtime, step, { current: now, world, mayFail }));
     if (isParallel) values.push(...(await Promise.all(steps.map((step) => step()))));
     else for (const step of steps) values.push(await step());
     if (attempt <= failures && attempt % 2 === 1) throw new Error(`${name} is flaky`);
@@ -247,9 +252,14 @@ function createBody(spec: NodeSpec, world: ExternalWorld): (now: State, runtime:
       if (key === "q" && to !== id) throw new Error(`the interrupt of ${id} got the answer of ${to}`);
       return value;
     };
-    if (isShuffled) values.push(...(await askShuffled(interruptKeys, runtime, now, world, ask)));
+    if (isShuffled)
+      values.push(
+        ...(await askShuffled(interruptKeys, ask, (key) =>
+          runStep(runtime, { key, effect: "pure" }, { current: now, world, mayFail: false }),
+        )),
+      );
     else for (const [nth, key] of interruptKeys.entries()) values.push(await ask(key, nth));
-    for (const step of after) values.push(await runStep(runtime, step, now, world, mayFail));
+    for (const step of after) values.push(await runStep(runtime, step, { current: now, world, mayFail }));
     if (attempt <= failures) throw new Error(`${name} is flaky`);
     if (alwaysFails) throw new Error(`${name} always fails`);
     return createResult(spec, now, values);
@@ -259,14 +269,12 @@ function createBody(spec: NodeSpec, world: ExternalWorld): (now: State, runtime:
 /** Raises the interrupts in the order in which their steps end. Returns the answers in the declared order. */
 async function askShuffled(
   keys: readonly ("q" | "late")[],
-  runtime: Runtime,
-  current: State,
-  world: ExternalWorld,
   ask: (key: "q" | "late", nth: number) => Promise<number>,
+  runPureStep: (key: string) => Promise<string>,
 ): Promise<readonly number[]> {
   const order: number[] = [];
   const runStepBefore = async (nth: number): Promise<void> => {
-    await runStep(runtime, { key: `before question ${nth}`, effect: "pure" }, current, world, false);
+    await runPureStep(`before interrupt ${nth}`);
     order.push(nth);
   };
   await Promise.all(keys.map((_, nth) => runStepBefore(nth)));
@@ -284,12 +292,17 @@ function createOnceKey(node: string, task: string): string {
   return `once node ${node} ${task}`;
 }
 
+/** Input and external world of a step. */
+interface StepContext {
+  readonly current: State;
+  readonly world: ExternalWorld;
+  readonly mayFail: boolean;
+}
+
 function runStep(
   { step }: Runtime,
   { key, effect }: StepSpec,
-  current: State,
-  world: ExternalWorld,
-  mayFail: boolean,
+  { current, world, mayFail }: StepContext,
 ): Promise<string> {
   return step(
     key,
@@ -322,8 +335,7 @@ function createResult(spec: NodeSpec, current: State, values: readonly unknown[]
 function addAgent(
   { name, rounds, strategy }: Extract<BlockSpec, { kind: "agent" }>,
   next: string,
-  nodes: Record<string, unknown>,
-  edges: Record<string, unknown>,
+  { nodes, edges }: GraphParts,
   world: ExternalWorld,
 ): void {
   const modelNode = `${name}Model`;

@@ -71,6 +71,8 @@ interface Traits {
   readonly onceSteps: boolean;
   /** True if nodes may be `once`. In a loop, a subgraph call has no stable external key for its `once` nodes. */
   readonly onceNodes: boolean;
+  /** True if no other node runs in the same superstep: only such a node may write a last-value channel. */
+  readonly alone: boolean;
   readonly createName: (stem: string) => string;
 }
 
@@ -83,7 +85,7 @@ export function createRandomProgram(seed: number): ProgramSpec {
     counts.set(stem, nth);
     return `${stem}${nth}`;
   };
-  const traits = { depth: 0, unsaved: false, onceSteps: chance.flip(0.1), onceNodes: true, createName };
+  const traits = { depth: 0, unsaved: false, onceSteps: chance.flip(0.1), onceNodes: true, alone: false, createName };
   const blocks = createBlocks(chance, traits);
   return { blocks, ...(chance.flip(0.3) ? { forkAt: chance.getInteger(100) / 100 } : {}) };
 }
@@ -96,7 +98,7 @@ function createBlocks(chance: Chance, traits: Traits): readonly BlockSpec[] {
 function createBlock(chance: Chance, traits: Traits): BlockSpec {
   const { createName } = traits;
   const roll = chance.getInteger(100);
-  if (roll < 20) return { kind: "part", part: createPart(chance, traits, true) };
+  if (roll < 20) return { kind: "part", part: createPart(chance, { ...traits, alone: true }) };
   if (roll < 35)
     return { kind: "fan", name: createName("fan"), items: 1 + chance.getInteger(3), part: createNode(chance, traits) };
   if (roll < 57) {
@@ -107,10 +109,11 @@ function createBlock(chance: Chance, traits: Traits): BlockSpec {
     return {
       kind: "loop",
       name: createName("loop"),
-      part: createPart(chance, { ...traits, onceNodes: false }, true),
+      part: createPart(chance, { ...traits, onceNodes: false, alone: true }),
       times: 1 + chance.getInteger(2),
     };
-  if (roll < 70) return { kind: "goto", name: createName("goto"), part: createNode(chance, traits, true) };
+  if (roll < 70)
+    return { kind: "goto", name: createName("goto"), part: createNode(chance, { ...traits, alone: true }) };
   return {
     kind: "agent",
     name: createName("agent"),
@@ -121,15 +124,14 @@ function createBlock(chance: Chance, traits: Traits): BlockSpec {
   };
 }
 
-function createPart(chance: Chance, traits: Traits, alone = false): PartSpec {
-  if (traits.depth >= 2 || !chance.flip(traits.depth === 0 ? 0.25 : 0.12)) return createNode(chance, traits, alone);
+function createPart(chance: Chance, traits: Traits): PartSpec {
+  if (traits.depth >= 2 || !chance.flip(traits.depth === 0 ? 0.25 : 0.12)) return createNode(chance, traits);
   const persistence = traits.unsaved ? "none" : chance.pick(["per-call", "per-call", "per-thread", "none"] as const);
-  const innerTraits = { ...traits, depth: traits.depth + 1, unsaved: persistence === "none" };
+  const innerTraits = { ...traits, alone: false, depth: traits.depth + 1, unsaved: persistence === "none" };
   return { kind: "inner", name: traits.createName("inner"), persistence, blocks: createBlocks(chance, innerTraits) };
 }
 
-/** Only a node that runs `alone` may write a last-value channel. */
-function createNode(chance: Chance, traits: Traits, alone = false): NodeSpec {
+function createNode(chance: Chance, traits: Traits): NodeSpec {
   const saved = !traits.unsaved;
   const name = traits.createName("node");
   const once = saved && (traits.onceNodes || traits.depth === 0) && chance.flip(0.15);
@@ -157,7 +159,7 @@ function createNode(chance: Chance, traits: Traits, alone = false): NodeSpec {
     hasErrorHandler: alwaysFails,
     defer: chance.flip(0.1),
     once,
-    writes: alone ? chance.pick(["log", "draft", "again"] as const) : chance.pick(["log", "again"] as const),
+    writes: traits.alone ? chance.pick(["log", "draft", "again"] as const) : chance.pick(["log", "again"] as const),
   };
 }
 

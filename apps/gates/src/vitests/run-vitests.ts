@@ -22,7 +22,7 @@ export async function runVitests(): Promise<boolean> {
       tarballs,
       ...packedPackages.map((name) => `packages/${name}`),
     ];
-    if (!runStep("pack", process.execPath, pack, root).good) return false;
+    if (!runStep("pack", { args: pack, cwd: root }).good) return false;
     return versions.map((version) => checkVersion(version, join(folder, version), tarballs)).every(Boolean);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -45,48 +45,66 @@ function checkVersion(version: string, project: string, tarballs: string): boole
   const temporary = join(project, "temporary");
   mkdirSync(temporary);
   const install = ["install", "--no-audit", "--no-fund", "--ignore-scripts"];
-  if (!runStep(`install vitest ${version}`, "npm", install, project).good) return false;
+  if (!runStep(`install vitest ${version}`, { program: "npm", args: install, cwd: project }).good) return false;
   const manifest = JSON.parse(readFileSync(join(project, "node_modules/vitest/package.json"), "utf8")) as {
     readonly version: string;
   };
   const name = `vitest ${manifest.version}`;
   const vitest = join(project, "node_modules/vitest/vitest.mjs");
   const results = [
-    runStep(`${name}: types`, process.execPath, ["node_modules/typescript/bin/tsc", "-p", "."], project).good,
+    runStep(`${name}: types`, { args: ["node_modules/typescript/bin/tsc", "-p", "."], cwd: project }).good,
   ];
-  results.push(runStep(`${name}: export of a run as a test`, process.execPath, ["export.ts"], project).good);
+  results.push(runStep(`${name}: export of a run as a test`, { args: ["export.ts"], cwd: project }).good);
   const filesBefore = listFiles(project);
   for (const pool of ["forks", "threads"]) {
-    const { good: passed, said: output } = runStep(
-      `${name}: ${pool}`,
-      process.execPath,
-      [vitest, "run", `--pool=${pool}`],
-      project,
-      {
-        TMPDIR: temporary,
-      },
-    );
+    const { good: passed, said: output } = runStep(`${name}: ${pool}`, {
+      args: [vitest, "run", `--pool=${pool}`],
+      cwd: project,
+      extraEnv: { TMPDIR: temporary },
+    });
     results.push(
-      passed && reportResult(`${name}: ${pool}: the table`, /shop +3\/3 100 % +5\/6 +83 %/.test(output), output),
+      passed &&
+        reportResult(
+          `${name}: ${pool}: the table`,
+          /shop +3\/3 100 % +5\/6 +83 %/.test(output) ? "ok" : "failed",
+          output,
+        ),
     );
     const svg = join(project, "graphs/shop.svg");
     const hasRedEdge =
       existsSync(svg) && /class="edge route bad" data-id="review [^"]* __end__"/.test(readFileSync(svg, "utf8"));
-    results.push(reportResult(`${name}: ${pool}: the picture shows the untested edge in red`, hasRedEdge, output));
+    results.push(
+      reportResult(
+        `${name}: ${pool}: the picture shows the untested edge in red`,
+        hasRedEdge ? "ok" : "failed",
+        output,
+      ),
+    );
     rmSync(join(project, "graphs"), { recursive: true, force: true });
     const leftovers = [...listFiles(project).filter((file) => !filesBefore.includes(file)), ...listOwnFiles(temporary)];
-    results.push(reportResult(`${name}: ${pool}: no leftover files`, leftovers.length === 0, leftovers.join("\n")));
+    results.push(
+      reportResult(
+        `${name}: ${pool}: no leftover files`,
+        leftovers.length === 0 ? "ok" : "failed",
+        leftovers.join("\n"),
+      ),
+    );
   }
-  const strict = runStep(`${name}: a threshold`, process.execPath, [vitest, "run"], project, { STRICT: "1" }, 1);
+  const strict = runStep(`${name}: a threshold`, {
+    args: [vitest, "run"],
+    cwd: project,
+    extraEnv: { STRICT: "1" },
+    exitCode: 1,
+  });
   results.push(
     strict.good &&
       reportResult(
         `${name}: the threshold failure states its reason`,
-        /expected at least 100 %, got \d+ %/.test(strict.said),
+        /expected at least 100 %, got \d+ %/.test(strict.said) ? "ok" : "failed",
         strict.said,
       ),
   );
-  results.push(runStep(`${name}: watch mode, two reruns`, process.execPath, ["watch.ts"], project).good);
+  results.push(runStep(`${name}: watch mode, two reruns`, { args: ["watch.ts"], cwd: project }).good);
   return results.every(Boolean);
 }
 
@@ -101,24 +119,31 @@ function listOwnFiles(folder: string): readonly string[] {
   return readdirSync(folder).filter((file) => file.includes("statewright"));
 }
 
+/** Program of a step, and its expected exit code. */
+interface StepProgram {
+  /** Default: the running Node. */
+  readonly program?: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly extraEnv?: Readonly<Record<string, string>>;
+  /** Default 0. */
+  readonly exitCode?: number;
+}
+
 function runStep(
   label: string,
-  program: string,
-  args: readonly string[],
-  cwd: string,
-  extraEnv: Readonly<Record<string, string>> = {},
-  expected = 0,
+  { program = process.execPath, args, cwd, extraEnv = {}, exitCode = 0 }: StepProgram,
 ): { readonly good: boolean; readonly said: string } {
   const windows = process.platform === "win32";
   const path = [join(root, "node_modules/.bin"), process.env["PATH"]].join(delimiter);
   const env = { ...process.env, PATH: path, NO_COLOR: "1", CI: "1", ...extraEnv };
   const { status, stdout, stderr } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
   const said = `${stdout}${stderr}`;
-  return { good: reportResult(label, status === expected, said), said };
+  return { good: reportResult(label, status === exitCode ? "ok" : "failed", said), said };
 }
 
-function reportResult(label: string, good: boolean, output: string): boolean {
-  console.log(`${good ? "ok    " : "FAILED"} ${label}`);
-  if (!good) console.error(output);
-  return good;
+function reportResult(label: string, result: "ok" | "failed", output: string): boolean {
+  console.log(`${result === "ok" ? "ok    " : "FAILED"} ${label}`);
+  if (result === "failed") console.error(output);
+  return result === "ok";
 }

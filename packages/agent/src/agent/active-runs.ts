@@ -1,4 +1,4 @@
-/** Registry of the active runs of one agent in this process, with listeners for the events of all runs. */
+/** Registry of the active runs of an agent in this process, with listeners for the events of all runs. */
 import type { RunEvent, RunHandle } from "@statewright/core";
 
 /** Id and thread of the run of an event. */
@@ -7,9 +7,9 @@ export type EventSource = Pick<RunHandle<unknown>, "id" | "thread">;
 /** Listener for the events of all runs of an agent. */
 export type AgentListener = (event: RunEvent, run: EventSource) => void;
 
-/** Active runs of one agent. */
+/** Active runs of an agent. */
 export interface ActiveRuns {
-  /** Adds a started run; removes the run when its result resolves or rejects. */
+  /** Adds a started run; removes the run when the result resolves or rejects. */
   readonly add: (run: RunHandle<unknown>) => void;
   /** Lists the active runs of a thread, or all active runs. */
   readonly list: (thread: string | undefined) => readonly RunHandle<unknown>[];

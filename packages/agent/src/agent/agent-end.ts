@@ -1,4 +1,4 @@
-/** Reads the end of an agent and its answer from the conversation. */
+/** Reads the end and the answer of an agent from the conversation. */
 import { type AgentEnd, getMessageText, listToolCalls, type Message, type ToolCallBlock } from "@statewright/core";
 import { finalCallName } from "@statewright/core/adapter";
 

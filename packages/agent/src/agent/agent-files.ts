@@ -28,8 +28,8 @@ export interface UploadedFile {
 export type AgentFile = FileData | NamedFile | UploadedFile;
 
 /**
- * Maximum total bytes of the files of one message. The store persists the files, and every model request of the
- * thread repeats them.
+ * Maximum total bytes of the files of a message. The store persists the files, and every model request of the
+ * thread repeats the files.
  */
 export const maxFileBytes: number = 20 * 2 ** 20;
 

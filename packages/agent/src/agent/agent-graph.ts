@@ -13,11 +13,11 @@ import {
   type Middleware,
   route,
   START,
-  StatewrightError,
   type ToolNode,
   type ToolRegistry,
   toolNode,
 } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { type AgentOutput, createGraphOutputSchema } from "../output/agent-output.ts";
 import { agentTurns, agentTurnsInput } from "../turns/agent-turns.ts";
 import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
@@ -142,9 +142,12 @@ function collectChannels(middleware: readonly Middleware[]): NonNullable<Middlew
       (oneChannel) => Object.hasOwn(channels, oneChannel) && channels[oneChannel] !== middlewareChannels[oneChannel],
     );
     if (duplicate !== undefined)
-      throw new StatewrightError("invalid_option", {
-        what: `middleware "${name}" declares the channel "${duplicate}", which another middleware declares too`,
-        next: "Rename one of the middleware, or remove one",
+      throw invalidOption({
+        where: `middleware "${name}"`,
+        option: "channels",
+        expected: "channels that no other middleware declares",
+        found: `the channel "${duplicate}" of another middleware`,
+        fix: "Rename one of the middleware, or remove one",
       });
     Object.assign(channels, middlewareChannels);
   }

@@ -1,4 +1,4 @@
-/** Options of `createAgent`. */
+/** Types of the options of `createAgent`. */
 import type {
   ContextDefinition,
   Model,
@@ -31,7 +31,10 @@ export interface AgentOptions<
     "output" | "maxTurns"
   > {
   readonly name: string;
-  /** Version of the agent; increment it when pending threads must not continue with the changed agent. Default 1. */
+  /**
+   * Version of the agent; increment the version when pending threads must not continue with the changed agent. Default
+   * 1.
+   */
   readonly version?: number;
   /** Channels of the agent in addition to `messages`. */
   readonly state?: StateDefinition<Types>;
@@ -56,17 +59,17 @@ export interface AgentOptions<
   >;
   /** Policy for invalid tool calls. Default: an error result, so that the model repairs the call. */
   readonly onInvalidCall?: ToolNodeOptions<unknown, unknown>["onInvalidCall"];
-  /** Store of the agent's threads; the options of a run override it. */
+  /** Store of the agent's threads; the options of a run override this store. */
   readonly store?: Store;
-  /** Scheduling of the tool calls of one message. Default `parallel`. */
+  /** Scheduling of the tool calls of a message. Default `parallel`. */
   readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"];
-  /** Maximum concurrent tool calls of one message. Default: no limit. */
+  /** Maximum concurrent tool calls of a message. Default: no limit. */
   readonly maxToolConcurrency?: number;
   /** Maximum size of a tool result in the conversation. Default: 8 KiB per block, 50 KiB in total. */
   readonly limits?: ToolNodeOptions<unknown, unknown>["limits"];
   /** Artifact store for large tool results. Default: the store of the run. */
   readonly artifacts?: ToolNodeOptions<unknown, unknown>["artifacts"];
-  /** Maximum tool calls of one message; each further call gets an error result. Default: no limit. */
+  /** Maximum tool calls of a message; each further call gets an error result. Default: no limit. */
   readonly maxToolCalls?: number;
   /**
    * Effect of an inbox message that arrives during tool calls on the calls not yet started. Default `skip-remaining`.
@@ -76,7 +79,7 @@ export interface AgentOptions<
   readonly inbox?: "one" | "all";
 }
 
-/** Untyped options of an agent, from which its graph is built. */
+/** Untyped options of an agent, for the builder of the graph. */
 export type AnyAgentOptions = AnyModelNodeOptions &
   Pick<
     AgentOptions<StateTypes, unknown, unknown>,

@@ -1,14 +1,6 @@
-/** Handle of an agent run: the handle of its graph run with messages instead of state updates. */
-import {
-  type AgentEnd,
-  type Message,
-  type OutputSchema,
-  type RunEvent,
-  type RunHandle,
-  type RunResult,
-  StatewrightError,
-  type World,
-} from "@statewright/core";
+/** Handle of an agent run: the handle of the graph run with messages instead of state updates. */
+import type { AgentEnd, Message, OutputSchema, RunEvent, RunHandle, RunResult, World } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { type PartialOutput, streamPartialOutputs } from "../output/partial-output.ts";
 import { getAgentEnd, getAnswerText } from "./agent-end.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
@@ -48,7 +40,7 @@ export interface AgentStream<State, Output = unknown>
 
 type ConversationState = { readonly messages: readonly Message[] };
 
-/** Creates the handle of an agent run from the handle of its graph run. */
+/** Creates the handle of an agent run from the handle of the graph run. */
 export function createAgentRun<State extends ConversationState>(
   handle: RunHandle<State, unknown>,
   world: World | undefined,
@@ -74,18 +66,17 @@ export function createAgentRun<State extends ConversationState>(
     steer: async (input) => handle.steer(toMessages(input, world)),
     followUp: async (input) => handle.followUp(toMessages(input, world)),
     partialOutput: () => {
-      if (output === undefined) throw createNoOutputError();
+      if (output === undefined)
+        throw invalidOption({
+          where: "partialOutput",
+          expected: "an agent with structured output",
+          found: "an agent without `output`",
+          fix: "Add `output` to createAgent, or use text()",
+        });
       const partial: AsyncIterableIterator<unknown> = streamPartialOutputs(markHandled(handle.events()), output);
       return partial as AsyncIterableIterator<never>;
     },
   };
-}
-
-function createNoOutputError(): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: "partialOutput: the agent has no output",
-    next: "Add `output` to createAgent, or use text()",
-  });
 }
 
 function ignoreRejection(): void {

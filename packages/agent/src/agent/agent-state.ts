@@ -1,4 +1,4 @@
-/** State of an agent, and the types of its graph. */
+/** State of an agent, and the types of the graph. */
 import type { approval, GraphTypesWithNodes, GraphTypesWithoutNodes, Message, StateTypes } from "@statewright/core";
 import type { CountedTurns } from "../turns/agent-turns.ts";
 

@@ -1,6 +1,6 @@
 /** Validates the options of agents and model nodes. */
 
-import { type Middleware, type StateTypes, StatewrightError, type Tool } from "@statewright/core";
+import type { Middleware, StateTypes, Tool } from "@statewright/core";
 import {
   asksAboutCalls,
   checkCallPolicy,
@@ -8,6 +8,7 @@ import {
   checkDuplicatePolicy,
   checkFunction,
   checkOptions,
+  invalidOption,
   isModel,
   listOptionNames,
 } from "@statewright/core/adapter";
@@ -91,16 +92,19 @@ export function checkAgent(options: unknown): void {
   const owner = typeof name === "string" ? `agent "${name}"` : "an agent";
   checkModelOptions(owner, modelOptions);
   if (state !== undefined && !(typeof state === "object" && state !== null && "channels" in state))
-    throw createOptionError(owner, "state", state, "defineState({ name: schema, … })");
+    throw invalidOption({ where: owner, option: "state", expected: "defineState({ name: schema, … })", got: state });
   if (store !== undefined && !(typeof store === "object" && store !== null && "claim" in store))
-    throw createOptionError(owner, "store", store, "memoryStore() or sqliteStore(path)");
+    throw invalidOption({ where: owner, option: "store", expected: "memoryStore() or sqliteStore(path)", got: store });
   checkStopWhen(owner, stopWhen);
   checkFunction(owner, { onFinish });
   checkCount(owner, { maxToolCalls, maxToolConcurrency });
   if (typeof state === "object" && state !== null && hasChannel(state, "agentTurns"))
-    throw new StatewrightError("invalid_option", {
-      what: `\`state\` of ${owner} declares the channel "agentTurns", which is reserved for the turn count of agents`,
-      next: "Rename the channel",
+    throw invalidOption({
+      where: owner,
+      option: "state",
+      expected: 'a state without the channel "agentTurns", which is reserved for the turn count of agents',
+      found: "a state that declares the channel",
+      fix: "Rename the channel",
     });
 }
 
@@ -117,9 +121,12 @@ export function checkConfirmTools(
   if (!Array.isArray(middleware) || middleware.some(asksAboutCalls)) return;
   for (const [name, { spec }] of tools) {
     if (spec.safety.confirm !== "always") continue;
-    throw new StatewrightError("invalid_option", {
-      what: `agent "${agent}": the tool "${name}" has confirm: "always", and no middleware of the agent asks for approval`,
-      next: `Add confirmTools() to its middleware, add middleware with asks: ["approve"] and a beforeTool hook that asks, or remove confirm from the tool`,
+    throw invalidOption({
+      where: `agent "${agent}"`,
+      option: "middleware",
+      expected: `middleware that asks for approval, because the tool "${name}" has confirm: "always"`,
+      found: "no middleware that asks",
+      fix: `Add confirmTools(), add middleware with asks: ["approve"] and a beforeTool hook that asks, or remove confirm from the tool`,
     });
   }
 }
@@ -146,16 +153,26 @@ function checkModelOptions(
   }: Readonly<Record<string, unknown>>,
 ): void {
   if (!isModel(model))
-    throw createOptionError(owner, "model", model, "a model, such as scriptedModel([…]) or a provider model");
+    throw invalidOption({
+      where: owner,
+      option: "model",
+      expected: "a model, such as scriptedModel([…]) or a provider model",
+      got: model,
+    });
   if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
-    throw createOptionError(owner, "instructions", instructions, "a string, or a function of state and context");
+    throw invalidOption({
+      where: owner,
+      option: "instructions",
+      expected: "a string, or a function of state and context",
+      got: instructions,
+    });
   if (allowedTools !== undefined && !Array.isArray(allowedTools) && typeof allowedTools !== "function")
-    throw createOptionError(
-      owner,
-      "allowedTools",
-      allowedTools,
-      "a list of tool names, or a function of state and context",
-    );
+    throw invalidOption({
+      where: owner,
+      option: "allowedTools",
+      expected: "a list of tool names, or a function of state and context",
+      got: allowedTools,
+    });
   if (settings !== undefined) checkOptions(`\`settings\` of ${owner}`, settings, settingNames);
   checkCallPolicy(owner, policy);
   const middlewareList = Array.isArray(middleware) ? (middleware as readonly (Middleware | undefined)[]) : [];
@@ -165,7 +182,12 @@ function checkModelOptions(
   if (middlewarePolicies.length > 0) checkDuplicatePolicy(owner, [["its own options", policy], ...middlewarePolicies]);
   checkToolChoice(owner, toolChoice);
   if (providerTools !== undefined && !(Array.isArray(providerTools) && providerTools.every(isProviderTool)))
-    throw createOptionError(owner, "providerTools", providerTools, "a list of tools created with providerTool(…)");
+    throw invalidOption({
+      where: owner,
+      option: "providerTools",
+      expected: "a list of tools created with providerTool(…)",
+      got: providerTools,
+    });
   checkFunction(owner, { prepareStep });
   checkMaxTurns(owner, maxTurns);
 }
@@ -173,15 +195,6 @@ function checkModelOptions(
 function hasChannel(state: object, name: string): boolean {
   const channels: unknown = Reflect.get(state, "channels");
   return typeof channels === "object" && channels !== null && Object.hasOwn(channels, name);
-}
-
-function createOptionError(owner: string, option: string, value: unknown, expected: string): StatewrightError {
-  const kind =
-    typeof value === "string" ? JSON.stringify(value) : value === null ? "null" : `a value of type ${typeof value}`;
-  return new StatewrightError("invalid_option", {
-    what: `${owner}: \`${option}\` must be ${expected}, got ${kind}`,
-    next: `Pass ${expected}`,
-  });
 }
 
 function isProviderTool(tool: unknown): boolean {

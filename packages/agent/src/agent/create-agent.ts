@@ -204,8 +204,8 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
     abort: ({ thread, reason }: AgentAbortOptions = {}) => {
       for (const each of runs.list(thread)) each.cancel(reason);
     },
-    steer: (options: AgentSteerOptions) => sendMessage(graph, runs, store, "steer", options),
-    followUp: (options: AgentSteerOptions) => sendMessage(graph, runs, store, "followUp", options),
+    steer: (options: AgentSteerOptions) => sendMessage({ graph, runs, store }, "steer", options),
+    followUp: (options: AgentSteerOptions) => sendMessage({ graph, runs, store }, "followUp", options),
     setTools: (newTools: readonly Tool<never, never>[]) => {
       if (tools === undefined) throw createMissingToolsError(name);
       const untypedTools = newTools as readonly Tool<Conversation>[];
@@ -217,16 +217,21 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
   return Object.freeze(Object.defineProperties(agent, Object.getOwnPropertyDescriptors(graph)));
 }
 
+/** Agent that receives a message: graph, active runs, and default store. */
+interface MessageTarget {
+  readonly graph: Graph;
+  readonly runs: ActiveRuns;
+  readonly store: Store | undefined;
+}
+
 /**
  * Sends a message to the active run of the thread in this process, else through the store to the process that owns
  * the thread.
  */
 async function sendMessage(
-  graph: Graph,
-  runs: ActiveRuns,
-  defaultStore: Store | undefined,
+  { graph, runs, store: agentStore }: MessageTarget,
   kind: "steer" | "followUp",
-  { input, store = defaultStore, ...rest }: AgentSteerOptions,
+  { input, store = agentStore, ...rest }: AgentSteerOptions,
 ): Promise<void> {
   const messages = toMessages(input, rest.world);
   const [activeRun] = rest.branch === undefined ? runs.list(rest.thread) : [];

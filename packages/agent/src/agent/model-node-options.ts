@@ -1,4 +1,4 @@
-/** Options of the model node. */
+/** Types of the options of model nodes. */
 import type {
   Middleware,
   Model,

@@ -7,7 +7,7 @@ import { getAnswerText } from "./agent-end.ts";
 export interface AgentFinish<State = unknown, Context = unknown, Output = unknown> {
   /** Text of the answer; JSON for an agent with structured output; empty when the agent ended without an answer. */
   readonly text: string;
-  /** Structured output; undefined for an agent without `output`, or when it ended without an answer. */
+  /** Structured output; undefined for an agent without `output`, and for an end without an answer. */
   readonly output: Output;
   readonly ended: AgentEnd;
   readonly messages: readonly Message[];
@@ -18,15 +18,15 @@ export interface AgentFinish<State = unknown, Context = unknown, Output = unknow
 
 /**
  * Called when an agent ends, before its end is saved and emitted: after an answer, or by a tool, a condition or a
- * hook; not when the run is cancelled, waits or fails. The call is recorded: after it has returned, no resume repeats
- * it. A crash during the call repeats it on resume. An exception fails the run; a resume calls it again and ends the
- * run.
+ * hook; not when the run is cancelled, waits or fails. The call is recorded: after the call has returned, no resume
+ * repeats the call. A crash during the call repeats the call on resume. An exception fails the run; a resume calls
+ * again and ends the run.
  */
 export type OnFinish<State = unknown, Context = unknown, Output = unknown> = (
   finish: AgentFinish<State, Context, Output>,
 ) => void | Promise<void>;
 
-/** Creates the middleware that calls `onFinish`. Outermost middleware: hooks that continue the agent run before it. */
+/** Creates the middleware that calls `onFinish`. Outermost middleware: hooks that continue the agent run earlier. */
 export function createFinishMiddleware(
   onFinish: OnFinish<never, never, never>,
   output: AgentOutput | undefined,

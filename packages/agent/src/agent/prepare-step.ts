@@ -1,7 +1,7 @@
 /** Per-request customization of model calls. */
 
-import { type Message, type Model, type ModelRequest, StatewrightError, type ToolChoice } from "@statewright/core";
-import { checkOptions, isModel, listOptionNames } from "@statewright/core/adapter";
+import type { Message, Model, ModelRequest, StatewrightError, ToolChoice } from "@statewright/core";
+import { checkOptions, invalidOption, isModel, listOptionNames } from "@statewright/core/adapter";
 
 /** Settings of a model request, without its content. */
 export type ModelSettings = Omit<
@@ -35,7 +35,7 @@ export interface PreparedStep<AnyModel = Model, Tools extends string = string, C
 }
 
 /**
- * Customizes the next model request. Called once per turn, and again when a crash repeats the turn: it should be a
+ * Customizes the next model request. Called once per turn, and again when a crash repeats the turn: should be a
  * pure function of the state.
  */
 export type PrepareStep<
@@ -84,11 +84,13 @@ export function checkPreparedStep(prepared: unknown): void {
   const owner = "the result of prepareStep";
   checkOptions(owner, prepared, stepOptionNames, { replacements: stepOptionHints });
   const { model, instructions, messages, allowedTools, toolChoice, settings } = prepared as PreparedStep<unknown>;
-  if (model !== undefined && !isModel(model)) throw createStepError("model", "a model");
-  if (instructions !== undefined && typeof instructions !== "string") throw createStepError("instructions", "a text");
-  if (messages !== undefined && !Array.isArray(messages)) throw createStepError("messages", "a list of messages");
+  if (model !== undefined && !isModel(model)) throw createStepError("model", "a model", model);
+  if (instructions !== undefined && typeof instructions !== "string")
+    throw createStepError("instructions", "a text", instructions);
+  if (messages !== undefined && !Array.isArray(messages))
+    throw createStepError("messages", "a list of messages", messages);
   if (allowedTools !== undefined && !Array.isArray(allowedTools))
-    throw createStepError("allowedTools", "a list of tool names");
+    throw createStepError("allowedTools", "a list of tool names", allowedTools);
   checkToolChoice(owner, toolChoice);
   if (settings !== undefined) checkOptions(`\`settings\` in ${owner}`, settings, settingNames);
 }
@@ -97,15 +99,16 @@ export function checkPreparedStep(prepared: unknown): void {
 export function checkToolChoice(owner: string, choice: unknown): void {
   if (choice === undefined || choice === "auto" || choice === "none" || choice === "required") return;
   if (typeof choice === "object" && choice !== null && "tool" in choice && typeof choice.tool === "string") return;
-  throw new StatewrightError("invalid_option", {
-    what: `\`toolChoice\` of ${owner}: expected "auto", "none", "required" or { tool }, got ${typeof choice === "string" ? JSON.stringify(choice) : `a value of type ${typeof choice}`}`,
-    next: 'Use "auto", "none", "required" or { tool: name }',
+  throw invalidOption({
+    where: owner,
+    option: "toolChoice",
+    expected: '"auto", "none", "required" or { tool }',
+    got: choice,
+    fix: 'Use "auto", "none", "required" or { tool: name }',
   });
 }
 
-function createStepError(property: string, expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the result of prepareStep: \`${property}\` must be ${expected}`,
-    next: `Return ${expected}, or omit it`,
-  });
+function createStepError(option: string, expected: string, got: unknown): StatewrightError {
+  const fix = `Return ${expected}, or omit the property`;
+  return invalidOption({ where: "the result of prepareStep", option, expected, got, fix });
 }

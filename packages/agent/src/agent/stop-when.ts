@@ -1,5 +1,6 @@
 /** Conditions that end an agent after tool results, before the next model call. */
-import { listToolCalls, type Message, StatewrightError } from "@statewright/core";
+import { listToolCalls, type Message } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import type { CountedTurns } from "../turns/agent-turns.ts";
 
 /** Argument of a stop condition. */
@@ -16,7 +17,7 @@ export interface StopInput<State = unknown> {
  */
 export type StopCondition<State = unknown> = (input: StopInput<State>) => boolean;
 
-/** One condition, or several; the agent ends when any returns true. */
+/** A condition, or several; the agent ends when any condition returns true. */
 export type StopWhen<State = unknown> = StopCondition<State> | readonly StopCondition<State>[];
 
 /**
@@ -25,10 +26,7 @@ export type StopWhen<State = unknown> = StopCondition<State> | readonly StopCond
  */
 export function turnCountIs(count: number): StopCondition {
   if (!(Number.isInteger(count) && count >= 1))
-    throw new StatewrightError("invalid_option", {
-      what: `turnCountIs: expected an integer ≥ 1, got ${JSON.stringify(count)}`,
-      next: "Pass an integer ≥ 1",
-    });
+    throw invalidOption({ where: "turnCountIs", expected: "an integer ≥ 1", got: count });
   const isReached: StopCondition = ({ turns }) => turns >= count;
   turnCountConditions.add(isReached);
   return isReached;
@@ -45,14 +43,16 @@ export function hasTurnCount(stopWhen: StopWhen<never> | undefined): boolean {
 }
 
 /**
- * Creates a condition that ends the agent after the last model message called one of these tools, and the call is
+ * Creates a condition that ends the agent after the last model message called any of these tools, and the call is
  * answered.
  */
 export function hasToolCall(...names: readonly string[]): StopCondition {
   if (names.length === 0)
-    throw new StatewrightError("invalid_option", {
-      what: "hasToolCall: expected at least one tool name, got none",
-      next: 'Pass the tools whose call ends the agent: hasToolCall("submit")',
+    throw invalidOption({
+      where: "hasToolCall",
+      expected: "at least one tool name",
+      found: "none",
+      fix: 'Pass the tools whose call ends the agent: hasToolCall("submit")',
     });
   return ({ messages }) => {
     const last = messages.findLast(({ role }) => role === "assistant");
@@ -64,9 +64,12 @@ export function hasToolCall(...names: readonly string[]): StopCondition {
 export function checkStopWhen(owner: string, value: unknown): void {
   const conditions = Array.isArray(value) ? value : [value];
   if (value === undefined || conditions.every((condition) => typeof condition === "function")) return;
-  throw new StatewrightError("invalid_option", {
-    what: `\`stopWhen\` of ${owner}: expected functions, got another value`,
-    next: "Use turnCountIs(20), hasToolCall(name), a function of { state, messages, turns } that returns a boolean, or a list of them",
+  throw invalidOption({
+    where: owner,
+    option: "stopWhen",
+    expected: "a function or a list of functions",
+    got: conditions.find((condition) => typeof condition !== "function"),
+    fix: "Use turnCountIs(20), hasToolCall(name), a function of { state, messages, turns } that returns a boolean, or a list of them",
   });
 }
 
@@ -82,13 +85,15 @@ export function shouldStop(
     const verdict: unknown = condition(input);
     if (typeof verdict === "boolean") return verdict;
     if (verdict instanceof Promise) verdict.catch(ignoreRejection);
-    throw new StatewrightError("invalid_option", {
-      what: `a condition of stopWhen: expected a boolean, got ${verdict instanceof Promise ? "a promise" : typeof verdict}`,
-      next: "Return true or false synchronously; put values to look up into the state",
+    throw invalidOption({
+      where: "a condition of stopWhen",
+      expected: "a boolean",
+      got: verdict,
+      fix: "Return true or false synchronously; put values to look up into the state",
     });
   });
 }
 
 function ignoreRejection(): void {
-  // The condition was already rejected as asynchronous; its result is not used.
+  // The condition was already rejected as asynchronous; the result is not used.
 }

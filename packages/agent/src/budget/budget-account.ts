@@ -1,4 +1,4 @@
-/** Checks and records the spending of one run or thread in its ledger. */
+/** Checks and records the spending of a run or thread in a ledger. */
 import type { FailedAttempt, Ledger, ModelHookRuntime, ModelRequest, ToolResult, Usage } from "@statewright/core";
 import type { BudgetAnswer, BudgetInterrupt } from "./budget-answer.ts";
 import type { ParsedBudgetOptions } from "./budget-options.ts";
@@ -17,7 +17,7 @@ import { estimateCost, getPrice, type Prices, sumTokens } from "./prices.ts";
 
 export type BudgetLedger = Ledger<BudgetSpent, Spending>;
 
-/** Account of a budget, as seen by one model request or tool call. */
+/** Account of a budget, as seen by a model request or tool call. */
 export class BudgetAccount {
   readonly #options: ParsedBudgetOptions;
   readonly #ledger: BudgetLedger;
@@ -49,7 +49,7 @@ export class BudgetAccount {
       }
       const answer = onExceeded === "ask" ? await this.#askForExtension(runtime, exceeded) : false;
       if (answer === false) return exceeded;
-      // Concurrent sub-agents raise the same interrupt: its answer counts once.
+      // Concurrent sub-agents raise the same interrupt: the answer counts once.
       this.#ledger.enter(
         `extended ${extensionCount}`,
         { run: this.#run, extend: answer === true ? limits : answer },
@@ -59,7 +59,7 @@ export class BudgetAccount {
     }
   }
 
-  /** Emits one warning per limit near exhaustion, and adds a warning to each model request. */
+  /** Emits a warning per limit near exhaustion, and adds a warning to each model request. */
   addWarning(request: ModelRequest, runtime: ModelHookRuntime): ModelRequest | undefined {
     const { name, per, limits, warnAt = 1 } = this.#options;
     const spent = this.#getSpent();
@@ -113,7 +113,9 @@ export class BudgetAccount {
     return maxToolCalls;
   }
 
-  /** Enters a tool call that ended at `to`, in epoch milliseconds; releases the reservation of a call without attempts. */
+  /**
+   * Enters a tool call that ended at `to`, in epoch milliseconds; releases the reservation of a call without attempts.
+   */
   enterToolCall({ attempts, elapsedMs }: ToolResult, to: number): void {
     if (attempts === 0) this.#ledger.release("call");
     else this.#ledger.enter("call", { run: this.#run, toolCalls: 1, ...toActiveTime(to - elapsedMs, to) });

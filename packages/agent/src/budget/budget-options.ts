@@ -1,6 +1,5 @@
 /** Parses and validates the options of `budget`. */
 
-import { StatewrightError } from "@statewright/core";
 import {
   checkChoice,
   checkCount,
@@ -101,9 +100,12 @@ export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions 
     });
   requireOneOf("budget", { turns, toolCalls, tokens, cost, wallMs });
   if (cost !== undefined && options.prices === undefined)
-    throw new StatewrightError("invalid_option", {
-      what: "budget: a `cost` limit needs `prices`, got undefined",
-      next: 'Add prices: { "provider/model": { input, output, cacheRead, cacheWrite } }, in currency units per million tokens',
+    throw invalidOption({
+      where: "budget",
+      option: "prices",
+      expected: "an object or function with token prices for the `cost` limit",
+      got: undefined,
+      fix: 'Add prices: { "provider/model": { input, output, cacheRead, cacheWrite } }, in currency units per million tokens',
     });
   const limits: BudgetLimits = Object.fromEntries(
     budgetKinds.flatMap((kind) => (options[kind] === undefined ? [] : [[kind, options[kind]]])),

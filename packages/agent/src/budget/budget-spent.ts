@@ -49,7 +49,7 @@ export interface BudgetSpent {
   readonly until: number;
 }
 
-/** One spending entry of a model request or tool call, or a change of the limits. */
+/** Spending entry of a model request or tool call, or a change of the limits. */
 export interface Spending {
   readonly run: string;
   readonly turns?: number;
@@ -93,7 +93,7 @@ export function toActiveTime(from: number, to: number): Pick<Spending, "from" | 
   return { from: Math.round(from), to: Math.round(to) };
 }
 
-/** Adds one entry to the spending. */
+/** Adds an entry to the spending. */
 export function addSpending(spent: BudgetSpent, entry: Spending): BudgetSpent {
   const { tokens = 0, cost = 0, from, to, extend } = entry;
   const activeMs = from === undefined || to === undefined ? 0 : Math.max(0, to - Math.max(from, spent.until));

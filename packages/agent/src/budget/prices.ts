@@ -1,9 +1,9 @@
 /** Token prices, and the cost of model calls. An unknown price or usage gives undefined, never 0. */
 
-import { StatewrightError, type Usage } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
+import type { StatewrightError, Usage } from "@statewright/core";
+import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 
-/** Price per million tokens, in any one currency. */
+/** Price per million tokens, in any currency. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
@@ -48,9 +48,11 @@ function checkPrice(model: string, price: ModelPrice | undefined): ModelPrice | 
 }
 
 function createPriceError(where: string, value: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${where}: expected numbers ≥ 0, got ${value === null ? "null" : typeof value === "number" ? String(value) : `a value of type ${typeof value}`}`,
-    next: 'Use { "provider/model": { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } }, in currency units per million tokens',
+  return invalidOption({
+    where,
+    expected: "numbers ≥ 0",
+    got: value,
+    fix: 'Use { "provider/model": { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } }, in currency units per million tokens',
   });
 }
 

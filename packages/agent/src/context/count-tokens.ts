@@ -1,5 +1,6 @@
 /** Counts the tokens of model requests: an estimate without a tokenizer, or an exact count with a tokenizer. */
-import { type Message, type ModelRequest, type ModelTool, StatewrightError } from "@statewright/core";
+import type { Message, ModelRequest, ModelTool, StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** Counts the tokens of a text with the tokenizer of the model. */
 export type CountTokens = (text: string) => number;
@@ -32,11 +33,12 @@ export interface TokenMeter {
 
 /** Creates a token meter from a tokenizer. Throws `invalid_option` for an invalid count. */
 export function createTokenMeter(owner: string, count: CountTokens = estimateTokens): TokenMeter {
-  if (typeof count !== "function") throw createCountError(owner, count);
+  if (typeof count !== "function") throw createCountError(owner, { got: count });
   const cache: WeakMap<Message | ModelTool, number> = new WeakMap();
   const countText = (input: string): number => {
     const tokens = count(input);
-    if (!(typeof tokens === "number" && tokens >= 0 && tokens < Infinity)) throw createCountError(owner, tokens);
+    if (!(typeof tokens === "number" && tokens >= 0 && tokens < Infinity))
+      throw createCountError(owner, { found: `a function that returned ${describeCount(tokens)}` });
     return tokens;
   };
   const countOnce = <Counted extends Message | ModelTool>(
@@ -80,9 +82,18 @@ function countContentTokens({ content }: Message, count: CountTokens): number {
   }, 0);
 }
 
-function createCountError(owner: string, value: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `countTokens of ${owner}: expected a function that returns a number ≥ 0, got ${typeof value === "number" ? value : `a value of type ${typeof value}`}`,
-    next: "Pass a function from a text to a number ≥ 0",
+function describeCount(tokens: unknown): string {
+  return typeof tokens === "number" ? String(tokens) : `a value of type ${typeof tokens}`;
+}
+
+function createCountError(
+  owner: string,
+  received: { readonly got: unknown } | { readonly found: string },
+): StatewrightError {
+  return invalidOption({
+    where: owner,
+    option: "countTokens",
+    expected: "a function from a text to a number ≥ 0",
+    ...received,
   });
 }

@@ -2,10 +2,10 @@
 import { type ContentBlock, getMessageText, type Message } from "@statewright/core";
 import { getBlockText } from "@statewright/core/adapter";
 
-/** Maximum characters of one result or of the arguments of one call. */
+/** Maximum characters of a result or of the arguments of a call. */
 const maxCharacters = 4_000;
 
-/** Formats one message as a paragraph. */
+/** Formats a message as a paragraph. */
 export function formatMessage(message: Message): string {
   switch (message.role) {
     case "assistant":

@@ -2,7 +2,7 @@
 import type { Message } from "@statewright/core";
 import type { TokenMeter } from "./count-tokens.ts";
 
-/** Token sums of one conversation. */
+/** Token sums of a conversation. */
 export interface TokenSums {
   readonly total: number;
   /** Returns the tokens before an index. */
@@ -21,7 +21,7 @@ interface TokenAccount {
   readonly movable: number[];
 }
 
-/** Creates a token ledger. Identifies a conversation by its first message object. */
+/** Creates a token ledger. Identifies a conversation by the first message object. */
 export function createTokenLedger(meter: TokenMeter): (messages: readonly Message[]) => TokenSums {
   const accounts: WeakMap<Message, TokenAccount> = new WeakMap();
   return (messages) => {

@@ -10,7 +10,7 @@ import { isFromPerson } from "../agent/is-from-person.ts";
 export interface TrimRange {
   /** All messages from this index on remain. */
   readonly start: number;
-  /** The last user messages, from `user` to `userEnd` (exclusive), remain when they lie before `start`. */
+  /** The last user messages, from `user` to `userEnd` (exclusive), remain when before `start`. */
   readonly user: number;
   readonly userEnd: number;
 }
@@ -64,23 +64,29 @@ export function findUserTurnsStart(messages: readonly Message[], count: number):
   return 0;
 }
 
+/** Messages that remain besides the range. */
+interface TrimOptions {
+  /** True when the first user message remains. */
+  readonly keepFirst: boolean;
+}
+
 /**
  * Returns the messages that remain. System messages remain in front, and with `keepFirst` the first user message too.
  */
-export function trimToRange(messages: readonly Message[], range: TrimRange, keepFirst: boolean): readonly Message[] {
+export function trimToRange(messages: readonly Message[], range: TrimRange, options: TrimOptions): readonly Message[] {
   const retained: Message[] = [];
   for (let index = 0; index < range.start; index++) {
     const message = messages[index];
     if (message?.role === "system") retained.push(message);
   }
-  return retained.concat(getRetainedFront(messages, range, keepFirst), messages.slice(range.start));
+  return retained.concat(getRetainedFront(messages, range, options), messages.slice(range.start));
 }
 
 /** Returns the messages before the range start that remain, without system messages. */
 export function getRetainedFront(
   messages: readonly Message[],
   { user, userEnd }: TrimRange,
-  keepFirst: boolean,
+  { keepFirst }: TrimOptions,
 ): readonly Message[] {
   const userMessages = messages.slice(user, userEnd);
   const first = keepFirst ? messages.findIndex(isFromPerson) : -1;

@@ -16,7 +16,7 @@ export type BitopEvent =
   | ({ readonly type: "tool_denied" | "tool_end"; readonly result: ToolResult; readonly isError: boolean } & CallRef);
 
 /**
- * Creates a translator for the events of one run, called with each event in order. Drops progress events; a denied
+ * Creates a translator for the events of a run, called with each event in order. Drops progress events; a denied
  * call ends as `tool_denied`.
  */
 export function bitopDialect(): (event: RunEvent) => readonly BitopEvent[] {

@@ -37,89 +37,104 @@ export type LifecycleEvent =
   | { readonly kind: "turn.end" }
   | ({ readonly kind: "agent.end" } & AgentStop);
 
-/** Creates a translator from the events of one run, in order, to lifecycle events; skips events of inner graphs. */
+/** Creates a translator from the events of a run, in order, to lifecycle events; skips events of inner graphs. */
 export function createLifecycleTranslator(): (event: RunEvent) => readonly LifecycleEvent[] {
-  /**
-   * Arguments of tool calls not yet finished, by call id; a refused call has no `tool.started` event with its
-   * arguments.
-   */
-  const pendingArgs = new Map<string, unknown>();
-  const startedCalls = new Set<string>();
-  let inTurn = false;
-  let inMessage = false;
+  const translator = new LifecycleTranslator();
+  return (event) => (event.within === undefined ? translator.translate(event) : []);
+}
 
-  function closeTurn(): LifecycleEvent[] {
-    const ended: LifecycleEvent[] = inTurn ? [{ kind: "turn.end" }] : [];
-    inTurn = false;
-    inMessage = false;
-    return ended;
-  }
+/** State of the translation of a run: open turn, open message and started tool calls. */
+class LifecycleTranslator {
+  /** Arguments of unfinished tool calls, by call id: a refused call has no `tool.started` event with arguments. */
+  readonly #pendingArgs = new Map<string, unknown>();
+  readonly #startedCalls = new Set<string>();
+  #inTurn = false;
+  #inMessage = false;
 
-  function openMessage(): LifecycleEvent[] {
-    const started: LifecycleEvent[] = inMessage ? [] : [{ kind: "message.start" }];
-    inMessage = true;
-    return started;
-  }
-
-  function openCall({ callId, tool }: CallRef, args: unknown): LifecycleEvent[] {
-    if (startedCalls.has(callId)) return [];
-    startedCalls.add(callId);
-    return [{ kind: "call.start", callId, tool, args }];
-  }
-
-  return (event) => {
-    if (event.within !== undefined) return [];
+  translate(event: RunEvent): readonly LifecycleEvent[] {
     switch (event.type) {
       case "run.started":
         return [{ kind: "agent.start" }];
       case "model.started": {
-        const ended = closeTurn();
-        inTurn = true;
+        const ended = this.#closeTurn();
+        this.#inTurn = true;
         return [...ended, { kind: "turn.start" }];
       }
       case "message.delta":
-        return [...openMessage(), { kind: "message.delta", part: event.kind, text: event.text }];
+        return [...this.#openMessage(), { kind: "message.delta", part: event.kind, text: event.text }];
       case "message.retracted":
         // The message restarts: readers that collect deltas since the last `message.start` drop the retracted deltas.
-        inMessage = false;
+        this.#inMessage = false;
         return [];
-      case "message.completed": {
-        for (const { id, args } of listToolCalls(event.message)) pendingArgs.set(id, args);
-        const moments: LifecycleEvent[] = [...openMessage(), { kind: "message.end", message: event.message }];
-        inMessage = false;
-        return moments;
-      }
+      case "message.completed":
+        return this.#closeMessage(event.message);
       case "tool.started":
-        return openCall(event, event.args);
+        return this.#openCall(event, event.args);
       case "tool.update":
         return [{ kind: "call.update", callId: event.callId, tool: event.tool, partial: event.partial }];
       case "tool.progress":
         return [{ kind: "call.progress", callId: event.callId, tool: event.tool, text: event.text }];
       case "tool.completed":
-      case "tool.failed": {
-        const { callId, tool, result } = event;
-        const moments: LifecycleEvent[] = [
-          ...openCall(event, pendingArgs.get(callId)),
-          { kind: "call.end", callId, tool, result },
-        ];
-        pendingArgs.delete(callId);
-        startedCalls.delete(callId);
-        return moments;
+      case "tool.failed":
+        return this.#closeCall(event, event.result);
+      default: {
+        const stop = toAgentStop(event);
+        return stop === undefined ? [] : [...this.#closeTurn(), { kind: "agent.end", ...stop }];
       }
-      case "run.completed":
-        return [...closeTurn(), { kind: "agent.end", status: "completed" }];
-      case "run.waiting":
-        return [...closeTurn(), { kind: "agent.end", status: "waiting", interrupts: event.interrupts }];
-      case "run.failed":
-        return [...closeTurn(), { kind: "agent.end", status: "failed", error: event.error.message }];
-      case "run.cancelled":
-        return [...closeTurn(), { kind: "agent.end", status: "cancelled", reason: event.reason }];
-      case "run.paused":
-        return [...closeTurn(), { kind: "agent.end", status: "paused", reason: event.cause.message }];
-      default:
-        return [];
     }
-  };
+  }
+
+  #closeTurn(): LifecycleEvent[] {
+    const ended: LifecycleEvent[] = this.#inTurn ? [{ kind: "turn.end" }] : [];
+    this.#inTurn = false;
+    this.#inMessage = false;
+    return ended;
+  }
+
+  #openMessage(): LifecycleEvent[] {
+    const started: LifecycleEvent[] = this.#inMessage ? [] : [{ kind: "message.start" }];
+    this.#inMessage = true;
+    return started;
+  }
+
+  #openCall({ callId, tool }: CallRef, args: unknown): LifecycleEvent[] {
+    if (this.#startedCalls.has(callId)) return [];
+    this.#startedCalls.add(callId);
+    return [{ kind: "call.start", callId, tool, args }];
+  }
+
+  #closeMessage(message: AssistantMessage): LifecycleEvent[] {
+    for (const { id, args } of listToolCalls(message)) this.#pendingArgs.set(id, args);
+    const ended: LifecycleEvent[] = [...this.#openMessage(), { kind: "message.end", message }];
+    this.#inMessage = false;
+    return ended;
+  }
+
+  #closeCall(call: CallRef, result: ToolResult): LifecycleEvent[] {
+    const { callId, tool } = call;
+    const started = this.#openCall(call, this.#pendingArgs.get(callId));
+    this.#pendingArgs.delete(callId);
+    this.#startedCalls.delete(callId);
+    return [...started, { kind: "call.end", callId, tool, result }];
+  }
+}
+
+/** Returns the status of an agent after an event that stops the run; undefined for other events. */
+function toAgentStop(event: RunEvent): AgentStop | undefined {
+  switch (event.type) {
+    case "run.completed":
+      return { status: "completed" };
+    case "run.waiting":
+      return { status: "waiting", interrupts: event.interrupts };
+    case "run.failed":
+      return { status: "failed", error: event.error.message };
+    case "run.cancelled":
+      return { status: "cancelled", reason: event.reason };
+    case "run.paused":
+      return { status: "paused", reason: event.cause.message };
+    default:
+      return undefined;
+  }
 }
 
 /** Names of a tool call in yoagent and pi. */

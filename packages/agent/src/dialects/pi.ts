@@ -11,7 +11,7 @@ export type PiEvent =
   | ({ readonly type: "tool_execution_end"; readonly result: ToolResult; readonly isError: boolean } & CallNames);
 
 /**
- * Creates a translator for the events of one run, called with each event in order. Progress becomes an update with
+ * Creates a translator for the events of a run, called with each event in order. Progress becomes an update with
  * text, because pi has no progress event.
  */
 export function piDialect(): (event: RunEvent) => readonly PiEvent[] {

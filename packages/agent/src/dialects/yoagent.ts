@@ -19,7 +19,7 @@ export type YoagentEvent =
   | ({ readonly type: "ToolExecutionEnd"; readonly result: ToolResult; readonly isError: boolean } & CallNames)
   | ({ readonly type: "AgentEnd" } & AgentStop);
 
-/** Creates a translator for the events of one run, called with each event in order. */
+/** Creates a translator for the events of a run, called with each event in order. */
 export function yoagentDialect(): (event: RunEvent) => readonly YoagentEvent[] {
   const toLifecycleEvents = createLifecycleTranslator();
   return (event) => toLifecycleEvents(event).map(toYoagentEvent);

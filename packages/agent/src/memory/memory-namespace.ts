@@ -29,7 +29,7 @@ export function checkNamespace(owner: string, namespace: unknown): void {
   checkFunction(owner, { namespace: namespace ?? null });
 }
 
-/** Keys that are never used, because they are built-in property names of objects. */
+/** Built-in property names of objects, which are never used as keys. */
 const reserved: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 /** Converts a topic to a memory key: a slug of the topic, or its fingerprint. */

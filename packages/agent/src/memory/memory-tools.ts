@@ -13,7 +13,7 @@ import { checkChoice, checkCount, checkOptions, checkTime, listOptionNames } fro
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type MemoryNamespace, toMemory, toMemoryKey } from "./memory-namespace.ts";
 
-/** Options of `memoryTools`. */
+/** Namespace, search and lifetime of memories. */
 export interface MemoryToolsOptions<Context = unknown> {
   /** Returns the memory namespace of a run, such as `({ context }) => ["users", context.user]`. */
   readonly namespace: MemoryNamespace<Context>;
@@ -25,10 +25,8 @@ export interface MemoryToolsOptions<Context = unknown> {
   readonly ttlMs?: number;
 }
 
-interface RememberArgs {
-  readonly topic: string;
-  readonly text: string;
-}
+/** Hidden argument of the memory tools: the memories of the namespace. */
+type MemoryInjection<Context> = Injection<LongTerm, Context>;
 
 /**
  * Creates the tools `remember`, `recall` and `forget`. Memories are items of the long-term store, keyed by topic: a
@@ -48,7 +46,19 @@ export function memoryTools<Context = unknown>(
   checkCount("memoryTools", { limit });
   checkTime("memoryTools", { ttlMs });
   const memories = createMemoryInjection(namespace);
-  const remember = defineTool({
+  return [createRemember(memories, ttlMs), createRecall(memories, { limit, by }), createForget(memories)];
+}
+
+interface RememberArgs {
+  readonly topic: string;
+  readonly text: string;
+}
+
+function createRemember<Context>(
+  memories: MemoryInjection<Context>,
+  ttlMs: number | undefined,
+): Tool<unknown, Context> {
+  return defineTool({
     name: "remember",
     description:
       "Remember something for later conversations, such as what the user prefers or has decided. What is remembered about the same topic is replaced.",
@@ -80,7 +90,13 @@ export function memoryTools<Context = unknown>(
       return `Remembered as ${key}.`;
     },
   });
-  const recall = defineTool({
+}
+
+function createRecall<Context>(
+  memories: MemoryInjection<Context>,
+  { limit, by }: { readonly limit: number; readonly by: MemorySearch },
+): Tool<unknown, Context> {
+  return defineTool({
     name: "recall",
     description: "Look up memories from earlier conversations.",
     input: jsonSchemaInput<{ readonly query: string }>({
@@ -100,7 +116,10 @@ export function memoryTools<Context = unknown>(
       return found.length === 0 ? "No memory was found." : found.map(({ key, text }) => `${key}: ${text}`).join("\n");
     },
   });
-  const forget = defineTool({
+}
+
+function createForget<Context>(memories: MemoryInjection<Context>): Tool<unknown, Context> {
+  return defineTool({
     name: "forget",
     description: "Forget something that was remembered: what is no longer true, or what the user wants forgotten.",
     input: jsonSchemaInput<{ readonly key: string }>({
@@ -121,11 +140,10 @@ export function memoryTools<Context = unknown>(
       return `Forgotten: ${item.key}.`;
     },
   });
-  return [remember, recall, forget];
 }
 
 /** Creates the injection of the memory namespace, a hidden tool argument of kind `store`. */
-function createMemoryInjection<Context>(namespace: MemoryNamespace<Context>): Injection<LongTerm, Context> {
+function createMemoryInjection<Context>(namespace: MemoryNamespace<Context>): MemoryInjection<Context> {
   const root = inject.store();
   return {
     kind: "store",

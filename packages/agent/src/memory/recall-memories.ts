@@ -8,7 +8,7 @@ import { findLastUserTurn } from "../context/trim-range.ts";
 import { findMemories, type MemorySearch } from "./find-memories.ts";
 import { checkNamespace, type Memory, type MemoryNamespace, openMemories, toMemory } from "./memory-namespace.ts";
 
-/** Options of `recallMemories`. */
+/** Namespace and search of memories, and the heading above recalled memories. */
 export interface RecallMemoriesOptions<Context = unknown> {
   /** Returns the memory namespace of a run, such as `({ context }) => ["users", context.user]`. */
   readonly namespace: MemoryNamespace<Context>;
@@ -25,7 +25,7 @@ export interface RecallMemoriesOptions<Context = unknown> {
   readonly heading?: string;
 }
 
-/** Recalled memories, and the id of the user message for which they were recalled. */
+/** Recalled memories, and the id of the user message of the recall. */
 export interface RecalledMemories {
   readonly for: string;
   readonly memories: readonly Memory[];
@@ -36,15 +36,15 @@ function isRecalledMemories(value: object): value is RecalledMemories {
   return typeof id === "string" && Array.isArray(memories);
 }
 
-/** Channel of recalled memories; add it to a user-defined graph: `defineState({ …, ...recalledMemories })`. */
+/** Channel of recalled memories, for a user-defined graph: `defineState({ …, ...recalledMemories })`. */
 export const recalledMemories: { readonly recalledMemories: LastValueChannel<RecalledMemories> } = {
   recalledMemories: createLastValueChannel("recalled memories, { for, memories }", isRecalledMemories),
 };
 
 /**
- * Looks up memories once per user turn, and inserts them before the user message in the following model requests.
- * Memories are stored in state, so that replay and resume send the same request; the conversation does not contain
- * them.
+ * Looks up memories once per user turn, and inserts the memories before the user message in the following model
+ * requests. Memories are stored in state, so that replay and resume send the same request; the conversation does not
+ * contain them.
  */
 export function recallMemories<Context = unknown>(options: RecallMemoriesOptions<Context>): Middleware<Context> {
   checkOptions(

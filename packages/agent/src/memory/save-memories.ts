@@ -50,7 +50,7 @@ export interface MemoryChanges {
   readonly forget?: readonly string[];
 }
 
-/** Options of `saveMemories`: a model, or a function. */
+/** Namespace of memories, and their extraction from a conversation: by a model, or by a function. */
 export interface SaveMemoriesOptions<Context = unknown> {
   /** Returns the memory namespace of a run, such as `({ context }) => ["users", context.user]`. */
   readonly namespace: MemoryNamespace<Context>;

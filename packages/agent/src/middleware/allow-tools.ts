@@ -1,16 +1,9 @@
 /** Middleware that allows only listed tools. */
 
-import {
-  decide,
-  defineMiddleware,
-  type Middleware,
-  StatewrightError,
-  type ToolCall,
-  type ToolSpec,
-} from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { decide, defineMiddleware, type Middleware, type ToolCall, type ToolSpec } from "@statewright/core";
+import { checkChoice, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 
-/** Options of `allowTools`. */
+/** Effect of a call that is not allowed. */
 export interface AllowOptions {
   /** `repair` (default): the model receives an error result and continues. `fail`: the run fails. */
   readonly onViolation?: "repair" | "fail";
@@ -25,15 +18,13 @@ export function allowTools(
   const { onViolation = "repair" } = options;
   const isList = Array.isArray(allowed) && allowed.every((name) => typeof name === "string");
   if (!isList && typeof allowed !== "function")
-    throw new StatewrightError("invalid_option", {
-      what: "allowTools: expected a list of tool names or a function",
-      next: 'Pass allowTools(["search", …])',
+    throw invalidOption({
+      where: "allowTools",
+      expected: "a list of tool names or a function",
+      got: allowed,
+      fix: 'Pass allowTools(["search", …])',
     });
-  if (onViolation !== "repair" && onViolation !== "fail")
-    throw new StatewrightError("invalid_option", {
-      what: "allowTools: `onViolation` has an unknown value",
-      next: 'Use "repair" or "fail"',
-    });
+  checkChoice("allowTools", { onViolation }, ["repair", "fail"]);
   const allowedNames: ReadonlySet<string> = new Set(typeof allowed === "function" ? [] : allowed);
   const mayCall = typeof allowed === "function" ? allowed : (call: ToolCall) => allowedNames.has(call.name);
   return defineMiddleware({

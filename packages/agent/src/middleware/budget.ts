@@ -27,7 +27,7 @@ export type Budget<Name extends string = string> = Middleware & {
 
 /**
  * Creates budget middleware. A model request is sent while all limits have a remainder: turns and tool calls never
- * exceed their limit; tokens, cost and time exceed theirs by at most one request. Concurrent requests reserve the
+ * exceed their limit; tokens, cost and time exceed a limit by at most one request. Concurrent requests reserve the
  * usage of the last request. Throws `invalid_option` for invalid limits, and for a cost limit without prices.
  */
 export function budget<const Name extends string = "budget">(

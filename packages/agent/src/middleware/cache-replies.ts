@@ -12,7 +12,7 @@ import { checkCount, checkOptions, checkStrings, checkTime, listOptionNames } fr
 import { createLruCache, defaultCacheBytes, type LruCacheLimits } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
 
-/** Options of `cacheReplies`. */
+/** Lifetime, size and namespace of a reply cache. */
 export interface CacheRepliesOptions {
   /** Lifetime of a cached reply in milliseconds. */
   readonly ttlMs: number;

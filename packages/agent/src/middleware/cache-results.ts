@@ -1,11 +1,11 @@
 /** Middleware that caches results of pure tools for calls with equal arguments. */
 
-import { defineMiddleware, type Middleware, StatewrightError, type ToolResult, type ToolSpec } from "@statewright/core";
-import { checkCount, checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { defineMiddleware, type Middleware, type ToolResult, type ToolSpec } from "@statewright/core";
+import { checkCount, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { createLruCache, defaultCacheBytes } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
 
-/** Options of `cacheResults`. */
+/** Lifetime, size and tools of a result cache. */
 export interface CacheResultsOptions {
   /** Lifetime of a cached result in milliseconds. */
   readonly ttlMs: number;
@@ -29,12 +29,15 @@ export function cacheResults(options: CacheResultsOptions): Middleware {
     listOptionNames<CacheResultsOptions>({ ttlMs: true, maxEntries: true, maxBytes: true, tools: true }),
   );
   const { ttlMs, maxEntries = 1_000, maxBytes = defaultCacheBytes, tools } = options;
-  if (!(typeof ttlMs === "number" && ttlMs > 0) || !(Number.isInteger(maxEntries) && maxEntries >= 1))
-    throw new StatewrightError("invalid_option", {
-      what: "cacheResults: expected `ttlMs` > 0 and `maxEntries` ≥ 1",
-      next: "Pass cacheResults({ ttlMs: 60_000 })",
+  if (!(typeof ttlMs === "number" && ttlMs > 0))
+    throw invalidOption({
+      where: "cacheResults",
+      option: "ttlMs",
+      expected: "a number of milliseconds > 0",
+      got: ttlMs,
+      fix: "Pass cacheResults({ ttlMs: 60_000 })",
     });
-  checkCount("cacheResults", { maxBytes });
+  checkCount("cacheResults", { maxEntries, maxBytes });
   const cachedTools = tools === undefined ? undefined : new Set(tools);
   const cache = createLruCache<ToolResult>({ ttlMs, maxEntries, maxBytes });
   const toolNumbers: WeakMap<ToolSpec, number> = new WeakMap();

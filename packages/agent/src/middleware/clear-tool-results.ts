@@ -22,7 +22,7 @@ import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { findExchangeStart } from "../context/trim-range.ts";
 
-/** Options of `clearToolResults`. */
+/** Trigger, retained results and replacement text. */
 export interface ClearToolResultsOptions {
   /** Request size in tokens above which results are cleared. Default 100,000. */
   readonly triggerTokens?: number;
@@ -89,12 +89,7 @@ export function clearToolResults(options: ClearToolResultsOptions = {}): Middlew
     beforeModel: (request) => {
       const { messages } = request;
       if (meter.countFrame(request) + getTokenSums(messages).total <= triggerTokens) return undefined;
-      const unreadStart = findExchangeStart(messages, messages.length - 1);
-      const resultIndexes = messages.flatMap((message, index) =>
-        message.role === "tool" && !excluded.has(message.name) ? [index] : [],
-      );
-      const clearCount = Math.floor(Math.max(0, resultIndexes.length - keep) / batch) * batch;
-      const clearedIndexes = new Set(resultIndexes.slice(0, clearCount).filter((index) => index < unreadStart));
+      const clearedIndexes = findClearedIndexes(messages, { excluded, keep, batch });
       if (clearedIndexes.size === 0) return undefined;
       return {
         ...request,
@@ -110,6 +105,19 @@ export function clearToolResults(options: ClearToolResultsOptions = {}): Middlew
       };
     },
   });
+}
+
+/** Returns the indexes of the results to clear: the oldest results that the model has read, in whole batches. */
+function findClearedIndexes(
+  messages: readonly Message[],
+  { excluded, keep, batch }: { readonly excluded: ReadonlySet<string>; readonly keep: number; readonly batch: number },
+): ReadonlySet<number> {
+  const unreadStart = findExchangeStart(messages, messages.length - 1);
+  const resultIndexes = messages.flatMap((message, index) =>
+    message.role === "tool" && !excluded.has(message.name) ? [index] : [],
+  );
+  const clearCount = Math.floor(Math.max(0, resultIndexes.length - keep) / batch) * batch;
+  return new Set(resultIndexes.slice(0, clearCount).filter((index) => index < unreadStart));
 }
 
 function clearResult(result: ToolMessage, placeholder: string): ToolMessage {

@@ -1,9 +1,9 @@
 /** Middleware that confines path arguments to a workspace, after resolving symbolic links. */
 
-import { decide, defineMiddleware, type Middleware, StatewrightError, type ToolSpec } from "@statewright/core";
-import { checkFlag, checkOptions, listOptionNames, toModelTool } from "@statewright/core/adapter";
+import { decide, defineMiddleware, type Middleware, type ToolSpec } from "@statewright/core";
+import { checkFlag, checkOptions, invalidOption, listOptionNames, toModelTool } from "@statewright/core/adapter";
 
-/** Options of `confinePaths`. */
+/** Root folder, and the path arguments of each tool. */
 export interface ConfineOptions {
   /** Root folder of the workspace. */
   readonly root: string;
@@ -31,16 +31,24 @@ export function confinePaths(options: ConfineOptions): Middleware {
     listOptionNames<ConfineOptions>({ root: true, resolvePath: true, paths: true, tree: true }),
   );
   const { root, resolvePath, paths, tree = true } = options;
-  if (
-    typeof root !== "string" ||
-    root === "" ||
-    typeof resolvePath !== "function" ||
-    typeof paths !== "object" ||
-    paths === null
-  )
-    throw new StatewrightError("invalid_option", {
-      what: "confinePaths: expected `root`, `resolvePath` and `paths`",
-      next: "Pass confinePaths({ root, resolvePath: resolvePathInside, paths: { read_file: ['path'] } })",
+  const fix = "Pass confinePaths({ root, resolvePath: resolvePathInside, paths: { read_file: ['path'] } })";
+  if (typeof root !== "string" || root === "")
+    throw invalidOption({ where: "confinePaths", option: "root", expected: "the path of a folder", got: root, fix });
+  if (typeof resolvePath !== "function")
+    throw invalidOption({
+      where: "confinePaths",
+      option: "resolvePath",
+      expected: "a function, such as resolvePathInside of @statewright/host",
+      got: resolvePath,
+      fix,
+    });
+  if (typeof paths !== "object" || paths === null)
+    throw invalidOption({
+      where: "confinePaths",
+      option: "paths",
+      expected: "an object with the path arguments of each tool",
+      got: paths,
+      fix,
     });
   checkFlag("confinePaths", { tree });
   return defineMiddleware({

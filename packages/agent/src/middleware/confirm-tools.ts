@@ -10,7 +10,7 @@ import {
 import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { checkAskOptions } from "./check-ask-options.ts";
 
-/** Options of `confirmTools`. */
+/** Calls that need an approval, and the expiry of the interrupt. */
 export interface ConfirmOptions extends AskOptions {
   /**
    * Decides for tools with `safety.confirm` `policy` or absent: a reason or true to ask, false to run. Default: asks

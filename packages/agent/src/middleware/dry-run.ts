@@ -1,9 +1,9 @@
-/** Middleware that runs no tool with side effects, and answers its calls instead. */
+/** Middleware that answers calls of tools with side effects without running the tools. */
 
 import { decide, defineMiddleware, type Middleware, type ToolSpec } from "@statewright/core";
 import { checkOptions, listOptionNames } from "@statewright/core/adapter";
 
-/** Options of `dryRun`. */
+/** Tools that run in a dry run. */
 export interface DryRunOptions {
   /**
    * Returns true for tools that run nevertheless. Default: tools with `read` access, and unclassified tools with the
@@ -12,7 +12,7 @@ export interface DryRunOptions {
   readonly mayRun?: (tool: ToolSpec) => boolean;
 }
 
-/** Answers calls of tools with side effects without running them, also in sub-agents. */
+/** Answers calls of tools with side effects without running the tools, also in sub-agents. */
 export function dryRun(options: DryRunOptions = {}): Middleware {
   checkOptions("dryRun", options, listOptionNames<DryRunOptions>({ mayRun: true }));
   const { mayRun = isHarmless } = options;

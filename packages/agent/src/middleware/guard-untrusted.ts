@@ -1,5 +1,6 @@
 /**
- * Middleware that asks for approval of harmful tools, or denies them, after untrusted content has entered a thread.
+ * Middleware that asks for approval of harmful tool calls, or denies the calls, after untrusted content has entered a
+ * thread.
  */
 import {
   type AskOptions,
@@ -8,14 +9,13 @@ import {
   decide,
   defineMiddleware,
   type Middleware,
-  StatewrightError,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { checkChoice, checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { createStringsSchema } from "../output/strings-schema.ts";
 import { checkAskOptions } from "./check-ask-options.ts";
 
-/** Options of `guardUntrusted`. */
+/** Untrusted and harmful tools, and the effect of a harmful call. */
 export interface GuardOptions extends AskOptions {
   /** Returns true for tools whose results may contain untrusted content. Default: tools with network access. */
   readonly isUntrusted?: (tool: ToolSpec) => boolean;
@@ -69,11 +69,7 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
   } = options;
   checkAskOptions("guardUntrusted", askOptions);
   checkFlag("guardUntrusted", { tree });
-  if (action !== "ask" && action !== "refuse")
-    throw new StatewrightError("invalid_option", {
-      what: "guardUntrusted: `action` has an unknown value",
-      next: 'Use "ask" or "refuse"',
-    });
+  checkChoice("guardUntrusted", { action }, ["ask", "refuse"]);
   return defineMiddleware({
     name: "guardUntrusted",
     required: true,
@@ -81,7 +77,8 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
     channels: untrustedFrom,
     asks: action === "ask" ? ["approve"] : [],
     beforeTool: ({ call, tool }, { ledger }) => {
-      // Ignores results of concurrent calls of the same message: the model had not read them when it made this call.
+      // Ignores results of concurrent calls of the same message: the model had not read these results at the time of
+      // this call.
       const sources = ledger(untrustedFrom.untrustedFrom).getValue({ siblings: "none" });
       if (sources.length === 0 || isHarmful(tool) === false) return undefined;
       const reason = `untrusted content has entered through ${sources.map((name) => `"${name}"`).join(", ")}`;

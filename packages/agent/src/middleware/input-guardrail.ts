@@ -1,4 +1,4 @@
-/** Middleware that checks user messages before a model reads them. */
+/** Middleware that checks user messages before a model reads the messages. */
 import {
   type Channel,
   channel,
@@ -14,7 +14,7 @@ import { isFromPerson } from "../agent/is-from-person.ts";
 import { createStringsSchema } from "../output/strings-schema.ts";
 import { getMessages } from "./conversation-calls.ts";
 
-/** Input of an input guardrail. */
+/** User messages to check, as messages and as text, with the conversation. */
 export interface GuardedInput {
   /** User messages since the last model message. */
   readonly messages: readonly UserMessage[];
@@ -31,9 +31,9 @@ export interface Refusal {
   readonly reason?: string;
 }
 
-/** Options of `inputGuardrail`. */
+/** Check of user messages, and the name of the guardrail. */
 export interface InputGuardrailOptions<Context = unknown, State = unknown> {
-  /** Checks user messages; undefined accepts them. */
+  /** Checks user messages; undefined accepts the messages. */
   readonly check: (
     input: GuardedInput,
     runtime: ModelHookRuntime<Context, State>,
@@ -77,8 +77,7 @@ export function inputGuardrail<Context = unknown, State = unknown>(
         if (refusal !== undefined) {
           if (typeof refusal?.refuse !== "string")
             throw invalidOption({
-              where: name,
-              option: "the result of `check`",
+              where: `${name}: result of \`check\``,
               expected: "{ refuse: text } or undefined",
               got: refusal,
             });

@@ -9,11 +9,17 @@ import {
   defineMiddleware,
   type Middleware,
   type Schema,
-  StatewrightError,
   type ToolCallBlock,
   ToolError,
 } from "@statewright/core";
-import { checkFlag, checkOptions, createGuardSchema, listOptionNames } from "@statewright/core/adapter";
+import {
+  checkChoice,
+  checkCount,
+  checkFlag,
+  checkOptions,
+  createGuardSchema,
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { getMessages, listEarlierSiblings } from "./conversation-calls.ts";
 
 /** Maximum calls. */
@@ -38,7 +44,7 @@ export interface CallCounts {
   readonly inRun: Readonly<Record<string, number>>;
 }
 
-/** Update of `callCounts` by one call. */
+/** Update of `callCounts` by a call. */
 export interface CallCountUpdate {
   readonly run: string;
   readonly tool: string;
@@ -61,7 +67,7 @@ const countsSchema: Schema<CallCounts | undefined, CallCounts> = createGuardSche
   inRun: {},
 });
 
-/** Channel of call counts; add it to a user-defined graph: `defineState({ …, ...callCounts })`. */
+/** Channel of call counts, for a user-defined graph: `defineState({ …, ...callCounts })`. */
 export const callCounts: { readonly callCounts: Channel<CallCounts, CallCountUpdate, CallCounts | undefined> } = {
   callCounts: channel.reduce(countsSchema, (counts, { run, tool }: CallCountUpdate) => {
     const inRun = counts.run === run ? counts.inRun : {};
@@ -78,44 +84,8 @@ function incrementCount(counts: Readonly<Record<string, number>>, tool: string):
  * of its result; a refused call counts only within its message. Within one message, earlier calls have priority.
  */
 export function limitCalls(options: LimitCallsOptions): Middleware {
-  checkOptions(
-    "limitCalls",
-    options,
-    listOptionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true, tree: true }),
-  );
-  const { tools = {}, atLimit = "refuse", tree = true } = options;
-  checkLimits("limitCalls", options);
-  checkFlag("limitCalls", { tree });
-  for (const [tool, limits] of Object.entries(tools)) {
-    const owner = `limitCalls.tools["${tool}"]`;
-    checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));
-    checkLimits(owner, limits);
-  }
-  if (atLimit !== "refuse" && atLimit !== "end")
-    throw createOptionError("limitCalls", "atLimit", '"refuse" or "end"', atLimit);
-
-  /** Returns the text of the reached limit, counting this run and thread plus earlier calls of the same message. */
-  const findReachedLimit = (
-    name: string,
-    run: string,
-    made: CallCounts,
-    earlierCalls: readonly ToolCallBlock[],
-  ): string | undefined => {
-    const inRun = made.run === run ? made.inRun : {};
-    const toolLimits = Object.hasOwn(tools, name) ? tools[name] : undefined;
-    const sameToolCount = toolLimits === undefined ? 0 : earlierCalls.filter((each) => each.name === name).length;
-    return [
-      formatReachedLimit(options.perRun, sumCounts(inRun) + earlierCalls.length, "calls in this run"),
-      formatReachedLimit(options.perThread, sumCounts(made.thread) + earlierCalls.length, "calls in this conversation"),
-      formatReachedLimit(toolLimits?.perRun, (inRun[name] ?? 0) + sameToolCount, `calls of "${name}" in this run`),
-      formatReachedLimit(
-        toolLimits?.perThread,
-        (made.thread[name] ?? 0) + sameToolCount,
-        `calls of "${name}" in this conversation`,
-      ),
-    ].find((text) => text !== undefined);
-  };
-
+  checkLimitCallsOptions(options);
+  const { atLimit = "refuse", tree = true } = options;
   return defineMiddleware({
     name: "limitCalls",
     required: true,
@@ -128,7 +98,7 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
       if (ledger.has("call")) return undefined;
       const siblings = listEarlierSiblings(getMessages(state), call.id);
       const findReached = (made: CallCounts, earlierCalls: readonly ToolCallBlock[]): string | undefined =>
-        findReachedLimit(call.name, run.run, made, earlierCalls);
+        findReachedLimit(options, { name: call.name, run: run.run }, made, earlierCalls);
       const made = ledger.getValue({ excludedKeys: ["call"] });
       // Fast path: below every limit, the sum of all entries suffices, which is cached.
       const isBelowLimits = findReached(made, siblings) === undefined;
@@ -153,23 +123,49 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
   });
 }
 
+function checkLimitCallsOptions(options: LimitCallsOptions): void {
+  checkOptions(
+    "limitCalls",
+    options,
+    listOptionNames<LimitCallsOptions>({ perRun: true, perThread: true, tools: true, atLimit: true, tree: true }),
+  );
+  const { perRun, perThread, tools = {}, atLimit = "refuse", tree = true } = options;
+  checkCount("limitCalls", { perRun, perThread }, 0);
+  checkFlag("limitCalls", { tree });
+  for (const [tool, limits] of Object.entries(tools)) {
+    const owner = `limitCalls.tools["${tool}"]`;
+    checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));
+    checkCount(owner, { perRun: limits.perRun, perThread: limits.perThread }, 0);
+  }
+  checkChoice("limitCalls", { atLimit }, ["refuse", "end"]);
+}
+
+/** Returns the text of the reached limit, counting this run and thread plus earlier calls of the same message. */
+function findReachedLimit(
+  { perRun, perThread, tools = {} }: LimitCallsOptions,
+  { name, run }: { readonly name: string; readonly run: string },
+  made: CallCounts,
+  earlierCalls: readonly ToolCallBlock[],
+): string | undefined {
+  const inRun = made.run === run ? made.inRun : {};
+  const toolLimits = Object.hasOwn(tools, name) ? tools[name] : undefined;
+  const sameToolCount = toolLimits === undefined ? 0 : earlierCalls.filter((each) => each.name === name).length;
+  return [
+    formatReachedLimit(perRun, sumCounts(inRun) + earlierCalls.length, "calls in this run"),
+    formatReachedLimit(perThread, sumCounts(made.thread) + earlierCalls.length, "calls in this conversation"),
+    formatReachedLimit(toolLimits?.perRun, (inRun[name] ?? 0) + sameToolCount, `calls of "${name}" in this run`),
+    formatReachedLimit(
+      toolLimits?.perThread,
+      (made.thread[name] ?? 0) + sameToolCount,
+      `calls of "${name}" in this conversation`,
+    ),
+  ].find((text) => text !== undefined);
+}
+
 function sumCounts(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
 function formatReachedLimit(limit: number | undefined, used: number, unit: string): string | undefined {
   return limit === undefined || used < limit ? undefined : `The limit of ${limit} ${unit} is reached.`;
-}
-
-function checkLimits(owner: string, { perRun, perThread }: CallLimits): void {
-  for (const [name, limit] of Object.entries({ perRun, perThread }))
-    if (limit !== undefined && !(Number.isInteger(limit) && limit >= 0))
-      throw createOptionError(owner, name, "an integer ≥ 0", limit);
-}
-
-function createOptionError(owner: string, option: string, expected: string, value: unknown): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${owner}: \`${option}\` must be ${expected}, got ${typeof value === "string" ? JSON.stringify(value) : String(value)}`,
-    next: `Pass ${expected}`,
-  });
 }

@@ -12,9 +12,9 @@ import {
 } from "@statewright/core/adapter";
 import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
-import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
+import { acquireAll, type Pass, RateGate } from "../rate-gate.ts";
 
-/** Options of `limitModelRate`. */
+/** Rate of model requests, and the token count of a request. */
 export interface LimitModelRateOptions {
   /** Maximum requests started within `perMs`. */
   readonly requests?: number;
@@ -36,9 +36,9 @@ const passesByRequest: WeakMap<OutgoingRequest, Pass[]> = new WeakMap();
 
 /**
  * Delays model requests to respect the rate limit, over all runs with this middleware in this process, including
- * sub-agents. Each outgoing request counts: retries, fallbacks and auxiliary model calls of hooks too; a reply
- * without a request (such as from a cache) does not. A request under several limits starts when all allow it. A
- * cancel ends the wait and releases the slot. Waiting time does not count towards timeouts of the model call.
+ * sub-agents. Each outgoing request counts: retries, fallbacks and auxiliary model calls of hooks too; a reply without
+ * a request (such as from a cache) does not. A request under several limits starts when all limits allow the request.
+ * A cancel ends the wait and releases the slot. Waiting time does not count towards timeouts of the model call.
  */
 export function limitModelRate(options: LimitModelRateOptions): Middleware {
   checkOptions(
@@ -68,7 +68,7 @@ export function limitModelRate(options: LimitModelRateOptions): Middleware {
   const getTokenSums = createTokenLedger(meter);
   const estimateRequestTokens = (request: ModelRequest): number =>
     tokens === undefined ? 0 : Math.min(tokens, meter.countFrame(request) + getTokenSums(request.messages).total);
-  const gate = createRateGate({ calls: requests, tokens, perMs });
+  const gate = new RateGate({ calls: requests, tokens, perMs });
   return defineMiddleware({
     name: "limitModelRate",
     required: true,

@@ -1,10 +1,10 @@
 /** Middleware that limits the rate of tool calls, to protect external services. */
 
-import { defineMiddleware, type Middleware, StatewrightError, ToolError } from "@statewright/core";
-import { checkFlag, checkOptions, listOptionNames } from "@statewright/core/adapter";
-import { acquireAll, createRateGate, type Pass } from "../rate-gate.ts";
+import { defineMiddleware, type Middleware, ToolError } from "@statewright/core";
+import { checkChoice, checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
+import { acquireAll, type Pass, RateGate } from "../rate-gate.ts";
 
-/** Options of `limitRate`. */
+/** Rate of tool calls, the limited tools, and the effect of a reached limit. */
 export interface LimitRateOptions {
   /** Maximum calls started within `perMs` milliseconds. */
   readonly calls: number;
@@ -28,8 +28,9 @@ const passesByTask: WeakMap<AbortSignal, Map<string, Pass[]>> = new WeakMap();
 
 /**
  * Limits tool calls started within any `perMs`, over all runs with this middleware in this process, including
- * sub-agents. Register it last: a call denied by a later hook has used its slot. A call under several limits starts
- * when all allow it. A waiting call holds no lock; a cancel ends the wait and releases the slot.
+ * sub-agents. Register this middleware last: a call denied by a later hook has used its slot. A call under several
+ * limits starts when all limits allow the call. A waiting call holds no lock; a cancel ends the wait and releases the
+ * slot.
  */
 export function limitRate(options: LimitRateOptions): Middleware {
   checkOptions(
@@ -38,19 +39,21 @@ export function limitRate(options: LimitRateOptions): Middleware {
     listOptionNames<LimitRateOptions>({ calls: true, perMs: true, tools: true, atLimit: true, tree: true }),
   );
   const { calls, perMs, tools, atLimit = "wait", tree = true } = options;
-  if (!Number.isInteger(calls) || calls < 1 || !(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
-    throw new StatewrightError("invalid_option", {
-      what: "limitRate: expected `calls` as an integer ≥ 1 and `perMs` > 0",
-      next: "Pass limitRate({ calls: 10, perMs: 60_000 })",
+  const fix = "Pass limitRate({ calls: 10, perMs: 60_000 })";
+  if (!(Number.isInteger(calls) && calls >= 1))
+    throw invalidOption({ where: "limitRate", option: "calls", expected: "an integer ≥ 1", got: calls, fix });
+  if (!(typeof perMs === "number" && perMs > 0 && perMs < Infinity))
+    throw invalidOption({
+      where: "limitRate",
+      option: "perMs",
+      expected: "a number of milliseconds > 0",
+      got: perMs,
+      fix,
     });
-  if (atLimit !== "wait" && atLimit !== "refuse")
-    throw new StatewrightError("invalid_option", {
-      what: "limitRate: `atLimit` has an unknown value",
-      next: 'Use "wait" or "refuse"',
-    });
+  checkChoice("limitRate", { atLimit }, ["wait", "refuse"]);
   checkFlag("limitRate", { tree });
   const limitedTools = tools === undefined ? undefined : new Set(tools);
-  const gate = createRateGate({ calls, perMs });
+  const gate = new RateGate({ calls, perMs });
   return defineMiddleware({
     name: "limitRate",
     required: true,

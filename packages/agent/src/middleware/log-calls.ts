@@ -1,4 +1,4 @@
-/** Middleware that logs one line per model call, per tool call, and for the end of the agent. */
+/** Middleware that logs a line per model call, per tool call, and for the end of the agent. */
 
 import {
   defineMiddleware,
@@ -10,7 +10,7 @@ import {
 } from "@statewright/core";
 import { checkFlag, checkFunction, checkOptions, escapeControlChars, listOptionNames } from "@statewright/core/adapter";
 
-/** Options of `logCalls`. */
+/** Destination and detail of the log. */
 export interface LogCallsOptions {
   /** Receives each line, such as `console.log`. */
   readonly log: (line: string) => void;
@@ -19,8 +19,8 @@ export interface LogCallsOptions {
 }
 
 /**
- * Logs the name, duration and outcome of each call; no texts, no results, and no arguments by default. Register it
- * last, so that it sees the final request and the raw reply.
+ * Logs the name, duration and outcome of each call; no texts, no results, and no arguments by default. Register
+ * this middleware last, to log the final request and the raw reply.
  */
 export function logCalls(options: LogCallsOptions): Middleware {
   checkOptions("logCalls", options, listOptionNames<LogCallsOptions>({ log: true, args: true }));

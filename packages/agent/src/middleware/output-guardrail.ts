@@ -1,4 +1,4 @@
-/** Middleware that checks answers of the model before they leave the agent. */
+/** Middleware that checks answers of the model before the answers leave the agent. */
 
 import {
   defineMiddleware,
@@ -18,7 +18,7 @@ import {
 import { getReplyText, isFinalAnswer, isFinalCall } from "../output/is-final-answer.ts";
 import type { Refusal } from "./input-guardrail.ts";
 
-/** Input of an output guardrail. */
+/** Answer to check. */
 export interface GuardedOutput {
   /** Text of the answer; structured output as JSON, native or by tool call. */
   readonly text: string;
@@ -30,27 +30,36 @@ export interface RetryVerdict {
   readonly askAgain: string;
 }
 
-/** Options of `outputGuardrail`. */
+/** Check of answers, and the effect of an answer that does not pass. */
 export interface OutputGuardrailOptions<Context = unknown, State = unknown> {
-  /** Checks an answer; undefined accepts it. */
+  /** Checks an answer; undefined accepts the answer. */
   readonly check: (
     output: GuardedOutput,
     runtime: WritingRuntime<Context, State>,
   ) => Refusal | RetryVerdict | undefined | Promise<Refusal | RetryVerdict | undefined>;
   /** Checked replies: final answers (default), or all replies including tool calls. */
   readonly replies?: "answers" | "all";
-  /** Maximum answers of the model until one passes. Default 2. */
+  /** Maximum answers of the model until an answer passes. Default 2. */
   readonly attempts?: number;
   /** Text with which the agent ends when no answer has passed. */
   readonly fallbackText?: string;
   /**
-   * `hold` (default): streams nothing before an answer has passed. `void`: streams the answer, and retracts it when
-   * it does not pass.
+   * `hold` (default): streams nothing before an answer has passed. `retract`: streams the answer, and retracts an
+   * answer that does not pass (`message.retracted`).
    */
-  readonly stream?: "hold" | "void";
+  readonly stream?: "hold" | "retract";
   /** Name, unique among the guardrails of an agent. Default `outputGuardrail`. */
   readonly name?: string;
 }
+
+const optionNames = listOptionNames<OutputGuardrailOptions>({
+  check: true,
+  replies: true,
+  attempts: true,
+  fallbackText: true,
+  stream: true,
+  name: true,
+});
 
 /**
  * Checks answers of the model. Drops an answer that does not pass: calls the model again with the reason, within the
@@ -60,23 +69,12 @@ export interface OutputGuardrailOptions<Context = unknown, State = unknown> {
 export function outputGuardrail<Context = unknown, State = unknown>(
   options: OutputGuardrailOptions<Context, State>,
 ): Middleware<Context, State> {
-  checkOptions(
-    "outputGuardrail",
-    options,
-    listOptionNames<OutputGuardrailOptions>({
-      check: true,
-      replies: true,
-      attempts: true,
-      fallbackText: true,
-      stream: true,
-      name: true,
-    }),
-  );
+  checkOptions("outputGuardrail", options, optionNames);
   const { check, replies = "answers", attempts = 2, stream = "hold", name = "outputGuardrail" } = options;
   const { fallbackText = "I cannot answer that." } = options;
   checkFunction("outputGuardrail", { check: check ?? null });
   checkChoice("outputGuardrail", { replies }, ["answers", "all"]);
-  checkChoice("outputGuardrail", { stream }, ["hold", "void"]);
+  checkChoice("outputGuardrail", { stream }, ["hold", "retract"]);
   checkCount("outputGuardrail", { attempts });
   /** Verdicts of `aroundModel` by reply content, so that `afterModel` does not check the same content again. */
   const verdicts: WeakMap<ModelReply["content"], Verdict> = new WeakMap();
@@ -86,8 +84,7 @@ export function outputGuardrail<Context = unknown, State = unknown>(
     const verdict: unknown = (await check({ text: getReplyText(reply), reply }, runtime)) ?? "passed";
     if (!isVerdict(verdict))
       throw invalidOption({
-        where: name,
-        option: "the result of `check`",
+        where: `${name}: result of \`check\``,
         expected: "{ refuse: text }, { askAgain: reason } or undefined",
         got: verdict,
       });
@@ -126,8 +123,8 @@ export function outputGuardrail<Context = unknown, State = unknown>(
 }
 
 /**
- * Creates the messages of a retry: the dropped answer as text, and the reason. Omits its tool calls, because they
- * have no results.
+ * Creates the messages of a retry: the dropped answer as text, and the reason. Omits the tool calls, which have
+ * no results.
  */
 function createRetryMessages(reply: ModelReply, reason: string, attempt: number): ModelRequest["messages"] {
   const texts = reply.content.filter(({ type }) => type === "text");

@@ -12,7 +12,7 @@ import { checkChoice, checkFunction, checkOptions, fingerprint, listOptionNames 
 import { findExchangeStart } from "../context/trim-range.ts";
 import { getMessages } from "./conversation-calls.ts";
 
-/** Options of `promptCache`. */
+/** Lifetime and key of cached prompts. */
 export interface PromptCacheOptions {
   /** Lifetime of the cache at Anthropic. Default `5m`. */
   readonly ttl?: "5m" | "1h";
@@ -26,7 +26,7 @@ export interface PromptCacheOptions {
 /**
  * Adds cache marks for Anthropic: after instructions and tools, at the end of the previous request, and at the end of
  * this request. Adds a cache key for OpenAI. Sorts tools by name, so that an added or removed tool moves no other.
- * Register it after middleware that shortens the conversation. Has no effect on other providers.
+ * Register this middleware after middleware that shortens the conversation. Has no effect on other providers.
  */
 export function promptCache(options: PromptCacheOptions = {}): Middleware {
   checkOptions("promptCache", options, listOptionNames<PromptCacheOptions>({ ttl: true, key: true }));
@@ -67,7 +67,7 @@ function createInstructionsMessage(instructions: string, mark: ProviderData): Me
 
 /**
  * Marks the last messages of this request and of the previous request. Ignores messages that a hook adds after the
- * last saved message, because they are absent from later requests.
+ * last saved message, because later requests do not contain these messages.
  */
 function markRequestEnds(
   messages: readonly Message[],

@@ -3,8 +3,8 @@
  * by events and interrupts.
  */
 
-import { defineMiddleware, type Json, type Middleware, StatewrightError } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { defineMiddleware, type Json, type Middleware } from "@statewright/core";
+import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
 import { cleanData, cleanOutput, cleanResult, type TextTransform } from "../output/clean-result.ts";
 
 /** Pattern of a secret: a prefix, followed by at least `minLength` letters, digits or characters of `_-.+/=~`. */
@@ -13,7 +13,7 @@ export interface SecretPattern {
   readonly minLength: number;
 }
 
-/** Options of `redactSecrets`. */
+/** Secret texts and patterns, and the replacement text. */
 export interface RedactOptions {
   /** Literal secrets of at least 4 characters. */
   readonly texts?: readonly string[];
@@ -55,10 +55,21 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
   const { texts = [], patterns = [], replacement = "[redacted]" } = options;
   for (const text of texts)
     if (typeof text !== "string" || text.length < 4)
-      throw createOptionError("strings of at least 4 characters in `texts`");
+      throw invalidOption({
+        where: "redactSecrets",
+        option: "texts",
+        expected: "a list of strings of at least 4 characters",
+        // Without the text itself, which may be a secret.
+        found: typeof text === "string" ? `a string of ${text.length} characters` : `a value of type ${typeof text}`,
+      });
   for (const pattern of patterns)
     if (!(typeof pattern?.prefix === "string" && pattern.prefix.length >= 2 && isValidMinLength(pattern.minLength)))
-      throw createOptionError("patterns { prefix: at least 2 characters, minLength: an integer from 1 to 256 }");
+      throw invalidOption({
+        where: "redactSecrets",
+        option: "patterns",
+        expected: "a list of { prefix: at least 2 characters, minLength: an integer from 1 to 256 }",
+        found: describePattern(pattern),
+      });
   const clean = createRedactor(
     texts.toSorted((left, right) => right.length - left.length),
     [...knownSecrets, ...patterns],
@@ -74,12 +85,12 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
   });
 }
 
-/** Bounds the rescans of one position. */
+/** Bounds the rescans of a position. */
 function isValidMinLength(minLength: number): boolean {
   return Number.isInteger(minLength) && minLength >= 1 && minLength <= 256;
 }
 
-/** Creates a single-pass redactor: at each position it tries the longest literal secret first, then the patterns. */
+/** Creates a single-pass redactor: at each position the longest literal secret is tried first, then the patterns. */
 function createRedactor(
   texts: readonly string[],
   patterns: readonly SecretPattern[],
@@ -134,9 +145,8 @@ function isSecretCharacter(code: number): boolean {
   return isDigit || (code >= 65 && code <= 90) || (code >= 97 && code <= 122) || secretPunctuation.has(code);
 }
 
-function createOptionError(expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: "redactSecrets: invalid secret text or pattern",
-    next: `Pass ${expected}`,
-  });
+function describePattern(pattern: unknown): string {
+  if (typeof pattern !== "object" || pattern === null) return `a value of type ${typeof pattern}`;
+  const { prefix, minLength } = pattern as { readonly prefix?: unknown; readonly minLength?: unknown };
+  return `{ prefix: ${typeof prefix === "string" ? JSON.stringify(prefix) : typeof prefix}, minLength: ${String(minLength)} }`;
 }

@@ -26,7 +26,7 @@ import { isFromPerson } from "../agent/is-from-person.ts";
 import { createLastValueChannel, type LastValueChannel } from "../agent/last-value-channel.ts";
 import { formatMessage } from "../context/format-message.ts";
 
-/** Options of `selectToolsByModel`. */
+/** Selecting model, and the number of shown tools. */
 export interface SelectToolsOptions {
   /** Model that selects tools. */
   readonly model: Model;
@@ -53,7 +53,7 @@ function isSelectedTools(value: object): value is SelectedTools {
   return typeof id === "string" && Array.isArray(names) && names.every((name) => typeof name === "string");
 }
 
-/** Channel of the selected tools; add it to a user-defined graph: `defineState({ …, ...selectedTools })`. */
+/** Channel of the selected tools, for a user-defined graph: `defineState({ …, ...selectedTools })`. */
 export const selectedTools: { readonly selectedTools: LastValueChannel<SelectedTools> } = {
   selectedTools: createLastValueChannel("selected tools, { for, names }", isSelectedTools),
 };
@@ -100,7 +100,7 @@ export function selectToolsByModel(options: SelectToolsOptions): Middleware {
       try {
         reply = await runtime.ask("pick", {
           model,
-          request: createPickRequest(instructions, request.messages, userIndex, candidates, max),
+          request: createPickRequest({ instructions, messages: request.messages, userIndex, tools: candidates, max }),
         });
       } catch (thrown) {
         if (!isStatewrightError(thrown, "model_failed") || runtime.signal.aborted) throw thrown;
@@ -125,17 +125,23 @@ function showSelectedTools(
   return { ...rest, ...(toolChoice === undefined || isChoiceHidden ? {} : { toolChoice }), tools: shown };
 }
 
+/** Input of a selection. */
+interface ToolSelection {
+  readonly instructions: string;
+  readonly messages: readonly Message[];
+  /** Index of the last user message. */
+  readonly userIndex: number;
+  /** Tools to select from. */
+  readonly tools: readonly ModelTool[];
+  /** Maximum selected tools. */
+  readonly max: number;
+}
+
 /**
  * Creates the request to the selecting model: the last user message with a few messages before it, and a tool that
  * takes names.
  */
-function createPickRequest(
-  instructions: string,
-  messages: readonly Message[],
-  userIndex: number,
-  tools: readonly ModelTool[],
-  max: number,
-): ModelRequest {
+function createPickRequest({ instructions, messages, userIndex, tools, max }: ToolSelection): ModelRequest {
   const list = tools.map(({ name, description }) => `- ${name}: ${description}`).join("\n");
   const excerpt = messages
     .slice(Math.max(0, userIndex - 4), userIndex + 1)

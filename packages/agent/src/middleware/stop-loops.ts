@@ -1,10 +1,10 @@
 /** Middleware that warns a model about repeated equal tool calls, and ends the run when the model continues. */
-import { decide, defineMiddleware, type Middleware, StatewrightError } from "@statewright/core";
-import { checkOptions, listOptionNames } from "@statewright/core/adapter";
+import { decide, defineMiddleware, type Middleware } from "@statewright/core";
+import { checkCount, checkOptions, listOptionNames } from "@statewright/core/adapter";
 import { getMessages, listCallsSinceUser } from "./conversation-calls.ts";
 import { stringifyArgs, stringifySavedArgs } from "./stringify-args.ts";
 
-/** Options of `stopLoops`. */
+/** Number of equal calls before a denial, and of denials before the end. */
 export interface StopLoopsOptions {
   /** Maximum calls of a tool with equal arguments since the last user message. Default 3. */
   readonly same?: number;
@@ -16,12 +16,8 @@ export interface StopLoopsOptions {
 export function stopLoops(options: StopLoopsOptions = {}): Middleware {
   checkOptions("stopLoops", options, listOptionNames<StopLoopsOptions>({ same: true, warnings: true }));
   const { same = 3, warnings = 3 } = options;
-  for (const [name, value] of Object.entries({ same, warnings }))
-    if (!Number.isInteger(value) || value < (name === "same" ? 1 : 0))
-      throw new StatewrightError("invalid_option", {
-        what: `stopLoops: \`${name}\` must be an integer ≥ ${name === "same" ? 1 : 0}, got ${String(value)}`,
-        next: `Use an integer ≥ ${name === "same" ? 1 : 0}`,
-      });
+  checkCount("stopLoops", { same });
+  checkCount("stopLoops", { warnings }, 0);
   return defineMiddleware({
     name: "stopLoops",
     required: true,

@@ -26,7 +26,7 @@ import { createTokenLedger, type TokenSums } from "../context/token-ledger.ts";
 import { computeTrimRange, findLastUserTurn, type TrimRange, trimToRange } from "../context/trim-range.ts";
 import { getMessages } from "./conversation-calls.ts";
 
-/** Options of `summarise`: the model, and at least one trigger. */
+/** Summarizing model, triggers (at least one is required) and retained messages. */
 export interface SummariseOptions {
   /** Model that writes summaries. */
   readonly model: Model;
@@ -57,7 +57,7 @@ function isConversationSummary(value: object): value is ConversationSummary {
   return typeof text === "string" && typeof upTo === "string";
 }
 
-/** Channel of the summary; add it to a user-defined graph: `defineState({ …, ...conversationSummary })`. */
+/** Channel of the summary, for a user-defined graph: `defineState({ …, ...conversationSummary })`. */
 export const conversationSummary: { readonly conversationSummary: LastValueChannel<ConversationSummary> } = {
   conversationSummary: createLastValueChannel("a summary, { text, upTo }", isConversationSummary),
 };
@@ -67,18 +67,17 @@ const defaultInstructions = `You condense conversations between a user and an as
 /**
  * Summarizes the older part of the conversation with a model when a request exceeds the trigger, and sends the
  * summary instead. `messages` in state stays complete: the summary has its own channel, and each summary extends the
- * previous one. The summarizing call is a recorded auxiliary model call, and its usage is recorded with the next
+ * previous summary. The summarizing call is a recorded auxiliary model call, and its usage is recorded with the next
  * message. After a permanent failure the request is sent unchanged, and the next request tries again.
  */
 export function summarise(options: SummariseOptions): Middleware {
   checkSummariseOptions(options);
-  const { model, triggerTokens, triggerMessages, countTokens, maxSummaryTokens = 2_000 } = options;
+  const { triggerTokens, triggerMessages, countTokens } = options;
   const keepTokens = options.keepTokens ?? (triggerTokens === undefined ? undefined : Math.ceil(triggerTokens / 4));
   const keepMessages =
     options.keepMessages ?? (triggerMessages === undefined ? undefined : Math.ceil(triggerMessages / 4));
   const meter = createTokenMeter("summarise", countTokens);
   const getTokenSums = createTokenLedger(meter);
-  const chunkTokens = triggerTokens ?? 50_000;
 
   const exceedsTrigger = (request: ModelRequest): boolean =>
     (triggerMessages !== undefined && request.messages.length > triggerMessages) ||
@@ -91,29 +90,6 @@ export function summarise(options: SummariseOptions): Middleware {
     if (keepTokens === undefined) byTokens = 0;
     else while (byTokens > 0 && sums.total - sums.getTokensBefore(byTokens - 1) <= keepTokens) byTokens -= 1;
     return computeTrimRange(messages, Math.max(byMessages, byTokens)).start;
-  };
-
-  /** Summarizes messages, in several model calls when they exceed the chunk size. */
-  const createSummary = async (
-    older: readonly Message[],
-    previousSummary: string | undefined,
-    ask: ModelHookRuntime["ask"],
-  ): Promise<string> => {
-    let text = previousSummary;
-    for (const part of joinChunks(older.map(formatMessage), chunkTokens, meter)) {
-      const heading = text === undefined ? "" : `Summary of what came before:\n${text}\n\n`;
-      const reply = await ask("summary", {
-        model,
-        request: {
-          instructions: options.instructions ?? defaultInstructions,
-          messages: [createUserMessage("conversation", `${heading}The conversation:\n${part}`)],
-          tools: [],
-          maxOutputTokens: maxSummaryTokens,
-        },
-      });
-      text = getMessageText({ ...reply, role: "assistant", id: "" }).trim() || text;
-    }
-    return text ?? "";
   };
 
   return defineMiddleware({
@@ -133,7 +109,8 @@ export function summarise(options: SummariseOptions): Middleware {
       if (upTo === undefined || older.length === 0) return known && shortenedRequest;
       let text: string;
       try {
-        text = await createSummary(older, known?.text, runtime.ask);
+        const chunks = joinChunks(older.map(formatMessage), triggerTokens ?? 50_000, meter);
+        text = await createSummary(chunks, known?.text, { ...options, ask: runtime.ask });
       } catch (thrown) {
         if (!isStatewrightError(thrown, "model_failed") || runtime.signal.aborted) throw thrown;
         return known && shortenedRequest;
@@ -145,32 +122,56 @@ export function summarise(options: SummariseOptions): Middleware {
   });
 }
 
+/** Summarizes chunks of a conversation, a model call per chunk; each summary extends the previous summary. */
+async function createSummary(
+  chunks: readonly string[],
+  previousSummary: string | undefined,
+  summarizer: Pick<SummariseOptions, "model" | "instructions" | "maxSummaryTokens"> & Pick<ModelHookRuntime, "ask">,
+): Promise<string> {
+  const { model, instructions = defaultInstructions, maxSummaryTokens = 2_000, ask } = summarizer;
+  let text = previousSummary;
+  for (const chunk of chunks) {
+    const heading = text === undefined ? "" : `Summary of what came before:\n${text}\n\n`;
+    const reply = await ask("summary", {
+      model,
+      request: {
+        instructions,
+        messages: [createUserMessage("conversation", `${heading}The conversation:\n${chunk}`)],
+        tools: [],
+        maxOutputTokens: maxSummaryTokens,
+      },
+    });
+    text = getMessageText({ ...reply, role: "assistant", id: "" }).trim() || text;
+  }
+  return text ?? "";
+}
+
 interface KnownSummary extends ConversationSummary {
   /** Index of the first message after the summarized part. */
   readonly start: number;
 }
 
-/** Returns the summary in state; undefined when it belongs to another conversation. */
+/** Returns the summary in state; undefined for a summary of another conversation. */
 function findKnownSummary(messages: readonly Message[], state: unknown): KnownSummary | undefined {
   const { conversationSummary: summary } = state as { readonly conversationSummary?: ConversationSummary | null };
   if (summary === null || summary === undefined) return undefined;
   const last = messages.findLastIndex(({ id }) => id === summary.upTo);
   if (last >= 0) return { ...summary, start: last + 1 };
-  // The summarized messages can be missing from the request because other middleware trimmed them. When the message
-  // is missing from state too, the conversation was edited, and the summary is obsolete.
+  // The summarized messages can be missing from the request because other middleware trimmed the request. When the
+  // message is missing from state too, the conversation was edited, and the summary is obsolete.
   return getMessages(state).some(({ id }) => id === summary.upTo) ? { ...summary, start: 0 } : undefined;
 }
 
 function applySummary(request: ModelRequest, { text, upTo, start }: KnownSummary): ModelRequest {
   const { messages } = request;
   const range = toTrimRange(messages, start);
-  const retained = trimToRange(messages, range, false);
+  const retained = trimToRange(messages, range, { keepFirst: false });
   const systemCount = retained.findIndex(({ role }) => role !== "system");
   const summary = createUserMessage(`summary:${upTo}`, `A summary of the conversation until now:\n${text}`);
   return { ...request, messages: [...retained.slice(0, systemCount), summary, ...retained.slice(systemCount)] };
 }
 
-/** Returns the trim range for a known start; the last user turn can lie before or after it. */
+/** Returns the trim range for a known start; the last user turn can lie before or after the start. */
 function toTrimRange(messages: readonly Message[], start: number): TrimRange {
   const user = findLastUserTurn(messages);
   return user < 0 || user >= start

@@ -6,7 +6,7 @@ import { type CountTokens, createTokenMeter } from "../context/count-tokens.ts";
 import { createTokenLedger } from "../context/token-ledger.ts";
 import { computeTrimRange, findUserTurnsStart, getRetainedFront, trimToRange } from "../context/trim-range.ts";
 
-/** Options of `trimMessages`: at least one limit. */
+/** Limits of a conversation, of which at least one is required. */
 export interface TrimMessagesOptions {
   /** Maximum tokens of a request, including instructions and tools. */
   readonly maxTokens?: number;
@@ -70,7 +70,7 @@ export function trimMessages(options: TrimMessagesOptions): Middleware {
       }
       return from === 0
         ? undefined
-        : { ...request, messages: trimToRange(messages, computeTrimRange(messages, from), keepFirst) };
+        : { ...request, messages: trimToRange(messages, computeTrimRange(messages, from), { keepFirst }) };
     },
   });
 }
@@ -96,7 +96,7 @@ function findTrimStart(
   // Adds the weight of messages retained before the start: the first message, and from the second round also the last
   // user turn.
   for (let round = 0; round < 3; round++) {
-    const frontWeight = getRetainedFront(messages, computeTrimRange(messages, from), keepFirst).reduce(
+    const frontWeight = getRetainedFront(messages, computeTrimRange(messages, from), { keepFirst }).reduce(
       (sum, each) => sum + getWeight(each),
       0,
     );
@@ -106,7 +106,7 @@ function findTrimStart(
 }
 
 /**
- * Returns the first index with `count` messages before it; system messages do not count, because they always remain.
+ * Returns the first index with `count` messages before it; system messages always remain and do not count.
  */
 function findIndexAfterMessages(messages: readonly Message[], count: number): number {
   let seen = 0;

@@ -174,7 +174,7 @@ function listInvalidOutputs(messages: readonly Message[]): readonly string[] {
 
 /**
  * Throws `invalid_output` when the model has used up its repairs. All attempts are saved before, so a resume
- * continues after the last attempt and allows one more.
+ * continues after the last attempt and allows another attempt.
  */
 export async function checkRepairLimit(
   { repairs }: AgentOutput,

@@ -24,7 +24,7 @@ interface OpenString {
 
 const absent: unique symbol = Symbol("nothing");
 
-/** A complete Markdown code fence before JSON, and a prefix of one. */
+/** A complete Markdown code fence before JSON, and a prefix of a fence. */
 const completeFence = /^(?:`{3}(?:json)?\s*\n)?$/;
 const partialFence = /^(?:`{0,3}|`{3}(?:js?|jso|json)?\s*)$/;
 
@@ -32,7 +32,7 @@ const partialFence = /^(?:`{0,3}|`{3}(?:js?|jso|json)?\s*)$/;
 const maxDepth = 500;
 
 /**
- * Incremental parser of one JSON text. Skips a leading Markdown code fence, which models add without schema
+ * Incremental parser of a JSON text. Skips a leading Markdown code fence, which models add without schema
  * enforcement.
  */
 export class PartialJson {
@@ -96,7 +96,7 @@ export class PartialJson {
       else this.#refuse();
       return;
     }
-    // Stores at most one whitespace character in a row, or a line break: enough to recognize a fence, in bounded
+    // Stores at most a single whitespace character in a row, or a line break: enough to recognize a fence, in bounded
     // memory.
     const isBlank = character.trim() === "";
     if (isBlank && (this.#prefix === "" || this.#prefix.endsWith("\n"))) return;

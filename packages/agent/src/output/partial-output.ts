@@ -1,4 +1,4 @@
-/** Streams the structured output of an agent while its model writes it. */
+/** Streams the structured output of an agent while the model writes the output. */
 
 import type { OutputSchema, RunEvent } from "@statewright/core";
 import { finalCallName } from "@statewright/core/adapter";

@@ -3,18 +3,24 @@
  * once. Each match lies within one chain of words (see `streamChains`), so that a text can be processed in pieces.
  */
 
-/** Kind of personal data. */
-export type PersonalKind = "email" | "card" | "iban" | "phone" | "ip";
-
-/** All kinds, in order of precedence for overlapping matches. */
-export const personalKinds: readonly PersonalKind[] = ["email", "iban", "card", "ip", "phone"];
-
-/** Match in a text. */
-export interface PersonalMatch<Kind extends string = PersonalKind> {
-  readonly kind: Kind;
-  readonly start: number;
-  readonly end: number;
-}
+import {
+  atSign,
+  colon,
+  dot,
+  isAlphanumeric,
+  isDigit,
+  isDomainCharacter,
+  isHex,
+  isIpCharacter,
+  isLetter,
+  isLocalPartCharacter,
+  isSpace,
+  isWordCharacter,
+  isWordSeparator,
+  zero,
+} from "./characters.ts";
+import { findNumber, isNumberStart } from "./find-number.ts";
+import type { PersonalKind, PersonalMatch } from "./personal-kind.ts";
 
 /** Finds personal data of the given kinds, in text order, without overlaps. */
 export function findPersonal(text: string, kinds: ReadonlySet<PersonalKind>): readonly PersonalMatch[] {
@@ -90,15 +96,6 @@ export function createWordShape(): WordShape {
   };
 }
 
-/** True for a separator between words of a chain. */
-export function isWordSeparator(code: number): boolean {
-  return code === space || code === noBreakSpace;
-}
-
-export function isSpace(code: number): boolean {
-  return code <= space || code === noBreakSpace || code === 0x2028 || code === 0x2029 || code === 0x3000;
-}
-
 function findNext(
   text: string,
   start: number,
@@ -119,7 +116,7 @@ function findNext(
       if (ibanEnd > index) return { kind: "iban", start: index, end: ibanEnd };
     }
     if (isNumberStart(text, index, end, before)) {
-      const number = findNumber(text, index, end, before, kinds);
+      const number = findNumber({ text, index, end, before }, kinds);
       if (number !== undefined) return number;
     }
     if (kinds.has("ip") && (isHex(code) || code === colon) && !isIpCharacter(before) && !isWordCharacter(before)) {
@@ -188,151 +185,6 @@ function appendModulo97(remainder: number, code: number): number {
   return (remainder * 100 + (code | 0x20) - 0x61 + 10) % 97;
 }
 
-// Numbers: cards, phones, IPv4 addresses.
-
-interface DigitGroup {
-  readonly start: number;
-  readonly end: number;
-}
-
-function isNumberStart(text: string, index: number, end: number, before: number): boolean {
-  const code = text.charCodeAt(index);
-  if (isDigit(code)) return !isDigit(before) && !isLetter(before);
-  const next = index + 1 < end ? text.charCodeAt(index + 1) : -1;
-  if (code === plus) return isDigit(next);
-  return code === openParenthesis && (isDigit(next) || next === plus);
-}
-
-function findNumber(
-  text: string,
-  index: number,
-  end: number,
-  before: number,
-  kinds: ReadonlySet<PersonalKind>,
-): PersonalMatch | undefined {
-  const groups = parseDigitGroups(text, index, end);
-  if (isDigit(text.charCodeAt(index))) {
-    const card = kinds.has("card") ? findCardEnd(text, groups) : index;
-    if (card > index) return { kind: "card", start: index, end: card };
-    const ip = kinds.has("ip") && before !== dot ? findIp4End(text, groups) : index;
-    if (ip > index) return { kind: "ip", start: index, end: ip };
-  }
-  const phone = kinds.has("phone") && !isNumberCharacter(before) ? findPhoneEnd(text, index, groups) : index;
-  return phone > index ? { kind: "phone", start: index, end: phone } : undefined;
-}
-
-/** Parses groups of digits, separated by at most a few separators; limited to the length of the longest number. */
-function parseDigitGroups(text: string, index: number, end: number): readonly DigitGroup[] {
-  const groups: DigitGroup[] = [];
-  let position = index;
-  while (position < end && groups.length < 19) {
-    let separators = 0;
-    while (
-      position < end &&
-      isNumberSeparator(text.charCodeAt(position)) &&
-      separators < (groups.length === 0 ? 2 : 3)
-    ) {
-      position += 1;
-      separators += 1;
-    }
-    const start = position;
-    while (position < end && isDigit(text.charCodeAt(position)) && position - start < 20) position += 1;
-    if (position === start) break;
-    groups.push({ start, end: position });
-  }
-  return groups;
-}
-
-/**
- * Returns the end of a card number: 13 to 19 digits with a valid Luhn checksum, in one group, or in groups of 3 to 7
- * digits after a first group of 4.
- */
-function findCardEnd(text: string, groups: readonly DigitGroup[]): number {
-  const [first] = groups;
-  if (first === undefined || !/[2-6]/.test(text.charAt(first.start))) return first?.start ?? 0;
-  let digits = "";
-  let matchEnd = first.start;
-  for (const [index, { start, end }] of groups.entries()) {
-    const before = groups[index - 1];
-    if (before !== undefined && !(start - before.end === 1 && isCardSeparator(text.charCodeAt(before.end)))) break;
-    if (index > 0 && !(first.end - first.start === 4 && end - start >= 3 && end - start <= 7)) break;
-    digits += text.slice(start, end);
-    if (digits.length > 19) break;
-    const isComplete = !isLetter(text.charCodeAt(end)) && !isDigit(text.charCodeAt(end));
-    if (digits.length >= 13 && isComplete && isLuhnValid(digits)) matchEnd = end;
-  }
-  return matchEnd;
-}
-
-function isLuhnValid(digits: string): boolean {
-  let sum = 0;
-  for (let index = 0; index < digits.length; index++) {
-    const digit = digits.charCodeAt(digits.length - 1 - index) - zero;
-    const doubled = index % 2 === 0 ? digit : digit * 2;
-    sum += doubled > 9 ? doubled - 9 : doubled;
-  }
-  return sum % 10 === 0;
-}
-
-/** Returns the end of an IPv4 address: exactly four dot-separated numbers up to 255. */
-function findIp4End(text: string, groups: readonly DigitGroup[]): number {
-  const octets = groups.slice(0, 4);
-  const [first] = octets;
-  const last = octets[3];
-  if (first === undefined || last === undefined) return first?.start ?? 0;
-  const isAddress = octets.every(({ start, end }, index) => {
-    const before = octets[index - 1];
-    const isJoined = before === undefined || (start - before.end === 1 && text.charCodeAt(before.end) === dot);
-    return isJoined && end - start <= 3 && Number(text.slice(start, end)) <= 255;
-  });
-  const hasFifth = text.charCodeAt(last.end) === dot && isDigit(text.charCodeAt(last.end + 1));
-  return isAddress && !hasFifth && !isLetter(text.charCodeAt(last.end)) ? last.end : first.start;
-}
-
-/**
- * Returns the end of a phone number. With `+`: 8 to 15 digits. With a leading 0, in a first group of three or more
- * digits or in pairs: 9 to 13 digits, or 10 or 11 ungrouped digits. Otherwise groups of 3, 3 and 4 digits, as in
- * North America. Dates and plain numbers do not match.
- */
-function findPhoneEnd(text: string, index: number, groups: readonly DigitGroup[]): number {
-  const isInternational = text.charCodeAt(index) === plus || text.charCodeAt(index + 1) === plus;
-  const [first, second, third] = groups;
-  if (first === undefined) return index;
-  const isPairs = groups.length >= 5 && groups.slice(0, 5).every(({ start, end }) => end - start === 2);
-  if (isInternational || (text.charCodeAt(first.start) === zero && (first.end - first.start > 2 || isPairs)))
-    return findGroupsEnd(text, index, groups, isInternational ? [8, 15] : [9, 13], isInternational);
-  const countryGroups = first.end - first.start === 1 && text.charAt(first.start) === "1" ? 1 : 0;
-  const parts = countryGroups === 1 ? groups.slice(1, 4) : [first, second, third];
-  const sizes = parts.map((part) => (part === undefined ? 0 : part.end - part.start));
-  const last = parts[2];
-  return sizes.join() === "3,3,4" &&
-    last !== undefined &&
-    !isDigit(text.charCodeAt(last.end)) &&
-    !isLetter(text.charCodeAt(last.end))
-    ? last.end
-    : index;
-}
-
-/** Returns the end of the longest run of groups with an allowed digit count. */
-function findGroupsEnd(
-  text: string,
-  index: number,
-  groups: readonly DigitGroup[],
-  [min, max]: readonly [number, number],
-  isInternational: boolean,
-): number {
-  let digits = 0;
-  let matchEnd = index;
-  for (const [groupIndex, { start, end }] of groups.entries()) {
-    digits += end - start;
-    if (digits > max) break;
-    const isComplete = digits >= min && !isLetter(text.charCodeAt(end)) && !isDigit(text.charCodeAt(end));
-    const isUngrouped = groupIndex === 0 && text.charCodeAt(index) !== openParenthesis;
-    if (isComplete && (isInternational || !isUngrouped || digits === 10 || digits === 11)) matchEnd = end;
-  }
-  return matchEnd;
-}
-
 // IPv6 addresses.
 
 function findIp6End(text: string, start: number, end: number): number {
@@ -357,81 +209,4 @@ function isIp6(text: string): boolean {
   const groups = halves.flatMap((half) => (half === "" ? [] : half.split(":")));
   if (!groups.every((group) => /^[0-9A-Fa-f]{1,4}$/.test(group))) return false;
   return halves.length === 2 ? groups.length < 8 && groups.length > 0 : groups.length === 8;
-}
-
-// Characters.
-
-const atSign = 0x40;
-const colon = 0x3a;
-const dot = 0x2e;
-const plus = 0x2b;
-const zero = 0x30;
-const space = 0x20;
-const noBreakSpace = 0xa0;
-const openParenthesis = 0x28;
-
-function isDigit(code: number): boolean {
-  return code >= zero && code <= 0x39;
-}
-
-/** Latin letters, including accented letters. */
-function isLetter(code: number): boolean {
-  const lower = code | 0x20;
-  return (lower >= 0x61 && lower <= 0x7a) || (code >= 0xc0 && code <= 0x24f);
-}
-
-function isAlphanumeric(code: number): boolean {
-  const lower = code | 0x20;
-  return isDigit(code) || (lower >= 0x61 && lower <= 0x7a);
-}
-
-function isWordCharacter(code: number): boolean {
-  return isDigit(code) || isLetter(code);
-}
-
-function isLocalPartCharacter(code: number): boolean {
-  return (
-    isWordCharacter(code) ||
-    code === dot ||
-    code === plus ||
-    code === 0x2d ||
-    code === 0x5f ||
-    code === 0x25 ||
-    code === 0x27
-  );
-}
-
-function isDomainCharacter(code: number): boolean {
-  return isWordCharacter(code) || code === dot || code === 0x2d;
-}
-
-function isHex(code: number): boolean {
-  const lower = code | 0x20;
-  return isDigit(code) || (lower >= 0x61 && lower <= 0x66);
-}
-
-function isIpCharacter(code: number): boolean {
-  return isHex(code) || code === colon || code === dot;
-}
-
-/** True for a separator between digits of a number. */
-function isNumberSeparator(code: number): boolean {
-  return (
-    isWordSeparator(code) ||
-    code === dot ||
-    code === plus ||
-    code === 0x2d ||
-    code === 0x2f ||
-    code === openParenthesis ||
-    code === 0x29
-  );
-}
-
-function isCardSeparator(code: number): boolean {
-  return isWordSeparator(code) || code === 0x2d;
-}
-
-/** True for a character that continues a number: a part of a longer number is no match. */
-function isNumberCharacter(code: number): boolean {
-  return isWordCharacter(code) || code === dot || code === 0x2d || code === 0x2f || code === plus;
 }

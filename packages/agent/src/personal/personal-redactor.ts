@@ -1,6 +1,7 @@
-/** Finds personal data in text and replaces it by the strategy of its kind. */
+/** Finds personal data in text and replaces the data by the strategy of the kind. */
 import type { TextTransform } from "../output/clean-result.ts";
-import { findPersonal, type PersonalMatch } from "./find-personal.ts";
+import { findPersonal } from "./find-personal.ts";
+import type { PersonalMatch } from "./personal-kind.ts";
 import type { ParsedRedactOptions, PersonalStrategy } from "./redact-options.ts";
 
 type Match = PersonalMatch<string>;

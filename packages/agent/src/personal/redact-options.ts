@@ -1,10 +1,10 @@
 /** Parses and validates the options of `redactPersonal`. */
 import { checkFlag, checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
-import { type PersonalKind, personalKinds } from "./find-personal.ts";
+import { type PersonalKind, personalKinds } from "./personal-kind.ts";
 
 /**
- * Treatment of personal data: `redact` replaces it by its kind, `mask` keeps its end, `hash` replaces equal values by
- * equal pseudonyms, `block` rejects the whole text.
+ * Treatment of personal data: `redact` replaces a value by its kind, `mask` keeps the end, `hash` replaces equal
+ * values by equal pseudonyms, `block` rejects the whole text.
  */
 export type PersonalStrategy = "redact" | "mask" | "hash" | "block";
 
@@ -23,9 +23,9 @@ export interface RedactPersonalOptions {
   readonly detectors?: readonly PersonalDetector[];
   /** Strategy for all kinds, or per kind. Default `redact`. */
   readonly strategy?: PersonalStrategy | Readonly<Record<string, PersonalStrategy>>;
-  /** Redacts user messages before a model reads them. Default true. */
+  /** Redacts user messages before a model reads the messages. Default true. */
   readonly input?: boolean;
-  /** Redacts answers of the model before they are saved or shown. Default true. */
+  /** Redacts answers of the model before an answer is saved or shown. Default true. */
   readonly output?: boolean;
   /** Redacts tool results. Default true. */
   readonly toolResults?: boolean;

@@ -2,12 +2,13 @@
  * Redacts a streaming text with the same result as for the whole text: holds back characters that may still become a
  * match.
  */
-import { createWordShape, isSpace, isWordSeparator, type WordShape } from "./find-personal.ts";
+import { isSpace, isWordSeparator } from "./characters.ts";
+import { createWordShape, type WordShape } from "./find-personal.ts";
 
 /** Takes the next piece of a text; returns the redacted text that is safe to emit. */
 export type StreamRedactor = (piece: string) => string;
 
-/** Creates the redactor of one streaming text. Scans and cleans each character once. */
+/** Creates the redactor of a streaming text. Scans and cleans each character once. */
 export function createStreamRedactor(clean: (text: string) => string): StreamRedactor {
   let buffer: string[] = [];
   /** Length of the buffer; all indices are relative to its start. */
@@ -15,7 +16,7 @@ export function createStreamRedactor(clean: (text: string) => string): StreamRed
   /** Length of the buffer prefix whose matches no further character can change. */
   let safeLength = 0;
   let word: { readonly start: number; readonly shape: WordShape } | undefined;
-  /** End of the last word, when a match may span from it to the next word. */
+  /** End of the last word, when a match may span to the next word. */
   let openChain: { readonly end: number; readonly hasSeparator: boolean } | undefined;
 
   const finishWord = (start: number, shape: WordShape, code: number): void => {

@@ -1,6 +1,6 @@
 /**
- * Agent as a tool of another agent: its model and tool calls are recorded in their own namespace, and its answer is
- * the tool result.
+ * Agent as a tool of another agent: model and tool calls are recorded in a namespace of the sub-agent, and the answer
+ * is the tool result.
  */
 import {
   type AgentEnd,
@@ -18,13 +18,18 @@ import {
   type JsonSchemaInput,
   jsonSchemaInput,
   type Message,
-  StatewrightError,
   ToolError,
   type ToolInput,
   type ToolOutput,
   type ToolReturn,
 } from "@statewright/core";
-import { checkOptions, graphToolOptionNames, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
+import {
+  checkOptions,
+  graphToolOptionNames,
+  invalidOption,
+  listOptionNames,
+  toSnakeCase,
+} from "@statewright/core/adapter";
 import { getAgentEnd, getAnswerText } from "../agent/agent-end.ts";
 import { type AgentInput, toMessages } from "../agent/agent-input.ts";
 import { sumUsage } from "./sum-usage.ts";
@@ -56,7 +61,7 @@ type SharedOptions<Inner extends GraphTypes, Name extends string, Input extends 
   keyof typeof graphToolOptionNames
 >;
 
-/** Options of `agentTool`. */
+/** Definition of an agent tool: arguments, input of the agent, accepted ends and result. */
 export interface AgentToolOptions<
   Inner extends ConversationGraphTypes,
   Name extends string,
@@ -138,7 +143,8 @@ export function agentTool(agent: GraphOrFactory<ConversationGraphTypes>, options
       const rejection = describeRejection(ended, messages, accept);
       if (rejection !== undefined) throw createStoppedError(name, rejection, ended, messages);
       const end = { ended, text: getEndText(messages, ended), output: graphOutput, messages };
-      return output === undefined ? createAnswer(end, hasOutput()) : output(end as never, call as never);
+      const createAnswer = hasOutput() ? createOutputAnswer : createTextAnswer;
+      return output === undefined ? createAnswer(end) : output(end as never, call as never);
     },
     found: ({ messages }) => findLastText(messages) ?? "",
     usage: ({ messages }) => sumUsage(messages),
@@ -181,17 +187,23 @@ const taskInput: JsonSchemaInput<AgentTask> = jsonSchemaInput<AgentTask>({
 
 function toToolName(agent: GraphOrFactory<ConversationGraphTypes>): string {
   if (typeof agent === "object" && agent !== null && typeof agent.name === "string") return toSnakeCase(agent.name);
-  throw new StatewrightError("invalid_option", {
-    what: "agentTool: a lazily resolved agent needs a tool name, got undefined",
-    next: 'Add a name: agentTool(() => agent, { name: "…", … })',
+  throw invalidOption({
+    where: "agentTool",
+    option: "name",
+    expected: "a tool name for a lazily resolved agent",
+    got: undefined,
+    fix: 'Add a name: agentTool(() => agent, { name: "…", … })',
   });
 }
 
 function checkEnds(name: string, accept: unknown): void {
   if (Array.isArray(accept) && accept.every((by) => typeof by === "string")) return;
-  throw new StatewrightError("invalid_option", {
-    what: `agentTool "${name}": \`accept\` must be a list of ends`,
-    next: 'Use the ends accepted as an answer: accept: ["answer", "tool", "stopWhen"]',
+  throw invalidOption({
+    where: `agentTool "${name}"`,
+    option: "accept",
+    expected: "a list of ends",
+    got: accept,
+    fix: 'Use the ends accepted as an answer: accept: ["answer", "tool", "stopWhen"]',
   });
 }
 
@@ -252,7 +264,7 @@ function isFromModel(message: Message): message is AssistantMessage {
   return message.role === "assistant" && message.ended === undefined;
 }
 
-/** Returns the final text of an agent: its answer, or the result of the tool call that ended it. */
+/** Returns the final text of an agent: the answer, or the result of the tool call that ended the agent. */
 function getEndText(messages: readonly Message[], { by }: AgentEnd): string {
   const last = messages.at(-1);
   if (by === "answer") return getAnswerText(messages);
@@ -261,9 +273,13 @@ function getEndText(messages: readonly Message[], { by }: AgentEnd): string {
   return endingResult === undefined ? "" : getMessageText(endingResult);
 }
 
-/** Creates the default tool result: the structured output of the agent, else its last text. */
-function createAnswer({ output, text, ended }: SubAgentEnd<ConversationGraphTypes>, hasOutput: boolean): ToolOutput {
-  if (!hasOutput) return { content: text, details: { ended } };
+/** Creates the tool result of an agent without structured output: its last text. */
+function createTextAnswer({ text, ended }: SubAgentEnd<ConversationGraphTypes>): ToolOutput {
+  return { content: text, details: { ended } };
+}
+
+/** Creates the tool result of an agent with structured output. */
+function createOutputAnswer({ output, ended }: SubAgentEnd<ConversationGraphTypes>): ToolOutput {
   const content: ToolOutput["content"] =
     typeof output === "string" ? output : [{ type: "json", value: output as Json }];
   return { content, value: output, details: { ended } };

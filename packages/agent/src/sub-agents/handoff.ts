@@ -7,12 +7,11 @@ import {
   type JsonSchemaInput,
   jsonSchemaInput,
   type Message,
-  StatewrightError,
   ToolError,
   type ToolInput,
   type ToolSpec,
 } from "@statewright/core";
-import { checkFunction, checkOptions, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
+import { checkFunction, checkOptions, invalidOption, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
 
 /** Handoff between two agents, as seen by a filter. */
 export interface HandoffInfo {
@@ -28,7 +27,7 @@ export interface HandoffInfo {
  */
 export type HandoffFilter = (messages: readonly Message[], handoff: HandoffInfo) => readonly Message[];
 
-/** Options of `handoff`. */
+/** Definition of the handoff tool, and the filter of handed-over messages. */
 export interface HandoffOptions<Name extends string, Input extends ToolInput> {
   /** Name of the tool. Default: `transfer_to_` and the agent's name in snake case. */
   readonly name?: Name;
@@ -71,9 +70,11 @@ export function handoff<const Name extends string = string, Input extends ToolIn
   checkOptions("handoff", options, optionList);
   const agent = typeof to === "string" ? to : to?.name;
   if (typeof agent !== "string" || agent === "")
-    throw new StatewrightError("invalid_option", {
-      what: "handoff: expected an agent or the name of an agent",
-      next: 'Pass an agent of the team or its name: handoff("billing")',
+    throw invalidOption({
+      where: "handoff",
+      expected: "an agent or the name of an agent",
+      got: to,
+      fix: 'Pass an agent of the team or its name: handoff("billing")',
     });
   const { name = `transfer_to_${toSnakeCase(agent)}`, description = `Hand the conversation over to ${agent}.` } =
     options;

@@ -1,11 +1,6 @@
 /** Merges the declarations of a team's agents: channels, context, input and output. */
-import {
-  type Channel,
-  type ContextDefinition,
-  type GraphDefinition,
-  type Schema,
-  StatewrightError,
-} from "@statewright/core";
+import type { Channel, ContextDefinition, GraphDefinition, Schema } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import type { TeamConfig, TeamConversation } from "./team-config.ts";
 
 type Channels = { readonly [name: string]: Channel };
@@ -23,9 +18,11 @@ export function mergeChannels(team: string, parts: readonly { readonly channels?
         existing !== channel &&
         (existing.kind !== channel.kind || channel.kind === "reduce")
       )
-        throw new StatewrightError("invalid_option", {
-          what: `team "${team}": two agents declare the channel "${name}" with different reducers`,
-          next: 'Use the same channel or the same middleware in both, or rename one, such as budget({ name: "…" })',
+        throw invalidOption({
+          where: `team "${team}"`,
+          expected: `one reducer of the channel "${name}"`,
+          found: "different reducers of two agents",
+          fix: 'Use the same channel or the same middleware in both, or rename one, such as budget({ name: "…" })',
         });
       merged[name] = channel;
     }

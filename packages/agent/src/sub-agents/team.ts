@@ -1,5 +1,5 @@
 /**
- * Team: agents that share one conversation and hand it over to each other; one graph with a model node and a tool
+ * Team: agents that share a conversation and hand the conversation over; one graph with a model node and a tool
  * node per agent.
  */
 
@@ -16,10 +16,10 @@ import {
   type Schema,
   START,
   type StateTypes,
-  StatewrightError,
+  type StatewrightError,
   type Store,
 } from "@statewright/core";
-import { checkChoice, checkCount, checkOptions, listOptionNames, nodeKind } from "@statewright/core/adapter";
+import { checkChoice, checkCount, checkOptions, invalidOption, listOptionNames, nodeKind } from "@statewright/core/adapter";
 import { type Agent, addAgentMethods } from "../agent/create-agent.ts";
 import { mergeInterrupts } from "../agent/merge-interrupts.ts";
 import { getHandoff } from "./handoff.ts";
@@ -37,10 +37,13 @@ import { createTeamInput, createTeamOutput, mergeChannels, mergeContexts } from 
 /** Agent of a team, created with `createAgent`. */
 export type TeamMember = GraphDefinition & { readonly types?: Pick<GraphTypes, "state" | "context" | "given"> };
 
-/** Options of `team`. */
+/** Definition of a team: agents, routing of user input, and limits. */
 export interface TeamOptions<Members extends readonly TeamMember[]> {
   readonly name: string;
-  /** Version of the team; increment it when pending threads must not continue with the changed team. Default 1. */
+  /**
+   * Version of the team; increment the version when pending threads must not continue with the changed team. Default
+   * 1.
+   */
   readonly version?: number;
   /** Agents of the team; an agent with `handoff` tools can hand the conversation over to the named agents. */
   readonly agents: Members;
@@ -52,7 +55,7 @@ export interface TeamOptions<Members extends readonly TeamMember[]> {
   readonly maxHandoffs?: number;
   /** Middleware for all model and tool calls, outside the middleware of the agents. */
   readonly middleware?: readonly Middleware[];
-  /** Store of the team's threads; the options of a run override it. */
+  /** Store of the team's threads; the options of a run override this store. */
   readonly store?: Store;
   /** Number of inbox messages delivered at a time. Default `all`. */
   readonly inbox?: "one" | "all";
@@ -81,7 +84,7 @@ type ContextIntersection<Types> = (
 export type Team<ContextInput = unknown> = Omit<Agent<TeamState, unknown, ContextInput>, "setTools">;
 
 /**
- * Creates a team. The conversation is one list of messages: a handoff is a tool call with a result, and the next
+ * Creates a team. The conversation is a single list of messages: a handoff is a tool call with a result, and the next
  * model request is made by the other agent. Events carry the agent's name as node; `state.activeAgent` is the active
  * agent. Throws `invalid_option` for invalid agents, duplicate names, and handoffs to an agent outside the team.
  */
@@ -147,57 +150,74 @@ function createTeamGraph(options: AnyTeamOptions): Graph {
 function parseTeamConfig({ name, agents, start, inputTo = "active", maxHandoffs = 10 }: AnyTeamOptions): TeamConfig {
   const owner = `team "${name}"`;
   if (!Array.isArray(agents) || agents.length === 0)
-    throw createTeamError(`${owner}: expected at least one agent in \`agents\``, "Pass agents: [triage, billing, …]");
+    throw invalidOption({
+      where: owner,
+      option: "agents",
+      expected: "a list of at least one agent",
+      ...(Array.isArray(agents) ? { found: "an empty list" } : { got: agents }),
+      fix: "Pass agents: [triage, billing, …]",
+    });
   checkChoice(owner, { inputTo }, ["active", "start"]);
   checkCount(owner, { maxHandoffs });
   const members = new Map<string, Member>();
   for (const agent of agents as readonly TeamMember[]) {
     const member = parseMember(owner, agent);
     if (members.has(member.name))
-      throw createTeamError(`${owner}: two agents are named "${member.name}"`, "Rename one of them");
+      throw invalidOption({
+        where: owner,
+        option: "agents",
+        expected: "a list of agents with different names",
+        found: `two agents named "${member.name}"`,
+        fix: "Rename one of the agents",
+      });
     members.set(member.name, member);
   }
   const [first] = members.keys();
   const startAgent = start ?? first ?? "";
-  if (!members.has(startAgent)) throw createUnknownMemberError(owner, `\`start\` names "${startAgent}"`, members);
+  if (!members.has(startAgent)) throw createUnknownMemberError({ where: owner, option: "start" }, startAgent, members);
   for (const { name: from, tools } of members.values())
     for (const [tool, defined] of tools?.initialTools ?? []) {
       const to = getHandoff(defined)?.to;
       if (to !== undefined && !members.has(to))
-        throw createUnknownMemberError(owner, `tool "${tool}" of agent "${from}" hands over to "${to}"`, members);
+        throw createUnknownMemberError({ where: `${owner}: handoff "${tool}" of agent "${from}"` }, to, members);
     }
   for (const member of members.keys())
     if (members.has(getToolNodeName(member)))
-      throw createTeamError(
-        `${owner}: the agent names "${member}" and "${getToolNodeName(member)}" conflict`,
-        "Rename one of them",
-      );
+      throw invalidOption({
+        where: owner,
+        option: "agents",
+        expected: "agent names that differ from tool node names",
+        found: `the agents "${member}" and "${getToolNodeName(member)}"`,
+        fix: "Rename one of the agents",
+      });
   return { name, members, start: startAgent, inputTo, maxHandoffs };
 }
 
 function parseMember(owner: string, agent: TeamMember): Member {
   const model = agent?.nodes instanceof Map ? agent.nodes.get("model") : undefined;
   if (model === undefined || [...agent.nodes.keys()].some((node) => node !== "model" && node !== "tools"))
-    throw createTeamError(
-      `${owner}: \`agents\` contains a value that is not an agent`,
-      "Use agents created with createAgent; add any other graph to an agent as a tool",
-    );
+    throw invalidOption({
+      where: owner,
+      option: "agents",
+      expected: "a list of agents",
+      ...(model === undefined ? { got: agent } : { found: `the graph "${agent.name}"` }),
+      fix: "Use agents created with createAgent; add any other graph to an agent as a tool",
+    });
   return { name: agent.name, graph: agent, model, tools: agent.nodes.get("tools")?.tools as Member["tools"] };
 }
 
-function createTeamError(what: string, next: string): StatewrightError {
-  return new StatewrightError("invalid_option", { what, next });
-}
-
+/** Creates the error of a name without an agent in the team. */
 function createUnknownMemberError(
-  owner: string,
-  problem: string,
+  place: { readonly where: string; readonly option?: string },
+  name: string,
   members: ReadonlyMap<string, Member>,
 ): StatewrightError {
-  return createTeamError(
-    `${owner}: ${problem}, which is not an agent of the team`,
-    `Use one of ${[...members.keys()].map((each) => `"${each}"`).join(", ")}`,
-  );
+  return invalidOption({
+    ...place,
+    expected: "the name of an agent of the team",
+    got: name,
+    fix: `Use one of ${[...members.keys()].map((each) => `"${each}"`).join(", ")}`,
+  });
 }
 
 /** Returns the name of an agent's tool node. */
@@ -243,10 +263,12 @@ function createEdges({ members }: TeamConfig, { name, graph, tools }: Member): r
   const createChooser = (source: string) => {
     const edge = graph.edges.get(source);
     if (edge?.kind !== "route")
-      throw createTeamError(
-        `agent "${name}": the node "${source}" has no route`,
-        "Use an agent created with createAgent",
-      );
+      throw invalidOption({
+        where: `agent "${name}"`,
+        expected: `a route after the node "${source}"`,
+        found: edge === undefined ? "no edge" : `an edge of kind "${edge.kind}"`,
+        fix: "Use an agent created with createAgent",
+      });
     return (state: TeamConversation): string => targets[String(edge.choose(state as never))] ?? END;
   };
   const chooseAfterModel = createChooser("model");

@@ -1,9 +1,10 @@
 /**
- * Traces a run as spans of any tracer: one span for the agent, and one per model call and tool call, named by the
+ * Traces a run as spans of any tracer: a span for the agent, and a span per model call and tool call, named by the
  * OpenTelemetry semantic conventions for generative AI (version 1.41.0, in development). Created from run events;
  * spans contain no texts, arguments or results.
  */
-import { type RunEvent, StatewrightError, type Usage } from "@statewright/core";
+import type { RunEvent, Usage } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 
 /** Version of the OpenTelemetry generative AI conventions. */
 export const genAiConventions = "1.41.0";
@@ -41,7 +42,7 @@ export interface Traceable {
 }
 
 /**
- * Traces a run from its start until it ends, fails or waits; a resumed run is a new trace. Returns the handle, so
+ * Traces a run from the start until the run ends, fails or waits; a resumed run is a new trace. Returns the handle, so
  * that the call can be wrapped: `traceRun(agent.run({ … }), tracer)`. Results replayed after a crash create no span.
  */
 export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
@@ -49,93 +50,117 @@ export function traceRun<Handle extends Traceable, Span extends TracedSpan>(
   tracer: Tracer<Span>,
 ): Handle {
   if (typeof tracer?.startSpan !== "function")
-    throw new StatewrightError("invalid_option", {
-      what: "traceRun: expected a tracer with startSpan",
-      next: "Pass { startSpan: ({ name, kind, attributes, at, parent }) => span }",
+    throw invalidOption({
+      where: "traceRun",
+      expected: "a tracer with startSpan",
+      got: tracer,
+      fix: "Pass { startSpan: ({ name, kind, attributes, at, parent }) => span }",
     });
-  const openSpans = new Map<string, Span>();
-  let root: Span | undefined;
-  const startChildSpan = (id: string, start: Omit<SpanStart<Span>, "parent">): Span => {
-    const span = tracer.startSpan({ ...start, parent: root });
-    openSpans.set(id, span);
-    return span;
-  };
-  const finish = (id: string, at: number, attributes: SpanAttributes, failure?: string): void => {
-    const span = openSpans.get(id);
-    openSpans.delete(id);
-    if (span === undefined) return;
-    span.set(attributes);
-    if (failure !== undefined) span.fail(failure);
-    span.end(at);
-  };
-  const finishAll = (at: number, failure?: string): void => {
-    for (const id of openSpans.keys()) finish(id, at, {}, failure);
-    if (failure !== undefined) root?.fail(failure);
-    root?.end(at);
-    root = undefined;
-  };
-  handle.on((event) => {
-    const { at } = event;
+  const trace = new RunTrace(tracer);
+  handle.on((event) => trace.read(event));
+  return handle;
+}
+
+/** Spans of a run. */
+class RunTrace<Span extends TracedSpan> {
+  readonly #tracer: Tracer<Span>;
+  readonly #openSpans = new Map<string, Span>();
+  #root: Span | undefined;
+
+  constructor(tracer: Tracer<Span>) {
+    this.#tracer = tracer;
+  }
+
+  read(event: RunEvent): void {
+    if (event.type.startsWith("run.")) this.#readRunEvent(event);
+    else this.#readStepEvent(event);
+  }
+
+  /** Starts and ends the span of the agent; ignores the events of inner graphs. */
+  #readRunEvent(event: RunEvent): void {
+    if (event.within !== undefined) return;
     switch (event.type) {
       case "run.started":
-        if (event.within !== undefined || root !== undefined) return;
-        root = tracer.startSpan({
+        this.#root ??= this.#tracer.startSpan({
           name: `invoke_agent ${event.graph}`,
           kind: "internal",
           attributes: toAgentAttributes(event),
-          at,
+          at: event.at,
           parent: undefined,
         });
-        return;
-      case "model.started":
-        startChildSpan(toModelSpanId(event), {
-          name: `chat ${event.model}`,
-          kind: "client",
-          attributes: toModelAttributes(event),
-          at,
-        });
-        return;
-      case "message.completed": {
-        const { finish: reason, usage, answeredBy } = event.message;
-        const modelAttributes = answeredBy === undefined ? {} : { "gen_ai.response.model": answeredBy };
-        finish(toModelSpanId(event), at, {
-          "gen_ai.response.finish_reasons": [reason],
-          ...toUsageAttributes(usage),
-          ...modelAttributes,
-        });
-        return;
-      }
-      case "task.failed":
-      case "task.retried":
-        finish(toModelSpanId(event), at, {}, event.error.code);
-        return;
-      case "tool.started":
-        startChildSpan(toCallSpanId(event), {
-          name: `execute_tool ${event.tool}`,
-          kind: "internal",
-          attributes: toToolAttributes(event),
-          at,
-        });
-        return;
-      case "tool.completed":
-      case "tool.failed":
-        finish(toCallSpanId(event), at, toUsageAttributes(event.result.usage), event.result.error?.kind);
         return;
       case "run.completed":
       case "run.waiting":
       case "run.paused":
-        if (event.within === undefined) finishAll(at);
+        this.#endAll(event.at);
         return;
       case "run.cancelled":
-        if (event.within === undefined) finishAll(at, "cancelled");
+        this.#endAll(event.at, "cancelled");
         return;
       case "run.failed":
-        if (event.within === undefined) finishAll(at, event.error.code);
+        this.#endAll(event.at, event.error.code);
         return;
       default:
     }
-  });
-  return handle;
+  }
+
+  /** Starts and ends the spans of model calls and tool calls. */
+  #readStepEvent(event: RunEvent): void {
+    const { at } = event;
+    switch (event.type) {
+      case "model.started": {
+        const attributes = toModelAttributes(event);
+        this.#start(toModelSpanId(event), { name: `chat ${event.model}`, kind: "client", attributes, at });
+        return;
+      }
+      case "message.completed":
+        this.#end(toModelSpanId(event), { at, attributes: toReplyAttributes(event) });
+        return;
+      case "task.failed":
+      case "task.retried":
+        this.#end(toModelSpanId(event), { at, failure: event.error.code });
+        return;
+      case "tool.started": {
+        const attributes = toToolAttributes(event);
+        this.#start(toCallSpanId(event), { name: `execute_tool ${event.tool}`, kind: "internal", attributes, at });
+        return;
+      }
+      case "tool.completed":
+      case "tool.failed": {
+        const { usage, error } = event.result;
+        this.#end(toCallSpanId(event), { at, attributes: toUsageAttributes(usage), failure: error?.kind });
+        return;
+      }
+      default:
+    }
+  }
+
+  #start(id: string, start: Omit<SpanStart<Span>, "parent">): void {
+    this.#openSpans.set(id, this.#tracer.startSpan({ ...start, parent: this.#root }));
+  }
+
+  #end(id: string, { at, attributes = {}, failure }: SpanEnd): void {
+    const span = this.#openSpans.get(id);
+    this.#openSpans.delete(id);
+    if (span === undefined) return;
+    span.set(attributes);
+    if (failure !== undefined) span.fail(failure);
+    span.end(at);
+  }
+
+  #endAll(at: number, failure?: string): void {
+    for (const id of this.#openSpans.keys()) this.#end(id, { at, failure });
+    if (failure !== undefined) this.#root?.fail(failure);
+    this.#root?.end(at);
+    this.#root = undefined;
+  }
+}
+
+/** End of a span: time in epoch milliseconds, attributes, and the error type of a failure. */
+interface SpanEnd {
+  readonly at: number;
+  readonly attributes?: SpanAttributes;
+  readonly failure?: string | undefined;
 }
 
 type EventOfType<Type extends RunEvent["type"]> = Extract<RunEvent, { readonly type: Type }>;
@@ -178,6 +203,15 @@ function toModelAttributes({ model, within, messages }: EventOfType<"model.start
     ...(slash < 0 ? {} : { "gen_ai.provider.name": model.slice(0, slash) }),
     "statewright.messages": messages,
     ...(within === undefined ? {} : { "statewright.nesting": within }),
+  };
+}
+
+function toReplyAttributes({ message }: EventOfType<"message.completed">): SpanAttributes {
+  const { finish, usage, answeredBy } = message;
+  return {
+    "gen_ai.response.finish_reasons": [finish],
+    ...toUsageAttributes(usage),
+    ...(answeredBy === undefined ? {} : { "gen_ai.response.model": answeredBy }),
   };
 }
 

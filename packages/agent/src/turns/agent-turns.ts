@@ -10,7 +10,7 @@ export interface CountedTurns {
   readonly agentTurns: number;
 }
 
-/** Channel that counts turns; add it to a user-defined graph: `defineState({ …, ...agentTurns })`. */
+/** Channel that counts turns, for a user-defined graph: `defineState({ …, ...agentTurns })`. */
 export const agentTurns: { readonly agentTurns: Schema<number | undefined, number> } = {
   agentTurns: {
     "~standard": {
@@ -40,7 +40,7 @@ export function getNextTurn({ agentTurns: previousTurns = 0 }: CountingState): n
   return previousTurns + 1;
 }
 
-/** Returns the state update of one turn; empty when the state has no turn channel. */
+/** Returns the state update of a turn; empty when the state has no turn channel. */
 export function countTurn(state: CountingState): Partial<CountedTurns> {
   return state.agentTurns === undefined ? {} : { agentTurns: state.agentTurns + 1 };
 }

@@ -1,5 +1,6 @@
 /** Turn limit of an agent, against endless and expensive tool loops. */
-import { type Middleware, StatewrightError, type TurnLimit } from "@statewright/core";
+import type { Middleware, TurnLimit } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import { hasTurnCount, type StopWhen } from "../agent/stop-when.ts";
 import { isBudget } from "../budget/is-budget.ts";
 
@@ -25,9 +26,12 @@ export function getDefaultTurnLimit(
 export function checkMaxTurns(owner: string, maxTurns: unknown): void {
   if (maxTurns === undefined || maxTurns === Number.POSITIVE_INFINITY) return;
   if (typeof maxTurns === "number" && Number.isInteger(maxTurns) && maxTurns >= 1) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${owner}: \`maxTurns\` must be an integer ≥ 1 or Infinity, got ${JSON.stringify(maxTurns)}`,
-    next: "Use an integer ≥ 1, or Infinity for no limit",
+  throw invalidOption({
+    where: owner,
+    option: "maxTurns",
+    expected: "an integer ≥ 1 or Infinity",
+    got: maxTurns,
+    fix: "Use an integer ≥ 1, or Infinity for no limit",
   });
 }
 

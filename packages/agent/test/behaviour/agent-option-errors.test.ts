@@ -41,13 +41,18 @@ test.each<readonly [string, unknown, ...string[]]>([
   ["no options", undefined, "createAgent"],
   ["a name for a model", { name: "a", model: "gpt-5" }, '"gpt-5"', "a model"],
   ["no model", { name: "a" }, 'agent "a": `model` must be a model', "undefined"],
-  ["an option that there is not", { name: "a", model, tool: [] }, '"tool"', "tools"],
+  ["an unknown option", { name: "a", model, tool: [] }, '"tool"', "tools"],
   [
     "names of other frameworks",
     { name: "a", model, system: "x", temperature: 0, maxSteps: 3 },
     'Write instructions instead of "system", settings: { temperature } instead of "temperature", maxTurns instead of "maxSteps".',
   ],
-  ["such a name and another one", { name: "a", model, system: "x", foo: 1 }, '"system", "foo"', "Use name, version"],
+  [
+    "a name of another framework and another unknown name",
+    { name: "a", model, system: "x", foo: 1 },
+    '"system", "foo"',
+    "Use name, version",
+  ],
   [
     "an agent among its tools",
     { name: "a", model, tools: [createAgent({ name: "b", model })] },
@@ -56,9 +61,14 @@ test.each<readonly [string, unknown, ...string[]]>([
   ],
   ["instructions that are a number", { name: "a", model, instructions: 7 }, "instructions"],
   ["a zod object for its state", { name: "a", model, state: z.object({}) }, "state", "defineState"],
-  ["a setting that there is not", { name: "a", model, settings: { temprature: 1 } }, '"temprature"'],
+  ["an unknown setting", { name: "a", model, settings: { temprature: 1 } }, '"temprature"'],
   ["a retry that is a number", { name: "a", model, retry: 3 }, "retry", "3"],
-  ["middleware that is no list", { name: "a", model, tools: [], middleware: { name: "audit" } }, "middleware", "list"],
+  [
+    "middleware that is not a list",
+    { name: "a", model, tools: [], middleware: { name: "audit" } },
+    "middleware",
+    "list",
+  ],
   ["tools that are no list", { name: "a", model, tools: "search" }, "tools", "list"],
   [
     "questions of one key that differ",
@@ -70,10 +80,10 @@ test.each<readonly [string, unknown, ...string[]]>([
         { name: "two", interrupts: { sure: z.string() } },
       ],
     },
-    'agent "a": middleware "one" and middleware "two" declare different interrupts under the key "sure"',
+    'agent "a": expected one interrupt under the key "sure", got different interrupts of middleware "one" and middleware "two"',
   ],
   ["a store that is a path", { name: "a", model, store: "agent.db" }, '"agent.db"', "sqliteStore"],
-])("%s", (_name, options, ...says) => {
+])("createAgent is refused with the fix: %s", (_name, options, ...says) => {
   let thrown: unknown;
   try {
     create(options);
@@ -105,19 +115,19 @@ describe("tools with confirm: always", () => {
   test.each([
     ["no middleware", undefined],
     ["an empty list of middleware", []],
-    ["middleware that only watches", [logCalls({ log: () => undefined })]],
+    ["middleware that only observes", [logCalls({ log: () => undefined })]],
     ["middleware that counts calls", [limitCalls({ perRun: 3 }), stopLoops(), budget({ turns: 3 })]],
     ["middleware that refuses calls by rules", [allowTools(["pay"]), refuseUnclassified()]],
-    ["middleware that refuses what came from outside", [guardUntrusted({ action: "refuse" })]],
+    ["middleware that refuses external content", [guardUntrusted({ action: "refuse" })]],
   ] as const)("a tool with confirm always is refused in an agent with %s", (_what, middleware) => {
     expect(() => agentWith(middleware, { maxTurns: 3 })).toThrow(
-      /invalid_option: agent "desk": the tool "pay" has confirm: "always", and no middleware.*Add confirmTools\(\)/s,
+      /invalid_option: agent "desk": `middleware` must be .+ because the tool "pay" has confirm: "always", got no middleware.*Add confirmTools\(\)/s,
     );
   });
 
   test("a tool with confirm always is refused in an agent's registry without approving middleware", () => {
     expect(() => createAgent({ name: "desk", model, tools: toolRegistry([tool("always")]) })).toThrow(
-      /invalid_option: agent "desk": the tool "pay"/,
+      /invalid_option: agent "desk": .+ the tool "pay"/,
     );
   });
 
@@ -135,7 +145,7 @@ describe("tools with confirm: always", () => {
 
   test("setTools refuses a tool with confirm always and leaves the tools unchanged", () => {
     const agent = createAgent({ name: "desk", model, tools: [tool("policy")] });
-    expect(() => agent.setTools([tool("always")])).toThrow(/invalid_option: agent "desk": the tool "pay"/);
+    expect(() => agent.setTools([tool("always")])).toThrow(/invalid_option: agent "desk": .+ the tool "pay"/);
     expect(agent.nodes.get("tools")?.tools?.registry.get("pay")?.spec.safety.confirm).toBe("policy");
   });
 
@@ -186,7 +196,7 @@ describe("tools with confirm: always", () => {
 
   test("a tool with confirm always is refused when a beforeTool hook does not declare an interrupt", () => {
     const log = defineMiddleware({ name: "log", beforeTool: () => undefined });
-    expect(() => agentWith([log])).toThrow("no middleware of the agent asks for approval");
+    expect(() => agentWith([log])).toThrow("got no middleware that asks");
   });
 
   test("a tool with confirm always is accepted with approving middleware, and a tool with confirm policy always", () => {

@@ -409,44 +409,52 @@ describe("invalid teams", () => {
   const asking = (name: string, answer: z.ZodType) => createAgent({ name, model, middleware: [who(answer)] });
   const spending = (name: string, turns: number) => createAgent({ name, model, middleware: [budget({ turns })] });
   test.each([
-    ["without agents", () => team({ name: "t", agents: [] }), /team "t": expected at least one agent in `agents`/],
     [
-      "with a hand-off to nobody",
+      "without agents",
+      () => team({ name: "t", agents: [] }),
+      /team "t": `agents` must be a list of at least one agent, got an empty list/,
+    ],
+    [
+      "with a hand-off to an unknown agent",
       () => team({ name: "t", agents: [a, b] }),
-      /team "t": tool "transfer_to_nobody" of agent "a" hands over to "nobody", which is not an agent of the team/,
+      /team "t": handoff "transfer_to_nobody" of agent "a": expected the name of an agent of the team, got "nobody"/,
     ],
-    ["with two of one name", () => team({ name: "t", agents: [b, b] }), /two agents are named "b"/],
     [
-      "with a start that is none",
+      "with two of one name",
+      () => team({ name: "t", agents: [b, b] }),
+      /`agents` must be a list of agents with different names, got two agents named "b"/,
+    ],
+    [
+      "with an unknown start",
       () => team({ name: "t", agents: [b], start: "c" as never }),
-      /`start` names "c", which is not an agent/,
+      /`start` must be the name of an agent of the team, got "c"/,
     ],
     [
-      "with something else than agents",
+      "with a value that is not an agent",
       () => team({ name: "t", agents: [{} as never] }),
-      /`agents` contains a value that is not an agent/,
+      /`agents` must be a list of agents, got /,
     ],
     [
-      "with an option that there is not",
+      "with an unknown option",
       () => team({ name: "t", agents: [b], filter: 1 } as never),
       /team has no option "filter"/,
     ],
     [
       "with two budgets of one name, of which only one would count",
       () => team({ name: "t", agents: [spending("a", 5), spending("b", 7)] }),
-      /team "t": two agents declare the channel "budgetSpent" with different reducers/,
+      /team "t": expected one reducer of the channel "budgetSpent", got different reducers of two agents/,
     ],
     [
       "with two questions of one key, of which only one could be answered",
       () => team({ name: "t", agents: [asking("a", z.string()), asking("b", z.number())] }),
-      /team "t": agent "a" and agent "b" declare different interrupts under the key "name"/,
+      /team "t": expected one interrupt under the key "name", got different interrupts of agent "a" and agent "b"/,
     ],
     [
       "with a question of the middleware around them under the key of one of theirs",
       () => team({ name: "t", agents: [asking("a", z.string())], middleware: [who(z.number())] }),
-      /team "t": agent "a" and middleware "who" declare different interrupts/,
+      /team "t": .*got different interrupts of agent "a" and middleware "who"/,
     ],
-    ["with a number that is none", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
+    ["with an invalid number", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
   ])("teams %s are refused", (_what, make, message) => {
     expect(make).toThrow(message);
   });

@@ -19,7 +19,7 @@ describe("files", () => {
     ["an ArrayBuffer", png.buffer],
     ["base64", pngText],
     ["a data URL", `data:image/png;base64,${pngText}`],
-    ["base64 that says what it is", { data: pngText, mimeType: "image/png" }],
+    ["base64 with a media type", { data: pngText, mimeType: "image/png" }],
   ])("an input accepts an image as %s", (_how, file) => {
     expect(contentOf({ text: "What is it?", files: [file] })).toEqual([
       { type: "image", mimeType: "image/png", data: pngText },
@@ -73,16 +73,16 @@ describe("files", () => {
   });
 
   test.each([
-    ["bytes that do not say what they are", [Uint8Array.from([1, 2, 3])], /file 1 .+has an unknown MIME type/],
-    ["base64 that does not", ["AAAA"], /has an unknown MIME type/],
-    ["an address that does not", ["https://example.com/1"], /has an unknown MIME type/],
+    ["bytes without a recognizable media type", [Uint8Array.from([1, 2, 3])], /file 1 .+has an unknown MIME type/],
+    ["base64 without a recognizable media type", ["AAAA"], /has an unknown MIME type/],
+    ["a URL without a recognizable media type", ["https://example.com/1"], /has an unknown MIME type/],
     ["a path", ["./a b.png"], /neither base64 nor a URL/],
     ["a file: address", [new URL("file:///etc/passwd")], /file: URL.+bytes/],
     ["nothing", [new Uint8Array()], /file 1 of the input is empty/],
     ["a data URL without data", ["data:image/png;base64"], /without data/],
     ["base64 that is broken", ["data:image/png;base64,a%"], /neither base64/],
-    ["a type that is none", [{ data: png, mimeType: "png" }], /"png"/],
-    ["a name that no file has", [{ data: png, mediaType: "image/png" }], /"mediaType"/],
+    ["an invalid media type", [{ data: png, mimeType: "png" }], /"png"/],
+    ["an invalid file name", [{ data: png, mediaType: "image/png" }], /"mediaType"/],
     ["no file", [7], /file 1 of the input is not a file/],
     ["an upload without ids", [{ uploaded: {}, mimeType: "image/png" }], /no file ids by provider name/],
     ["an upload without a type", [{ uploaded: { openai: "file-1" } }], /has an unknown MIME type/],
@@ -113,12 +113,12 @@ describe("empty inputs", () => {
     ["an empty text", "", /an empty text/],
     ["a message without an id", [{ role: "user", content: "Hi" }], /message 0 .+ no id.+role: "user", id: "m1"/],
     [
-      "a message whose content is a text",
+      "a message with a text as content",
       [{ role: "user", id: "1", content: "Hi" }],
       /message 0 has a string as content/,
     ],
     [
-      "a call that nothing answers",
+      "a call without an answer",
       [
         { role: "assistant", id: "1", content: ["a", "b"].map((id) => ({ type: "call", id, name: "look", args: {} })) },
         { role: "tool", id: "2", callId: "a", name: "look", content: [] },

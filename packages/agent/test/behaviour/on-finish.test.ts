@@ -46,7 +46,7 @@ describe("onFinish", () => {
       { output: { n: 1 }, ended: { by: "answer" } },
     ],
   ])(
-    "is told once that the agent ended by %s, with its conversation and its state",
+    "onFinish is called once with the end by %s, the conversation and the state",
     async (_by, script, more, finish) => {
       const { agent, told } = made(script, more);
       const { state } = await agent.run({ thread: "t", input: "Go" }).result;

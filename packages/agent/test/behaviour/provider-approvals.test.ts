@@ -53,10 +53,10 @@ const answers = (messages: readonly Message[] = []): readonly unknown[] =>
 test.each([
   ["yes", true, false, "Approved."],
   ["no", false, true, "A person denied this call."],
-  ["no, and why", { approved: false, reason: "too dear" }, true, "A person denied this call: too dear"],
-  ["words in its place", { respond: "Use the index." }, true, "Use the index."],
+  ["no, with a reason", { approved: false, reason: "too dear" }, true, "A person denied this call: too dear"],
+  ["a text instead of the tool", { respond: "Use the index." }, true, "Use the index."],
   [
-    "yes to other arguments",
+    "yes with other arguments",
     { approved: true, args: { query: "y" } },
     true,
     "A person wants other arguments, but the provider can run the call only unchanged.",

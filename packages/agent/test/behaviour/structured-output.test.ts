@@ -175,9 +175,9 @@ describe("structured output", () => {
   });
 
   test.each([
-    ["a schema that is none", { type: "object" }, /output/],
-    ["a schema that JSON Schema cannot say", z.object({ at: z.date() }), /JSON Schema cannot represent/],
-    ["a strategy that there is not", { schema: Order, strategy: "json" }, /strategy.+"native" or "tool"/],
+    ["an invalid schema", { type: "object" }, /output/],
+    ["a schema that JSON Schema cannot express", z.object({ at: z.date() }), /JSON Schema cannot represent/],
+    ["an unknown strategy", { schema: Order, strategy: "json" }, /strategy.+"native" or "tool"/],
     ["repairs below 0", { schema: Order, repairs: -1 }, /repairs/],
   ])("an agent output with %s is refused at creation", (_what, output, says) => {
     expect(() => createAgent({ name: "clerk", model: scriptedModel([]), output: output as typeof Order })).toThrow(
@@ -516,12 +516,12 @@ describe("output text", () => {
     ["natively", native([say(spaced)]), [spaced, spaced]],
     ["by a final call", calling, [spaced, '{"item":"lamp","count":2}']],
     [
-      "by a final call behind words, and once more where it did not fit",
+      "by a final call after text, and again after an invalid one",
       scriptedModel([[say("I give it."), final("lamp", 0)], final("lamp", 2)]),
       ['I give it.\n{"item":"lamp","count":0}\n{"item":"lamp","count":2}', '{"item":"lamp","count":2}'],
     ],
     [
-      "behind the words of another message",
+      "after the text of another message",
       native([[say("I look it up."), call("look", { word: "lamp" })], say(spaced)]),
       [`I look it up.\n${spaced}`, spaced],
     ],
@@ -617,7 +617,9 @@ describe("partial output", () => {
     };
     expect(read).toBeTypeOf("function");
     const plain = createAgent({ name: "plain", model: scriptedModel([say("Hi")]) });
-    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(/partialOutput: the agent has no output/);
+    expect(() => plain.run({ input: "Go" }).partialOutput()).toThrow(
+      /partialOutput: expected an agent with structured output, got an agent without `output`/,
+    );
   });
 });
 

@@ -349,7 +349,7 @@ describe("unanswered sub-agents", () => {
       "a guardrail refused: no names of patients. It said: I may not tell.",
     ],
     [
-      "output, that asked again in vain",
+      "output, after failed repairs",
       outputGuardrail({ check: () => ({ askAgain: "Name a source" }) }),
       "a guardrail refused: Name a source. It said: I cannot answer that.",
     ],
@@ -485,8 +485,8 @@ describe("middleware around sub-agents", () => {
 
 describe("policies of a calling agent", () => {
   test.each([
-    ["is about its own calls", confirmTools(), "done", [7]],
-    ["asks about those of sub-agents where it is handed down", { ...confirmTools(), inherited: true }, "waiting", []],
+    ["applies to its own calls only", confirmTools(), "done", [7]],
+    ["applies to calls of sub-agents when it is inherited", { ...confirmTools(), inherited: true }, "waiting", []],
   ] as const)("a policy of a calling agent %s", async (_, policy, status, made) => {
     const paid: number[] = [];
     const pay = createPayTool(paid);
@@ -591,7 +591,7 @@ test("a conversation continues over several inputs, each with its own sub-agent 
 describe("invalid agent tools", () => {
   test("agentTool with an agent factory requires a name", () => {
     expect(() => agentTool(() => researcher(), { description: "x" })).toThrow(
-      /agentTool: .+ needs a tool name, got undefined/,
+      /agentTool: `name` must be a tool name .+, got undefined/,
     );
   });
   test("agentTool refuses an unknown option", () => {

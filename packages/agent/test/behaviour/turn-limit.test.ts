@@ -56,10 +56,10 @@ describe("default turn limit", () => {
   });
 
   test.each([
-    ["a limit of its own", { maxTurns: 60 }],
+    ["an own limit", { maxTurns: 60 }],
     ["none", { maxTurns: Number.POSITIVE_INFINITY }],
-    ["turns of a budget", { middleware: [budget({ turns: 60 })] }],
-    ["a condition that counts turns", { stopWhen: [turnCountIs(60)] }],
+    ["a turn budget", { middleware: [budget({ turns: 60 })] }],
+    ["a stopWhen condition that counts turns", { stopWhen: [turnCountIs(60)] }],
   ])("an agent with %s is not stopped by the default turn limit", async (_, more) => {
     const agent = createAgent({ name: "a", model: scriptedModel(busy(51)), tools: [look], ...more });
     const end = await agent.run({ input: "Go" }).result;

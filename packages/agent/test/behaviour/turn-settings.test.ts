@@ -32,21 +32,17 @@ describe("settings", () => {
   });
 
   test.each([
-    ["a setting that there is not", { settings: { topp: 1 } }, /"topp"/],
-    ["a choice that there is not", { toolChoice: "any" }, /toolChoice.+"any"/],
+    ["an unknown setting", { settings: { topp: 1 } }, /"topp"/],
+    ["an unknown choice", { toolChoice: "any" }, /toolChoice.+"any"/],
+    ["a choice of an unknown tool", { toolChoice: { tool: "sell" } }, /unknown tool "sell".+"look", "order", "pay"/],
     [
-      "a choice of a tool that there is not",
-      { toolChoice: { tool: "sell" } },
-      /unknown tool "sell".+"look", "order", "pay"/,
-    ],
-    [
-      "a choice of a tool that the model is not shown",
+      "a choice of a tool that is not advertised",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
       /`toolChoice` must be the name of a tool in `allowedTools`, got "pay"/,
     ],
-    ["a prepareStep that is no function", { prepareStep: {} }, /prepareStep/],
-    ["a condition that is none", { stopWhen: 5 }, /stopWhen/],
-    ["no calls at all", { maxToolCalls: 0 }, /agent "a": `maxToolCalls` must be an integer ≥ 1, got 0/],
+    ["a prepareStep that is not a function", { prepareStep: {} }, /prepareStep/],
+    ["an invalid condition", { stopWhen: 5 }, /stopWhen/],
+    ["a limit of no calls", { maxToolCalls: 0 }, /agent "a": `maxToolCalls` must be an integer ≥ 1, got 0/],
     ["a state with the channel of turns", { state: defineState({ agentTurns: z.number().default(0) }) }, /agentTurns/],
   ])("createAgent settings are refused: %s", (_what, options, says) => {
     const make = () => createAgent({ name: "a", model: scriptedModel([]), tools, ...(options as object) });
@@ -185,17 +181,17 @@ describe("prepareStep", () => {
   });
 
   test.each([
-    ["a name that no tool has", { allowedTools: ["sell"] }, /unknown tool "sell"/],
-    ["a choice of a tool that there is not", { toolChoice: { tool: "sell" } }, /unknown tool "sell"/],
+    ["an unknown tool name", { allowedTools: ["sell"] }, /unknown tool "sell"/],
+    ["a choice of an unknown tool", { toolChoice: { tool: "sell" } }, /unknown tool "sell"/],
     [
-      "a choice of a tool that the model is not shown",
+      "a choice of a tool that is not advertised",
       { toolChoice: { tool: "pay" }, allowedTools: ["look"] },
       /`toolChoice` must be the name of a tool in `allowedTools`, got "pay"/,
     ],
-    ["what no request has", { activeTools: ["look"] }, /"activeTools".+allowedTools/],
-    ["a model that is none", { model: "gpt-5" }, /model/],
-    ["a setting that there is not", { settings: { topp: 1 } }, /"topp"/],
-    ["nothing that can be read", 5, /5/],
+    ["an unknown request property", { activeTools: ["look"] }, /"activeTools".+allowedTools/],
+    ["an invalid model", { model: "gpt-5" }, /model/],
+    ["an unknown setting", { settings: { topp: 1 } }, /"topp"/],
+    ["an unreadable value", 5, /5/],
   ])("prepareStep fails the turn for %s, before any model request", async (_what, prepared, says) => {
     const model = scriptedModel([say("Done")]);
     const agent = createAgent({ name: "a", model, tools, prepareStep: () => prepared as object });

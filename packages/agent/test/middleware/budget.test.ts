@@ -625,7 +625,11 @@ describe("budget trees", () => {
 
   test.each([
     ["throws", () => Promise.reject(new Error("broken")), false],
-    ["asks what nobody may answer", ({ interrupt }: Pick<ModelHookRuntime, "interrupt">) => interrupt("nothing"), true],
+    [
+      "raises an undeclared interrupt",
+      ({ interrupt }: Pick<ModelHookRuntime, "interrupt">) => interrupt("nothing"),
+      true,
+    ],
   ])("a budget tree does not wait for a request blocked by a hook: it %s", async (_, fails, isFatal) => {
     const researcher = createAgent({
       name: "researcher",
@@ -744,7 +748,7 @@ test("a team spends from one budget, and each of its agents has its own turn cou
 test("two budgets with one name are refused at agent creation", () => {
   const twice = [budget({ turns: 1 }), budget({ tokens: 1 })];
   expect(() => createAgent({ name: "a", model: scriptedModel([]), middleware: twice })).toThrow(
-    'middleware "budget" declares the channel "budgetSpent", which another middleware declares too. Rename one of the middleware',
+    'middleware "budget": `channels` must be channels that no other middleware declares, got the channel "budgetSpent" of another middleware. Rename one of the middleware',
   );
 });
 
@@ -825,7 +829,7 @@ test.each([
   [{}, "budget: expected at least one of its options, got none"],
   [{ turns: 0 }, "budget: `turns` must be an integer ≥ 1, got 0"],
   [{ toolCalls: -1 }, "budget: `toolCalls` must be an integer ≥ 0, got -1"],
-  [{ cost: 1 }, "budget: a `cost` limit needs `prices`, got undefined"],
+  [{ cost: 1 }, "budget: `prices` must be an object or function with token prices for the `cost` limit, got undefined"],
   [{ cost: 0, prices }, "budget: `cost` must be a number > 0, got 0"],
   [{ cost: 1, prices: { x: { input: -1, output: 1 } } }, 'the price of "x": expected numbers ≥ 0, got -1'],
   [{ turns: 1, warnAt: 80 }, "budget: `warnAt` must be a share of the limits between 0 and 1, such as 0.8, got 80"],

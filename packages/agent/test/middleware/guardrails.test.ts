@@ -119,7 +119,7 @@ test("an output guardrail may refuse an answer at once, and checks replies with 
 test("a streamed answer that fails a guardrail is retracted", async () => {
   const streaming = outputGuardrail({
     check: ({ text }) => (text === "bad" ? { askAgain: "Better." } : undefined),
-    stream: "void",
+    stream: "retract",
   });
   const { ask, events, streamed } = guarded([streaming], [say("bad"), say("good")]);
   await ask("go");

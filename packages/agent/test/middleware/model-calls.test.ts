@@ -119,7 +119,7 @@ test("a fallback model answers within a conversation, and the tool calls of its 
 });
 
 test.each([
-  ["two that say the same", () => [modelRetry(), modelRetry({ attempts: 5 })], /one retry .* got two/],
+  ["two equal options", () => [modelRetry(), modelRetry({ attempts: 5 })], /one retry .* got two/],
   ["an unknown kind", () => [modelFallback([], { on: ["sometimes" as never] })], /"sometimes"/],
   ["no model", () => [modelFallback(["gpt" as never])], /"gpt"/],
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],

@@ -1,6 +1,7 @@
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { findPersonal, personalKinds } from "../../src/personal/find-personal.ts";
+import { findPersonal } from "../../src/personal/find-personal.ts";
+import { personalKinds } from "../../src/personal/personal-kind.ts";
 import { createStreamRedactor } from "../../src/personal/redact-stream.ts";
 
 const all = new Set(personalKinds);

@@ -51,96 +51,21 @@ const searchPageSize = 500;
 /** Creates a handle of a namespace. The port is created on first use of the handle. */
 export function createLongTermHandle(port: () => LongTermPort, ids: readonly string[] = []): LongTerm {
   const namespace = toNamespaceText(ids);
-
-  function toLocation(key: string): LongTermLocation {
-    return { namespace: requireNamespace(namespace), key: checkId("key", key) };
-  }
-
-  function toItem(row: LongTermRow, score?: number): LongTermItem {
-    const { codec } = port();
-    return Object.freeze({
-      namespace: Object.freeze(parseNamespaceText(row.namespace)),
-      key: row.key,
-      value: deepFreeze(codec.decode(row.value)),
-      createdAt: row.createdAt,
-      updatedAt: row.updatedAt,
-      ...(row.expiresAt === undefined ? {} : { expiresAt: row.expiresAt }),
-      ...(score === undefined ? {} : { score }),
-    });
-  }
-
-  /** Converts rows to items and extends the expiry of rows with `refreshOnRead`. */
-  async function toRefreshedItems(
-    rows: readonly LongTermRow[],
-    at: number,
-    scores: readonly number[] = [],
-  ): Promise<readonly LongTermItem[]> {
-    const touches = rows.flatMap(({ namespace, key, refreshMs }): LongTermTouch[] =>
-      refreshMs === undefined ? [] : [{ namespace, key, at, expiresAt: at + refreshMs }],
-    );
-    const refreshed = touches.length === 0 ? [] : [...(await port().refresh(touches))];
-    return rows.flatMap((row, index) => {
-      if (row.refreshMs === undefined) return [toItem(row, scores[index])];
-      // Deleted by a concurrent sweep: treat as expired.
-      return refreshed.shift() === true ? [toItem({ ...row, expiresAt: at + row.refreshMs }, scores[index])] : [];
-    });
-  }
-
-  async function findRows(query: LongTermQuery, isMatch: ((value: unknown) => boolean) | undefined) {
-    const { codec, reader: getReader } = port();
-    const reader = getReader();
-    if (isMatch === undefined) return reader.page(query);
-    const rows: LongTermRow[] = [];
-    for (let { after } = query; ; ) {
-      const page: readonly LongTermRow[] = await reader.page({ ...query, after, limit: searchPageSize });
-      for (const row of page) {
-        if (isMatch(codec.decode(row.value))) rows.push(row);
-        if (rows.length === query.limit) return rows;
-      }
-      if (page.length < searchPageSize) return rows;
-      after = page.at(-1);
-    }
-  }
-
-  /** Finds the rows nearest to a text, scanning all vectors of the namespace. */
-  async function findNearest(query: LongTermQuery, isMatch: ((value: unknown) => boolean) | undefined, near: string) {
-    const { codec, reader: getReader } = port();
-    const reader = getReader();
-    if (reader.vectors === undefined) throw createMissingEmbedError();
-    const vector = await embedText(reader.vectors, near);
-    const top = createTopList<LongTermRow>(query.limit);
-    for (let after: LongTermLocation | undefined; vector !== undefined; ) {
-      const page: readonly LongTermRow[] = await reader.page({ ...query, after, vectors: true, limit: searchPageSize });
-      for (const row of page) {
-        if (row.vector?.length !== vector.length) continue;
-        if (isMatch === undefined || isMatch(codec.decode(row.value)))
-          top.offer(row, computeSimilarity(row.vector, vector));
-      }
-      if (page.length < searchPageSize) break;
-      after = page.at(-1);
-    }
-    return top.list();
-  }
-
+  const toLocation = (key: string): LongTermLocation => ({
+    namespace: requireNamespace(namespace),
+    key: checkId("key", key),
+  });
   return {
     namespace: ids,
     under: (...more) => createLongTermHandle(port, [...ids, ...more]),
     get: async (key) => {
-      const place = toLocation(key);
-      const { now, reader } = port();
-      const at = now();
-      const row = await reader().get(place, at);
-      return row === undefined ? undefined : (await toRefreshedItems([row], at))[0];
+      const location = toLocation(key);
+      return getItem(port(), location);
     },
     put: async (key, value, options = {}) => {
-      const place = toLocation(key);
+      const location = toLocation(key);
       checkPut(options);
-      const { codec, now, reader, change } = port();
-      const { vectors } = reader();
-      const row = toRow(codec, place, options, { value, at: now() });
-      const about = vectors === undefined || options.index === false ? "" : getIndexedText(value, options.index);
-      const vector = vectors === undefined || about === "" ? undefined : await embedText(vectors, about);
-      await change([{ put: vector === undefined ? row : { ...row, vector } }]);
+      await putItem(port(), location, value, options);
     },
     delete: async (key) => {
       const drop = toLocation(key);
@@ -150,35 +75,140 @@ export function createLongTermHandle(port: () => LongTermPort, ids: readonly str
     },
     list: async (page = {}) => {
       checkOptions("list", page, pageNames);
-      const { now, reader } = port();
-      const at = now();
+      const opened = port();
+      const at = opened.now();
       const query = { namespace: requireNamespace(namespace), deep: false, at, ...parsePage("list", page) };
-      return toRefreshedItems(await reader().page(query), at);
+      return toRefreshedItems(opened, await opened.reader().page(query), at);
     },
     search: async (query = {}) => {
       checkOptions("search", query, searchNames);
-      const { text, filter, near } = query;
-      const fits = filter === undefined ? undefined : parseFilter(filter);
-      const words = text === undefined ? undefined : parseSearchWords(parseSearchText(text));
-      const page = parsePage("search", query);
-      const at = port().now();
-      if (near !== undefined) checkNear(near, query);
-      if (words?.length === 0) return [];
-      if (near !== undefined) {
-        const all = await findNearest({ namespace, deep: true, at, words, limit: page.limit }, fits, near);
-        return toRefreshedItems(
-          all.map(({ item }) => item),
-          at,
-          all.map(({ score }) => score),
-        );
-      }
-      return toRefreshedItems(await findRows({ namespace, deep: true, at, words, ...page }, fits), at);
+      return searchItems(port, namespace, query);
     },
     namespaces: async (which = {}) => {
       checkOptions("namespaces", which, namespacesNames);
       return listNamespaces(port(), ids, which);
     },
   };
+}
+
+async function getItem(port: LongTermPort, location: LongTermLocation): Promise<LongTermItem | undefined> {
+  const at = port.now();
+  const row = await port.reader().get(location, at);
+  return row === undefined ? undefined : (await toRefreshedItems(port, [row], at))[0];
+}
+
+async function putItem(
+  { codec, now, reader, change }: LongTermPort,
+  location: LongTermLocation,
+  value: unknown,
+  options: LongTermPut,
+): Promise<void> {
+  const { vectors } = reader();
+  const row = toRow(codec, location, options, { value, at: now() });
+  const text = vectors === undefined || options.index === false ? "" : getIndexedText(value, options.index);
+  const vector = vectors === undefined || text === "" ? undefined : await embedText(vectors, text);
+  await change([{ put: vector === undefined ? row : { ...row, vector } }]);
+}
+
+type IsMatch = ((value: unknown) => boolean) | undefined;
+
+async function searchItems(
+  getPort: () => LongTermPort,
+  namespace: string,
+  query: LongTermSearch,
+): Promise<readonly LongTermItem[]> {
+  const { text, filter, near } = query;
+  const isMatch = filter === undefined ? undefined : parseFilter(filter);
+  const words = text === undefined ? undefined : parseSearchWords(parseSearchText(text));
+  const page = parsePage("search", query);
+  const port = getPort();
+  const at = port.now();
+  if (near !== undefined) checkNear(near, query);
+  if (words?.length === 0) return [];
+  const search = { namespace, deep: true, at, words, ...page };
+  if (near === undefined) return toRefreshedItems(port, await findRows(port, search, isMatch), at);
+  const nearest = await findNearest(port, search, isMatch, near);
+  return toRefreshedItems(
+    port,
+    nearest.map(({ item }) => item),
+    at,
+    nearest.map(({ score }) => score),
+  );
+}
+
+async function findRows(
+  { codec, reader: getReader }: LongTermPort,
+  query: LongTermQuery,
+  isMatch: IsMatch,
+): Promise<readonly LongTermRow[]> {
+  const reader = getReader();
+  if (isMatch === undefined) return reader.page(query);
+  const rows: LongTermRow[] = [];
+  for (let { after } = query; ; ) {
+    const page: readonly LongTermRow[] = await reader.page({ ...query, after, limit: searchPageSize });
+    for (const row of page) {
+      if (isMatch(codec.decode(row.value))) rows.push(row);
+      if (rows.length === query.limit) return rows;
+    }
+    if (page.length < searchPageSize) return rows;
+    after = page.at(-1);
+  }
+}
+
+/** Finds the rows nearest to a text, scanning all vectors of the namespace. */
+async function findNearest(
+  { codec, reader: getReader }: LongTermPort,
+  query: LongTermQuery,
+  isMatch: IsMatch,
+  near: string,
+): Promise<readonly { readonly item: LongTermRow; readonly score: number }[]> {
+  const reader = getReader();
+  if (reader.vectors === undefined) throw createMissingEmbedError();
+  const vector = await embedText(reader.vectors, near);
+  const top = createTopList<LongTermRow>(query.limit);
+  for (let after: LongTermLocation | undefined; vector !== undefined; ) {
+    const page: readonly LongTermRow[] = await reader.page({ ...query, after, vectors: true, limit: searchPageSize });
+    for (const row of page) {
+      if (row.vector?.length !== vector.length) continue;
+      if (isMatch === undefined || isMatch(codec.decode(row.value)))
+        top.offer(row, computeSimilarity(row.vector, vector));
+    }
+    if (page.length < searchPageSize) break;
+    after = page.at(-1);
+  }
+  return top.list();
+}
+
+/** Converts rows to items and extends the expiry of rows with `refreshOnRead`. */
+async function toRefreshedItems(
+  port: LongTermPort,
+  rows: readonly LongTermRow[],
+  at: number,
+  scores: readonly number[] = [],
+): Promise<readonly LongTermItem[]> {
+  const touches = rows.flatMap(({ namespace, key, refreshMs }): LongTermTouch[] =>
+    refreshMs === undefined ? [] : [{ namespace, key, at, expiresAt: at + refreshMs }],
+  );
+  const refreshed = touches.length === 0 ? [] : [...(await port.refresh(touches))];
+  return rows.flatMap((row, index) => {
+    if (row.refreshMs === undefined) return [toItem(port.codec, row, scores[index])];
+    // Deleted by a concurrent sweep: treat as expired.
+    return refreshed.shift() === true
+      ? [toItem(port.codec, { ...row, expiresAt: at + row.refreshMs }, scores[index])]
+      : [];
+  });
+}
+
+function toItem(codec: Codec, row: LongTermRow, score?: number): LongTermItem {
+  return Object.freeze({
+    namespace: Object.freeze(parseNamespaceText(row.namespace)),
+    key: row.key,
+    value: deepFreeze(codec.decode(row.value)),
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    ...(row.expiresAt === undefined ? {} : { expiresAt: row.expiresAt }),
+    ...(score === undefined ? {} : { score }),
+  });
 }
 
 const pageNames = listOptionNames<LongTermPage>({ after: true, limit: true });

@@ -18,7 +18,14 @@ import { createActiveRuns } from "./active-runs.ts";
 import { createPendingWorkScanner, type PendingWork } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
-import { checkServing, createHost, getSharedOptions, getVersionOptions, type ServingOptions } from "./serving.ts";
+import {
+  checkServing,
+  createHost,
+  getSharedOptions,
+  getVersionOptions,
+  type ServingOptions,
+  servingNames,
+} from "./serving.ts";
 
 /** Options of `engine`. */
 export interface EngineOptions extends ServingOptions {
@@ -61,19 +68,10 @@ export interface Engine {
   ): RunHandle<Types["result"], Types["output"]>;
 }
 
-const names = listOptionNames<EngineOptions>({
-  store: true,
-  graphs: true,
-  migrations: true,
-  context: true,
-  secrets: true,
-  world: true,
-  codec: true,
-  parkAfter: true,
-  concurrency: true,
-  pollMs: true,
-  onRun: true,
-});
+const names = [
+  ...servingNames,
+  ...listOptionNames<Omit<EngineOptions, keyof ServingOptions>>({ concurrency: true, pollMs: true, onRun: true }),
+];
 
 /** Creates an engine for the threads of a store; idle until `start`. Throws `invalid_option`, `missing_store`. */
 export function engine(options: EngineOptions): Engine {

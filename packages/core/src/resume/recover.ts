@@ -1,6 +1,5 @@
 /** `recover`: finds the runs of dead processes and resumes them. */
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
-import { listOptionNames } from "../base/options.ts";
 import { type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
@@ -11,21 +10,11 @@ import {
   createHost,
   findClaimableRuns,
   type ServingOptions,
+  servingNames,
 } from "./serving.ts";
 
 /** Options of `recover`. */
 export type RecoverOptions = ServingOptions;
-
-const names = listOptionNames<RecoverOptions>({
-  store: true,
-  graphs: true,
-  migrations: true,
-  context: true,
-  secrets: true,
-  world: true,
-  codec: true,
-  parkAfter: true,
-});
 
 /**
  * Resumes all crashed and drained runs, and starts the first queued run of each idle thread, concurrently. Runs
@@ -34,7 +23,7 @@ const names = listOptionNames<RecoverOptions>({
  * the log. Throws `invalid_option`, `missing_store`, and errors of the store.
  */
 export async function recover(options: RecoverOptions): Promise<readonly RunHandle<object>[]> {
-  checkServing("recover", options, names);
+  checkServing("recover", options, servingNames);
   const handles: RunHandle<object>[] = [];
   const host: RunHost = createHost(options, {
     canStart: () => true,

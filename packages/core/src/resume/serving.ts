@@ -3,7 +3,7 @@ import { checkCount } from "../base/check-option.ts";
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkOptions } from "../base/options.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";
@@ -42,6 +42,18 @@ export interface ServingOptions {
   /** Number of process deaths without a new checkpoint after which a run is parked. Default 5. */
   readonly parkAfter?: number;
 }
+
+/** Names of the serving options. */
+export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
+  store: true,
+  graphs: true,
+  migrations: true,
+  context: true,
+  secrets: true,
+  world: true,
+  codec: true,
+  parkAfter: true,
+});
 
 /** Throws `invalid_option` for invalid serving options. */
 export function checkServing(call: "engine" | "recover", options: ServingOptions, known: readonly string[]): void {

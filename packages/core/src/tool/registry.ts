@@ -4,6 +4,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import type { ModelTool } from "../model/model.ts";
+import { type AliasTable, createAliasTable } from "./alias-table.ts";
 import { describeTool, type ToolDescription } from "./definition/describe-tool.ts";
 import { toModelTool } from "./definition/model-tool.ts";
 import { completeSpec, isTool, type Tool, type ToolSpec } from "./definition/tool.ts";
@@ -57,52 +58,44 @@ export function toolRegistry<State = unknown, Context = unknown>(
   tools: readonly Tool<State, Context>[] = [],
   { names: policy = "snake_case" }: ToolRegistryOptions = {},
 ): ToolRegistry<State, Context> {
-  type Tools = ReadonlyMap<string, Tool<State, Context>>;
   checkChoice("toolRegistry", { names: policy }, ["snake_case", "provider-safe"]);
-  const aliases = new Map<string, ReadonlyMap<string, string>>();
-  const reservedNames = new Set<string>();
-  let current: Tools = new Map();
+  let current: ReadonlyMap<string, Tool<State, Context>> = indexTools(tools, policy);
   let sortedNames: readonly string[] | undefined;
   let modelTools: readonly ModelTool[] | undefined;
+  const aliases = createAliasTable((name) => current.has(name));
 
-  const setTools = (next: Tools): void => {
+  const setTools = (next: typeof current): void => {
     current = next;
     sortedNames = undefined;
     modelTools = undefined;
   };
-  const checkName = (name: string): void => {
-    if (reservedNames.has(name)) throw createReservedNameError(name, name, undefined);
-    for (const [provider, named] of aliases)
-      for (const [canonical, alias] of named) {
-        if (alias === name && canonical !== name) throw createAliasConflictError(name, provider, canonical);
-      }
+  const addTool = (added: Tool<State, Context>): void => {
+    aliases.checkName(added.spec.name);
+    setTools(new Map(current).set(added.spec.name, added));
   };
   const registry: ToolRegistry<State, Context> = {
     register: (tool) => {
       const added = prepareTool(tool, policy);
       const known = current.get(added.spec.name);
       if (known !== undefined) throw createDuplicateError(added.spec, known.spec);
-      checkName(added.spec.name);
-      setTools(new Map(current).set(added.spec.name, added));
+      addTool(added);
       return registry;
     },
     replace: (tool) => {
-      const added = prepareTool(tool, policy);
-      checkName(added.spec.name);
-      setTools(new Map(current).set(added.spec.name, added));
+      addTool(prepareTool(tool, policy));
       return registry;
     },
     replaceAll: (all) => {
       const next = indexTools(all, policy);
-      for (const name of next.keys()) checkName(name);
-      for (const name of current.keys()) if (!next.has(name)) deleteAliases(aliases, name);
+      for (const name of next.keys()) aliases.checkName(name);
+      for (const name of current.keys()) if (!next.has(name)) aliases.remove(name);
       setTools(next);
       return registry;
     },
     unregister: (name) => {
       if (!current.has(name)) return false;
       setTools(new Map([...current].filter(([known]) => known !== name)));
-      deleteAliases(aliases, name);
+      aliases.remove(name);
       return true;
     },
     get: (name) => current.get(name),
@@ -113,37 +106,20 @@ export function toolRegistry<State = unknown, Context = unknown>(
     tools: () => current,
     alias: (provider, canonical, alias) => {
       if (!current.has(canonical)) throw createUnknownToolError([canonical], registry.names());
-      if (!isProviderSafe(alias)) throw createAliasError(canonical, alias);
-      const known = aliases.get(provider);
-      const owner = known === undefined ? undefined : [...known].find(([, each]) => each === alias)?.[0];
-      if (owner !== undefined && owner !== canonical) throw createAliasConflictError(alias, provider, owner);
-      if (current.has(alias) && alias !== canonical) throw createToolConflictError(alias, provider, canonical);
-      if (reservedNames.has(alias)) throw createReservedNameError(alias, canonical, provider);
-      aliases.set(provider, new Map(known).set(canonical, alias));
+      aliases.add(provider, canonical, alias);
       return registry;
     },
-    aliases: (provider) => aliases.get(provider),
-    toCanonical: (provider, seen) => {
-      const aliased = [...(aliases.get(provider) ?? [])].find(([, alias]) => alias === seen)?.[0];
-      return aliased ?? (current.has(seen) ? seen : undefined);
-    },
+    aliases: aliases.get,
+    toCanonical: (provider, seen) => aliases.findCanonical(provider, seen) ?? (current.has(seen) ? seen : undefined),
     forModel: (only) => {
       modelTools ??= Object.freeze(registry.names().flatMap((name) => listModelTools(current.get(name))));
       if (only === undefined) return modelTools;
       checkNames(only, registry.names());
       return modelTools.filter(({ name }) => only.includes(name));
     },
-    describe: () =>
-      deepFreeze(registry.names().flatMap((name) => listDescriptions(current.get(name), [...aliases.entries()]))),
+    describe: () => deepFreeze(registry.names().flatMap((name) => listDescriptions(current.get(name), aliases))),
   };
-  setTools(indexTools(tools, policy));
-  reservers.set(registry, (name) => {
-    if (current.has(name)) throw createReservedNameError(name, name, undefined);
-    for (const [provider, named] of aliases)
-      for (const [canonical, alias] of named)
-        if (alias === name) throw createReservedNameError(name, canonical, provider);
-    reservedNames.add(name);
-  });
+  reservers.set(registry, aliases.reserve);
   return Object.freeze(registry);
 }
 
@@ -223,20 +199,11 @@ function listModelTools(tool: Tool<never, never> | undefined): readonly ModelToo
 
 function listDescriptions(
   tool: Tool<never, never> | undefined,
-  aliases: readonly (readonly [provider: string, named: ReadonlyMap<string, string>])[],
+  { listAliases }: AliasTable,
 ): readonly ToolDescription[] {
   if (tool === undefined) return [];
-  const { name } = tool.spec;
-  const named = aliases.flatMap(([provider, each]) => {
-    const alias = each.get(name);
-    return alias === undefined ? [] : [[provider, alias] as const];
-  });
-  return [{ ...describeTool(tool), ...(named.length === 0 ? {} : { aliases: Object.fromEntries(named) }) }];
-}
-
-function deleteAliases(aliases: Map<string, ReadonlyMap<string, string>>, canonical: string): void {
-  for (const [provider, named] of aliases)
-    aliases.set(provider, new Map([...named].filter(([name]) => name !== canonical)));
+  const aliases = listAliases(tool.spec.name);
+  return [{ ...describeTool(tool), ...(Object.keys(aliases).length === 0 ? {} : { aliases }) }];
 }
 
 function createNotToolError(value: unknown): StatewrightError {
@@ -260,39 +227,6 @@ function createDuplicateError(added: ToolSpec, known: ToolSpec): StatewrightErro
     what: `two tools are named "${added.name}"${suffix}`,
     next: "Rename one of them, or use replace to replace the registered tool",
     place: { tool: added.name },
-  });
-}
-
-function createReservedNameError(name: string, canonical: string, provider: string | undefined): StatewrightError {
-  const owner = provider === undefined ? "a tool has" : `for models of "${provider}" the tool "${canonical}" has`;
-  return new StatewrightError("invalid_tool", {
-    what: `${owner} the name "${name}", which is reserved for the agent's output`,
-    next: provider === undefined ? "Rename the tool" : "Use another alias",
-    place: { tool: canonical },
-  });
-}
-
-function createAliasConflictError(name: string, provider: string, canonical: string): StatewrightError {
-  return new StatewrightError("invalid_tool", {
-    what: `"${name}" is already the alias of the tool "${canonical}" for models of "${provider}"`,
-    next: "Use another name: calls would be ambiguous",
-    place: { tool: canonical },
-  });
-}
-
-function createToolConflictError(alias: string, provider: string, canonical: string): StatewrightError {
-  return new StatewrightError("invalid_tool", {
-    what: `"${alias}" cannot be the alias of the tool "${canonical}" for models of "${provider}": another tool has this name`,
-    next: "Use another alias: calls would be ambiguous",
-    place: { tool: canonical },
-  });
-}
-
-function createAliasError(canonical: string, alias: unknown): StatewrightError {
-  return new StatewrightError("invalid_tool", {
-    what: `${describeValue(alias)} cannot be an alias of the tool "${canonical}"`,
-    next: "Use a letter or an underscore, then up to 63 letters, digits, underscores and hyphens",
-    place: { tool: canonical },
   });
 }
 

@@ -200,9 +200,9 @@ describe("long-term filter", () => {
     ["texts are compared by their characters", { name: { gte: "B" } }, "bob"],
     ["a text is neither more nor less than a number", { name: { gt: 0 } }, ""],
     ["one of several", { name: { in: ["Bob", "Eve", null] } }, "bob"],
-    ["none of none", { name: { in: [] } }, ""],
+    ["none of an empty list", { name: { in: [] } }, ""],
     ["a list that has it", { tags: { has: "b" } }, "ann"],
-    ["something else, or nothing at all", { name: { ne: "Ann" } }, "bob list text"],
+    ["another value, or no value", { name: { ne: "Ann" } }, "bob list text"],
     ["all conditions hold", { active: true, age: { lt: 31 } }, "ann"],
     ["no condition", {}, "ann bob list text"],
     ["an inherited property is no field", { toString: { ne: "x" }, "name.length": 3 }, ""],
@@ -223,7 +223,7 @@ describe("long-term filter", () => {
   });
 
   const refused: readonly (readonly [string, unknown])[] = [
-    ["an operator that there is not", { age: { $gt: 1 } }],
+    ["an unknown operator", { age: { $gt: 1 } }],
     ["an operator like a property of every object", { age: { constructor: 1 } }],
     ["an operator that changes a prototype", { age: JSON.parse('{"__proto__": 1}') }],
     ["a field inside another, not written with a dot", { address: { city: "Oslo" } }],
@@ -317,35 +317,35 @@ describe("invalid long-term arguments", () => {
     ["a function", () => 1],
     ["a promise", Promise.resolve(1)],
     ["an instance of a class that the codec does not know", new (class Point {})()],
-  ])("the value %s", async (name, value) => {
+  ])("a long-term put refuses the value %s", async (name, value) => {
     await failureOf(notes.put("k", value), name === "undefined" ? "invalid_option" : "unencodable_value");
     expect(await notes.get("k")).toBeUndefined();
   });
 
   test.each<readonly [string, unknown]>([
-    ["a name that is not known", { ttl: 5 }],
-    ["a time that is over", { ttlMs: 0 }],
-    ["a time that is no number", { ttlMs: "5" }],
+    ["an unknown option", { ttl: 5 }],
+    ["a time in the past", { ttlMs: 0 }],
+    ["a time that is not a number", { ttlMs: "5" }],
     ["half a millisecond", { ttlMs: 0.5 }],
-    ["no end", { ttlMs: Number.POSITIVE_INFINITY }],
-    ["refreshing without an end", { refreshOnRead: true }],
-    ["refreshing that is no yes or no", { ttlMs: 5, refreshOnRead: "yes" }],
-    ["an index of one field that is no list", { index: "text" }],
+    ["an infinite time", { ttlMs: Number.POSITIVE_INFINITY }],
+    ["refresh without a ttl", { refreshOnRead: true }],
+    ["refresh that is not a boolean", { ttlMs: 5, refreshOnRead: "yes" }],
+    ["an index that is not a list", { index: "text" }],
     ["an index of all", { index: true }],
     ["an index of a hostile field", { index: ["__proto__"] }],
     ["null", null],
-  ])("put with %s", async (_, options) => {
+  ])("a long-term put is refused: %s", async (_, options) => {
     await failureOf(notes.put("k", 1, options as LongTermPut), "invalid_option");
   });
 
   test.each<readonly [string, unknown]>([
-    ["a name that is not known", { query: "x" }],
-    ["a text that is none", { text: 7 }],
+    ["an unknown option", { query: "x" }],
+    ["an invalid text", { text: 7 }],
     ["no limit", { limit: 0 }],
-    ["a limit that is a text", { limit: "1; DROP TABLE long_term" }],
-    ["a page after nothing", { after: {} }],
+    ["a text as limit", { limit: "1; DROP TABLE long_term" }],
+    ["a page after an empty value", { after: {} }],
     ["a page after a text", { after: "users/u1" }],
-  ])("a search with %s", async (_, query) => {
+  ])("a long-term search is refused: %s", async (_, query) => {
     await failureOf(notes.search(query as LongTermSearch), "invalid_option");
   });
 

@@ -164,10 +164,10 @@ test("a command edge may end its branch, so that a node with only a self target 
 });
 
 test.each([
-  ["a retry that cannot be followed", { retry: { attempts: Number.NaN } }],
-  ["a retry of no attempts", { retry: { attempts: 0 } }],
-  ["a timeout of nothing", { timeoutMs: 0 }],
-  ["a timeout that is no number", { timeoutMs: Number.NaN }],
+  ["an invalid retry", { retry: { attempts: Number.NaN } }],
+  ["a retry of zero attempts", { retry: { attempts: 0 } }],
+  ["a timeout of zero", { timeoutMs: 0 }],
+  ["a timeout that is not a number", { timeoutMs: Number.NaN }],
 ])("a node with %s is refused at definition", async (_name, policy) => {
   const error = await failureOf(
     () => defineGraph({ name: "wrong", state: Empty }).nodes({ a: { run: nothing, ...policy } }),

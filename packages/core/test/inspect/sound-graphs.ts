@@ -126,12 +126,12 @@ const inner = shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END })
 /** All sound graphs by description. */
 export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ["a review: parallel work, a route, a loop", review],
-  ["a payment that asks a person", payment],
+  ["a payment with an interrupt", payment],
   ["a bill that holds the payment", bill],
   ["an agent: a model and its tools", agent],
   ["sends and a goto of one node, gathered by a deferred one", fan],
   ["a line", shape({ [START]: "a", a: "b", b: END })],
-  ["nothing to do", shape({ [START]: either("a", END), a: END })],
+  ["an empty graph", shape({ [START]: either("a", END), a: END })],
   ["a loop with a way out", shape({ [START]: "a", a: either("b", END), b: "a" })],
   [
     "a join in a loop",
@@ -178,11 +178,11 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
     shape({ [START]: "m", m: either("t1", "t2", END), t1: "m", t2: "m" }, { t1: tools(), t2: tools() }),
   ],
   [
-    "a tool node beside other work",
+    "a tool node next to other nodes",
     shape({ [START]: ["t", "b"], t: join("z"), b: join("z"), z: END }, { t: tools(), b: writing("verdict") }),
   ],
   [
-    "a question that the handler of a `once` node asks",
+    "an interrupt of the error handler of a `once` node",
     shape(
       { [START]: "a", a: END },
       { a: { effect: "once", interrupts: ["approve"], run: () => undefined, onError: () => undefined } },

@@ -17,13 +17,13 @@ test("the text of a message is the text of its text blocks, and the text of no m
 describe("message content", () => {
   test.each<[string, unknown]>([
     ["bytes", { type: "image", mimeType: "image/png", data: "aW1n" }],
-    ["an address", { type: "image", mimeType: "image/*", url: "https://a.example/1.png" }],
+    ["a URL", { type: "image", mimeType: "image/*", url: "https://a.example/1.png" }],
     ["a file with options", { type: "file", mimeType: "text/csv", data: "YQ==", name: "a.csv", provider: { x: {} } }],
-    ["what another system leaves empty", { type: "image", mimeType: "image/png", data: "aW1n", url: null }],
+    ["an empty field of another system", { type: "image", mimeType: "image/png", data: "aW1n", url: null }],
     ["a block of a later version", { type: "hologram" }],
     ["text", { type: "text", text: "" }],
     ["a call", { type: "call", id: "c1", name: "look", args: {} }],
-  ])("may hold %s", (_what, block) => {
+  ])("a message may contain %s", (_what, block) => {
     expect(findMessageIssue(said(block))).toBeUndefined();
   });
 
@@ -44,7 +44,7 @@ describe("message content", () => {
     ],
     [{ type: "call", id: "c1", name: "x", approval: 1 }, "expected a string as approval id of a call"],
     [{ type: "call", id: "c1" }, "expected a call with an id and a tool name"],
-  ])("does not hold %o", (block, message) => {
+  ])("a message refuses the block %o", (block, message) => {
     expect(findMessageIssue(said(block))).toEqual({ path: "content.0", message });
   });
 

@@ -25,8 +25,7 @@ import {
   START,
   subgraph,
 } from "../../src/index.ts";
-import { getKernel } from "../../src/run/kernel/get-kernel.ts";
-import { createGraphKernel } from "../../src/run/kernel/graph-kernel.ts";
+import { createGraphKernel, getKernel } from "../../src/run/kernel/get-kernel.ts";
 import {
   createKernel,
   createTableKernel,

@@ -16,14 +16,14 @@ export const thrownThings: Readonly<Record<string, () => unknown>> = {
     round["self"] = round;
     return round;
   },
-  "an error whose cause is itself": () => {
+  "an error with itself as cause": () => {
     const error = new Error("round");
     error.cause = error;
     return error;
   },
   "an AggregateError": () => new AggregateError([new Error("one"), "two"], "both"),
-  "an error whose message throws": () => throwing(["message"]),
-  "an error of which nothing can be read": () => throwing(["message", "name", "stack", "cause", "code", "errors"]),
+  "an error with a throwing message": () => throwing(["message"]),
+  "an unreadable error": () => throwing(["message", "name", "stack", "cause", "code", "errors"]),
   "a proxy that throws": createHostileProxy,
   "a proxy of an error that throws": () =>
     new Proxy(new Error("inside"), {

@@ -73,11 +73,15 @@ describe("output schema", () => {
   });
 
   test.each([
-    ["a value that is none", 7, /expected a schema of plain types, got 7/],
-    ["nothing", undefined, /undefined/],
-    ["what JSON Schema cannot say", z.object({ at: z.date() }), /a part that JSON Schema cannot represent/],
+    ["an invalid value", 7, /expected a schema of plain types, got 7/],
+    ["undefined", undefined, /undefined/],
     [
-      "a schema that says nothing of itself",
+      "a schema that JSON Schema cannot express",
+      z.object({ at: z.date() }),
+      /a part that JSON Schema cannot represent/,
+    ],
+    [
+      "a schema without a JSON Schema",
       { "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } },
       /without support for JSON Schema/,
     ],

@@ -260,9 +260,9 @@ test("MCP tools changed at run time enter the registry after approval and leave 
 });
 
 test.each([
-  ["nothing is said", {}, {}, "destructive", "once", true],
+  ["no hints are given", {}, {}, "destructive", "once", true],
   [
-    "a hint that makes it look better is not believed",
+    "a hint that lowers the risk is ignored",
     { readOnlyHint: true, openWorldHint: false },
     {},
     "destructive",
@@ -279,7 +279,7 @@ test.each([
   ],
   ["trusted hints that are absent are conservative", {}, { trustHints: true }, "destructive", "once", true],
   [
-    "a write that is no more",
+    "a write without further hints",
     { destructiveHint: false, idempotentHint: true },
     { trustHints: true },
     "write",
@@ -295,7 +295,7 @@ test.each([
     false,
   ],
   [
-    "a hint that makes it look worse counts above what is said of all",
+    "a hint that raises the risk overrides the safety of the server",
     { destructiveHint: true, idempotentHint: false },
     { common: { safety: { access: "read" }, effect: "pure" } },
     "destructive",
@@ -303,14 +303,14 @@ test.each([
     true,
   ],
   [
-    "and not above what is said of this one",
+    "a hint that raises the risk does not override the safety of the tool",
     { destructiveHint: true, idempotentHint: false },
     { byName: { tool: { safety: { access: "write" }, effect: "idempotent" } } },
     "write",
     "idempotent",
     true,
   ],
-] as const)("MCP safety hints: %s", (_what, annotations, said, access, effect, network) => {
+] as const)("MCP hints decide the safety of a tool: %s", (_what, annotations, said, access, effect, network) => {
   const making = { server: "s", prefix: "", only: undefined, trustHints: false, common: {}, byName: {}, ...said };
   const definition = { name: "tool", inputSchema: { type: "object" as const }, annotations };
   const { tools } = createMcpTools([definition], making);

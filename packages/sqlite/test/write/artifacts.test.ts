@@ -121,7 +121,7 @@ test.each([
   ],
   ["a piece", "DELETE FROM artifact_pieces WHERE key & 0xffffff = 1"],
   ["a row", "UPDATE artifacts SET about = replace(about, 'notes', 'other')"],
-  ["what a row points at", "UPDATE artifacts SET body = 2 WHERE key = 1"],
+  ["the reference of a row", "UPDATE artifacts SET body = 2 WHERE key = 1"],
   ["the length of a body", "UPDATE artifacts SET bytes = bytes - 1"],
 ])("a changed artifact (%s) is refused, and verify reports the fault [F6]", async (_, sql) => {
   const store = open();

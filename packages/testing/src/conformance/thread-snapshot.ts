@@ -22,50 +22,93 @@ import {
  */
 export async function fillThread(store: Store, thread: string): Promise<Claim> {
   const claim = await store.claim(createClaimRequest(thread));
-  const { epoch, branch } = claim;
-  let seq = claim.nextSeq;
-  const commit = (write: Partial<Parameters<typeof commitWrite>[1]>): Promise<void> =>
-    commitWrite(store, { thread, branch, epoch, seq: seq++, ...write });
-  const writeStep = (
+  const writer = createThreadWriter(store, thread, claim);
+  await writeFinishedRun(writer);
+  await writeWaitingRun(writer);
+  await forkFilledThread(store, thread);
+  await enqueueInputs(store, thread);
+  return claim;
+}
+
+/** Writer of a claimed thread. */
+interface ThreadWriter {
+  readonly thread: string;
+  readonly branch: string;
+  /** Returns the sequence number of the next commit. */
+  readonly getNextSeq: () => number;
+  readonly commit: (write: Partial<Parameters<typeof commitWrite>[1]>) => Promise<void>;
+  readonly writeStep: (
     id: number,
     parent: number | undefined,
-    more: Partial<CheckpointRow> = {},
-    deltas: Parameters<typeof createCheckpoint>[3] = [],
-  ): Promise<void> => {
-    const namespace = more.branch ?? branch;
-    const row = { step: id, branch: namespace, seq, control: JSON.stringify({ control: `${thread} ${id}` }), ...more };
-    return commit({ branch: namespace, checkpoint: createCheckpoint(id, parent, row, deltas) });
+    more?: Partial<CheckpointRow>,
+    deltas?: Parameters<typeof createCheckpoint>[3],
+  ) => Promise<void>;
+}
+
+function createThreadWriter(store: Store, thread: string, { epoch, branch, nextSeq }: Claim): ThreadWriter {
+  let seq = nextSeq;
+  const commit: ThreadWriter["commit"] = (write) => commitWrite(store, { thread, branch, epoch, seq: seq++, ...write });
+  return {
+    thread,
+    branch,
+    getNextSeq: () => seq,
+    commit,
+    writeStep: (id, parent, more = {}, deltas = []) => {
+      const namespace = more.branch ?? branch;
+      const row = {
+        step: id,
+        branch: namespace,
+        seq,
+        control: JSON.stringify({ control: `${thread} ${id}` }),
+        ...more,
+      };
+      return commit({ branch: namespace, checkpoint: createCheckpoint(id, parent, row, deltas) });
+    },
   };
+}
+
+/** Writes a finished run with child namespaces, a journal and an answered interrupt. */
+async function writeFinishedRun(writer: ThreadWriter): Promise<void> {
+  const { thread, branch } = writer;
   const first = { ...createRun("r1"), thread, branch };
-  await commit({ run: { ...first, key: "first", metadata: { kind: "test", deep: { n: 1 } } } });
-  await writeStep(1, undefined, { source: "input" }, [
+  await writer.commit({ run: { ...first, key: "first", metadata: { kind: "test", deep: { n: 1 } } } });
+  await writer.writeStep(1, undefined, { source: "input" }, [
     createDelta("list", "append", '["a"]'),
     createDelta("last", "replace", '"one"'),
   ]);
-  await commit({
+  await writer.commit({
     effects: [
       createEffect({ step: 1, key: "pay", kind: "tool", effect: "once", outcome: `"paid ${thread}"`, args: "args" }),
       createEffect({ step: 1, key: "model", outcome: '"model said"' }),
     ],
     interrupts: [createInterrupt({ id: "1:0", step: 1, answer: '"yes"', answeredAt: 130, answeredBy: "ada" })],
   });
-  await writeStep(2, 1, {}, [
+  await writer.writeStep(2, 1, {}, [
     createDelta("list", "append", '["b"]'),
     createDelta("map", "patch", '[{"op":"add","path":["x"],"value":1}]'),
   ]);
-  await writeStep(3, undefined, { branch: `${branch}/2:0`, step: 1 }, [createDelta("inner", "replace", '"call"')]);
-  await writeStep(4, undefined, { branch: `${branch}/memory`, step: 1 }, [createDelta("kept", "append", '["m1"]')]);
-  await writeStep(5, 2, { step: 3 }, [createDelta("last", "replace", '"two"')]);
-  await writeStep(6, 4, { branch: `${branch}/memory`, step: 2 }, [createDelta("kept", "append", '["m2"]')]);
-  await writeStep(7, 5, { step: 4 }, [createDelta("map", "patch", '[{"op":"add","path":["y"],"value":2}]')]);
-  await commit({
+  await writer.writeStep(3, undefined, { branch: `${branch}/2:0`, step: 1 }, [
+    createDelta("inner", "replace", '"call"'),
+  ]);
+  await writer.writeStep(4, undefined, { branch: `${branch}/memory`, step: 1 }, [
+    createDelta("kept", "append", '["m1"]'),
+  ]);
+  await writer.writeStep(5, 2, { step: 3 }, [createDelta("last", "replace", '"two"')]);
+  await writer.writeStep(6, 4, { branch: `${branch}/memory`, step: 2 }, [createDelta("kept", "append", '["m2"]')]);
+  await writer.writeStep(7, 5, { step: 4 }, [createDelta("map", "patch", '[{"op":"add","path":["y"],"value":2}]')]);
+  await writer.commit({
     run: { ...first, key: "first", status: "done", endedAt: 140, metadata: { kind: "test", deep: { n: 1 } } },
   });
+}
+
+/** Writes a waiting run with artifacts, an open interrupt, a timer and a durable event. Releases the thread. */
+async function writeWaitingRun(writer: ThreadWriter): Promise<void> {
+  const { thread, branch } = writer;
   const second = { ...createRun("r2"), thread, branch, startedAt: 150 };
-  await commit({ run: second });
-  await writeStep(8, 7, { source: "input", step: 5, run: "r2" }, [createDelta("list", "append", '["c"]')]);
-  await writeStep(9, 8, { step: 6, run: "r2" }, [createDelta("last", "replace", '"three"')]);
-  await commit({
+  await writer.commit({ run: second });
+  await writer.writeStep(8, 7, { source: "input", step: 5, run: "r2" }, [createDelta("list", "append", '["c"]')]);
+  await writer.writeStep(9, 8, { step: 6, run: "r2" }, [createDelta("last", "replace", '"three"')]);
+  await writer.commit({
     run: { ...second, status: "waiting" },
     effects: [createEffect({ step: 6, task: "6:0", key: "step", kind: "step", effect: "idempotent", outcome: "7" })],
     artifacts: [
@@ -89,9 +132,12 @@ export async function fillThread(store: Store, thread: string): Promise<Claim> {
       }),
     ],
     timers: [{ arm: createTimer({ id: "tick", generation: 6 }) }],
-    events: [{ seq, branch, at: 160, text: JSON.stringify({ type: "run.waiting", of: thread }) }],
+    events: [{ seq: writer.getNextSeq(), branch, at: 160, text: JSON.stringify({ type: "run.waiting", of: thread }) }],
     release: true,
   });
+}
+
+async function forkFilledThread(store: Store, thread: string): Promise<void> {
   await store.branch({
     thread,
     branch: "b",
@@ -101,6 +147,10 @@ export async function fillThread(store: Store, thread: string): Promise<Claim> {
     ]),
     interrupts: [createInterrupt({ id: "1:0", branch: "b", step: 2, answer: '"yes"', answeredAt: 130 })],
   });
+}
+
+/** Enqueues a run and posts inbox messages. */
+async function enqueueInputs(store: Store, thread: string): Promise<void> {
   const queued = {
     ...createRun("r3"),
     status: "queued",
@@ -112,7 +162,6 @@ export async function fillThread(store: Store, thread: string): Promise<Claim> {
   await store.enqueue({ thread, run: queued, stops: "cancel" });
   await store.post({ thread, ...createInboxMessage({ id: "l1", messages: `["of ${thread}"]` }) });
   await store.post({ thread, branch: "b", ...createInboxMessage({ id: "l1", kind: "followUp" }) });
-  return claim;
 }
 
 /** Namespaces created by `fillThread`. */

@@ -7,10 +7,10 @@
 
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
+import type { Migration } from "../../compile/migration.ts";
 import type { ActiveThread, Persistence } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
-import { listNamespaceHistory } from "./previous-namespaces.ts";
 
 /** A `once` effect that started or finished on another branch. */
 export interface PriorEffect {
@@ -130,4 +130,45 @@ export function selectPriorEffect(found: readonly PriorEffect[]): PriorEffect | 
  */
 export function describePriorEffects(found: readonly PriorEffect[]): string {
   return found.map(({ namespace, row: { state, startedAt } }) => `${namespace} ${state} ${startedAt}`).join(", ");
+}
+
+/** One level of nesting: the node or tool that runs the graph, and its segment of the namespace. */
+interface NestingLevel {
+  readonly holder: string;
+  readonly segment: string;
+}
+
+/**
+ * Lists the session's namespace below its branch, current name first, then each name before a migration. Each segment
+ * has a leading slash.
+ */
+function listNamespaceHistory({ versions }: RunEnvironment, { namespace, run, nesting }: Position): readonly string[] {
+  const current = namespace.slice(run.branch.length);
+  if (nesting === undefined || versions.migrations.length === 0) return [current];
+  const segments = current.split("/").slice(1);
+  const found = new Map([
+    [current, nesting.path.map((holder, index): NestingLevel => ({ holder, segment: segments[index] ?? "" }))],
+  ]);
+  // The loop also visits namespaces found on the way: several migrations may rename the same node.
+  for (const levels of found.values())
+    for (const migration of versions.migrations)
+      for (const previous of listPreviousLevels(levels, migration))
+        found.set(previous.map(({ segment }) => `/${segment}`).join(""), [...previous]);
+  return [...found.keys()];
+}
+
+function listPreviousLevels(
+  levels: readonly NestingLevel[],
+  migration: Migration | undefined,
+): readonly (readonly NestingLevel[])[] {
+  const [level, ...innerLevels] = levels;
+  if (level === undefined) return [[]];
+  const { holder, segment } = level;
+  const renamed = Object.entries(migration?.nodes ?? {}).flatMap(([old, current]) => (current === holder ? [old] : []));
+  return [holder, ...renamed].flatMap((old) =>
+    listPreviousLevels(innerLevels, migration?.inner[old]).map((rest) => [
+      { holder: old, segment: segment === holder ? old : segment },
+      ...rest,
+    ]),
+  );
 }

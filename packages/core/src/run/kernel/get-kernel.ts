@@ -2,10 +2,13 @@
  * Kernels of a graph, created once per graph: the region kernel for runs, and the kernel of the full XState machine.
  */
 import type { Graph } from "../../compile/graph.ts";
+import { getPlan } from "../../compile/plan.ts";
 import { getProgramDefinition } from "../../compile/program.ts";
 import type { ProgramDefinition } from "../../compile/programs/program-definition.ts";
-import { createGraphKernel } from "./graph-kernel.ts";
-import { createKernel, createTableKernel, type Kernel } from "./kernel.ts";
+import type { GraphDefinition } from "../../define/graph.ts";
+import { createKernel, createTableKernel, getXStateSnapshot, type Kernel, type Snapshot } from "./kernel.ts";
+import { createParallelParts } from "./parallel-regions.ts";
+import { createSequentialParts } from "./sequential-regions.ts";
 
 const kernels: WeakMap<Graph, Kernel> = new WeakMap();
 const machineKernels: WeakMap<Graph, Kernel> = new WeakMap();
@@ -53,4 +56,33 @@ function getOrCreate(cache: WeakMap<Graph, Kernel>, graph: Graph, make: (graph: 
   const created = make(graph);
   cache.set(graph, created);
   return created;
+}
+
+/**
+ * Creates a kernel equivalent to a table kernel of the graph's machine. The only difference: trails contain guards
+ * only, so inspectors get the machine kernel.
+ */
+export function createGraphKernel(graph: GraphDefinition, getMachineKernel: () => Kernel): Kernel {
+  const parts = getPlan(graph).parallel ? createParallelParts(graph) : createSequentialParts(graph);
+
+  function toMachineSnapshot(snapshot: Snapshot): Snapshot {
+    return getXStateSnapshot(snapshot) === undefined ? getMachineKernel().restore(snapshot.value) : snapshot;
+  }
+
+  /** An unhandled error event ends a machine in its current state, and regions have no error status. */
+  function toPartSnapshot(snapshot: Snapshot): Snapshot {
+    return (snapshot.status === "error" ? undefined : parts.restore(snapshot.value)) ?? snapshot;
+  }
+
+  return {
+    enter: parts.enter,
+    step: (from, event) => {
+      const partStep = getXStateSnapshot(from) === undefined ? parts.step(from, event) : undefined;
+      if (partStep !== undefined) return partStep;
+      const [next, effects, trail] = getMachineKernel().step(toMachineSnapshot(from), event);
+      return [toPartSnapshot(next), effects, trail];
+    },
+    restore: (value) => parts.restore(value) ?? toPartSnapshot(getMachineKernel().restore(value)),
+    accepts: (snapshot) => getMachineKernel().accepts(toMachineSnapshot(snapshot)),
+  };
 }

@@ -22,6 +22,7 @@ import {
   getRecordedChanges,
   recordChanges,
 } from "../journal/long-term-writes.ts";
+import { claimBodyKey } from "../journal/step-keys.ts";
 import { callModel } from "../model-call/model-call.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
@@ -29,7 +30,6 @@ import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import { claimBodyKey } from "../session/step-keys.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 

@@ -64,12 +64,13 @@ import { release } from "../task/open-session.ts";
 import {
   carryRows,
   createActorError,
+  decodePriorOutcome,
+  findPriorPromises,
   getPromiseRow,
   isInDoubt,
   type PromiseOutcome,
   runPromise,
 } from "./machine-effect.ts";
-import { decodePriorOutcome, findPriorPromises } from "./prior-promises.ts";
 
 /** Starts the machine and writes the first checkpoint of the run. */
 export async function startMachineRun(

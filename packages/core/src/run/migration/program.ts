@@ -9,12 +9,11 @@ import type { ProgramDefinition } from "../../compile/programs/program-definitio
 import type { Codec } from "../../state/codec.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { RunResult } from "../session/options/options.ts";
-import type { PositionSource } from "../session/restore-position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import type { Incompatibility } from "./compatibility.ts";
-
 import type { SnapshotMigrator } from "./migrate.ts";
+import type { PositionSource } from "./restore-position.ts";
 import type { SnapshotReader, ThreadSnapshot } from "./thread-snapshot.ts";
 
 /** Position of a saved thread. */

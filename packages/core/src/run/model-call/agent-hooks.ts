@@ -9,7 +9,6 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
-import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "../session/hook-writes.ts";
 import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
@@ -23,6 +22,7 @@ import {
   getAgentEnd,
   recordLongTermChanges,
 } from "./hook-runtime.ts";
+import { addWriteList, applyHookWrites, getLateWrites, readHookWrites } from "./hook-writes.ts";
 import { createHookResultError } from "./model-hooks.ts";
 
 /** Recorded outcome of the `beforeAgent` hooks. */

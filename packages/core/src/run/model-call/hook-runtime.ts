@@ -22,7 +22,6 @@ import { readPayload } from "../conversation/interrupt-payload.ts";
 import { cancelStart } from "../journal/journal.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
-import { applyHookWrites, readHookWrites } from "../session/hook-writes.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { InterruptRequest, TaskScope } from "../session/scope.ts";
@@ -31,6 +30,7 @@ import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
 import type { HookParts, HookPass } from "./hook-pass.ts";
+import { applyHookWrites, readHookWrites } from "./hook-writes.ts";
 
 /** Options of `createHookPass`. */
 interface CreateHookPassOptions {

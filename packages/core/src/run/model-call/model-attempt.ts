@@ -7,13 +7,12 @@ import type { SchemaIssue } from "../../base/schema.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
 import { findMessageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
-import type { EventEmitter } from "../events/event-emitter.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
-import { type IdleWatch, watchIdle } from "../session/idle-watch.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
+import { type IdleWatch, watchIdle } from "../task/idle-watch.ts";
 import type { MessageStream } from "./message-stream.ts";
-import { createWarningReporter } from "./model-warnings.ts";
 import { createWire } from "./model-wire.ts";
 
 /** Timeouts of one request in milliseconds; `remainingMs` is the rest of `totalMs`. */
@@ -205,4 +204,25 @@ function findReplyIssue(reply: unknown): SchemaIssue | undefined {
   } catch (cause) {
     return { path: "", message: `it cannot be read: ${describeThrown(cause)}` };
   }
+}
+
+const emittedWarnings: WeakMap<EventEmitter, Set<string>> = new WeakMap();
+
+/** Creates the reporter for warnings of a model. Emits an event and writes a log line. */
+function createWarningReporter(
+  events: EventEmitter,
+  scope: TaskScope,
+  { id: model }: Model,
+): (warning: string) => void {
+  return (warning) => {
+    if (scope.isEnded()) return;
+    const emitted = emittedWarnings.get(events) ?? new Set();
+    emittedWarnings.set(events, emitted);
+    const key = `${model}: ${warning}`;
+    if (emitted.has(key)) return;
+    emitted.add(key);
+    const { node, id: task } = scope.task;
+    events.world.log("warn", `the model "${model}" warns: ${warning}`, { node, task });
+    emit(events, { type: "model.warned", node, task, model, warning });
+  };
 }

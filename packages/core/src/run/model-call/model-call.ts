@@ -7,9 +7,10 @@ import { argumentBounds, findInvalidData } from "../../base/bounds.ts";
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../base/options.ts";
+import { redactSplitSecrets } from "../../base/redaction/redact-chunks.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { AgentTurn } from "../../define/agent-turn.ts";
+import type { AgentTurn, TurnLimit } from "../../define/agent-turn.ts";
 import type { ModelCall } from "../../define/model-call.ts";
 import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../../model/call-policy.ts";
 import type { AssistantMessage } from "../../model/message.ts";
@@ -19,13 +20,12 @@ import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
-import { addWriteList, applyHookWrites } from "../session/hook-writes.ts";
 import type { Position } from "../session/parts/position.ts";
 import { mergeMiddleware } from "../session/parts/run-environment.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import { countTurn } from "../session/turns.ts";
+import { countTurn } from "../superstep/turns.ts";
 import {
   type ChangedRegistries,
   findChangedRegistries,
@@ -38,6 +38,7 @@ import { findPreviousAttempts, type PreviousAttempts } from "./failed-attempts.t
 import { createFilteredStream } from "./filtered-stream.ts";
 import type { HookPass } from "./hook-pass.ts";
 import { createEndingMessage, createHookPass, recordLongTermChanges, releaseReservations } from "./hook-runtime.ts";
+import { addWriteList, applyHookWrites } from "./hook-writes.ts";
 import { createMessageStream } from "./message-stream.ts";
 import { checkReply } from "./model-attempt.ts";
 import { createModelAttempts, type ModelAttempts } from "./model-attempts.ts";
@@ -49,9 +50,7 @@ import {
   selectTools,
   wrapAroundModel,
 } from "./model-hooks.ts";
-import { redactMessage, redactReply } from "./redact-reply.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
-import { recordTurnLimitMessage } from "./turn-limit-message.ts";
 
 /**
  * Calls a model, or takes a turn of an agent. The message id is derived from the task and the key. Hooks of
@@ -337,4 +336,58 @@ function enforceBounds(reply: ModelReply): ModelReply {
     return { ...rest, args: {}, refused: violation.text };
   });
   return content.every((block, index) => block === reply.content[index]) ? reply : { ...reply, content };
+}
+
+/** Records the message that ends the agent at its turn limit, so that the message is emitted once. */
+function recordTurnLimitMessage(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  task: Task,
+  key: string,
+  limit: TurnLimit,
+): Promise<AssistantMessage> {
+  return runRecordedEffect<AssistantMessage>(session, {
+    task,
+    key: `${key}:maxTurns`,
+    kind: "step",
+    name: "maxTurns",
+    effect: "pure",
+    execute: () => createEndingMessage(limit, `${task.id}:${key}`),
+    onCommitted: (message, reused) => {
+      if (!reused) emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
+    },
+  });
+}
+
+/**
+ * Redacts text and reasoning of a reply before it is saved. A signed reasoning block cannot be changed and is
+ * removed.
+ */
+function redactReply({ redactUncommon, listSecrets, listUncommonSecrets }: Redactor, reply: ModelReply): ModelReply {
+  if (listSecrets().length === 0) return reply;
+  const secrets = listUncommonSecrets();
+  const cleaned = redactSplitSecrets(redactSplitSecrets(reply.content, secrets), secrets, "reasoning");
+  const originalBlocks = cleaned === reply.content ? undefined : new Set(reply.content);
+  const content = cleaned.flatMap((block): AssistantMessage["content"] => {
+    if (block.type !== "text" && block.type !== "reasoning") return [block];
+    const text = redactUncommon(block.text);
+    if (text === block.text && originalBlocks?.has(block) !== false) return [block];
+    return block.type === "reasoning" && block.provider !== undefined ? [] : [{ ...block, text }];
+  });
+  return isSameContent(content, reply.content) ? reply : { ...reply, content };
+}
+
+/** Redacts the message for events, including the arguments of its tool calls. */
+function redactMessage({ redactUncommon, listSecrets }: Redactor, message: AssistantMessage): AssistantMessage {
+  if (listSecrets().length === 0) return message;
+  const content = message.content.map((block) => {
+    if (block.type !== "call") return block;
+    const args = redactUncommon(block.args);
+    const raw = redactUncommon(block.raw);
+    return args === block.args && raw === block.raw ? block : { ...block, args, ...(raw === undefined ? {} : { raw }) };
+  });
+  return isSameContent(content, message.content) ? message : { ...message, content };
+}
+
+function isSameContent(left: AssistantMessage["content"], right: AssistantMessage["content"]): boolean {
+  return left.length === right.length && left.every((block, index) => block === right[index]);
 }

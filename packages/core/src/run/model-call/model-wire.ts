@@ -1,9 +1,8 @@
 /** Wire format of a provider: tools have the provider's aliases in requests, and canonical names everywhere else. */
 import type { Plan } from "../../compile/plan.ts";
-import type { AssistantMessage, Message, ToolMessage } from "../../model/message.ts";
+import type { AssistantMessage, Message, TextBlock, ToolMessage } from "../../model/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../../model/model.ts";
 import { hasNote, hasNotes } from "../../state/message-index.ts";
-import { stripImages } from "./strip-images.ts";
 
 /** Request and reply conversion of one model call. */
 export interface ModelWire {
@@ -87,4 +86,24 @@ function renameCalls<Holder extends Pick<AssistantMessage, "content">>(
     block?.type === "call" ? { ...block, name: rename(block.name) } : block,
   );
   return { ...holder, content };
+}
+
+/** Replaces each image of a request with a line of text, for a model that declares no image input. */
+function stripImages({ images }: Model, request: ModelRequest): ModelRequest {
+  if (images !== false || !request.messages.some(hasImage)) return request;
+  return { ...request, messages: request.messages.map(stripMessageImages) };
+}
+
+function hasImage(message: Message): boolean {
+  return typeof message.content !== "string" && message.content.some(({ type }) => type === "image");
+}
+
+function stripMessageImages(message: Message): Message {
+  if (message.role !== "user" && message.role !== "tool") return message;
+  const content = message.content.map((block) => (block.type === "image" ? toImageNote(block.mimeType) : block));
+  return { ...message, content } as Message;
+}
+
+function toImageNote(mimeType: string): TextBlock {
+  return { type: "text", text: `[An image (${mimeType}) that this model cannot see.]` };
 }

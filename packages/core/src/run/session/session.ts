@@ -1,7 +1,8 @@
 /** Session: the run of one process on one branch of a thread, in parts. A function takes the parts that it uses. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EventEmitter } from "../events/event-emitter.ts";
-import type { Inboxes } from "./parts/inboxes.ts";
+import type { Inbox } from "./inbox/inbox.ts";
+import type { InboxBuffer } from "./inbox/inbox-buffer.ts";
 import type { Journal } from "./parts/journal.ts";
 import type { Position } from "./parts/position.ts";
 import type { Progress } from "./parts/progress.ts";
@@ -47,4 +48,12 @@ export function createSession({ events, journal, ...parts }: SessionParts): Sess
     events: { stream, sequence, world, nesting: parts.position.nesting },
     journal: { saved, longTerm, outcomes, ledger, world, codec, redactor },
   };
+}
+
+/** Inboxes of a session: the inbox of the thread, and the mailbox of the run handle. */
+interface Inboxes {
+  /** Inbox of the run; shared with inner graphs. */
+  readonly inbox: Inbox;
+  /** Mailbox of the handle that started the run. */
+  readonly mailbox: InboxBuffer | undefined;
 }

@@ -15,7 +15,6 @@ import { listOrphanEntries } from "../journal/ledger.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
 import type { Snapshot, Step } from "../kernel/kernel.ts";
 import { createDurableEvent, type DurableEvent, type DurableEventBody } from "../session/durable-event.ts";
-import { cacheFinalState } from "../session/final-state-cache.ts";
 import type { QueuedMessage } from "../session/inbox/inbox.ts";
 import { readOutput } from "../session/output.ts";
 import type { Journal } from "../session/parts/journal.ts";
@@ -28,11 +27,12 @@ import type { Lineage, Session } from "../session/session.ts";
 import type { FinishedTask, StepResult } from "../session/step-result.ts";
 import { disarmTimers } from "../session/timers/interrupt-timers.ts";
 import { listTimerChanges } from "../session/timers/timer-rows.ts";
-import { getTurns } from "../session/turns.ts";
 import { validateStep } from "../session/validate-writes.ts";
 import { drainInbox } from "./drain-inbox.ts";
+import { cacheFinalState } from "./final-state-cache.ts";
 import { inspectTransition } from "./inspect-run.ts";
 import { reduceResults, reduceSuperstep } from "./superstep.ts";
+import { getTurns } from "./turns.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
 export function commitInput(

@@ -10,7 +10,6 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import { subscribeToAbort } from "../session/abort.ts";
-import { type IdleWatch, ignoreBeat, watchIdle } from "../session/idle-watch.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath } from "../session/parts/nesting.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
@@ -21,6 +20,7 @@ import type { TaskOutcome } from "../session/returns.ts";
 import type { InterruptRequest, Loop, TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { createExpiredError, getExpiryFields } from "../session/timers/interrupt-timers.ts";
+import { type IdleWatch, ignoreBeat, watchIdle } from "./idle-watch.ts";
 
 /** Result of a task attempt. */
 export type TaskResult =

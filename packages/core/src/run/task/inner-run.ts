@@ -23,6 +23,7 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { getChanges } from "../journal/long-term-writes.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
+import { restoreGraphPosition } from "../migration/restore-position.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
 import type { Journal } from "../session/parts/journal.ts";
@@ -31,7 +32,6 @@ import { awaitCommit, type Persistence, toJournalKey } from "../session/parts/pe
 import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
-import { restoreGraphPosition } from "../session/restore-position.ts";
 import type { State } from "../session/returns.ts";
 import type { Loop, TaskScope } from "../session/scope.ts";
 import { createSession, type Session } from "../session/session.ts";

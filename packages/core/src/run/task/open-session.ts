@@ -29,7 +29,6 @@ import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
-import { popFinalState } from "../session/final-state-cache.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints } from "../session/options/breakpoints.ts";
@@ -43,6 +42,7 @@ import type { Signals } from "../session/parts/signals.ts";
 import type { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
 import { createSession, type Session } from "../session/session.ts";
+import { popFinalState } from "../superstep/final-state-cache.ts";
 
 /** Arguments of `openSession`. */
 export interface OpenSessionOptions {

@@ -10,7 +10,7 @@ import { describeValue } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
-import { acquireLocks } from "../session/locks.ts";
+import { acquireLocks } from "./locks.ts";
 
 /** Locks of an active tool call. */
 export interface CallLocks {

@@ -1,23 +1,26 @@
 /** Runs a tool node: each call of the last assistant message gets exactly one answer, in call order. */
+
+import { StatewrightError } from "../../base/errors.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
 import { afterCallsKey, isFinalCall } from "../../compile/kinds/tools.ts";
 import { goto } from "../../define/command.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { Message, ToolMessage } from "../../model/message.ts";
 import type { ToolError } from "../../tool/definition/tool-error.ts";
 import type { ToolResult } from "../../tool/result.ts";
-import type { PendingCall } from "../conversation/pending-calls.ts";
-import { listPendingCalls } from "../conversation/pending-calls.ts";
+import { listPendingCalls, type PendingCall } from "../conversation/pending-calls.ts";
 import { collectCallChanges } from "../journal/long-term-writes.ts";
+import { resolveTool } from "../model-call/advertised-tools.ts";
 import { runAfterAgentHooks } from "../model-call/agent-hooks.ts";
+import { mapBounded } from "../session/concurrency.ts";
+import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { listNodeMiddleware } from "./context.ts";
 import { hasCallInterrupt } from "./decide-in-order.ts";
-import { type AnsweredCalls, findCallsFailure } from "./failed-calls.ts";
 import { answerFinalCalls } from "./final-call.ts";
-import { runInBatches } from "./run-in-batches.ts";
 import { checkSteering, watchInbox } from "./steering.ts";
 import { type CallEnd, runToolCall } from "./tool-call.ts";
 import { createToolCallBatch } from "./tool-call-batch.ts";
@@ -141,4 +144,82 @@ function toToolMessage(scope: TaskScope, result: ToolResult): ToolMessage {
     ...(result.usage === undefined ? {} : { usage: result.usage }),
     ...(result.terminate === true ? { terminate: true } : {}),
   };
+}
+
+/** Result of a tool node: its return values, and the failure that ends the run after those values are saved. */
+interface AnsweredCalls {
+  readonly returned: readonly unknown[];
+  readonly failure: StatewrightError | undefined;
+}
+
+/**
+ * Returns the failure of the run when a call has the disposition "fail", which the model cannot repair. Such calls are
+ * answered in the transcript before the run stops.
+ */
+function findCallsFailure(
+  position: Position,
+  redactor: Redactor,
+  { task }: TaskScope,
+  results: readonly ToolResult[],
+): StatewrightError | undefined {
+  const fatal = results.filter(({ error }) => error?.disposition === "fail");
+  const [first] = fatal;
+  if (first === undefined) return undefined;
+  const more = fatal.length === 1 ? "" : `, and ${fatal.length - 1} more`;
+  return new StatewrightError("tool_failed", {
+    what: redactor.redact(
+      `the call "${first.callId}" of "${first.name}" failed the run: ${first.error?.message}${more}`,
+    ),
+    next: "Fix the cause and resume the thread; the call is answered, and the model continues from there",
+    place: getErrorPlace(position, { node: task.node, tool: first.name, callId: first.callId }),
+    details: fatal.map(({ callId, name, error }) => ({
+      callId,
+      tool: name,
+      kind: error?.kind,
+      message: error?.message,
+    })),
+  });
+}
+
+/**
+ * Runs `work` for each call by the node's strategy: batches of one call (sequential), of a fixed number of calls, or of
+ * all calls (parallel). Calls of one batch run concurrently, except calls of sequential tools. Results in call order; awaits `between` with the results so far
+ * before each batch after the first.
+ */
+async function runInBatches<Result>(
+  node: ToolNode<never, never>,
+  calls: readonly PendingCall[],
+  work: (call: PendingCall) => Promise<Result>,
+  between: (before: readonly Result[]) => Promise<void>,
+): Promise<readonly Result[]> {
+  const [only] = calls;
+  if (calls.length === 1 && only !== undefined) return [await work(only)];
+  const { strategy, maxConcurrency } = node;
+  const size = strategy === "parallel" ? calls.length : strategy === "sequential" ? 1 : strategy.batch;
+  const results: Result[] = [];
+  for (let start = 0; start < calls.length; start += size) {
+    if (start > 0) await between(results);
+    for (const group of splitGroups(node, calls.slice(start, start + size)))
+      results.push(...(await mapBounded(group, maxConcurrency, work)));
+  }
+  return results;
+}
+
+/**
+ * Splits a batch into groups of concurrent calls: a call of a sequential tool is a group of its own, in call order.
+ */
+function splitGroups(node: ToolNode<never, never>, batch: readonly PendingCall[]): readonly (readonly PendingCall[])[] {
+  const isAlone = (call: PendingCall): boolean => resolveTool(node, call)?.spec.execution.mode === "sequential";
+  if (batch.length === 1 || !batch.some(isAlone)) return [batch];
+  const groups: PendingCall[][] = [];
+  let open: PendingCall[] | undefined;
+  for (const call of batch) {
+    if (open === undefined || isAlone(call)) {
+      open = [];
+      groups.push(open);
+    }
+    open.push(call);
+    if (isAlone(call)) open = undefined;
+  }
+  return groups;
 }

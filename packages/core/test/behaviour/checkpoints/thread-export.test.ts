@@ -114,27 +114,27 @@ describe("thread export", () => {
       rows.push({ row: "trigger", trigger: {} });
     },
     "a row of two kinds": (rows) => {
-      find(rows, "run")["line"] = {};
+      find(rows, "run")["namespace"] = {};
     },
     "a thread id outside the grammar": (rows) => {
       (rows[0] as { id: string }).id = "../t";
     },
-    "a line outside the grammar": (rows) => {
-      find(rows, "line")["line"]!["name"] = "ma in";
+    "a namespace name outside the grammar": (rows) => {
+      find(rows, "namespace")["namespace"]!["name"] = "ma in";
     },
     "a run id outside the grammar": (rows) => {
       find(rows, "run")["run"]!["id"] = "r'1";
     },
     "a reserved name": (rows) => {
-      find(rows, "line")["line"]!["name"] = "__proto__";
+      find(rows, "namespace")["namespace"]!["name"] = "__proto__";
     },
-    "a status that nobody writes": (rows) => {
+    "an unknown status": (rows) => {
       find(rows, "run")["run"]!["status"] = "crashed";
     },
     "a checkpoint that does not follow": (rows) => {
       find(rows, "checkpoint")["checkpoint"]!.row!["parent"] = 9;
     },
-    "a checkpoint twice": (rows) => {
+    "a repeated checkpoint": (rows) => {
       rows.push(find(rows, "checkpoint"));
     },
     "a checkpoint above the last": (rows) => {
@@ -145,37 +145,37 @@ describe("thread export", () => {
       const checkpoints = rows.filter((row) => row["row"] === "checkpoint") as Row[];
       checkpoints.at(-1)!["checkpoint"]!.row!["id"] = 2 ** 30;
     },
-    "a line that goes on from nowhere": (rows) => {
-      find(rows, "line")["line"]!["from"] = 77;
+    "a namespace with an unknown parent": (rows) => {
+      find(rows, "namespace")["namespace"]!["from"] = 77;
     },
-    "a question twice": (rows) => {
+    "a repeated interrupt": (rows) => {
       rows.splice(rows.indexOf(find(rows, "interrupt")), 0, find(rows, "interrupt"));
     },
-    "an effect of a class that there is not": (rows) => {
+    "an effect of an unknown class": (rows) => {
       find(rows, "effect")["effect"]!["effect"] = "always";
     },
     "a lone surrogate in a name": (rows) => {
       find(rows, "effect")["effect"]!["key"] = "\ud800";
     },
-    "a number that is none": (rows) => {
+    "an invalid number": (rows) => {
       find(rows, "effect")["effect"]!["startedAt"] = "1";
     },
     "a fraction for a step": (rows) => {
       find(rows, "effect")["effect"]!["step"] = 0.5;
     },
-    "rows before any line": (rows) => {
+    "rows before any namespace": (rows) => {
       rows.splice(1, 0, find(rows, "effect"));
     },
-    "a run on a branch that is not there": (rows) => {
+    "a run on an unknown branch": (rows) => {
       find(rows, "run")["run"]!["branch"] = "other";
     },
-    "a newest run that is not there": (rows) => {
+    "an unknown newest run": (rows) => {
       (rows[0] as { run: string }).run = "r9";
     },
-    "a head branch that is not there": (rows) => {
+    "an unknown head branch": (rows) => {
       (rows[0] as { headBranch: string }).headBranch = "other";
     },
-    "an event without a place": (rows) => {
+    "an event after the last number": (rows) => {
       rows.push({ row: "event", event: { seq: 10 ** 9, branch: "main", at: 1, text: "1" } });
     },
   };

@@ -57,7 +57,7 @@ async function died(world: VirtualWorld, store: MemoryStore, charges: string[], 
 describe("once node", () => {
   test.each([
     ["alone", false],
-    ["beside a sibling", true],
+    ["next to a sibling", true],
   ])(
     "a once node without a recorded result after a crash does not rerun and waits for a decision, %s [E61]",
     async (_name, sibling) => {
@@ -231,7 +231,7 @@ describe("once node", () => {
 
   test.each([
     ["alone", ["pay"]],
-    ["beside a sibling", ["pay", "b"]],
+    ["next to a sibling", ["pay", "b"]],
   ] as const)("a completed once node records its result for other branches, %s", async (_name, first) => {
     const store = memoryStore();
     const graph = defineGraph({ name: "shop", state: Log })

@@ -133,8 +133,8 @@ describe("sends", () => {
   });
 
   test.each([
-    ["goto to a node that takes an input", () => goto("each")],
-    ["send to a node that takes none", () => send("end", "x")],
+    ["goto to a node with input", () => goto("each")],
+    ["send to a node without input", () => send("end", "x")],
     ["send to the end", () => send(END, "x")],
   ])("a %s is refused, so that no input is lost", async (_name, body) => {
     const graph = defineGraph({ name: "wrong", state: Work })

@@ -179,9 +179,9 @@ describe("failing node cache", () => {
       }),
       "read failed",
     ],
-    ["holds garbage", broken({ get: () => ({ text: "{" }) }), "returned an entry that cannot be decoded"],
-    ["takes nothing", broken({ put: () => Promise.reject(new Error("full")) }), "write failed"],
-  ])("one that %s is a miss: the body runs, and the log says so", async (_name, store, said) => {
+    ["returns an invalid entry", broken({ get: () => ({ text: "{" }) }), "returned an entry that cannot be decoded"],
+    ["refuses writes", broken({ put: () => Promise.reject(new Error("full")) }), "write failed"],
+  ])("a node cache that %s counts as a miss: the body runs, and the failure is logged", async (_name, store, said) => {
     const world = virtualWorld();
     const handle = run(
       cached(() => ({ log: ["ran"] }), { store }),
@@ -192,7 +192,7 @@ describe("failing node cache", () => {
     expect(world.lines.map(({ message }) => message)).toEqual([`cache of the node "a": ${said}`]);
   });
 
-  test.each([["what lives in the process", { client: { call: () => 1 } }]])(
+  test.each([["a value of the process", { client: { call: () => 1 } }]])(
     "%s is not cached",
     async (_name, returned) => {
       const world = virtualWorld();

@@ -112,19 +112,24 @@ describe("model call retries", () => {
   });
 
   test.each<[string, ModelCallPolicy["retry"], unknown, number]>([
-    ["what the provider says is final", plain, createModelFailure({ retryable: false, status: 400 }), 1],
-    ["what a client threw", plain, new Error("socket hang up"), 3],
-    ["a mistake in the program", plain, new TypeError("x is not a function"), 1],
-    ["a kind that is listed", { ...plain, on: ["auth"] }, createModelFailure({ retryable: false, status: 401 }), 3],
-    ["a kind that is not listed", { ...plain, on: ["auth"] }, createModelFailure({ status: 503 }), 1],
-    ["what a function says yes to", { ...plain, on: (error) => `${error}`.includes("odd") }, new TypeError("odd"), 3],
+    ["a failure that the provider marks as final", plain, createModelFailure({ retryable: false, status: 400 }), 1],
+    ["an error thrown by a client", plain, new Error("socket hang up"), 3],
+    ["a programming error", plain, new TypeError("x is not a function"), 1],
+    ["a listed kind", { ...plain, on: ["auth"] }, createModelFailure({ retryable: false, status: 401 }), 3],
+    ["an unlisted kind", { ...plain, on: ["auth"] }, createModelFailure({ status: 503 }), 1],
     [
-      "what a function says no to",
+      "a failure accepted by a function",
+      { ...plain, on: (error) => `${error}`.includes("odd") },
+      new TypeError("odd"),
+      3,
+    ],
+    [
+      "a failure refused by a function",
       { ...plain, on: (_error, attempt) => attempt < 2 },
       createModelFailure({ status: 503 }),
       2,
     ],
-  ])("%s", async (_what, retry, thrown, requests) => {
+  ])("a model failure is retried or final: %s", async (_what, retry, thrown, requests) => {
     const model = createActingModel("a", () => Promise.reject(thrown));
     await told(createAskingGraph(model, { ...(retry && { retry }) }));
     expect(model.requests).toHaveLength(requests);
@@ -571,7 +576,7 @@ describe("modelCall of middleware", () => {
     ["no model", { fallback: ["b"] }, '"b"'],
     ["no list", { fallback: { models: createActingModel("b") } }, "fallback"],
     ["an unknown kind of fallback", { fallback: { models: [], on: ["never"] } }, "never"],
-  ])("refused: %s", async (_what, modelCall, said) => {
+  ])("modelCall of middleware is refused with the option: %s", async (_what, modelCall, said) => {
     const error = await failureOf(() => asks("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
     expect(error.message).toContain(said);
     expect(error.message).toContain("bad");

@@ -165,7 +165,7 @@ describe("channel writes of model hooks", () => {
 
   test.each([
     [
-      "a channel that there is not",
+      "an unknown channel",
       { nothing: 1 },
       'unknown_channel: the middleware "bad" wrote the channel "nothing", which the state of graph "asking" does not have',
     ],
@@ -174,7 +174,7 @@ describe("channel writes of model hooks", () => {
       { note: 5 },
       'invalid_update: the middleware "bad" wrote a value to the channel "note" that its schema rejects',
     ],
-    ["what is no partial state", 3, 'invalid_update: the middleware "bad": expected a partial state, got 3'],
+    ["a value that is not a partial state", 3, 'invalid_update: the middleware "bad": expected a partial state, got 3'],
     ["a value that cannot be saved", { note: Symbol("x") }, 'the middleware "bad"'],
   ])("a channel write of a model hook as %s fails with an error that names the middleware", async (_, update, text) => {
     const bad = defineMiddleware({

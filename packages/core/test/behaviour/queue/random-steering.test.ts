@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { decide, defineTool, memoryStore, type RunEvent } from "../../../src/index.ts";
-import { countHeldLocks } from "../../../src/run/session/locks.ts";
+import { countHeldLocks } from "../../../src/run/tool-call/locks.ts";
 import { call, checkTranscript, type DeskTool, type LoopOptions, toolLoop } from "../../support/tool-loop.ts";
 import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
 

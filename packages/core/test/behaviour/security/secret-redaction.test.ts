@@ -72,7 +72,7 @@ describe("secrets used by a run", () => {
       Promise.reject(
         new ToolError("failed", `bad key ${text}`, { userMessage: `your key ${text}`, details: { [text]: [text] } }),
       ),
-    "in what is thrown and is no error": (text) => Promise.reject(text),
+    "in a thrown value that is not an error": (text) => Promise.reject(text),
     "in its text": (text) => `used ${text}`,
     "in its content": (text) => ({
       content: [{ type: "text", text }],

@@ -113,17 +113,13 @@ describe("invalid node declarations", () => {
 
   test.each([
     [
-      "a question that is not declared",
+      "an undeclared interrupt",
       { interrupts: ["no"], run: body },
       'unknown_interrupt: the node "node" declares the interrupt "no"',
     ],
+    ["an unknown channel", { writes: ["c"], run: body }, 'unknown_channel: the node "node" declares writes to "c"'],
     [
-      "a channel that is not there",
-      { writes: ["c"], run: body },
-      'unknown_channel: the node "node" declares writes to "c"',
-    ],
-    [
-      "a question of a node declared once",
+      "an interrupt of a once node",
       { interrupts: ["ok"], effect: "once", run: body },
       'cannot_interrupt: the node "node" is declared with effect "once"',
     ],

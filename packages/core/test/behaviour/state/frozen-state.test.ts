@@ -47,8 +47,8 @@ const writes: Readonly<Record<string, (state: Loose) => unknown>> = {
   "a date": (state) => state.at.setTime(0),
   "a message": (state) => ((state.chat[0] as { id: string }).id = "x"),
   "the conversation": (state) => state.chat.push(message),
-  "what a reducer made": (state) => (state.sum.n = 9),
-  "what somebody else froze": (state) => state.any.inside.push(1),
+  "a value created by a reducer": (state) => (state.sum.n = 9),
+  "a value frozen by user code": (state) => state.any.inside.push(1),
 };
 
 /** State type without readonly, as untyped code sees it. */

@@ -141,7 +141,7 @@ const places: Readonly<Record<string, Place>> = {
     codes: ["unencodable_value", "invalid_update"],
     data: true,
   },
-  "what a recipe puts into its draft": {
+  "the value that a recipe writes to its draft": {
     graph: (give) =>
       around(
         bad(() =>
@@ -155,7 +155,7 @@ const places: Readonly<Record<string, Place>> = {
     codes: ["unencodable_value", "invalid_update", "node_failed"],
     data: true,
   },
-  "what a reducer returns": {
+  "the return of a reducer": {
     graph: (give) =>
       around(() => ({ folded: 1, n: 2 }), {
         state: defineState({
@@ -185,7 +185,7 @@ const places: Readonly<Record<string, Place>> = {
     codes: ["unencodable_value", "invalid_update"],
     data: true,
   },
-  "what sends select": {
+  "the selection of sends": {
     graph: (give) =>
       before(
         fanOut("other", () => fromJavaScript<unknown[]>(give())),
@@ -205,7 +205,7 @@ const places: Readonly<Record<string, Place>> = {
     codes: ["unencodable_value", "invalid_update"],
     data: true,
   },
-  "what a route returns": {
+  "the return of a route": {
     graph: (give) =>
       before(
         route(["other", END], () => fromJavaScript(give())),
@@ -214,7 +214,7 @@ const places: Readonly<Record<string, Place>> = {
     good: "other",
     codes: ["dead_route", "invalid_update"],
   },
-  "what an error handler returns": {
+  "the return of an error handler": {
     graph: (give) =>
       around({
         timeoutMs: 1_000,

@@ -233,7 +233,7 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
   await failureOf(run(graph, at).result, "node_failed");
   const before = await getState(graph, at);
   expect(before.interrupts.map(({ key }) => key)).toEqual(["ok", "other", "deep.in"]);
-  await updateState(graph, { ...at, as: "ask", values: { log: ["said by an update"] } });
+  await updateState(graph, { ...at, as: "ask", values: { log: ["written by an update"] } });
   await updateState(graph, { ...at, as: "next", values: { log: ["next by an update"] } });
   const after = await getState(graph, at);
   expect(after.interrupts.map(({ id }) => id)).toEqual(before.interrupts.slice(1).map(({ id }) => id));
@@ -243,7 +243,7 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
   expect(late.details).toMatchObject({ answeredBy: "updateState" });
   const end = await resume(graph, { ...at, answers: { other: "also", "deep.in": "deep" } }).result;
   expect(end.state.log).toEqual([
-    "said by an update",
+    "written by an update",
     "next by an update",
     "1 done",
     "mended",

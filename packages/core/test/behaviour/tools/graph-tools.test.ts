@@ -1045,17 +1045,17 @@ describe("invalid graph tool", () => {
       /tool "x": `graph` must be the result of defineGraph/,
     ],
     [
-      "a mapping that is no function",
+      "a mapping that is not a function",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", answer: "y" as never }),
       /tool "x": `answer` must be a function, got "y"/,
     ],
     [
-      "a depth that is none",
+      "an invalid depth",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", maxDepth: 0 }),
       /tool "x": `maxDepth` must be an integer ≥ 1, got 0/,
     ],
     [
-      "an option that there is not",
+      "an unknown option",
       () => graphTool(researcher({ done: [] }), { ...usual, name: "x", effect: "once" } as never),
       /effect/,
     ],

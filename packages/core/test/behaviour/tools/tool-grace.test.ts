@@ -61,7 +61,7 @@ const endings: Readonly<Record<string, { readonly does: Ending; readonly text: s
   "returns an error result": { does: () => ({ content: "stopped at row 7", isError: true }), text: "stopped at row 7" },
   "returns an error": { does: () => new Error("stopped at row 7"), text: "stopped at row 7" },
   "throws its own words": { does: () => Promise.reject(new Error("stopped at row 7")), text: "stopped at row 7" },
-  "returns what it has": { does: () => "rows 1 to 7", text: "rows 1 to 7" },
+  "returns its partial result": { does: () => "rows 1 to 7", text: "rows 1 to 7" },
 };
 
 describe("tool that answers after its signal has fired", () => {
@@ -107,7 +107,7 @@ describe("tool that answers after its signal has fired", () => {
   test.each([
     ["the reason of its signal", ({ signal }: ToolRuntime) => signal.reason],
     ["an AbortError of its client", () => new DOMException("This operation was aborted", "AbortError")],
-    ["that it was cancelled", () => ToolError.cancelled()],
+    ["a cancel error", () => ToolError.cancelled()],
   ])("a tool that throws %s after its signal gets the standard answer", async (_what, thrown) => {
     const timed = slow((runtime) => Promise.reject(thrown(runtime)), { timeoutMs: 100 });
     const first = timed.loop.start().result;

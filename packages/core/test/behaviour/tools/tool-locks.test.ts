@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { decide, defineTool, isStatewrightError, memoryStore, ToolError, toolNode } from "../../../src/index.ts";
-import { countHeldLocks } from "../../../src/run/session/locks.ts";
+import { countHeldLocks } from "../../../src/run/tool-call/locks.ts";
 import {
   answersIn,
   call,

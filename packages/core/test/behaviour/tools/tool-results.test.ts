@@ -51,7 +51,7 @@ test("a tool fails by a throw, a rejection, a returned error, isError, or an err
     "returns content with isError": () => ({ content: "city not found: X", isError: true }),
     "returns isError and a message": () => ({ isError: true, message: "city not found: X" }),
     "returns isError and an error": () => ({ isError: true, error: failed }),
-    "returns content and an error beside it": () => ({
+    "returns content and an error": () => ({
       content: [{ type: "text", text: "city not found: X" }],
       error: failed,
     }),

@@ -88,7 +88,7 @@ const cases: readonly (readonly [string, BudgetOptions, object])[] = [
   ["turns", { turns: 4 }, {}],
   ["tool calls", { toolCalls: 4 }, {}],
   ["tokens", { tokens: 40 }, {}],
-  ["turns, extended by a person", { turns: 4, onExceeded: "ask" }, { turns: 1 }],
+  ["turns, extended by an answer", { turns: 4, onExceeded: "ask" }, { turns: 1 }],
 ];
 
 describe.each(places)("%s", (where, open) => {

@@ -449,12 +449,15 @@ describe.each(places)("%s", (_name, open) => {
     test.each([
       [{ happened: true, update: { log: ["from the log"] } }, "from the log", 1],
       [{ happened: false }, "receipt 2", 2],
-    ] as const)("a once node run on another branch, answered with %j [E44]", async (answer, logged, times) => {
-      const again = await forked();
-      await again();
-      const end = await again({ answers: { in_doubt: answer } });
-      expect([end.state.log, world.paid.length]).toEqual([["planned", logged], times]);
-    });
+    ] as const)(
+      "the answer %j decides about a once node run on another branch [E44]",
+      async (answer, logged, times) => {
+        const again = await forked();
+        await again();
+        const end = await again({ answers: { in_doubt: answer } });
+        expect([end.state.log, world.paid.length]).toEqual([["planned", logged], times]);
+      },
+    );
 
     test.each([
       ["reuse", "receipt 1", 1],
@@ -506,12 +509,15 @@ describe.each(places)("%s", (_name, open) => {
       [{ onPriorEffect: "reuse" }, 1],
       [{ onPriorEffect: "repeat" }, 2],
       [{ answers: { in_doubt: { happened: false } } }, 2],
-    ] as const)("a once promise of a machine started on another branch, resumed with %j [E44]", async (more, times) => {
-      const again = await forked();
-      if ("answers" in more) await again();
-      expect((await again(more)).status).toBe("done");
-      expect([world.paid.length, new Set(world.keys).size]).toEqual([times, times]);
-    });
+    ] as const)(
+      "a once promise started on another branch is decided by the resume options %j [E44]",
+      async (more, times) => {
+        const again = await forked();
+        if ("answers" in more) await again();
+        expect((await again(more)).status).toBe("done");
+        expect([world.paid.length, new Set(world.keys).size]).toEqual([times, times]);
+      },
+    );
   });
 
   test("a thread with one branch reads its branches once, and a thread without once effects never", async () => {

@@ -769,9 +769,15 @@ test("an invalid migration is refused at definition", () => {
   );
   refused(
     () => defineMigration({ from: first, to: {} as never } as never),
-    '`to` must be a graph, got an object. Pass a result of defineGraph(…)',
+    "`to` must be a graph, got an object. Pass a result of defineGraph(…)",
   );
-  refused(() => defineMigration({ from: first, to: second, state: 5 as never }), "from version 1 to 2: `state` must be a function of the old state, got 5");
+  refused(
+    () => defineMigration({ from: first, to: second, state: 5 as never }),
+    "from version 1 to 2: `state` must be a function of the old state, got 5",
+  );
   refused(() => defineMigration({ from: first, to: second, state, node: {} } as never), "node");
-  refused(() => defineMigration({ from: first, to: second, state, inner: { approve: toThird } }), "is not the graph");
+  refused(
+    () => defineMigration({ from: first, to: second, state, inner: { approve: toThird } }),
+    "must be a migration of the graph of node",
+  );
 });

@@ -135,8 +135,8 @@ describe.each(places)("%s", (_name, open) => {
   }
 
   test.each([
-    ["the model is asked again", 1],
-    ["the call is made again", 2],
+    ["the model request is repeated", 1],
+    ["the call is repeated", 2],
   ])("a once call of a renamed tool is not repeated silently on a fork, when %s [E44, E50]", async (_when, at) => {
     const [old, graph] = [calling(1, "charge"), calling(2, "bill")];
     const migration = defineMigration({ from: old, to: graph, tools: { charge: "bill" } });

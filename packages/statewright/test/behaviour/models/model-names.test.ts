@@ -51,7 +51,7 @@ describe("model names", () => {
   test("an unknown model name is refused at agent creation with the known providers", () => {
     const make = () => createAgent({ name: "assistant", model: "openai/gpt-5", models: { anthropic } });
     expect(thrown(make)).toContain(
-      'unknown model "openai/gpt-5". Use provider/model, with one of these providers: anthropic',
+      'expected the name of a known model, got "openai/gpt-5". Use provider/model, with one of these providers: anthropic',
     );
     expect(thrown(() => createAgent({ name: "assistant", model: "gpt-5" }))).toContain(
       'expected "provider/model", got "gpt-5"',
@@ -61,7 +61,9 @@ describe("model names", () => {
   test("a model name without a registry loads the provider's package at the first request and names a missing package", async () => {
     const agent = createAgent({ name: "assistant", model: "mistral/small" });
     const error: unknown = await agent.run({ input: "Hi" }).result.catch((caught: unknown) => caught);
-    expect(String(error)).toContain("Run `npm install @ai-sdk/mistral`, or create the model with modelRegistry");
+    expect(String(error)).toContain(
+      "Install the package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry",
+    );
   });
 
   test("a model name may be used as a fallback and for a single turn", async () => {
@@ -90,10 +92,12 @@ describe("model lists", () => {
   });
 
   test("an empty list of models, and a list together with a fallback option, are refused", () => {
-    expect(thrown(() => createAgent({ name: "assistant", model: [] }))).toContain("the list of models is empty");
+    expect(thrown(() => createAgent({ name: "assistant", model: [] }))).toContain(
+      "`model` must be a model or a list of at least one model, got an empty list",
+    );
     const one = scriptedModel([say("Hi")]);
     expect(thrown(() => createAgent({ name: "assistant", model: [one, one], fallback: [one] }))).toContain(
-      'the agent "assistant" has both a list of models and a fallback',
+      'agent "assistant": expected a list of models or `fallback`, got both',
     );
   });
 });
@@ -115,7 +119,7 @@ describe("invalid models", () => {
 
   test("an agent without options is refused with an error about its model", () => {
     expect(thrown(() => createAgent(undefined as never))).toContain(
-      "an agent: `model` must be a model, such as scriptedModel([…]) or a provider model, got a value of type undefined",
+      "an agent: `model` must be a model, such as scriptedModel([…]) or a provider model, got undefined",
     );
   });
 });

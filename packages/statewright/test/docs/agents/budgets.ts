@@ -1,4 +1,4 @@
-/** The snippets of docs/budgets.md. */
+/** The program of docs/budgets.md. */
 import {
   type Agent,
   agentTool,
@@ -21,7 +21,7 @@ export function limited(model: Model, tools: readonly Tool[]) {
   });
 }
 
-/** An agent that is asked about at most as often as users of other frameworks expect. */
+/** An agent with limits of turns and tool calls only. */
 export function short(model: Model, tools: readonly Tool[]) {
   return createAgent({ name: "clerk", model, tools, maxTurns: 10 });
 }
@@ -40,7 +40,7 @@ export function paid(model: Model, tools: readonly Tool[]) {
   });
 }
 
-/** Ask a person at the limit, and go on. */
+/** Asks a person at the limit, and continues. */
 export async function extended(clerk: Agent, store: Store, decide: (shown: BudgetInterrupt) => boolean) {
   const result = await clerk.run({ store, thread: "t", input: "Sort the mail." }).result;
   if (result.status !== "waiting") return result;
@@ -64,7 +64,7 @@ export function team(lead: Model, researcher: Model) {
   });
 }
 
-/** What was spent, as a channel of the agent's state. */
+/** Returns the spending from a channel of the agent's state. */
 export async function counted(model: Model, tools: readonly Tool[]) {
   const money = budget({ name: "money", per: "thread", turns: 500 });
   const clerk = createAgent({

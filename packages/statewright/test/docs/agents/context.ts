@@ -12,7 +12,7 @@ const look = defineTool({
   run: ({ at }) => `The ${at}: ${"green ".repeat(200)}`,
 });
 
-// what of a long conversation is sent
+// shorten requests
 export const gardener = (model: Model, small: Model) =>
   createAgent({
     name: "gardener",
@@ -28,10 +28,10 @@ export const gardener = (model: Model, small: Model) =>
     ],
   });
 
-// tokens by a tokenizer of your own
+// count with your own tokenizer
 export const exact = (count: (text: string) => number) => trimMessages({ maxTokens: 8_000, countTokens: count });
 
-// middleware of your own
+// write your own middleware
 export const withoutImages = defineMiddleware({
   name: "without images",
   beforeModel: (request) => ({

@@ -9,7 +9,7 @@ const ofUser = ({ context }: { readonly context: { readonly user: string } }) =>
 export const withTools = (model: Model, store: Store) =>
   createAgent({ name: "host", model, context: Visitor, store, tools: memoryTools({ namespace: ofUser }) });
 
-// the agent remembers by itself
+// the agent remembers automatically
 export const byItself = (model: Model, small: Model, store: Store) =>
   createAgent({
     name: "host",
@@ -22,7 +22,7 @@ export const byItself = (model: Model, small: Model, store: Store) =>
     ],
   });
 
-// what to remember, by a function
+// a function selects the memories
 export const birthdays = saveMemories({
   namespace: ofUser,
   extract: ({ messages }) => ({

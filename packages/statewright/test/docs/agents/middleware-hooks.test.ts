@@ -33,5 +33,5 @@ test("the hooks page interrupts before an expensive request, and the answer may 
   if (first.status !== "waiting") throw new Error(first.status);
   const answers = { [first.interrupts[0]?.id ?? ""]: false };
   const second = await agent.resume({ thread: "t", answers, context }).result;
-  expect(second.ended).toEqual({ by: "careful", reason: "too dear" });
+  expect(second.ended).toEqual({ by: "careful", reason: "too expensive" });
 });

@@ -1,25 +1,25 @@
-/** The snippets of docs/middleware.md about hooks around models and at the ends of an agent. */
+/** Hooks around models, and at the start and the end of an agent: a program of docs/middleware.md. */
 import { channel, defineMiddleware, getMessageText } from "statewright";
 import * as z from "zod";
 
 const asked = channel.reduce(z.number().default(0), (sum, more: number) => sum + more);
 
-/** Remembers who is spoken to, asks before the first dear request, counts, and wants an answer with a source. */
+/** Adds the user's name, asks before the first expensive request, counts requests, and requires a source in the answer. */
 export const careful = (nameOf: (user: string) => Promise<string>) =>
   defineMiddleware<{ readonly user: string }>({
     name: "careful",
     required: true,
     channels: { asked },
-    interrupts: { dear: z.boolean() },
+    interrupts: { expensive: z.boolean() },
     beforeAgent: async ({ context, write }) => {
       const text = `The user is called ${await nameOf(context.user)}.`;
       write({ messages: [{ role: "user", id: "name", content: [{ type: "text", text }] }] });
     },
     beforeModel: async (request, { state, interrupt, write, end }) => {
       const { asked: before } = state as { readonly asked: number };
-      const isDear = JSON.stringify(request.messages).length > 10_000;
-      if (isDear && before === 0 && !(await interrupt("dear", { payload: "This will be dear." })))
-        return end("I was told not to.", { by: "careful", reason: "too dear" });
+      const isExpensive = JSON.stringify(request.messages).length > 10_000;
+      if (isExpensive && before === 0 && !(await interrupt("expensive", { payload: "This request is expensive." })))
+        return end("The request was refused.", { by: "careful", reason: "too expensive" });
       write({ asked: 1 });
       return undefined;
     },

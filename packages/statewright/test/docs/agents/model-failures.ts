@@ -67,7 +67,7 @@ const third = safe.run({ input: "Oslo?" });
 third.on(tell);
 await third.result;
 
-// everywhere
+// the whole graph
 const house = defineGraph({
   name: "house",
   state: defineState({ messages: channel.messages() }),

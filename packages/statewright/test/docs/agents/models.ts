@@ -5,7 +5,7 @@ import { listProviderCalls, listSources } from "statewright/adapter";
 
 const lastWords = (messages: readonly Message[]): string => messages.slice(-1).map(getMessageText).join();
 
-// a model in four ways
+// four ways to pass a model
 const models = modelRegistry({
   anthropic,
   openai,
@@ -23,7 +23,7 @@ for (const agent of agents) {
   console.log(`${agent.name}: ${lastWords(state.messages)}`);
 }
 
-// settings, and what was not heeded
+// settings, and warnings about ignored ones
 const careful = createAgent({
   name: "careful",
   model: models.model("house/gpt-4o-mini"),
@@ -57,7 +57,7 @@ for (const message of read.state.messages) {
   console.log(`${getMessageText(message)} (${listSources(message).length} sources)`);
 }
 
-// a model by hand
+// write a model by hand
 const echo: Model = {
   id: "echo/one",
   name: "The parrot",

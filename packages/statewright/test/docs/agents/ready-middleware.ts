@@ -30,7 +30,7 @@ const order = defineTool({
   run: ({ what }) => `Ordered ${what} for kim@example.com.`,
 });
 
-// what may be asked, and what may be answered
+// guardrails of inputs and answers
 const onTopic = inputGuardrail({
   check: ({ text }) =>
     text.includes("poem") ? { refuse: "I only help with orders.", reason: "off topic" } : undefined,

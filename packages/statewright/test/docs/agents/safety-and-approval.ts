@@ -20,7 +20,7 @@ import * as z from "zod";
 const log: string[] = [];
 const store = memoryStore();
 
-// what the tools say of themselves, and what policies read
+// safety metadata of tools
 const readMail = defineTool({
   name: "read_mail",
   description: "Read the newest mail of the inbox.",
@@ -32,7 +32,7 @@ const readMail = defineTool({
 
 const pay = defineTool({
   name: "pay",
-  description: "Pay an amount to somebody.",
+  description: "Pay an amount to a person.",
   input: z.object({ to: z.string(), euros: z.number() }),
   safety: { access: "write", spend: true, confirm: "always" },
   run: ({ to, euros }) => {
@@ -41,7 +41,7 @@ const pay = defineTool({
   },
 });
 
-// executed by whoever shows the run: no body
+// a client-side tool: no body
 const pickDate = defineTool({
   name: "pick_date",
   description: "Let the user pick a date.",
@@ -64,7 +64,7 @@ const office = (model: Model) =>
     ],
   });
 
-// what a person may answer, by the id of the question
+// answer the interrupts by id
 async function decideCalls(agent: ReturnType<typeof office>, ids: readonly string[]) {
   const [first = "", second = "", third = "", fourth = ""] = ids;
   const answers: AgentResumeOptions<never, unknown, unknown>["answers"] = {
@@ -76,14 +76,14 @@ async function decideCalls(agent: ReturnType<typeof office>, ids: readonly strin
   return agent.resume({ thread: "t1", answers, by: "Kim" }).result;
 }
 
-// middleware of your own
+// write your own middleware
 const officeHours = defineMiddleware({
   name: "office hours",
   required: true,
   beforeTool: ({ tool }, { clock }) => {
     if (tool.safety.access === "read") return undefined;
     const hour = new Date(clock.now()).getUTCHours();
-    if (hour >= 22) return decide.abort("nobody works at night");
+    if (hour >= 22) return decide.abort("the office is closed");
     return hour < 8 ? decide.deny("The office opens at 8.") : undefined;
   },
   afterTool: ({ call, result }) => {
@@ -92,7 +92,7 @@ const officeHours = defineMiddleware({
   },
 });
 
-// a policy of the whole graph, for the graphs inside it too
+// a policy of the whole graph and its subgraphs
 const desk = (model: Model) =>
   defineGraph({
     name: "desk",

@@ -77,7 +77,7 @@ function aMoment(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Wait so long, or until the signal fires; tells whether it did. */
+/** Waits until the time is over or the signal fires; resolves to true if the signal fired. */
 function until(signal: AbortSignal, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

@@ -37,12 +37,12 @@ function write(text: string): void {
 for await (const text of talker().run({ input: "Oslo?" }).text()) write(text);
 write("\n");
 
-// taken back
+// retracted text
 const eraser = ({ length }: string): string => `⌫${length} `;
 for await (const text of talker().run({ input: "Oslo?" }).text({ formatRetracted: eraser })) write(text);
 write("\n");
 
-// everything
+// all events
 let open = "";
 
 function show(event: RunEvent): void {
@@ -76,7 +76,7 @@ function show(event: RunEvent): void {
   }
 }
 
-/** A line of its own for whoever speaks. */
+/** Starts a new line for each speaker. */
 function begin(who: string): void {
   if (open === who) return;
   write(`${last.endsWith("\n") ? "" : "\n"}${who}`);

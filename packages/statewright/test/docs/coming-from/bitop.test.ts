@@ -14,7 +14,7 @@ import { talk, textOfResult } from "../../support/talk.ts";
 const description = "A tool of this test.";
 const stars = join(import.meta.dirname, "stars-plugin.mjs");
 
-/** A plugin that ends with the test. */
+/** Starts a plugin; the test closes it. */
 async function started(options: Partial<PluginOptions>) {
   const plugin = await loadPlugin({ command: process.execPath, args: [stars], ...options });
   onTestFinished(() => plugin.close());

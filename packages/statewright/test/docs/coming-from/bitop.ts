@@ -30,7 +30,7 @@ class Scales {
   constructor(weights: Readonly<Record<string, number>>) {
     this.#weights = new Map(Object.entries(weights));
   }
-  /** Weighs things one after the other. */
+  /** Weighs items in sequence. */
   tool() {
     return defineTool({
       name: "weigh",
@@ -50,7 +50,7 @@ class Scales {
   }
 }
 
-// a plugin, as it is
+// a plugin, unchanged
 const plugin = await loadPlugin({
   command: process.execPath,
   args: ["stars-plugin.mjs"],

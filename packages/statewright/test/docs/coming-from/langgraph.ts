@@ -40,7 +40,7 @@ const { state } = await run(app, {
 }).result;
 console.log(state.topic, state.notes);
 
-// a choice
+// a route
 const enough = defineGraph({ name: "enough", state: State })
   .nodes({ search: () => ({ notes: ["a note"] }) })
   .edges({
@@ -86,7 +86,7 @@ const judged = defineGraph({ name: "judged", state: State })
   });
 console.log((await run(judged, { input: { topic: "bees" } }).result).state.notes);
 
-// a question
+// an interrupt
 const asking = defineGraph({
   name: "asking",
   state: State,
@@ -124,7 +124,7 @@ await run(app, {
 }).result;
 file.close();
 
-// looking back
+// history and fork
 let at = 0;
 for await (const step of getHistory(asking, {
   store,

@@ -61,7 +61,7 @@ const closeDay = defineTool({
   },
 });
 
-/** A helper works with a copy of the runtime, under the same call. */
+/** A helper that uses a copy of the runtime of the same call. */
 async function send(day: string, { progress, wait }: Pick<ToolRuntime, "progress" | "wait">): Promise<void> {
   await wait(1_000);
   progress(`Sending the report of ${day}`);

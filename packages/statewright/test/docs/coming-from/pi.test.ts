@@ -12,7 +12,7 @@ import { talk, textOfResult } from "../../support/talk.ts";
 
 const description = "A tool of this test.";
 
-/** An object of pi that does what `execute` does. */
+/** Creates a pi tool with this `execute`. */
 function object(name: string, execute: PiTool["execute"], more: Partial<PiTool> = {}): PiTool {
   const parameters = { type: "object", properties: { count: { type: "number", description: "How many" } } };
   return { name, label: name, description, parameters, execute, ...more };

@@ -14,7 +14,7 @@ import * as z from "zod";
 const albums = new Map([["Blue", ["All I Want", "Carey"]]]);
 const played: string[] = [];
 
-// an object of pi, as it is
+// a pi tool, unchanged
 const listTracks: PiTool = {
   name: "listTracks",
   label: "List Tracks",
@@ -43,13 +43,13 @@ const listTracks: PiTool = {
   },
 };
 
-// here
+// adapt it
 const tracks = fromPiTool(listTracks, {
   effect: "pure",
   safety: { access: "read" },
 });
 
-// the same, written here
+// the same tool with defineTool
 const findTracks = defineTool({
   name: "find_tracks",
   label: "Find Tracks",

@@ -1,4 +1,4 @@
-// A plugin of the first protocol: one line in, one line out.
+// A plugin of protocol version 1: one line in, one line out.
 const definition = {
   name: "stars",
   description: "Draw a number as stars.",

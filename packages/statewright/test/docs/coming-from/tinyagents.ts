@@ -25,7 +25,7 @@ const Orders = defineState({ open: z.array(z.string()).default(["o7"]) });
 
 let busy = 1;
 
-// a tool of spec and call
+// a tool as a class
 class Refund implements Tool<{ readonly open: readonly string[] }, { readonly customer: string }> {
   readonly spec = toolSpec({
     name: "refund",
@@ -124,7 +124,7 @@ second.on(tell);
 const { state } = await second.result;
 for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${shown(message)}`);
 
-/** The beginning of what the model reads: a text, or the preview of what is kept whole. */
+/** Returns the start of the text that the model reads: the text, or the preview of an artifact. */
 function shown(message: Message): string {
   const [first] = message.content;
   const text = typeof first === "object" && first.type === "artifact" ? first.preview : getMessageText(message);

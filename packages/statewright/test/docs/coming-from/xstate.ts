@@ -33,7 +33,7 @@ import * as z from "zod";
 const mail = { send: async (to: string, key: string) => `${to} under ${key}` };
 const week = 7 * 24 * 3_600_000;
 
-// one machine for both
+// one machine for both libraries
 const machine = setup({
   types: {
     input: {} as { readonly to: string },
@@ -62,14 +62,14 @@ const machine = setup({
   },
 });
 
-// run it: theirs
+// run it with XState
 const actor = createActor(machine, { input: { to: "ann" } });
 actor.start();
 actor.send({ type: "NOW" });
 await toPromise(actor);
 console.log(actor.getSnapshot().value);
 
-// run it: ours
+// run it with Statewright
 const reminder = durableMachine(machine, { version: 1, effects: { send: "idempotent" } });
 const store = memoryStore();
 const first = await run(reminder, { store, thread: "ann", input: { to: "ann" } }).result;
@@ -77,19 +77,19 @@ console.log(first.status, first.state.value);
 const second = await resume(reminder, { store, thread: "ann", answers: { NOW: {} } }).result;
 console.log(second.state.value, second.state.context.receipt);
 
-// an event that nothing takes: theirs
+// an event that no state accepts, with XState
 const other = createActor(machine, { input: { to: "bob" } }).start();
 other.send({ type: "SKIP", by: "bob" });
 other.send({ type: "NOW" });
 
-// an event that nothing takes: ours
+// an event that no state accepts, with Statewright
 try {
   await resume(reminder, { store, thread: "ann", answers: { NOW: {} } }).result;
 } catch (error) {
   if (isStatewrightError(error, "event_refused")) console.log(error.code, error.details);
 }
 
-// look back
+// read the history
 const { state } = await getState(reminder, { store, thread: "ann" });
 console.log(state.value);
 for await (const step of getHistory(reminder, { store, thread: "ann" }))
@@ -98,7 +98,7 @@ const branch = await fork(reminder, { store, thread: "ann", at: 1, name: "skippe
 const answers = { SKIP: { by: "ann" } };
 console.log((await resume(reminder, { store, thread: "ann", branch, answers }).result).state.value);
 
-// a delay of a week, another process: theirs
+// a delay of a week in another process, with XState
 const clock = new SimulatedClock();
 const left = createActor(machine, { clock, input: { to: "bob" } }).start();
 const snapshot = left.getPersistedSnapshot();
@@ -107,7 +107,7 @@ const restored = createActor(machine, { clock, snapshot, input: { to: "bob" } })
 clock.increment(2 * week);
 console.log(restored.getSnapshot().value);
 
-// a delay of a week, another process: ours
+// a delay of a week in another process, with Statewright
 const world = virtualClock();
 await run(reminder, { store, world, thread: "bob", input: { to: "bob" } }).result;
 await world.advance(week);
@@ -115,7 +115,7 @@ const due = await store.timers({ dueBy: world.clock.now() });
 for (const { thread } of due)
   console.log(thread, (await resume(reminder, { store, world, thread }).result).state.value);
 
-// what may happen once
+// a promise that must happen once
 let charges = 0;
 let begun: () => void = () => undefined;
 const charging = new Promise<void>((resolve) => {
@@ -134,14 +134,14 @@ const paying = setup({ actors: { charge: fromPromise(() => bank.charge()) } }).c
   states: { charging: { invoke: { src: "charge", onDone: "paid" } }, paid: { type: "final" } },
 });
 
-// what may happen once: theirs
+// the promise after a crash, with XState
 const dying = createActor(paying).start();
 const underWay = dying.getPersistedSnapshot();
 dying.stop();
 createActor(paying, { snapshot: underWay }).start();
 console.log("charged", charges);
 
-// what may happen once: ours
+// the promise after a crash, with Statewright
 const payment = durableMachine(paying, { version: 1, effects: { charge: "once" } });
 run(payment, { store, thread: "pay" });
 await charging;
@@ -159,7 +159,7 @@ const inspect = (event: InspectionEvent) => void seen.add(event.type);
 await run(reminder, { store: peer, thread: "eve", input: { to: "eve" }, inspect }).result;
 console.log([...seen].join(" "));
 
-// refused
+// refused machines
 try {
   durableMachine(
     setup({ actors: { tick: fromCallback(() => undefined) } }).createMachine({

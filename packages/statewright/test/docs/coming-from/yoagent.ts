@@ -18,7 +18,7 @@ const countWords = defineTool({
   run: ({ text }) => `${text.trim().split(/\s+/).length} words`,
 });
 
-// updates, progress, a stop
+// updates, progress, cancellation
 const indexBooks = defineTool({
   name: "index_books",
   description: "Put books into the index, one after the other.",

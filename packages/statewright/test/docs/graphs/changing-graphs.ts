@@ -16,7 +16,7 @@ import * as z from "zod";
 
 const approval = z.object({ ok: z.boolean() });
 
-// as it was
+// version 1
 const paymentV1 = defineGraph({
   name: "payment",
   version: 1,
@@ -29,7 +29,7 @@ const paymentV1 = defineGraph({
   })
   .edges({ [START]: "approve", approve: "pay", pay: END });
 
-// as it is now: euros, and another name for the node that asks
+// version 2: euros, and a renamed node
 const payment = defineGraph({
   name: "payment",
   version: 2,
@@ -46,11 +46,11 @@ const store = sqliteStore("payments.db");
 await run(paymentV1, { store, thread: "t1", input: { cents: 900 } }).result;
 await run(paymentV1, { store, thread: "t2", input: { cents: 500 } }).result;
 
-// before the deploy
+// check before the deploy
 for (const { run: open, verdict, reason } of await checkRuns(store, [payment]))
   console.log(open.thread, verdict, reason);
 
-// the way from there to here
+// a migration from version 1 to version 2
 const toV2 = defineMigration({
   from: paymentV1,
   to: payment,
@@ -67,7 +67,7 @@ const migrated = await resume(payment, {
 }).result;
 console.log(migrated.status, migrated.state.log);
 
-// or both versions side by side
+// or both versions in parallel
 const host = engine({ store, graphs: [payment, paymentV1] });
 await host.start();
 for (const { thread, node } of await listInterrupts(store)) console.log(thread, "waits in", node);

@@ -12,7 +12,7 @@ const nodes = start.nodes({
   ship: () => undefined,
 });
 
-// a branch may end
+// a branch may end before the join
 const hasty = nodes.edges({
   [START]: ["test", "approve"],
   test: join("ship"),
@@ -38,7 +38,7 @@ const rivals = start
   .edges({ [START]: ["test", "approve"], test: join("ship"), approve: join("ship"), ship: END });
 for (const { rule, path } of checkGraph(rivals).violations) console.log(rule, path.join(" → "));
 
-// mended
+// corrected
 const sound = nodes.edges({
   [START]: "approve",
   approve: route(["sign", END], (state) => (state.risky ? END : "sign")),

@@ -25,7 +25,7 @@ await people.under("bob").put("diet", { text: "Eats meat", kind: "food", since: 
 const diet = await ann.get("diet");
 console.log(diet?.key, diet?.value);
 
-// what is where
+// list items
 const show = (items: readonly { readonly namespace: readonly string[]; readonly key: string }[]) =>
   items.map(({ namespace, key }) => [...namespace, key].join("/")).join(" ");
 console.log(show(await ann.list({ limit: 10 })));
@@ -36,12 +36,12 @@ console.log(show(await people.search({ text: "CREME eat*" })));
 console.log(show(await people.search({ filter: { kind: "food", since: { gte: 2020 } } })));
 console.log(show(await people.search({ text: "oslo", filter: { "address.city": "Oslo" } })));
 
-// what a text is about: a real one asks a model
+// an embedding function; a real one calls a model
 const animals = ["cat", "kitten", "roof"];
 const embed = (texts: readonly string[]) =>
   texts.map((text) => [animals.some((word) => text.includes(word)) ? 1 : 0, text.includes("tax") ? 1 : 0, 0]);
 
-// search by nearness
+// search by similarity
 const near = sqliteStore(":memory:", { longTerm: { embed, dimensions: 3 } });
 const notes = longTermStore(near).under("notes");
 await notes.put("cat", { text: "A cat sleeps on the roof", kind: "animal" });
@@ -49,7 +49,7 @@ await notes.put("tax", { text: "The tax is due in May", kind: "money" });
 for (const { key, score } of await notes.search({ near: "kitten", limit: 1 })) console.log(key, score?.toFixed(2));
 near.close();
 
-// an end
+// expiry
 await ann.put("code", "4711", { ttlMs: 60_000, refreshOnRead: true, index: false });
 await ann.delete("home");
 
@@ -82,7 +82,7 @@ const remember = defineTool({
   },
 });
 
-// an agent that has it
+// an agent with the tool
 const replies: Pick<AssistantMessage, "content" | "finish">[] = [
   {
     content: [{ type: "call", id: "c1", name: "remember", args: { topic: "pet", text: "Has a cat" } }],

@@ -17,13 +17,13 @@ const writing = defineGraph({ name: "writing", state: Draft })
     review: route(["write", END], (state) => (state.words < 400 ? "write" : END)),
   });
 
-// As JSON, and back.
+// Export as JSON, and read it back.
 const json = JSON.stringify(toMachineJson(writing));
 const { guards } = writing.machine.implementations;
 const again = createMachine(JSON.parse(json)).provide({ guards });
 console.log("read back:", Object.keys(again.states).join(" "));
 
-// Every state, by its shortest path.
+// Find the shortest path to each state.
 const commits = [["write"], ["review"], []].map((to) => ({ type: "step.commit", to }));
 const ends = ["write", "review"].map((node) => ({ type: `xstate.done.actor.${node}` }));
 const paths = getShortestPaths(writing.machine, { events: [...commits, ...ends] });

@@ -88,7 +88,7 @@ const input = { urls: ["a", "b"] };
 const first = await run(scrape, { store, thread: "one", input, maxConcurrency: 2, onTaskFailure: "abort" }).result;
 console.log(first.state.log.join("\n"));
 
-// a hit
+// a cache hit
 await run(scrape, { store, thread: "two", input }).result;
 console.log("bodies of a:", bodies.get("a"));
 

@@ -49,7 +49,7 @@ const report = defineGraph({ name: "report", state: Report })
   })
   .edges({ [START]: "research", research: "close", close: END });
 
-// its question
+// answer the interrupt of the subgraph
 const store = memoryStore();
 const input = { question: "bees", notes: ["asked by ann"] };
 const first = await run(report, { store, thread: "t", input }).result;
@@ -61,7 +61,7 @@ going.on((event) => {
 });
 console.log((await going.result).state.notes);
 
-// looking inside
+// read the history of the subgraph
 let asked = 0;
 for await (const step of getHistory(researcher, { store, thread: "t", nesting: "research" })) {
   console.log(step.checkpointId, step.node ?? step.source, "→", step.next.join());
@@ -70,7 +70,7 @@ for await (const step of getHistory(researcher, { store, thread: "t", nesting: "
 const { state } = await getState(researcher, { store, thread: "t", nesting: "research" });
 console.log(state.drafts);
 
-// going another way from inside
+// fork from an inner checkpoint
 const branch = await fork(researcher, { store, thread: "t", at: asked, name: "ants", update: { topic: "ants" } });
 await resume(report, { store, thread: "t", branch }).result;
 const other = await resume(report, { store, thread: "t", branch, answers: { "research.scope": "narrow" } }).result;
@@ -113,7 +113,7 @@ const many = defineGraph({
   .edges({ [START]: fanOut("judged", (state) => state.scores), judged: END });
 console.log((await run(many, { input: { scores: [3, 7] } }).result).state.good);
 
-// what a call begins with
+// the state at the start of a call
 const counter = defineGraph({ name: "counter", state: defineState({ total: z.number().default(0) }) })
   .nodes({ add: ({ total }) => ({ total: total + 1 }) })
   .edges({ [START]: "add", add: END });

@@ -1,5 +1,5 @@
 /**
- * Draws the pictures of the docs from the graphs of their programs into the folder `docs/pictures` below the current one:
+ * Draws the pictures of the docs from the graphs of their programs into `docs/pictures` of the current folder:
  * `node packages/statewright/test/docs/pictures/draw-pictures.ts` at the root of the repository.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { toSvg } from "@statewright/pictures";
 const folder = join(process.cwd(), "docs/pictures");
 mkdirSync(folder, { recursive: true });
 
-// The programs leave their stores where they run.
+// The programs write their stores to the current folder.
 const scratch = mkdtempSync(join(tmpdir(), "pictures-"));
 process.chdir(scratch);
 const { article } = await import("../tour/define.ts");

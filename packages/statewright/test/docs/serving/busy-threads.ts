@@ -25,7 +25,7 @@ const store = memoryStore();
 const say = (thread: string, said: string, onBusy?: OnBusy) =>
   run(chat, { store, thread, input: { said }, ...(onBusy && { onBusy }) }).result;
 
-// put behind a run that waits
+// enqueue behind a waiting run
 await say("one", "send it");
 const behind = await say("one", "send another", "enqueue");
 console.log(behind.status, behind.state.log.join(", "));
@@ -33,17 +33,17 @@ for (const { status, input } of await listRuns(store, { thread: "one" })) consol
 const answered = await resume(chat, { store, thread: "one", answers: { sure: true } }).result;
 console.log(answered.status, answered.state.log.join(", "));
 
-// in the place of a run that waits
+// cancel a waiting run
 await say("two", "send it");
 const instead = await say("two", "stop", "cancel");
 console.log(instead.status, instead.state.log.join(", "));
 
-// as if that run had never been
+// roll a waiting run back
 await say("three", "send it");
 const again = await say("three", "start over", "rollback");
 console.log(again.status, again.state.log.join(", "));
 
-// the first run under a key is the only one
+// a key starts one run
 const once = { store, thread: "u", input: { said: "once" }, key: "webhook-17", metadata: { customer: "c1" } };
 const one = await run(chat, once).result;
 const same = await run(chat, once).result;
@@ -58,6 +58,6 @@ const waiting = await listRuns(store, {
 });
 console.log(waiting.map(({ thread }) => thread).join());
 
-// go on with what other processes have left
+// recover the runs of dead processes
 const handles = await recover({ store, graphs: [chat] });
 console.log(handles.length, (await getState(chat, { store, thread: "u" })).status);

@@ -48,7 +48,7 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   const rest = server.listens("ann", "c1", "rests");
   const chat = async () => Chat.parse(await server.gets("ann", "c1"));
   await rest.begun;
-  // The answer may have been whole before anybody listened again.
+  // The answer may be complete before the next listener connects.
   if ((await chat()).status !== "done") await rest.all;
   const { status, messages, questions } = await chat();
   expect([status, messages.map(({ role }) => role), questions]).toEqual([
@@ -66,7 +66,7 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   expect(await server.stops()).toBe(0);
 });
 
-/** A life of the server. */
+/** One process of the server. */
 async function serve(folder: string) {
   const child: ChildProcess = spawn(process.execPath, [program], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -85,7 +85,7 @@ async function serve(folder: string) {
       });
       return { status: response.status, body: await response.json() };
     },
-    /** All that a browser is told, up to the first of a type. */
+    /** Events that a browser receives, up to the first of a type. */
     listens: (user: string, chat: string, until: string) => {
       const response = fetch(`${base}/${chat}/events`, { headers: headers(user) });
       return { begun: response, all: response.then((stream) => told(stream, until)) };

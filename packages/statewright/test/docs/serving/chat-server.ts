@@ -31,7 +31,7 @@ const assistant = createAgent({
   store,
 });
 
-// who listens
+// connected browsers
 const browsers = new Map<string, Set<ServerResponse>>();
 const writing = new Map<string, Map<string, string>>();
 
@@ -57,7 +57,7 @@ function listen(thread: string, browser: ServerResponse): void {
   send(browser, { type: "listening" });
 }
 
-// what it hears
+// events for browsers
 function seen(thread: string, event: RunEvent): object | undefined {
   if (event.within !== undefined) return undefined; // of a sub-agent
   const texts = writing.get(thread) ?? new Map<string, string>();
@@ -95,7 +95,7 @@ const host = engine({
   onRun: (run) => run.on((event) => tell(run.thread, seen(run.thread, event))),
 });
 
-// what a browser may ask
+// requests of browsers
 const Words = z.object({ id: z.string(), text: z.string().min(1) });
 const Verdict = z.object({ question: z.string(), approved: z.boolean(), reason: z.string().optional() });
 const ChatId = z.string().regex(/^[\w-]{1,60}$/);
@@ -128,7 +128,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   throw new HttpError(404);
 }
 
-/** Resolves when a run is under way; a refusal, such as `already_answered`, is thrown by the loop. */
+/** Resolves when the run has started; a refusal, such as `already_answered`, rejects. */
 async function begun(run: RunHandle<unknown>): Promise<object> {
   for await (const event of run.events()) return { run: run.id, event: event.type };
   return { run: run.id };
@@ -159,7 +159,7 @@ process.once("SIGTERM", async () => {
   server.close();
 });
 
-// what the page leaves out
+// helpers
 class HttpError extends Error {
   readonly status: number;
   constructor(status: number) {
@@ -168,7 +168,7 @@ class HttpError extends Error {
   }
 }
 
-/** Who asks: read from a session here, from a header in this program. */
+/** Returns the user of a request: here from a header; in production from a session. */
 function userOf({ headers }: IncomingMessage): string {
   const user = headers["x-user"];
   if (typeof user !== "string" || !/^[\w-]{1,60}$/.test(user)) throw new HttpError(401);

@@ -44,6 +44,6 @@ test("several MCP clients have their own tokens, and the web handler resolves th
   const headers = { "content-type": "application/json", authorization: "Bearer of-another-server" };
   const by = (name: string) => fetch(new Request(`https://${name}/mcp`, { method: "POST", headers, body }));
   expect((await by("evil.example")).status).toBe(403);
-  // It comes as far as the session that it lacks.
+  // The request reaches the check of the missing session.
   expect(await (await by("mcp.example")).text()).toContain("Mcp-Session-Id header is required");
 });

@@ -5,7 +5,7 @@ import * as z from "zod";
 
 const Shop = defineContext({ customerId: z.string() });
 
-/** What was refunded, for the tests. */
+/** Orders that were refunded; read by the tests. */
 export const refunds: string[] = [];
 
 // tool
@@ -41,14 +41,14 @@ export function shop(model: Model, store: Store): McpServer {
   });
 }
 
-/** Listen for one client, whose token is made. */
+/** Listens for one client; the token is generated. */
 export async function listen(mcp: McpServer) {
   // listen
   const { url, token, close } = await mcp.listen({ port: 0 });
   return { url, token, close };
 }
 
-/** Listen for several, and be mounted where another server listens. */
+/** Listens for several clients, and returns a handler for another server. */
 export async function listenToSeveral(mcp: McpServer, ann: string, ben: string, subjectOf: (token: string) => string) {
   // several
   const listener = await mcp.listen({ port: 0, tokens: { ann, ben } });

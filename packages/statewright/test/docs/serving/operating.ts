@@ -56,7 +56,7 @@ for (const [thread, cents] of Object.entries({ ann: 9_000, bob: 8_000, cy: 7_000
     if (thread !== "dee") throw error;
   }
 
-// what failed last night
+// failed runs of the last day
 const since = Date.now() - day;
 for (const { id } of await listThreads(store, { status: ["failed", "parked", "crashed"], since })) {
   const [last] = await listRuns(store, { thread: id, status: ["failed", "parked", "crashed"], limit: 1 });
@@ -67,17 +67,24 @@ carrierIsDown = false;
 const shipped = await resume(orders, { store, thread: "dee" }).result;
 console.log(shipped.status, shipped.state.log.join(", "));
 
-// again from before the bad step
+// run again from before the bad step
 let at = 0;
 for await (const { parent = 0 } of getHistory(orders, { store, thread: "dee", nodes: ["price"] })) {
   at = parent;
   break;
 }
-const branch = await fork(orders, { store, thread: "dee", at, name: "mended", update: { cents: 80 }, moveHead: true });
+const branch = await fork(orders, {
+  store,
+  thread: "dee",
+  at,
+  name: "corrected",
+  update: { cents: 80 },
+  moveHead: true,
+});
 const again = await resume(orders, { store, thread: "dee", branch }).result;
 console.log(again.status, again.state.log.join(", "));
 
-// many answers
+// answer many interrupts
 const page = await listInterrupts(store, { key: "approve", limit: 2 });
 for (const { thread, branch, id, payload } of page) {
   const answers = { [id]: { ok: z.object({ cents: z.number() }).parse(payload).cents < 7_500 } };
@@ -85,18 +92,18 @@ for (const { thread, branch, id, payload } of page) {
   console.log(thread, status, state.log.at(-1));
 }
 
-// a run that nobody wants any more
+// cancel a waiting run
 const unwanted = resume(orders, { store, thread: "ann" });
 unwanted.cancel("the customer has left");
 console.log((await unwanted.result).status, (await listInterrupts(store)).length);
 
-// a thread in another file
+// move a thread to another file
 const archive = sqliteStore("archive.db");
 await importThread(archive, await exportThread(store, "bob"));
 await deleteThread(store, "bob");
 console.log((await getState(orders, { store: archive, thread: "bob" })).state.log.join(", "));
 
-// what nobody will look back at
+// remove old checkpoints
 await pruneThread(store, { keepLast: 20, olderThanMs: 30 * day });
 
 await archive.close();

@@ -6,7 +6,7 @@ import * as z from "zod";
 
 const Transfer = defineState({ order: z.string(), log: channel.list(z.string()) });
 
-/** The bank has settled an order when it has left its file here. */
+/** Resolves when the file of a settled order exists. */
 async function settled(order: string): Promise<void> {
   console.log(`waiting for the bank: ${order}`);
   while (!existsSync(`${order}.settled`)) await sleep(5);

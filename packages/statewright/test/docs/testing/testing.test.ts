@@ -11,7 +11,7 @@ const folder = mkdtempSync(join(tmpdir(), "statewright-testing-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const cheap = { north: 120, south: 90 };
-const dear = { north: 700, south: 900 };
+const expensive = { north: 700, south: 900 };
 
 test("the trip books the cheapest flight", async () => {
   const airlines = airlinesAsking({ north: 120, south: 90 });
@@ -34,7 +34,7 @@ test("a failed path expectation shows the path of the run", async () => {
 });
 
 test("the trip interrupts for an expensive flight and books nothing after a refusal", async () => {
-  const t = await testRun(tripWith(airlinesAsking(dear)), {});
+  const t = await testRun(tripWith(airlinesAsking(expensive)), {});
   await t.until("interrupted");
   expect(t).toBeInState("approve.interrupted");
   expect(t).toAccept("approve");
@@ -45,7 +45,7 @@ test("the trip interrupts for an expensive flight and books nothing after a refu
 });
 
 test("a test run stops at a given point", async () => {
-  const t = await testRun(tripWith(airlinesAsking(dear)), {});
+  const t = await testRun(tripWith(airlinesAsking(expensive)), {});
   await t.step();
   expect(t).toBeInState("plan");
   await t.until("choose");
@@ -56,7 +56,7 @@ test("a test run stops at a given point", async () => {
 });
 
 test("a test run starts at a given node and state", async () => {
-  const t = await testRun(tripWith(airlinesAsking(dear)), {
+  const t = await testRun(tripWith(airlinesAsking(expensive)), {
     startAt: { node: "approve", state: { price: 800 } },
   });
   await t.finish();
@@ -77,7 +77,7 @@ test("nodeTest runs a single node from a given state", async () => {
 });
 
 test("the trip books once across a crash", async () => {
-  const airlines = airlinesAsking(dear);
+  const airlines = airlinesAsking(expensive);
   const t = await testRun(() => tripWith(airlines), {});
   await t.until("interrupted");
   await t.crash();
@@ -88,7 +88,7 @@ test("the trip books once across a crash", async () => {
 });
 
 test("a test run crashes and resumes over a file", async () => {
-  const t = await testRun(() => tripWith(airlinesAsking(dear)), {
+  const t = await testRun(() => tripWith(airlinesAsking(expensive)), {
     store: () => sqliteStore(join(folder, "trip.db")),
   });
   await t.until("interrupted");
@@ -104,7 +104,7 @@ test("a test run resumes identically in another process", async () => {
 });
 
 test("the trace of a complete trip matches its snapshot", async () => {
-  const t = await testRun(tripWith(airlinesAsking(dear)), {});
+  const t = await testRun(tripWith(airlinesAsking(expensive)), {});
   await t.finish();
   await t.resume({ approve: true });
   expect(t.trace).toMatchInlineSnapshot(`
@@ -189,7 +189,7 @@ test("the trip has no dead ends", () => expect(checkGraph(tripWith(airlinesAskin
 
 test("a waiting run in the store loads under this code", async () => {
   const store = memoryStore();
-  const t = await testRun(tripWith(airlinesAsking(dear)), { store });
+  const t = await testRun(tripWith(airlinesAsking(expensive)), { store });
   await t.finish();
-  await expect(store).toLoadRuns([tripWith(airlinesAsking(dear))]);
+  await expect(store).toLoadRuns([tripWith(airlinesAsking(expensive))]);
 });

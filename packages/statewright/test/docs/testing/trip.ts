@@ -1,4 +1,4 @@
-/** A graph that finds the cheapest flight, asks a person about a dear one, and books it. The tests of the testing guide look at it. */
+/** A graph that finds the cheapest flight, asks a person to approve an expensive one, and books it. Tested in docs/testing.md. */
 import {
   channel,
   commandTargets,
@@ -13,13 +13,13 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-/** What the graph knows of the world. */
+/** Services that the graph calls. */
 export interface Airlines {
   price(airline: string): Promise<number>;
   book(key: string): Promise<string>;
 }
 
-/** The graph, with the airlines that it asks. */
+/** Creates the graph for the given airlines. */
 export function tripWith(airlines: Airlines) {
   return defineGraph({
     name: "trip",
@@ -55,7 +55,7 @@ export function tripWith(airlines: Airlines) {
     });
 }
 
-/** Airlines that ask so much, and count what is booked. */
+/** Creates airlines with these prices, which count bookings. */
 export function airlinesAsking(prices: Readonly<Record<string, number>>): Airlines & { readonly booked: string[] } {
   const booked: string[] = [];
   return {

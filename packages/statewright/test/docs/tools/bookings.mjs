@@ -1,4 +1,4 @@
-// An MCP server by hand, for the page about them: it looks tables up, and asks before it books one.
+// An MCP server without a library: finds tables, and asks before it books one.
 const say = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
 const text = (said) => ({ content: [{ type: "text", text: said }] });
 const schema = (properties) => ({ type: "object", properties, required: Object.keys(properties) });

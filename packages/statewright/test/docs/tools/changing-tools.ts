@@ -17,7 +17,7 @@ const order = tool("order", () => "A lamp is ordered.");
 const store = memoryStore();
 const model = scriptedModel([[call("search", {}), call("order", {})], call("order", {}), say("It is ordered.")]);
 
-// hot set
+// change the registry
 const registry = toolRegistry([search]);
 const shop = createAgent({ name: "shop", model, store, tools: registry });
 const run = shop.run({ thread: "t1", input: "Order a lamp." });
@@ -44,7 +44,7 @@ const askPerson = async (found: ConfigurationDescription) => {
 };
 let onChange = (_change: ConfigChange): void => undefined;
 
-// trust
+// trust a configuration
 const trust = configTrust("trusted.json"); // without a path: the user's own file
 async function load(): Promise<Awaited<ReturnType<typeof loadTools>>> {
   try {

@@ -1,4 +1,4 @@
-// A plugin of the second protocol: two tools, calls side by side, updates, cancels.
+// A plugin of protocol version 2: two tools, parallel calls, updates, cancels.
 import { setTimeout } from "node:timers/promises";
 
 const parameters = {

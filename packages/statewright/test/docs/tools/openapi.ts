@@ -49,7 +49,7 @@ export const calendar = (url: string, freshToken: () => Promise<string>) => ({
   secrets: { get: (name: string) => (name === "CALENDAR_TOKEN" ? freshToken() : undefined) },
 });
 
-// finer
+// more options
 export const careful = () =>
   loadOpenApi("pets.yaml", {
     operations: { where: ({ deprecated }) => !deprecated },

@@ -11,7 +11,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-// failing
+// failures
 const findOrder = defineTool({
   name: "find_order",
   description: "Look an order up by its number.",
@@ -86,7 +86,7 @@ async function nextPage(_table: string): Promise<number> {
 const store = memoryStore();
 let threads = 0;
 
-/** What becomes of a few calls: a line for each event that the page is about. */
+/** Runs the calls, and prints one line per event. */
 async function tell(tool: Tool, ...calls: ReturnType<typeof call>[]): Promise<void> {
   const agent = createAgent({ name: "desk", model: scriptedModel([calls, say("I see.")]), tools: [tool], store });
   const handle = agent.run({ thread: `t${++threads}`, input: "Go" });

@@ -17,7 +17,7 @@ import { fromPiTool, toolSpec } from "statewright/adapter";
 import { lintTool } from "statewright/inspect";
 import * as z from "zod";
 
-/** The other side, with the keys that it has seen. */
+/** The bank, with the idempotency keys that it has received. */
 export const bank = {
   seen: [] as string[],
   refund: async (key: string, customer: string, order: string, cents: number, more: { idempotencyKey: string }) => {

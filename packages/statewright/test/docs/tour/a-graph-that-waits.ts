@@ -41,7 +41,7 @@ if (first.status === "waiting") console.log(first.status, first.interrupts[0]?.p
 const second = await resume(payment, { store, thread: "t7", answers: { approve: { ok: true } } }).result;
 console.log(second.status, second.state);
 
-// look back
+// read the history
 let at = 0;
 for await (const step of getHistory(payment, { store, thread: "t7" })) {
   console.log(step.step, step.node ?? step.source, "→", step.next.join(), JSON.stringify(step.changes));

@@ -17,7 +17,7 @@ import {
 } from "statewright";
 import * as z from "zod";
 
-// a diary: entries come in, one in three is summed up
+// a diary with a summary at every third entry
 const Diary = defineState({
   told: z.string(),
   entries: channel.list(z.object({ at: z.date(), text: z.string() })),
@@ -39,7 +39,7 @@ const diary = defineGraph({ name: "diary", version: 1, state: Diary })
     sum: END,
   });
 
-// what a superstep saves
+// the changes of each superstep
 const store = sqliteStore("diary.db");
 for (const told of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { told } }).result;
 for await (const { checkpointId, node, source, changes } of getHistory(diary, { store, thread: "ann" })) {
@@ -47,7 +47,7 @@ for await (const { checkpointId, node, source, changes } of getHistory(diary, { 
   console.log(checkpointId, node ?? source, changed.join(", "));
 }
 
-// its size, as the diary grows
+// the size of a superstep in a long diary
 for (let day = 4; day <= 100; day++) await run(diary, { store, thread: "ann", input: { told: "rain" } }).result;
 const sizes: number[] = [];
 for await (const { bytes } of getHistory(diary, { store, thread: "ann", nodes: ["note"] })) sizes.push(bytes);
@@ -77,10 +77,10 @@ try {
   if (isStatewrightError(error, "node_failed")) console.log(error.code, error.place.task, sent.join());
 }
 broken = false;
-const mended = await resume(mails, { store, thread: "monday" }).result;
-console.log(mended.state.receipts, sent.join());
+const resumed = await resume(mails, { store, thread: "monday" }).result;
+console.log(resumed.state.receipts, sent.join());
 
-// what cannot be saved
+// a value that cannot be saved
 class Money {
   readonly cents: number;
   constructor(cents: number) {
@@ -98,7 +98,7 @@ try {
   if (isStatewrightError(error, "unencodable_value")) console.log(error.code, error.place.node);
 }
 
-// a class that can
+// a class with a codec
 const codec = createCodec([
   {
     tag: "money",

@@ -2,7 +2,7 @@ import { virtualClock } from "@statewright/testing";
 import { defineGraph, defineState, END, getState, listInterrupts, resume, run, START, sqliteStore } from "statewright";
 import * as z from "zod";
 
-// a question with an end
+// an interrupt with an expiry
 const week = 7 * 24 * 3_600_000;
 
 const offer = defineGraph({
@@ -23,13 +23,13 @@ const offer = defineGraph({
 const store = sqliteStore("offers.db");
 const world = virtualClock();
 
-// what waits for people
+// list open interrupts
 await run(offer, { store, world, thread: "ann", input: { price: 900 } }).result;
 await run(offer, { store, world, thread: "bob", input: { price: 300 } }).result;
 for (const question of await listInterrupts(store, { world, key: "accept", limit: 20 }))
   console.log(question.thread, question.payload);
 
-// an answer, and who gave it
+// answer, and record the author
 await resume(offer, { store, world, thread: "ann", answers: { accept: { ok: true } }, by: "ann@example.org" }).result;
 const { state, answered } = await getState(offer, { store, thread: "ann", at: 1 });
 console.log(answered[0]?.answer, answered[0]?.answeredBy, state.price);

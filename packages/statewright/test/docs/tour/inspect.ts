@@ -44,7 +44,7 @@ const thread = "t7";
 await run(purchase, { store, thread, input: { amount: 100 } }).result;
 await resume(purchase, { store, thread, answers: { approve: { ok: false, note: "too much" } } }).result;
 
-// the state, now and then
+// the state now, and at an earlier checkpoint
 const now = await getState(purchase, { store, thread });
 const then = await getState(purchase, { store, thread, at: 2 });
 console.log(now.status, now.next.join(), now.state.log);
@@ -57,14 +57,14 @@ for await (const step of getHistory(purchase, { store, thread })) {
   if (step.next.includes("approve")) at = step.checkpointId;
 }
 
-// a page of it
+// a page of the history
 const page: number[] = [];
 for await (const { checkpointId } of getHistory(purchase, { store, thread, before: 4, pageSize: 2 })) {
   if (page.push(checkpointId) === 2) break;
 }
 console.log(page);
 
-// another way
+// fork
 const branch = await fork(purchase, { store, thread, at, name: "cheaper", update: { amount: 80 } });
 const asked = await resume(purchase, { store, thread, branch }).result;
 if (asked.status === "waiting") console.log(asked.interrupts[0]?.payload);
@@ -76,13 +76,13 @@ await updateState(purchase, { store, thread, branch, as: "pay", values: { log: [
 const refunded = await getState(purchase, { store, thread, branch });
 console.log(refunded.state.paid, refunded.state.log.join(", "));
 
-// events, from a number on
+// events from a number
 for await (const event of streamEvents({ store, thread, after: 11 })) console.log(event.seq, event.type);
 
 // lists
 for (const row of await listThreads(store, { graph: "purchase", limit: 20 })) console.log(row.id, row.graph);
 for (const row of await listRuns(store, { thread, status: "done" })) console.log(row.branch, row.status);
 
-// the graph itself
+// check the graph
 console.log(checkGraph(purchase).violations);
 store.close();

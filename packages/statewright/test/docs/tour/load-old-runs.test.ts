@@ -20,7 +20,7 @@ const sale = defineGraph({ name: "sale", version: 2, state: defineState({ euros:
   .edges({ [START]: "approve", approve: END });
 const toV2 = defineMigration({ from: before, to: sale, state: ({ cents }) => ({ euros: cents / 100 }) });
 
-/** In a project of its own this would be a copy of the file that production has. */
+/** Stands in for a copy of the production file. */
 async function copyOfProduction() {
   const store = memoryStore();
   await run(before, { store, thread: "t1", input: { cents: 900 } }).result;

@@ -20,7 +20,7 @@ test("the processes of the resume page print and die as described", async () => 
   expect(`${lines.join("\n")}\n`).toBe(page);
 });
 
-/** What a process printed, and what a shell says when it was killed. */
+/** Returns the output of a process, and the shell's message if it was killed. */
 function printedBy(what: string, folder: string): readonly string[] {
   const { stdout, stderr, status, signal } = spawnSync(process.execPath, [program, what], {
     cwd: folder,

@@ -69,7 +69,7 @@ const order = defineGraph({
   })
   .edges({ [START]: "ask", ask: commandTargets("pay", END), pay: "pack", pack: "label", label: END });
 
-/** What a model would say. */
+/** The message that a model would return. */
 function wants(tool: string, args: Record<string, number>): Message {
   return {
     role: "assistant",
@@ -121,7 +121,7 @@ function read(file: string): readonly string[] {
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** What nobody plans: the process is killed when the effect has happened and nothing of it is saved. */
+/** Kills the process after the effect has happened and before its outcome is saved. */
 function die(): void {
   process.kill(process.pid, "SIGKILL");
 }

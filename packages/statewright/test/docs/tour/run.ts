@@ -51,10 +51,10 @@ try {
   if (isStatewrightError(error, "node_failed")) console.log(error.code, error.place.node, error.place.task);
 }
 down = false;
-const mended = await resume(digest, { store, thread: "monday" }).result;
-console.log(mended.status, mended.state.pages.join(), fetched.slice(-3).join());
+const resumed = await resume(digest, { store, thread: "monday" }).result;
+console.log(resumed.status, resumed.state.pages.join(), fetched.slice(-3).join());
 
-// every end
+// every status
 const ended = await run(digest, { store, thread: "tuesday", input: { urls: ["a"] } }).result;
 switch (ended.status) {
   case "done":

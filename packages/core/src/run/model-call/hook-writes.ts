@@ -4,12 +4,12 @@ import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import type { Position } from "./parts/position.ts";
-import type { Progress } from "./parts/progress.ts";
-import { reduceEdit } from "./reduce-writes.ts";
-import { checkDeclaredWrites, readUpdate, type State, type TaskOutcome, type Write } from "./returns.ts";
-import type { HookWrites, TaskScope } from "./scope.ts";
-import { validateWrites } from "./validate-writes.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
+import { reduceEdit } from "../session/reduce-writes.ts";
+import { checkDeclaredWrites, readUpdate, type State, type TaskOutcome, type Write } from "../session/returns.ts";
+import type { HookWrites, TaskScope } from "../session/scope.ts";
+import { validateWrites } from "../session/validate-writes.ts";
 
 /**
  * Parses the update of a hook. Throws `unknown_channel`, `undeclared_write`, `invalid_update` or `unencodable_value`,

@@ -2,8 +2,8 @@
 
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import type { TurnLimit } from "../../define/agent-turn.ts";
-import { countSteps, type Position } from "./parts/position.ts";
-import type { Progress } from "./parts/progress.ts";
+import { countSteps, type Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
 
 /**
  * Returns the turns so far, including this superstep. A run that starts from another run's checkpoint starts at zero.

@@ -3,11 +3,11 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
-import type { Journal } from "./parts/journal.ts";
-import { taskKey, toJournalKey } from "./parts/persistence.ts";
-import type { Position } from "./parts/position.ts";
-import { getErrorPlace } from "./parts/position.ts";
-import type { TaskScope } from "./scope.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import { taskKey, toJournalKey } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import { getErrorPlace } from "../session/parts/position.ts";
+import type { TaskScope } from "../session/scope.ts";
 
 /** Key prefix of the steps, model calls and interrupts of an error handler, separate from the body's results. */
 export const handlerKeys = "onError/";

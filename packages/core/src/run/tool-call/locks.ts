@@ -5,7 +5,7 @@
  */
 import type { Schedule } from "../../base/time.ts";
 import type { World } from "../../base/world.ts";
-import { subscribeToAbort } from "./abort.ts";
+import { subscribeToAbort } from "../session/abort.ts";
 
 /** Wait queue of each held name, first waiter first; a missing name is free. */
 type WaitQueues = Map<string, (() => void)[]>;

@@ -11,10 +11,10 @@ import type { StateWriter } from "../../checkpoint/codec/saved-state.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { type Codec, plainCodec } from "../../state/codec.ts";
-import type { Persistence } from "./parts/persistence.ts";
-import type { Position } from "./parts/position.ts";
-import type { Progress } from "./parts/progress.ts";
-import type { State } from "./returns.ts";
+import type { Persistence } from "../session/parts/persistence.ts";
+import type { Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
+import type { State } from "../session/returns.ts";
 
 /** Final state of a run. */
 export interface FinalState {
