@@ -2,12 +2,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { mcpConnector } from "@statewright/mcp";
-import { type ConfiguredTools, loadTools } from "@statewright/plugins";
+import type { ConfiguredTools } from "@statewright/plugins";
 import { toolTest } from "@statewright/testing/vitest";
 import { defineTool, type Tool } from "statewright";
 import { afterAll, afterEach, expect, test } from "vitest";
 import * as z from "zod";
+import { loadConfigured } from "../docs/tools/configured-mcp.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-configured-mcp-"));
 const look = defineTool({
@@ -37,8 +37,7 @@ tools:
       prefix: true
 `,
   );
-  const presets = { coding: () => [look] };
-  const configured = await loadTools(file, { presets, mcp: mcpConnector({ timeoutMs: 30_000 }) });
+  const configured = await loadConfigured(file, { coding: () => [look] });
   open = configured;
   const { tools, servers, plugins } = configured;
   expect(tools.map(({ spec }) => spec.name)).toEqual(["look", "hand_files_read", "hand_echo"]);
