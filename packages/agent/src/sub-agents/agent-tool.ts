@@ -133,11 +133,11 @@ export function agentTool(agent: GraphOrFactory<ConversationGraphTypes>, options
     ...(rest as Pick<GraphToolOptions<ConversationGraphTypes, string, ToolInput, unknown, unknown>, "description">),
     name,
     input,
-    given: (args, call) => ({
+    toInput: (args, call) => ({
       ...state?.(args as never, call as never),
       messages: toPromptMessages(toPrompt(args as never, call as never), call),
     }),
-    answer: (graphOutput, call) => {
+    toResult: (graphOutput, call) => {
       const { messages } = call.ended;
       const ended = getAgentEnd(messages);
       const rejection = describeRejection(ended, messages, accept);

@@ -49,7 +49,7 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
     if (!isNameList(declared["targets"]))
       return createProblems(
         `the targets of the route from "${source}" are not a list of names`,
-        "give route([…], choose)",
+        "pass route([…], choose)",
       );
     return typeof declared["choose"] === "function"
       ? []
@@ -62,7 +62,7 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
     if (typeof declared["target"] !== "string" || !["string", "undefined"].includes(typeof declared["otherwise"]))
       return createProblems(
         `the target of the fanOut from "${source}" is not a node name`,
-        'give fanOut("node", select)',
+        'pass fanOut("node", select)',
       );
     return typeof declared["select"] === "function"
       ? []
@@ -74,12 +74,12 @@ export function findEdgeProblems(source: string, declared: unknown): readonly Gr
   if (kind === "commandTargets") {
     return isNameList(declared["targets"])
       ? []
-      : createProblems(`the command targets of "${source}" are not node names`, 'give commandTargets("node", …)');
+      : createProblems(`the command targets of "${source}" are not node names`, 'pass commandTargets("node", …)');
   }
   if (kind === "join")
     return typeof declared["target"] === "string"
       ? []
-      : createProblems(`the join from "${source}" leads to ${describeValue(declared["target"])}`, 'give join("node")');
+      : createProblems(`the join from "${source}" leads to ${describeValue(declared["target"])}`, 'pass join("node")');
   return createProblems(
     `${subject} is an object not created by route, fanOut, commandTargets or join`,
     "create the edge with one of these functions",

@@ -68,12 +68,12 @@ export interface GraphToolOptions<
   Value,
 > extends SharedToolOptions<Name, Input, Value> {
   /** Creates the graph's input from the tool arguments when the call starts; not called again on resume. */
-  readonly given: (args: ArgsOf<Input>, call: GraphCall<NoInfer<Context>>) => Inner["input"];
+  readonly toInput: (args: ArgsOf<Input>, call: GraphCall<NoInfer<Context>>) => Inner["input"];
   /**
    * Creates the tool result from the graph's output: text, an output, or data. A thrown `ToolError` becomes the
    * result.
    */
-  readonly answer: (
+  readonly toResult: (
     output: Inner["output"],
     call: FinishedGraphCall<NoInfer<Context>, Inner["state"]>,
   ) => ToolReturn<Value>;
@@ -95,8 +95,8 @@ export interface GraphToolRecord {
   readonly graph: () => GraphDefinition;
   /** True when a function returns the graph on first use; the graph may contain the tool itself. */
   readonly isLazy: boolean;
-  readonly given: (args: never, call: never) => unknown;
-  readonly answer: (output: never, call: never) => unknown;
+  readonly toInput: (args: never, call: never) => unknown;
+  readonly toResult: (output: never, call: never) => unknown;
   readonly found: ((state: never) => string) | undefined;
   readonly usage: ((state: never) => Usage | undefined) | undefined;
   readonly context: ((context: never) => unknown) | undefined;
@@ -134,7 +134,7 @@ export function graphTool<
 export function graphTool(
   graph: GraphOrFactory<GraphTypes>,
   options: SharedToolOptions<string, ToolInput, unknown> &
-    Pick<GraphToolRecord, "given" | "answer"> & {
+    Pick<GraphToolRecord, "toInput" | "toResult"> & {
       readonly found?: (state: never) => string;
       readonly usage?: (state: never) => Usage | undefined;
       readonly context?: ((context: never) => unknown) | undefined;
@@ -143,8 +143,8 @@ export function graphTool(
 ): DefinedTool<string, unknown, unknown, unknown, unknown> {
   checkOptions("graphTool", options, names);
   const {
-    given,
-    answer,
+    toInput,
+    toResult,
     found,
     usage,
     context,
@@ -155,8 +155,8 @@ export function graphTool(
   } = options;
   const spec = toolSpec({ ...parts, ...(execution === undefined ? {} : { execution }), effect: "idempotent" });
   const { name } = spec;
-  checkGraphToolOptions(name, graph, { given, answer, found, usage, context, maxDepth });
-  const record: GraphToolRecord = { ...resolveGraph(name, graph), given, answer, found, usage, context, maxDepth };
+  checkGraphToolOptions(name, graph, { toInput, toResult, found, usage, context, maxDepth });
+  const record: GraphToolRecord = { ...resolveGraph(name, graph), toInput, toResult, found, usage, context, maxDepth };
   return Object.freeze({
     name,
     spec,
@@ -181,8 +181,8 @@ const names = listOptionNames<
   name: true,
   input: true,
   output: true,
-  given: true,
-  answer: true,
+  toInput: true,
+  toResult: true,
   found: true,
   usage: true,
   context: true,
@@ -216,11 +216,11 @@ function isGraph(value: unknown): value is GraphDefinition {
 function checkGraphToolOptions(
   tool: string,
   graph: unknown,
-  { given, answer, found, usage, context, maxDepth }: Omit<GraphToolRecord, "graph" | "isLazy">,
+  { toInput, toResult, found, usage, context, maxDepth }: Omit<GraphToolRecord, "graph" | "isLazy">,
 ): void {
   if (typeof graph !== "function") checkGraph(tool, graph);
-  for (const [name, mapping] of Object.entries({ given, answer, found, usage, context }))
-    if (typeof mapping !== "function" && (mapping !== undefined || name === "given" || name === "answer"))
+  for (const [name, mapping] of Object.entries({ toInput, toResult, found, usage, context }))
+    if (typeof mapping !== "function" && (mapping !== undefined || name === "toInput" || name === "toResult"))
       throw invalidOption({
         where: `tool "${tool}"`,
         option: name,
@@ -232,8 +232,8 @@ function checkGraphToolOptions(
 }
 
 const parameterNames: Readonly<Record<string, string>> = {
-  given: "args",
-  answer: "output",
+  toInput: "args",
+  toResult: "output",
   found: "state",
   usage: "state",
   context: "context",

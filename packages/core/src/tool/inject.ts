@@ -8,6 +8,25 @@ export { longTerm as store } from "../long-term/inject-long-term.ts";
 export { secret } from "./policy/secret.ts";
 // biome-ignore-end lint/performance/noBarrelFile: members of the namespace `inject`
 
+/**
+ * Injects a part of the context of the run, read at the time of the call and again on resume.
+ * `inject.context(Desk, (desk) => desk.customerId)`
+ */
+export function context<Context, Value>(
+  definition: { readonly from: (select: (context: Context) => Value) => Injection<Value, Context> },
+  select: (context: Context) => Value,
+): Injection<Value, Context> {
+  return definition.from(select);
+}
+
+/** Injects a part of the state, read at the time of the call: `inject.state(Shop, (shop) => shop.cart)`. */
+export function state<State, Value>(
+  definition: { readonly from: (select: (state: State) => Value) => Injection<Value, unknown, State> },
+  select: (state: State) => Value,
+): Injection<Value, unknown, State> {
+  return definition.from(select);
+}
+
 /** Injects the ids of thread, branch, run, node and task. */
 export function run(): Injection<RunIdentity> {
   return { kind: "run", resolve: ({ run }) => run };

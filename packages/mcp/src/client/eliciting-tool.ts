@@ -76,8 +76,8 @@ export function createElicitingTool(elicitingParts: ElicitingToolParts): Tool {
     name,
     description,
     input,
-    given: (args) => ({ args }),
-    answer: (state) => {
+    toInput: (args) => ({ args }),
+    toResult: (state) => {
       const call = state.call as SavedCall;
       if (call.kind === "done") return toOutput(call);
       throw new ToolError("unknown_outcome", "A person confirmed that the call happened. Its result is unknown.");

@@ -71,13 +71,13 @@ export async function attemptGraphCall(
         middleware: (call.node.middleware as readonly Middleware[]).filter(({ inherited }) => inherited === true),
         signal,
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
-        input: () => record.given(call.toolCall.args as never, getCallContext(call) as never),
+        input: () => record.toInput(call.toolCall.args as never, getCallContext(call) as never),
       },
       (stop, session) => {
         if (stop.kind !== "done") throw toUnansweredError(stop, call, session, { record, stopped: getStopError() });
         call.longTerm = session.journal.longTerm?.buffered;
         const ended = { ...getCallContext(call), ended: session.progress.state };
-        const returned = record.answer(stop.output as never, ended as never);
+        const returned = record.toResult(stop.output as never, ended as never);
         const result = validateResult(call, tool.spec, returned, attempt);
         const stopped = getStopError();
         return stopped === undefined ? result : toStoppedResult(stopped, result);

@@ -56,8 +56,8 @@ test("a tool call whose id looks like the path of a nested graph tool call has i
     name: "sub",
     description: "Pay by another.",
     input: z.object({}),
-    given: () => calls({ id: "x", name: "pay", args: { cents: 1 } }),
-    answer: () => "Done.",
+    toInput: () => calls({ id: "x", name: "pay", args: { cents: 1 } }),
+    toResult: () => "Done.",
   });
   const outer = defineGraph({
     name: "outer",

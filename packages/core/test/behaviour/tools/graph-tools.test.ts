@@ -88,8 +88,8 @@ function research(log: Log, stuck?: Set<string>) {
     name: "research",
     description: "Look something up.",
     input: topic,
-    given: (args) => ({ topic: args.topic }),
-    answer: ({ notes }) => notes.join(", "),
+    toInput: (args) => ({ topic: args.topic }),
+    toResult: ({ notes }) => notes.join(", "),
   });
 }
 
@@ -194,7 +194,7 @@ test("an inspector sees the machine of each graph tool call, and checkGraph walk
       ask: { interrupts: ["never"], run: async (_state, { interrupt }) => ({ notes: [await interrupt("never")] }) },
     })
     .edges({ [START]: "ask", ask: END });
-  const usual = { description: "x", input: topic, given: (args: { topic: string }) => args, answer: () => "" };
+  const usual = { description: "x", input: topic, toInput: (args: { topic: string }) => args, toResult: () => "" };
   const tools = [graphTool(looped, { ...usual, name: "looped" }), graphTool(asks, { ...usual, name: "asks" })];
   const report = checkGraph(desk(tools));
   expect(report.violations.map(({ message }) => message)).toEqual([expect.stringContaining('"asks.never"')]);
@@ -209,8 +209,8 @@ function askerTool() {
     name: "asker",
     description: "Asks.",
     input: z.object({}),
-    given: () => ({ topic: "x" }),
-    answer: ({ notes }) => notes.join(),
+    toInput: () => ({ topic: "x" }),
+    toResult: ({ notes }) => notes.join(),
   });
 }
 
@@ -362,8 +362,8 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
     name: "office",
     description: "Research two topics.",
     input: z.object({ one: z.string(), two: z.string() }),
-    given: ({ one, two }) => asking(["research", { topic: one }], ["research", { topic: two }]),
-    answer: (state) => [...answersIn(state), ...state.said].join(" / "),
+    toInput: ({ one, two }) => asking(["research", { topic: one }], ["research", { topic: two }]),
+    toResult: (state) => [...answersIn(state), ...state.said].join(" / "),
   });
   const graph = desk([office]);
   const input = asking(["office", { one: "a", two: "b" }], ["office", { one: "c", two: "d" }]);
@@ -423,8 +423,8 @@ describe("interrupts inside a graph tool call", () => {
       name: "research",
       description: "Look something up.",
       input: topic,
-      given: (args) => args,
-      answer: ({ notes }) => notes.join(),
+      toInput: (args) => args,
+      toResult: ({ notes }) => notes.join(),
       ...more,
     });
   }
@@ -457,8 +457,8 @@ describe("interrupts inside a graph tool call", () => {
       name: "look",
       description: "Look.",
       input: topic,
-      given: (args) => args,
-      answer: ({ notes }) => notes.length,
+      toInput: (args) => args,
+      toResult: ({ notes }) => notes.length,
     });
     const graph = desk([tool(done), look]);
     const input = asking(["research", { topic: "ants" }], ["look", { topic: "x" }], ["research", { topic: "bees" }]);
@@ -505,8 +505,8 @@ describe("interrupts inside a graph tool call", () => {
       name: "clerk",
       description: "Let the clerk pay.",
       input: z.object({ cents: z.int() }),
-      given: (args) => asking(["pay", args]),
-      answer: (state) => answersIn(state).join(),
+      toInput: (args) => asking(["pay", args]),
+      toResult: (state) => answersIn(state).join(),
     });
     const store = memoryStore();
     const graph = desk([ask]);
@@ -553,8 +553,8 @@ describe("graph tool call without an answer", () => {
       name: "endless",
       description: "Goes on.",
       input: z.object({}),
-      given: () => ({}),
-      answer: () => "never",
+      toInput: () => ({}),
+      toResult: () => "never",
       found: ({ count }) => `${count} rounds`,
     });
     const { state } = await run(desk([tool]), { input: asking(["endless", {}]), maxSteps: 4 }).result;
@@ -576,8 +576,8 @@ describe("graph tool call without an answer", () => {
       name: "broken",
       description: "Breaks.",
       input: z.object({}),
-      given: () => ({}),
-      answer: () => "never",
+      toInput: () => ({}),
+      toResult: () => "never",
     });
     const { state } = await run(desk([tool]), { world, input: asking(["broken", {}]) }).result;
     expect(answersIn(state)).toEqual(["error: broken failed before it had an answer."]);
@@ -590,8 +590,8 @@ describe("graph tool call without an answer", () => {
       name: "research",
       description: "Look.",
       input: topic,
-      given: (args) => args,
-      answer: () => {
+      toInput: (args) => args,
+      toResult: () => {
         throw new ToolError("limit", "Stopped after two notes.");
       },
     });
@@ -619,8 +619,8 @@ describe("graph tool call without an answer", () => {
       description: "Busy.",
       input: z.object({}),
       retry: { attempts: 2, initialMs: 10 },
-      given: () => ({ topic: "x" }),
-      answer: () => "never",
+      toInput: () => ({ topic: "x" }),
+      toResult: () => "never",
     });
     const handle = run(desk([tool]), { world, input: asking(["busy", {}]) });
     await world.advance(1_000);
@@ -650,8 +650,8 @@ describe("graph tool call without an answer", () => {
       description: "Slow.",
       input: z.object({}),
       timeoutMs: 50,
-      given: () => ({ topic: "x" }),
-      answer: () => "never",
+      toInput: () => ({ topic: "x" }),
+      toResult: () => "never",
       found: ({ notes }) => notes.join(),
     });
     const handle = run(desk([tool]), { world, input: asking(["slow", {}]) });
@@ -686,8 +686,8 @@ describe("graph tool call without an answer", () => {
       input: z.object({}),
       timeoutMs: 50,
       retry: { attempts: 2, initialMs: 10 },
-      given: () => ({ topic: "x" }),
-      answer: ({ notes }) => notes.join(),
+      toInput: () => ({ topic: "x" }),
+      toResult: ({ notes }) => notes.join(),
     });
     for (const store of [undefined, memoryStore()]) {
       done.length = 0;
@@ -714,8 +714,8 @@ describe("graph tool call without an answer", () => {
       name: "risky",
       description: "Pays.",
       input: z.object({}),
-      given: () => ({}),
-      answer: () => "paid",
+      toInput: () => ({}),
+      toResult: () => "paid",
     });
     const graph = desk([tool]);
     leftToDie(run(graph, { store, world, thread: "t", input: asking(["risky", {}]) }).result);
@@ -745,8 +745,8 @@ describe("graph tool call without an answer", () => {
         name: "inner",
         description: "Inner.",
         input: z.object({}),
-        given: () => asking(["touch", {}]),
-        answer: () => "answered",
+        toInput: () => asking(["touch", {}]),
+        toResult: () => "answered",
         found: (state) => answersIn(state).join(),
       });
     const own = await run(desk([tool([stop("own")])]), { input: asking(["inner", {}]) }).result;
@@ -777,8 +777,8 @@ describe("nested graph tool calls", () => {
       name: "deeper",
       description: "Go deeper.",
       input: z.object({ depth: z.int() }),
-      given: (args) => args,
-      answer: (state) => `${state.depth}(${answersIn(state).join()})`,
+      toInput: (args) => args,
+      toResult: (state) => `${state.depth}(${answersIn(state).join()})`,
       ...(maxDepth === undefined ? {} : { maxDepth }),
     });
     const graph = defineGraph({ name: "nested", state: Depth })
@@ -813,8 +813,8 @@ describe("nested graph tool calls", () => {
       name: "self",
       description: "Again.",
       input: z.object({}),
-      given: () => ({}),
-      answer: () => "done",
+      toInput: () => ({}),
+      toResult: () => "done",
     });
     const graph: ReturnType<typeof desk> = desk([self]);
     expect(toMermaid(graph)).toBe(
@@ -899,8 +899,8 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
     description: "Inner.",
     input: z.object({}),
     context: (outer: { readonly user: string; readonly key: string }) => ({ name: outer.user }),
-    given: () => asking(["peek", {}]),
-    answer: (state) => `${state.who}: ${answersIn(state).join()}`,
+    toInput: () => asking(["peek", {}]),
+    toResult: (state) => `${state.who}: ${answersIn(state).join()}`,
   });
   const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }), context: Outer })
     .nodes({ tools: toolNode({ tools: [tool] }) })
@@ -931,8 +931,8 @@ test("middleware of the outer graph wraps the tools inside a graph tool call [T5
     name: "inner",
     description: "Inner.",
     input: z.object({}),
-    given: () => asking(["touch", {}]),
-    answer: (state) => answersIn(state).join(),
+    toInput: () => asking(["touch", {}]),
+    toResult: (state) => answersIn(state).join(),
   });
   await run(desk([tool], [watch]), { input: asking(["inner", {}]) }).result;
   expect(seen).toEqual(["inner", "touch"]);
@@ -976,8 +976,8 @@ test("a once effect inside a graph tool call counts on a branch where the model 
     name: "payer",
     description: "Pays.",
     input: topic,
-    given: (args) => args,
-    answer: ({ notes }) => notes.join(),
+    toInput: (args) => args,
+    toResult: ({ notes }) => notes.join(),
   });
   let asked = 0;
   const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
@@ -1037,7 +1037,7 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
 });
 
 describe("invalid graph tool", () => {
-  const usual = { description: "x", input: topic, given: (args: { topic: string }) => args, answer: () => "" };
+  const usual = { description: "x", input: topic, toInput: (args: { topic: string }) => args, toResult: () => "" };
   test.each([
     [
       "no graph",
@@ -1046,8 +1046,8 @@ describe("invalid graph tool", () => {
     ],
     [
       "a mapping that is not a function",
-      () => graphTool(researcher({ done: [] }), { ...usual, name: "x", answer: "y" as never }),
-      /tool "x": `answer` must be a function, got "y"/,
+      () => graphTool(researcher({ done: [] }), { ...usual, name: "x", toResult: "y" as never }),
+      /tool "x": `toResult` must be a function, got "y"/,
     ],
     [
       "an invalid depth",
@@ -1083,8 +1083,8 @@ test("a graph tool call inside an unsaved graph is unsaved, and its long-term wr
     name: "writer",
     description: "Write.",
     input: topic,
-    given: (args) => args,
-    answer: ({ notes }) => notes.join(),
+    toInput: (args) => args,
+    toResult: ({ notes }) => notes.join(),
   });
   const bare = defineGraph({ name: "bare", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [tool] }) })
@@ -1111,8 +1111,8 @@ describe("graph tool call under a changed graph", () => {
     name: "research",
     description: "Look.",
     input: topic,
-    given: (args: { readonly topic: string }) => args,
-    answer: ({ notes }: { readonly notes: readonly string[] }) => notes.join(),
+    toInput: (args: { readonly topic: string }) => args,
+    toResult: ({ notes }: { readonly notes: readonly string[] }) => notes.join(),
   } as const;
   const tools = {
     same: graphTool(

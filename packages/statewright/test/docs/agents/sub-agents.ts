@@ -72,8 +72,8 @@ const countWords = graphTool(count, {
   name: "count_words",
   description: "Counts the words of a text.",
   input: z.object({ text: z.string() }),
-  given: ({ text }) => ({ text }),
-  answer: ({ words }) => words,
+  toInput: ({ text }) => ({ text }),
+  toResult: ({ words }) => words,
 });
 console.log(countWords.spec.effect);
 
