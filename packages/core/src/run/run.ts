@@ -2,6 +2,7 @@
 
 import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { createId } from "../base/ids.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
@@ -98,9 +99,12 @@ function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller
       place: { graph: graph.name, thread },
     });
   if (getProgram(getPlan(graph)).isPreemptible || (onBusy !== "cancel" && onBusy !== "rollback")) return;
-  throw new StatewrightError("invalid_option", {
-    what: `the machine "${graph.name}" does not support onBusy: "${onBusy}"`,
-    next: 'Send an event with resume, cancel the run, or use onBusy: "enqueue"',
+  throw invalidOption({
+    where: `the machine "${graph.name}"`,
+    option: "onBusy",
+    expected: '"reject" or "enqueue"',
+    got: onBusy,
+    fix: 'Send an event with resume, cancel the run, or use onBusy: "enqueue"',
     place: { graph: graph.name, thread },
   });
 }

@@ -7,6 +7,7 @@
  */
 
 import { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import type { LongTerm, OpenLongTerm } from "../../base/long-term.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EffectRow } from "../../checkpoint/journal.ts";
@@ -242,9 +243,11 @@ function createNoStoreError(position: Position, { task }: TaskScope): Statewrigh
 }
 
 function createStepConflictError(position: Position, { task }: TaskScope): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the node "${task.node}" wrote to its long-term store while one of its recorded steps was active`,
-    next: "Write through the long-term store of the step, step(key, ({ longTerm }) => …); its writes are recorded with the step, and not lost when the step is not repeated",
+  return invalidOption({
+    where: `the long-term store of the node "${task.node}"`,
+    expected: "no write while a recorded step of the node is active",
+    found: "a write",
+    fix: "Write through the long-term store of the step, step(key, ({ longTerm }) => …); its writes are recorded with the step, and not lost when the step is not repeated",
     place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }

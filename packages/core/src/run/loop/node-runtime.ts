@@ -2,6 +2,7 @@
 
 import { StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, describeValue } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
@@ -51,7 +52,7 @@ export function createNodeRuntime(
       return Promise.reject(
         createInvalidArgumentError(session.position, task, "the step key", {
           value: key,
-          next: "Pass a string without lone surrogates",
+          expected: "a string without lone surrogates",
         }),
       );
     const keyError = claimBodyKey(session.position, session.journal, scope, { keyPrefix, key, name });
@@ -116,7 +117,7 @@ export function createNodeRuntime(
       progress: (text) => {
         scope.sendHeartbeat();
         if (typeof text !== "string")
-          throw createInvalidArgumentError(session.position, task, "progress", { value: text, next: "Pass a string" });
+          throw createInvalidArgumentError(session.position, task, "progress", { value: text, expected: "a string" });
         emit(session.events, { type: "node.progress", node: task.node, task: task.id, text });
       },
       emit: (name, payload) => {
@@ -265,12 +266,13 @@ function createInvalidArgumentError(
   position: Position,
   task: Task,
   what: string,
-  { value, next }: { readonly value: unknown; readonly next: string },
+  { value, expected }: { readonly value: unknown; readonly expected: string },
 ): StatewrightError {
   ignoreRejections(value);
-  return new StatewrightError("invalid_option", {
-    what: `the node "${task.node}": ${what} is ${describeValue(value)}`,
-    next,
+  return invalidOption({
+    where: `${what} of the node "${task.node}"`,
+    expected,
+    got: value,
     place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }
@@ -286,7 +288,7 @@ function checkStep(
     if (typeof work !== "function")
       throw createInvalidArgumentError(position, task, `the work of the step "${key}"`, {
         value: work,
-        next: "Pass a function that does the work",
+        expected: "a function",
       });
     if (Object.keys(options).length === 0) return undefined;
     checkStepOptions(task, key, options);
@@ -294,7 +296,7 @@ function checkStep(
     if (typeof name !== "string" || loneSurrogate.test(name))
       throw createInvalidArgumentError(position, task, `the name of the step "${key}"`, {
         value: name,
-        next: "Pass a string without lone surrogates",
+        expected: "a string without lone surrogates",
       });
     return undefined;
   } catch (error) {

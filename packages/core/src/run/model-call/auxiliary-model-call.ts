@@ -5,9 +5,10 @@
  * the recorded reply is reused and not paid for twice. The reply is not streamed and is no message of the
  * conversation.
  */
-import { StatewrightError } from "../../base/errors.ts";
+
 import { checkId } from "../../base/ids.ts";
-import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
+import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import { callPolicyNames, checkCallPolicy } from "../../model/call-policy.ts";
 import type { FailedAttempt } from "../../model/message.ts";
@@ -92,9 +93,11 @@ export async function callAuxiliaryModel(
 function checkAuxiliaryCall({ position, scope }: HookPass, { name }: Middleware, key: unknown, call: unknown): void {
   const owner = `the auxiliary model call of the middleware "${name}"`;
   if (!isPlainObject(call) || !isModel(call["model"]) || !isPlainObject(call["request"]))
-    throw new StatewrightError("invalid_option", {
-      what: `${owner}: expected a model and a request, got ${describeValue(isPlainObject(call) ? call["model"] : call)}`,
-      next: 'Give ask("key", { model, request: { messages: […], tools: [] } })',
+    throw invalidOption({
+      where: owner,
+      expected: "a model and a request",
+      got: isPlainObject(call) ? call["model"] : call,
+      fix: 'Use ask("key", { model, request: { messages: […], tools: [] } })',
       place: getErrorPlace(position, { node: scope.task.node }),
     });
   checkId("key", key as string);

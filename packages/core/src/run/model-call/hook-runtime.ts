@@ -5,6 +5,7 @@
 
 import { StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
@@ -141,13 +142,13 @@ function parseEnding(pass: HookPass, { name }: Middleware, text: unknown, ended:
     return { text, ended: { by, ...(typeof reason === "string" ? { reason } : {}) } };
   }
   ignoreRejections(text);
-  throw new StatewrightError("invalid_option", {
-    what: isValid
-      ? `the middleware "${name}" ended an agent that had already ended`
-      : `the middleware "${name}" ended the agent with ${describeValue(text)} and ${describeValue(ended)}`,
-    next: isValid
+  throw invalidOption({
+    where: `end in the middleware "${name}"`,
+    expected: isValid ? "an agent that has not ended" : "a text and an object { by, reason }",
+    found: isValid ? "an agent that had already ended" : `${describeValue(text)} and ${describeValue(ended)}`,
+    fix: isValid
       ? "Write to its messages, or return { messages } to continue the agent"
-      : 'Call end("the text of the answer", { by: "who", reason: "why" })',
+      : 'Use end("the text of the answer", { by: "who", reason: "why" })',
     place: getErrorPlace(pass.position, { node: pass.scope.task.node }),
   });
 }
@@ -283,9 +284,11 @@ function resolveExpiry(
 }
 
 function createTooLateError({ position, scope }: HookPass, owner: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${owner} was raised after the model request was sent`,
-    next: "Raise it in beforeAgent, selectTools or beforeModel",
+  return invalidOption({
+    where: owner,
+    expected: "a call before the model request is sent",
+    found: "a call after the model request was sent",
+    fix: "Use interrupt in beforeAgent, selectTools or beforeModel",
     place: getErrorPlace(position, { node: scope.task.node }),
   });
 }

@@ -4,7 +4,7 @@
  */
 
 import { argumentBounds, findInvalidData } from "../../base/bounds.ts";
-import { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../base/options.ts";
 import { redactSplitSecrets } from "../../base/redaction/redact-chunks.ts";
@@ -315,11 +315,11 @@ function checkCall({ node }: Task, call: unknown): void {
       if (!callNames.includes(name)) checkOptions(`the model call of the node "${node}"`, call, callNames);
     return;
   }
-  throw new StatewrightError("invalid_option", {
-    what: isModel(model)
-      ? `the node "${node}" called a model without a request`
-      : `the node "${node}" called ${describeValue(model ?? call)}, which is not a model`,
-    next: "Pass { model, request } to model(), where the model has an id and a respond function",
+  throw invalidOption({
+    where: `the model call of the node "${node}"`,
+    expected: "a model and a request",
+    found: isModel(model) ? "a model without a request" : describeValue(model ?? call),
+    fix: "Pass { model, request } to model(), where the model has an id and a respond function",
   });
 }
 

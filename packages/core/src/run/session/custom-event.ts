@@ -1,8 +1,8 @@
 /** Custom user events on the event stream of a run, emitted by a node or a hook. */
 
-import { StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
-import { describeValue, type Json } from "../../base/json.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
+import type { Json } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { emit } from "../events/event-emitter.ts";
 import { getErrorPlace } from "./parts/position.ts";
@@ -22,9 +22,11 @@ export function emitCustomEvent(
   const place = getErrorPlace(session.position, { node, task });
   if (typeof name !== "string") {
     ignoreRejections(name);
-    throw new StatewrightError("invalid_option", {
-      what: `emit in the node "${node}": expected a string as event name, got ${describeValue(name)}`,
-      next: "Give a text",
+    throw invalidOption({
+      where: `emit in the node "${node}"`,
+      expected: "a string as event name",
+      got: name,
+      fix: "Pass a string",
       place,
     });
   }

@@ -26,7 +26,7 @@ export function checkInputMessages({ graph }: Plan, state: State, writes: readon
     if (issue === undefined) continue;
     throw new StatewrightError("invalid_input", {
       what: `the input of graph "${graph.name}" ${issue}`,
-      next: "Give each new message an id of its own; to replace a message of the conversation, use editMessage",
+      next: "Use a new id for each new message; to replace a message of the conversation, use editMessage",
       place: { graph: graph.name, channel: name },
     });
   }

@@ -5,7 +5,8 @@
 
 import { describeThrown, StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
-import { deepFreeze, describeValue } from "../../base/json.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
+import { deepFreeze } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { END } from "../../define/edge.ts";
@@ -55,9 +56,11 @@ function buildCacheKey(position: Position, progress: Progress, task: Task, { key
   const userKey = computeUserKey(position, task, () => key(progress.state as never, input as never));
   if (typeof userKey === "string") return `${name}/${version}/${task.node}/${userKey}`;
   ignoreRejections(userKey);
-  throw new StatewrightError("invalid_option", {
-    what: `cache.key of the node "${task.node}": expected a string, got ${describeValue(userKey)}`,
-    next: "Return a string, not a promise",
+  throw invalidOption({
+    where: `cache.key of the node "${task.node}"`,
+    expected: "a string",
+    got: userKey,
+    fix: "Return a string, not a promise",
     place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }

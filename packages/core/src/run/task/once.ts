@@ -4,7 +4,8 @@
  * happened.
  */
 
-import { StatewrightError } from "../../base/errors.ts";
+import type { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
@@ -156,9 +157,11 @@ function describePriorEffect({ codec }: Persistence, { branch, row: { state, out
 
 /** Error of a `once` node that raises an interrupt: its body would run again with the answer. */
 export function createOnceInterruptError(position: Position, task: Task, key: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `the node "${task.node}" is declared once and raised the interrupt "${key}": its body would run again with the answer`,
-    next: 'Raise the interrupt in a node before it, or put the work that must not repeat in step(key, fn, { effect: "once" })',
+  return invalidOption({
+    where: `the node "${task.node}", declared once`,
+    expected: "no interrupt, because its body would run again with the answer",
+    found: `the interrupt "${key}"`,
+    fix: 'Raise the interrupt in a node before it, or put the work that must not repeat in step(key, fn, { effect: "once" })',
     place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }

@@ -5,7 +5,8 @@ import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/
 import { checkId, createId } from "../../base/ids.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { noSecrets } from "../../base/injection.ts";
-import { deepFreeze, describeValue } from "../../base/json.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
+import { deepFreeze } from "../../base/json.ts";
 import { captureSecrets, createRedactor } from "../../base/redaction/redactor.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import { systemWorld, type World } from "../../base/world.ts";
@@ -380,20 +381,14 @@ function parseLimits(options: CommonOptions): RunEnvironment["limits"] {
   const { maxSteps = 1_000, maxConcurrency = Number.POSITIVE_INFINITY } = options;
   for (const [name, value] of Object.entries({ maxSteps, maxConcurrency })) {
     if (value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && value >= 1)) continue;
-    throw new StatewrightError("invalid_option", {
-      what: `${name} is ${describeValue(value)}`,
-      next: "Use an integer from 1",
-    });
+    throw invalidOption({ where: "run", option: name, expected: "an integer ≥ 1", got: value });
   }
   return { maxSteps, maxConcurrency };
 }
 
 function parseOnTaskFailure({ onTaskFailure = "finish" }: CommonOptions): RunEnvironment["onTaskFailure"] {
   if (onTaskFailure === "finish" || onTaskFailure === "abort") return onTaskFailure;
-  throw new StatewrightError("invalid_option", {
-    what: `onTaskFailure: expected "finish" or "abort", got ${describeValue(onTaskFailure)}`,
-    next: 'Use "finish" or "abort"',
-  });
+  throw invalidOption({ where: "onTaskFailure", expected: '"finish" or "abort"', got: onTaskFailure });
 }
 
 /** Parses the context with the schema that the graph declares. Throws `invalid_context`. */

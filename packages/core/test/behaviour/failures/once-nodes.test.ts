@@ -222,7 +222,9 @@ describe("once node", () => {
       .nodes({ pay: { run: async (_state, { interrupt }) => void (await interrupt("go")), effect: "once" } })
       .edges({ [START]: "pay", pay: END });
     const error = await failureOf(run(graph, { store: memoryStore() }).result, "invalid_option");
-    expect(error.message).toContain('the node "pay" is declared once and raised the interrupt "go"');
+    expect(error.message).toContain(
+      'the node "pay", declared once: expected no interrupt, because its body would run again with the answer, got the interrupt "go"',
+    );
     const alone = defineGraph({ name: "shop", state: Log })
       .nodes({ pay: { run: () => ({ log: ["paid"] }), effect: "once" } })
       .edges({ [START]: "pay", pay: END });

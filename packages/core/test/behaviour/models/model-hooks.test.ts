@@ -255,7 +255,7 @@ describe("interrupt of a model hook", () => {
       },
     });
     await expect(run(asking(echo(), [late]), { store, thread: "u", input }).result).rejects.toThrow(
-      'the interrupt "extend" of the middleware "late" was raised after the model request was sent',
+      'the interrupt "extend" of the middleware "late": expected a call before the model request is sent',
     );
   });
 
@@ -327,7 +327,7 @@ describe("end by a model hook", () => {
   test("an invalid end by a model hook fails with an error that names the middleware", async () => {
     const bad = defineMiddleware({ name: "bad", beforeModel: (_, { end }) => end("x", {} as never) });
     await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(
-      'the middleware "bad" ended the agent with "x" and',
+      'end in the middleware "bad": expected a text and an object { by, reason }, got "x" and',
     );
   });
 });

@@ -2,8 +2,10 @@
  * The inbox of an active run: messages sent to the run and not yet in its state. With a store, the inbox belongs to
  * the branch of the run, and any process may write to it; without a store, the inbox is a list in memory.
  */
+
 import { StatewrightError } from "../../../base/errors.ts";
 import { createId } from "../../../base/ids.ts";
+import { invalidOption } from "../../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../../base/json.ts";
 import type { World } from "../../../base/world.ts";
 import type { InboxMessage, InboxMessageKind } from "../../../checkpoint/inbox-message.ts";
@@ -113,9 +115,11 @@ export function hasConversation({ graph }: Plan): boolean {
 /** Throws `invalid_option` for a graph without a conversation. */
 export function checkConversation(plan: Plan): void {
   if (hasConversation(plan)) return;
-  throw new StatewrightError("invalid_option", {
-    what: `a message was sent to the graph "${plan.graph.name}", which has no messages channel`,
-    next: "Add messages: messages() to its state, or send to a graph with a conversation",
+  throw invalidOption({
+    where: "inbox message",
+    expected: "a graph with a messages channel",
+    found: `the graph "${plan.graph.name}"`,
+    fix: "Add messages: channel.messages() to its state, or send to a graph with a conversation",
     place: { graph: plan.graph.name },
   });
 }

@@ -1,5 +1,7 @@
 /** Breakpoints: a run pauses before or after a node for debugging, and a plain resume continues the run. */
+
 import { StatewrightError } from "../../../base/errors.ts";
+import { invalidOption } from "../../../base/invalid-option.ts";
 import type { Plan } from "../../../compile/plan.ts";
 import { getErrorPlace } from "../parts/position.ts";
 import type { Session } from "../session.ts";
@@ -17,9 +19,11 @@ export function parseBreakpoints(
   const { before = [], after = [] } = breakpoints;
   const unknown = [...before, ...after].find((node) => !plan.nodes.has(node));
   if (unknown !== undefined) {
-    throw new StatewrightError("invalid_option", {
-      what: `breakpoints: expected nodes of the graph "${plan.graph.name}", got "${unknown}"`,
-      next: `Use one of ${[...plan.nodes.keys()].map((node) => `"${node}"`).join(", ")}`,
+    throw invalidOption({
+      where: "breakpoints",
+      expected: `nodes of the graph "${plan.graph.name}"`,
+      got: unknown,
+      fix: `Use one of ${[...plan.nodes.keys()].map((node) => `"${node}"`).join(", ")}`,
       place: { graph: plan.graph.name },
     });
   }

@@ -1,7 +1,8 @@
 /** Validates the options of `run` and `resume` at runtime, for programs without types, before anything starts. */
-import { StatewrightError } from "../../../base/errors.ts";
+
 import { checkId } from "../../../base/ids.ts";
-import { describeValue, isData, isPlainObject } from "../../../base/json.ts";
+import { invalidOption } from "../../../base/invalid-option.ts";
+import { isData, isPlainObject } from "../../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../../base/options.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
 import type { OnBusy, OnPriorEffect, ResumeOptions, RunOptions } from "./options.ts";
@@ -55,23 +56,37 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, given: u
   });
   // The value is not shown: it may contain the secrets themselves.
   if (secrets !== undefined && !hasMember(secrets, "get"))
-    throw new StatewrightError("invalid_option", {
-      what: `${call}: expected secrets with a get method, got ${typeof secrets === "object" ? "an object without get" : `a ${typeof secrets}`}`,
-      next: 'Use secrets: env(["NAME", …]), or { get: (name) => … }',
+    throw invalidOption({
+      where: call,
+      option: "secrets",
+      expected: "an object with a get method",
+      found: typeof secrets === "object" ? "an object without get" : `a ${typeof secrets}`,
+      fix: 'Use secrets: env(["NAME", …]), or { get: (name) => … }',
     });
   if (onPriorEffect !== undefined && !priorEffectPolicies.includes(onPriorEffect))
-    throw createInvalidOptionError(call, "onPriorEffect", onPriorEffect, '"ask", "reuse" or "repeat"');
+    throw invalidOption({
+      where: call,
+      option: "onPriorEffect",
+      expected: '"ask", "reuse" or "repeat"',
+      got: onPriorEffect,
+    });
   checkVersions(call, { migrations, older });
   checkStart(call, start);
   const { toolUpdates } = start;
   if (toolUpdates !== undefined && typeof toolUpdates !== "boolean")
-    throw createInvalidOptionError(call, "toolUpdates", toolUpdates, "true or false");
+    throw invalidOption({ where: call, option: "toolUpdates", expected: "true or false", got: toolUpdates });
   if (by !== undefined && (typeof by !== "string" || by === ""))
-    throw createInvalidOptionError(call, "by", by, "a non-empty string that names the author of the answers");
+    throw invalidOption({
+      where: call,
+      option: "by",
+      expected: "a non-empty string that names the author of the answers",
+      got: by,
+    });
   if (breakpoints === undefined) return;
   checkOptions(`the breakpoints of ${call}`, breakpoints, ["before", "after"]);
   for (const [side, nodes] of Object.entries(breakpoints as object))
-    if (!Array.isArray(nodes)) throw createInvalidOptionError(call, `breakpoints.${side}`, nodes, "a list of nodes");
+    if (!Array.isArray(nodes))
+      throw invalidOption({ where: call, option: `breakpoints.${side}`, expected: "a list of nodes", got: nodes });
 }
 
 /** Throws `invalid_option` for invalid entries in the lists of migrations and older graphs. */
@@ -79,30 +94,43 @@ export function checkVersions(
   call: string,
   { migrations = [], older = [] }: { readonly migrations?: unknown; readonly older?: unknown },
 ): void {
-  if (!Array.isArray(older)) throw createInvalidOptionError(call, "older", older, "a list of graphs");
+  if (!Array.isArray(older))
+    throw invalidOption({ where: call, option: "older", expected: "a list of graphs", got: older });
   for (const graph of older) checkGraphOption(call, graph);
   const isMigration = (each: unknown): boolean =>
     hasMember(each, "from") && hasMember(each, "to") && hasMember(each, "inner");
   if (!Array.isArray(migrations) || !migrations.every(isMigration))
-    throw createInvalidOptionError(call, "migrations", migrations, "a list of migrations made by defineMigration");
+    throw invalidOption({
+      where: call,
+      option: "migrations",
+      expected: "a list of migrations made by defineMigration",
+      got: migrations,
+    });
 }
 
 const busyOptions: readonly unknown[] = ["reject", "enqueue", "cancel", "rollback"] satisfies readonly OnBusy[];
 
 function checkStart(call: string, { onBusy, key, metadata }: Readonly<Record<string, unknown>>): void {
   if (onBusy !== undefined && !busyOptions.includes(onBusy))
-    throw createInvalidOptionError(call, "onBusy", onBusy, '"reject", "enqueue", "cancel" or "rollback"');
+    throw invalidOption({
+      where: call,
+      option: "onBusy",
+      expected: '"reject", "enqueue", "cancel" or "rollback"',
+      got: onBusy,
+    });
   if (key !== undefined) checkId("idempotency key", key as string);
   if (metadata !== undefined && !(isPlainObject(metadata) && isData(metadata)))
-    throw createInvalidOptionError(call, "metadata", metadata, "an object of plain data");
+    throw invalidOption({ where: call, option: "metadata", expected: "an object of plain data", got: metadata });
 }
 
 /** Throws `invalid_option` for an invalid graph. */
 export function checkGraphOption(call: string, graph: unknown): void {
   if (isPlainObject(graph) && graph["nodes"] instanceof Map && graph["edges"] instanceof Map) return;
-  throw new StatewrightError("invalid_option", {
-    what: `${call}: expected a graph, got ${describeValue(graph)}`,
-    next: "Pass the result of defineGraph(…).nodes(…).edges(…), durableMachine(…) or createAgent(…)",
+  throw invalidOption({
+    where: call,
+    expected: "a graph",
+    got: graph,
+    fix: "Pass the result of defineGraph(…).nodes(…).edges(…), durableMachine(…) or createAgent(…)",
   });
 }
 
@@ -123,16 +151,9 @@ function checkPort(
   { members, expected }: { readonly members: readonly string[]; readonly expected: string },
 ): void {
   if (port === undefined || members.every((part) => hasMember(port, part))) return;
-  throw createInvalidOptionError(call, name, port, expected);
+  throw invalidOption({ where: call, option: name, expected, got: port });
 }
 
 function hasMember(value: unknown, member: string): boolean {
   return typeof value === "object" && value !== null && member in value;
-}
-
-function createInvalidOptionError(call: string, name: string, value: unknown, expected: string): StatewrightError {
-  return new StatewrightError("invalid_option", {
-    what: `${call}: expected ${expected} for the option ${name}, got ${describeValue(value)}`,
-    next: `Give ${expected}`,
-  });
 }
