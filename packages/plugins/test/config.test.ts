@@ -73,12 +73,7 @@ test("a configuration with MCP servers needs a connector, and options in its pla
 
 test.each([
   ["an unknown preset", "tools: { preset: cooking }", /"cooking".*coding, readonly, none/],
-  [
-    "a preset without presets",
-    "tools: { preset: coding }",
-    /unknown preset "coding".*Pass presets to loadTools/,
-    {},
-  ],
+  ["a preset without presets", "tools: { preset: coding }", /unknown preset "coding".*Pass presets to loadTools/, {}],
   ["an unknown key", "tools: { presets: coding }", /`tools`.*unknown key "presets".*preset, plugins/],
   ["an unknown key of a plugin", "tools: { plugins: [{ path: a, arg: b }] }", /`plugins\[0\]`.*"arg".*path, args, env/],
   [
