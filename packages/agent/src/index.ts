@@ -56,4 +56,4 @@ export {
   type Tracer,
   traceRun,
 } from "./trace/trace-run.ts";
-export type { CountedTurns } from "./turns/agent-turns.ts";
+export type { CountedTurns } from "./turns/agent-turn-kind.ts";

@@ -1,20 +1,21 @@
 /** Entry `@statewright/core/adapter`: helpers for packages that adapt models, tools and formats to Statewright. */
 
 export { toBase64 } from "./base/base64.ts";
+export { type ErrorParts, errorCodes } from "./base/errors.ts";
+export { escapeControlChars } from "./base/escape-control-chars.ts";
+export { checkId, createId, fingerprint } from "./base/ids.ts";
+export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
 export {
   checkChoice,
   checkCount,
   checkFlag,
   checkFunction,
+  checkOptions,
   checkStrings,
   checkTime,
+  listOptionNames,
   requireOneOf,
-} from "./base/check-option.ts";
-export { type ErrorParts, errorCodes } from "./base/errors.ts";
-export { escapeControlChars } from "./base/escape-control-chars.ts";
-export { checkId, createId, fingerprint } from "./base/ids.ts";
-export { type InvalidOption, invalidOption, type OptionErrorCode } from "./base/invalid-option.ts";
-export { checkOptions, listOptionNames } from "./base/options.ts";
+} from "./base/options.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { systemWorld } from "./base/world.ts";
 export { functionKind } from "./compile/kinds/function.ts";

@@ -28,8 +28,8 @@ export type { Schema, SchemaInput, SchemaIssue, SchemaOutput } from "./base/sche
 export type { Clock, Schedule } from "./base/time.ts";
 export type { Log, LogLevel, Random, World } from "./base/world.ts";
 export type { RunStatus } from "./checkpoint/checkpoint.ts";
-export { memoryArtifacts } from "./checkpoint/memory/memory-artifacts.ts";
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from "./checkpoint/memory/memory-store.ts";
+export { memoryArtifacts } from "./checkpoint/memory/memory-thread.ts";
 export type { Store } from "./checkpoint/store.ts";
 export type { GraphWithoutEdges, GraphWithoutNodes } from "./compile/define-graph.ts";
 export { defineGraph, type GraphTypesWithNodes, type GraphTypesWithoutNodes } from "./compile/define-graph.ts";

@@ -19,7 +19,7 @@ import {
 } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { type AgentOutput, createGraphOutputSchema } from "../output/agent-output.ts";
-import { agentTurns, agentTurnsInput } from "../turns/agent-turns.ts";
+import { agentTurns, agentTurnsInput } from "../turns/agent-turn-kind.ts";
 import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
 import { getAgentEnd } from "./agent-end.ts";
 import type { AnyAgentOptions } from "./agent-options.ts";

@@ -1,6 +1,6 @@
 /** State of an agent, and the types of the graph. */
 import type { approval, GraphTypesWithNodes, GraphTypesWithoutNodes, Message, StateTypes } from "@statewright/core";
-import type { CountedTurns } from "../turns/agent-turns.ts";
+import type { CountedTurns } from "../turns/agent-turn-kind.ts";
 
 /** State of an agent: user-defined channels and the conversation. */
 export interface AgentState<Types extends StateTypes> extends StateTypes {

@@ -22,8 +22,7 @@ import {
   createRepairMessages,
   parseAgentOutput,
 } from "../output/agent-output.ts";
-import { agentTurnKind } from "../turns/agent-turn-kind.ts";
-import { type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turns.ts";
+import { agentTurnKind, type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turn-kind.ts";
 import { createTurnLimit } from "../turns/turn-limit.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";

@@ -1,7 +1,7 @@
 /** Conditions that end an agent after tool results, before the next model call. */
 import { listToolCalls, type Message } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
-import type { CountedTurns } from "../turns/agent-turns.ts";
+import type { CountedTurns } from "../turns/agent-turn-kind.ts";
 
 /** Argument of a stop condition. */
 export interface StopInput<State = unknown> {

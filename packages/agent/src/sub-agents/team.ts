@@ -19,7 +19,14 @@ import {
   type StatewrightError,
   type Store,
 } from "@statewright/core";
-import { checkChoice, checkCount, checkOptions, invalidOption, listOptionNames, nodeKind } from "@statewright/core/adapter";
+import {
+  checkChoice,
+  checkCount,
+  checkOptions,
+  invalidOption,
+  listOptionNames,
+  nodeKind,
+} from "@statewright/core/adapter";
 import { type Agent, addAgentMethods } from "../agent/create-agent.ts";
 import { mergeInterrupts } from "../agent/merge-interrupts.ts";
 import { getHandoff } from "./handoff.ts";

@@ -1,4 +1,5 @@
 /** Agent turn kind: a model node, which takes one turn of an agent in each task. */
+import type { Message, Schema } from "@statewright/core";
 import { functionKind, type NodeKind } from "@statewright/core/adapter";
 
 /**
@@ -21,3 +22,44 @@ export const agentTurnKind: NodeKind = Object.freeze({
           },
         ],
 } satisfies NodeKind);
+
+/** Private state of an agent that counts turns; never part of an input or result. */
+export interface CountedTurns {
+  /** Model calls since the input of the run. */
+  readonly agentTurns: number;
+}
+
+/** Channel that counts turns, for a user-defined graph: `defineState({ …, ...agentTurns })`. */
+export const agentTurns: { readonly agentTurns: Schema<number | undefined, number> } = {
+  agentTurns: {
+    "~standard": {
+      version: 1,
+      vendor: "statewright",
+      validate: (value = 0) =>
+        Number.isInteger(value) && (value as number) >= 0
+          ? { value: value as number }
+          : { issues: [{ message: "expected an integer ≥ 0 as count of turns" }] },
+    },
+  },
+};
+
+/** Input schema of a graph that counts turns: each input resets the count. */
+export const agentTurnsInput: Schema<never, never> = {
+  "~standard": {
+    version: 1,
+    vendor: "statewright",
+    validate: (input) => ({ value: { ...(input as object), agentTurns: 0 } as never }),
+  },
+};
+
+type CountingState = { readonly messages: readonly Message[] } & Partial<CountedTurns>;
+
+/** Returns the number of the next turn; the first turn after the input is 1. */
+export function getNextTurn({ agentTurns: previousTurns = 0 }: CountingState): number {
+  return previousTurns + 1;
+}
+
+/** Returns the state update of a turn; empty when the state has no turn channel. */
+export function countTurn(state: CountingState): Partial<CountedTurns> {
+  return state.agentTurns === undefined ? {} : { agentTurns: state.agentTurns + 1 };
+}

@@ -57,3 +57,90 @@ export function checkEffect(
     code,
   });
 }
+
+/** Throws `invalid_option` when an option is set and not an integer from `min` to `max`. */
+export function checkCount(
+  owner: string,
+  options: Readonly<Record<string, unknown>>,
+  min = 1,
+  max: number = Number.POSITIVE_INFINITY,
+): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !(Number.isInteger(value) && isInRange(value, min, max)))
+      throw invalidOption({ where: owner, option, expected: describeRange("an integer", min, max), got: value });
+}
+
+/** Throws `invalid_option` when an option is set and not a number from `min` to `max`. */
+export function checkNumber(
+  owner: string,
+  options: Readonly<Record<string, unknown>>,
+  min: number,
+  max: number = Number.POSITIVE_INFINITY,
+): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !isInRange(value, min, max))
+      throw invalidOption({ where: owner, option, expected: describeRange("a number", min, max), got: value });
+}
+
+function isInRange(value: unknown, min: number, max: number): boolean {
+  return typeof value === "number" && value >= min && value <= max;
+}
+
+function describeRange(kind: string, min: number, max: number): string {
+  return max === Number.POSITIVE_INFINITY ? `${kind} ≥ ${min}` : `${kind} from ${min} to ${max}`;
+}
+
+/** Throws `invalid_option` when an option is set and not a number of milliseconds > 0. */
+export function checkTime(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !(typeof value === "number" && value > 0 && value < Infinity))
+      throw invalidOption({ where: owner, option, expected: "a number of milliseconds > 0", got: value });
+}
+
+/** Throws `invalid_option` when an option is not a boolean. */
+export function checkFlag(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (typeof value !== "boolean")
+      throw invalidOption({ where: owner, option, expected: "true or false", got: value });
+}
+
+/** Throws `invalid_option` when an option is set and not an array of strings. */
+export function checkStrings(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && !(Array.isArray(value) && value.every((each) => typeof each === "string")))
+      throw invalidOption({ where: owner, option, expected: "a list of strings", got: value });
+}
+
+/** Throws `invalid_option` when an option is set and not a function. */
+export function checkFunction(owner: string, options: Readonly<Record<string, unknown>>): void {
+  for (const [option, value] of Object.entries(options))
+    if (value !== undefined && typeof value !== "function")
+      throw invalidOption({ where: owner, option, expected: "a function", got: value });
+}
+
+/** Throws `invalid_option` when an option is none of the allowed strings. */
+export function checkChoice(
+  owner: string,
+  options: Readonly<Record<string, unknown>>,
+  choices: readonly string[],
+): void {
+  for (const [option, value] of Object.entries(options))
+    if (!choices.some((word) => word === value))
+      throw invalidOption({
+        where: owner,
+        option,
+        expected: choices.map((word) => JSON.stringify(word)).join(" or "),
+        got: value,
+      });
+}
+
+/** Throws `invalid_option` when none of the options is set, because the middleware would have no effect. */
+export function requireOneOf(owner: string, options: Readonly<Record<string, unknown>>): void {
+  if (Object.values(options).some((value) => value !== undefined)) return;
+  throw invalidOption({
+    where: owner,
+    expected: "at least one of its options",
+    found: "none",
+    fix: `Set one of ${Object.keys(options).join(", ")}`,
+  });
+}

@@ -1,7 +1,6 @@
 /** Retry policy of nodes, tools and models; the delay is a pure function of policy, attempt and a random number. */
-import { checkCount, checkNumber } from "./check-option.ts";
 import { invalidOption } from "./invalid-option.ts";
-import { checkOptions } from "./options.ts";
+import { checkCount, checkNumber, checkOptions } from "./options.ts";
 
 /** Retry policy: number of attempts, including the first, and the backoff in milliseconds. */
 export interface RetryPolicy<On = (error: unknown, attempt: number) => boolean> {

@@ -1,10 +1,9 @@
 /** Rules and errors shared by all stores, for authors of stores. */
-import { checkChoice, checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
-import { checkOptions } from "../base/options.ts";
+import { checkChoice, checkCount, checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifacts/artifact.ts";
 import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import type { ClaimableKind, ClaimablePage } from "./claimable.ts";

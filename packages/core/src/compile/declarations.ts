@@ -3,11 +3,10 @@
  */
 
 import { checkSyncSchema } from "../base/async-schema.ts";
-import { checkChoice, checkFlag } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
-import { checkEffect, checkOptions, listOptionNames } from "../base/options.ts";
+import { checkChoice, checkEffect, checkFlag, checkOptions, listOptionNames } from "../base/options.ts";
 import { isSchema } from "../base/schema.ts";
 import type { CachePolicy } from "../define/node.ts";
 import type { GraphProblem } from "../define/problem.ts";

@@ -1,6 +1,6 @@
-import { checkCount } from "../base/check-option.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
+import { checkCount } from "../base/options.ts";
 import { checkRetry } from "../base/retry.ts";
 import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
 import type {

@@ -11,13 +11,12 @@ import {
   type ProvidedActor,
   StateMachine,
 } from "xstate";
-import { checkCount } from "../base/check-option.ts";
 import type { EffectClass } from "../base/effect.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, isPlainObject, isSameData, type Json } from "../base/json.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../define/graph.ts";
 import { type GraphProblem, throwProblems } from "../define/problem.ts";

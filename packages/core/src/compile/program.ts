@@ -1,7 +1,7 @@
 /** Programs at definition: resolves the definition half of a graph's program. */
 import type { GraphDefinition } from "../define/graph.ts";
 import { getMachineDefinition } from "./durable-machine.ts";
-import { graphProgramDefinition } from "./programs/graph-program-definition.ts";
+import { createGraphOutline } from "./graph-outline.ts";
 import { machineProgramDefinition } from "./programs/machine-program-definition.ts";
 import type { ProgramDefinition } from "./programs/program-definition.ts";
 
@@ -9,3 +9,14 @@ import type { ProgramDefinition } from "./programs/program-definition.ts";
 export function getProgramDefinition(graph: GraphDefinition): ProgramDefinition {
   return getMachineDefinition(graph) === undefined ? graphProgramDefinition : machineProgramDefinition;
 }
+
+/** Definition half of a graph of nodes. */
+const graphProgramDefinition: ProgramDefinition = Object.freeze({
+  name: "graph",
+  title: "a graph",
+  isNestable: true,
+  isReadable: true,
+  hasNamedParts: true,
+  outline: createGraphOutline,
+  describeShape: () => null,
+} satisfies ProgramDefinition);

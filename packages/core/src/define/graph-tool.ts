@@ -2,10 +2,9 @@
  * Graphs as tools: a tool call that runs a graph. The graph has its own namespace, so that an interrupted call
  * resumes from its last checkpoint; its interrupts are raised to the caller of the outermost graph.
  */
-import { checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { Usage } from "../model/message.ts";
 import {
   type ArgsOf,

@@ -1,6 +1,5 @@
 /** Node cache: the contract of result caches by key, and an implementation in memory. */
-import { checkCount } from "../base/check-option.ts";
-import { checkOptions } from "../base/options.ts";
+import { checkCount, checkOptions } from "../base/options.ts";
 
 /** Cached result. */
 export interface CacheEntry {

@@ -1,8 +1,7 @@
 /** Subgraphs: a graph as the body of a node. The inner state is separate; input and output are mapped. */
-import { checkChoice } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkChoice, checkOptions, listOptionNames } from "../base/options.ts";
 import type { GraphDefinition, GraphTypes, SubgraphPersistence, SubgraphRecord } from "./graph.ts";
 import type { NodeReturn } from "./node.ts";
 

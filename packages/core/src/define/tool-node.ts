@@ -1,9 +1,8 @@
 /** Tool node: answers every tool call of the last assistant message, in call order. */
 
-import { checkChoice, checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkChoice, checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
 import type { ArtifactStore } from "../tool/artifacts/artifact.ts";
 import { checkLimits, type ResultLimits } from "../tool/artifacts/artifact-limits.ts";

@@ -1,8 +1,7 @@
 /** Retention: deletes old checkpoints without changing the state of the remaining checkpoints. */
-import { checkCount, checkNumber, requireOneOf } from "../base/check-option.ts";
 import { isStatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkNumber, checkOptions, listOptionNames, requireOneOf } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { mergeDeltas } from "../checkpoint/codec/merge-deltas.ts";
 import type { Store } from "../checkpoint/store.ts";

@@ -1,6 +1,5 @@
 /** Handles of the long-term store: convert user values to rows and row changes, and rows to items. */
 
-import { checkCount, checkFlag } from "../base/check-option.ts";
 import type { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
@@ -13,7 +12,7 @@ import type {
   LongTermPut,
   LongTermSearch,
 } from "../base/long-term.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkFlag, checkOptions, listOptionNames } from "../base/options.ts";
 import type { Codec } from "../state/codec.ts";
 import { getField, parseField, parseFilter } from "./filter.ts";
 import type {

@@ -2,10 +2,9 @@
  * Policy of model calls: timeouts, retries and fallback models. All three apply in one place, inside the recorded
  * call, so they do not multiply: a call makes at most `retry.attempts` requests and one more per fallback.
  */
-import { checkNumber } from "../base/check-option.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkNumber, checkOptions, listOptionNames } from "../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../base/retry.ts";
 import { isModel, type Model } from "./model.ts";
 import { isModelFailureKind, type ModelFailureKind, modelFailureKinds } from "./model-failure.ts";

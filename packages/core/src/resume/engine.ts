@@ -3,9 +3,8 @@
  * drains its runs to a checkpoint. Between scans the engine sleeps until the next due time, and polls for work added
  * by other processes.
  */
-import { checkCount, checkFunction } from "../base/check-option.ts";
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
-import { listOptionNames } from "../base/options.ts";
+import { checkCount, checkFunction, listOptionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";

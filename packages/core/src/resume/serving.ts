@@ -1,9 +1,8 @@
 /** Serving threads: the options of engine and recover, and the scan for claimable runs in a store. */
-import { checkCount } from "../base/check-option.ts";
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";

@@ -1,7 +1,6 @@
 /** `steer`: sends messages to a thread, from any process with its store. */
-import { checkChoice } from "../base/check-option.ts";
 import { checkId } from "../base/ids.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkChoice, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";

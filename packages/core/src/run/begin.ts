@@ -1,7 +1,7 @@
 /** Begins a run: its input becomes the first checkpoint, then its program runs. The programs of the engine are here. */
 import { addErrorPlace, isStatewrightError } from "../base/errors.ts";
 import type { Plan } from "../compile/plan.ts";
-import { graphProgram } from "./loop/graph-program.ts";
+import { graphProgram } from "./loop/loop.ts";
 import { machineProgram } from "./machine/machine-program.ts";
 import type { Program, Programs } from "./migration/program.ts";
 import type { RunResult } from "./session/options/options.ts";

@@ -1,7 +1,7 @@
 /** Codecs of classes, registered by the application. */
-import { checkCount } from "../base/check-option.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
+import { checkCount } from "../base/options.ts";
 
 /**
  * Codec of a class. `tag` is written into the file and must never change. When the output of `encode` changes,

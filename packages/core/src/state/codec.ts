@@ -5,11 +5,10 @@
  * constructs a class named in the data: only the tags below and the codecs registered in code are known (rules E48,
  * R1).
  */
-import { checkCount } from "../base/check-option.ts";
 import { describeThrown, isStatewrightError } from "../base/errors.ts";
 import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { isJson, maxDepth, maxSavedDepth, maxValueCharacters } from "../base/json.ts";
-import { checkOptions } from "../base/options.ts";
+import { checkCount, checkOptions } from "../base/options.ts";
 import { type ClassCodec, checkClassCodecs } from "./class-codec.ts";
 import { createCorruptError, createDecoder } from "./decoder.ts";
 import { createTraversal, createUnencodableError, encodeValue } from "./encoder.ts";

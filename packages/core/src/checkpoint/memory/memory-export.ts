@@ -2,13 +2,14 @@
 
 import type { ArtifactExport, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
-import { putArtifact, type ThreadArtifacts } from "./memory-artifacts.ts";
 import {
   createNamespace,
   createThread,
+  putArtifact,
   type StoredCheckpoint,
   type StoredNamespace,
   type Thread,
+  type ThreadArtifacts,
   type Threads,
 } from "./memory-thread.ts";
 

@@ -17,16 +17,15 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { Claim, ClaimRequest, Store } from "../store.ts";
-import { createArtifactAccess } from "./memory-artifacts.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
-import { applyCommit } from "./memory-commit.ts";
+import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
-import { listWaiting, postMessage } from "./memory-inbox.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { dequeueRun, enqueueRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import {
+  createArtifactAccess,
   createNamespace,
   createThread,
   findNamespace,

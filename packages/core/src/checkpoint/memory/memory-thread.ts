@@ -1,15 +1,27 @@
 /** Thread of the memory store. */
 
 import type { MemoryLongTerm } from "../../long-term/memory-long-term.ts";
+import {
+  type ArtifactRow,
+  type ArtifactStore,
+  type ArtifactWrite,
+  matchesArtifactFilter,
+  sliceRange,
+} from "../../tool/artifacts/artifact.ts";
 import type { RunRow } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedRange } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
 import type { EffectRow, InterruptRow } from "../journal.ts";
-import { createUnknownBranchError, createUnknownThreadError, isChildNamespace } from "../rules.ts";
+import {
+  checkFilter,
+  checkRange,
+  createUnknownBranchError,
+  createUnknownThreadError,
+  isChildNamespace,
+} from "../rules.ts";
 import type { CheckpointWithDeltas } from "../store.ts";
 import type { TimerRow } from "../timer.ts";
-import { createThreadArtifacts, type ThreadArtifacts } from "./memory-artifacts.ts";
 
 export interface Owner {
   alive: boolean;
@@ -155,4 +167,56 @@ export function getBranch(
   if (namespace === undefined || isChildNamespace(namespace.name))
     throw createUnknownBranchError(id, branch ?? thread.headBranch);
   return { thread, namespace };
+}
+
+/** Artifacts of one thread. */
+export interface ThreadArtifacts {
+  rows: ArtifactRow[];
+  readonly bodies: Map<string, Uint8Array>;
+}
+
+/** Creates an artifact store in memory, for a run without a store or with a store of another kind. */
+export function memoryArtifacts(): ArtifactStore {
+  const threads = new Map<string, ThreadArtifacts>();
+  return {
+    put: async (thread, artifact) => {
+      const artifacts = threads.get(thread) ?? createThreadArtifacts();
+      threads.set(thread, artifacts);
+      putArtifact(artifacts, artifact);
+    },
+    ...createArtifactAccess((thread) => threads.get(thread)),
+  };
+}
+
+/** Creates the read and delete operations for the artifacts returned by `find`. */
+export function createArtifactAccess(
+  find: (thread: string) => ThreadArtifacts | undefined,
+): Pick<ArtifactStore, "list" | "read" | "delete"> {
+  return {
+    list: async (thread, filter = {}) => {
+      checkFilter("artifacts", filter, ["run", "key"]);
+      return (find(thread)?.rows ?? []).filter((row) => matchesArtifactFilter(row, filter)).slice(0, filter.limit);
+    },
+    read: async (thread, key, range) => {
+      if (range !== undefined) checkRange(range);
+      const body = find(thread)?.bodies.get(key);
+      return body === undefined ? undefined : sliceRange(body, range ?? { offset: 0, limit: body.length });
+    },
+    delete: async (thread, key) => {
+      const artifacts = find(thread);
+      if (artifacts?.bodies.delete(key) !== true) return false;
+      artifacts.rows = artifacts.rows.filter((row) => row.key !== key);
+      return true;
+    },
+  };
+}
+
+/** Stores an artifact; identical bodies are stored once. */
+export function putArtifact(artifacts: ThreadArtifacts, { row, body }: ArtifactWrite): void {
+  artifacts.rows.push(row);
+  if (!artifacts.bodies.has(row.key)) artifacts.bodies.set(row.key, body);
+}
+
+function createThreadArtifacts(): ThreadArtifacts {
+  return { rows: [], bodies: new Map() };
 }

@@ -2,10 +2,9 @@
  * `checkGraph`: explores every reachable control state, for all node outcomes and route choices, and reports states
  * where a run would be stuck. Node bodies are not analyzed; declared interrupts and writes are used.
  */
-import { checkCount } from "../../base/check-option.ts";
 import type { StatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
-import { checkOptions } from "../../base/options.ts";
+import { checkCount, checkOptions } from "../../base/options.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, GraphTypes } from "../../define/graph.ts";

@@ -5,8 +5,7 @@ import { type InterruptRow, isStartInDoubt } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import { findInnerGraph, findTool } from "../../define/inner-graph.ts";
-import { omitHiddenArgs } from "../../tool/arguments/hidden-args.ts";
-import { parseArgs } from "../../tool/arguments/parse-args.ts";
+import { omitHiddenArgs, parseArgs } from "../../tool/arguments/parse-args.ts";
 import { nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
 

@@ -9,22 +9,15 @@ import type { Plan } from "../../compile/plan.ts";
 import type { Channel } from "../../state/channel.ts";
 import type { Ledger } from "../../tool/policy/ledger.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
-import type { LedgerBook, LedgerEntry } from "../session/ledger-book.ts";
+import type { LedgerBook, LedgerEntry, Reservation, Sum } from "../session/ledger-book.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import type { Position } from "../session/parts/position.ts";
-import { getErrorPlace } from "../session/parts/position.ts";
+import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
+import { reduceEdit } from "../session/reduce-writes.ts";
 import { readUpdate, type TaskOutcome, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Lineage, Session } from "../session/session.ts";
 import { validateWrites } from "../session/validate-writes.ts";
-import {
-  computeValue,
-  createLedgerBook,
-  dropReservation,
-  notifyListeners,
-  putEntry,
-  reserve,
-} from "./ledger-registry.ts";
 import { loadEntries, recordEntry } from "./ledger-rows.ts";
 
 /** Options of `openLedger`. */
@@ -177,3 +170,131 @@ function listEntries(position: Position, journal: Journal, isWanted: (task: stri
 }
 
 const noWrites: readonly Write[] = [];
+
+/** Creates a book with existing entries. */
+function createLedgerBook(entered: Map<string, LedgerEntry>): LedgerBook {
+  return { entered, reserved: new Map(), sums: new Map(), reservedSums: new Map(), listeners: [] };
+}
+
+/** Reserves a write; replaces the reservation in the same slot. */
+function reserve({ reserved, reservedSums }: LedgerBook, slot: string, reservation: Reservation): void {
+  const { channel } = reservation.write;
+  if (reserved.has(slot)) reservedSums.delete(channel);
+  else reservedSums.get(channel)?.writes.push(reservation.write);
+  reserved.set(slot, reservation);
+}
+
+/** Enters a write; replaces the entry in the same slot. */
+function putEntry(book: LedgerBook, slot: string, entry: LedgerEntry): void {
+  const { channel } = entry.write;
+  // Replacing an entry invalidates the reduced sum.
+  if (book.entered.has(slot)) book.sums.delete(channel);
+  else book.sums.get(channel)?.writes.push(entry.write);
+  book.entered.set(slot, entry);
+}
+
+/** Removes a reservation of this hook pass. Returns true when one was removed. */
+function dropReservation({ reserved, reservedSums }: LedgerBook, slot: string, owner: object | undefined): boolean {
+  const reservation = reserved.get(slot);
+  if (reservation === undefined || reservation.owner !== owner) return false;
+  reservedSums.delete(reservation.write.channel);
+  return reserved.delete(slot);
+}
+
+/** Notifies listeners of a change. */
+function notifyListeners(book: LedgerBook): void {
+  const { listeners } = book;
+  if (listeners.length === 0) return;
+  book.listeners = [];
+  for (const resolve of listeners) resolve();
+}
+
+/** Options of `computeValue`. */
+interface ComputeValueOptions {
+  readonly name: string;
+  readonly includeReserved: boolean;
+  readonly excluded: readonly string[];
+}
+
+/** Computes the value of a channel with the entries and reservations of the book, except for excluded slots. */
+function computeValue(
+  position: Position,
+  progress: Progress,
+  book: LedgerBook,
+  { name, includeReserved, excluded }: ComputeValueOptions,
+): unknown {
+  const excludedSlots = new Set(excluded);
+  const includesAllEntries = excluded.every((place) => !book.entered.has(place));
+  const sum = includesAllEntries
+    ? getSum(position, progress, book, name)
+    : reduceEntries(position, progress, name, { value: progress.state[name], entries: book.entered, excludedSlots });
+  if (!includeReserved || book.reserved.size === 0) return sum;
+  const includesAll = includesAllEntries && excluded.every((place) => !book.reserved.has(place));
+  return includesAll
+    ? getReservedSum(position, progress, book, { name, from: sum })
+    : reduceEntries(position, progress, name, { value: sum, entries: book.reserved, excludedSlots });
+}
+
+/** Returns the channel value with all entries. Each write is reduced only once. */
+function getSum(position: Position, progress: Progress, { entered, sums }: LedgerBook, name: string): unknown {
+  let sum = sums.get(name);
+  if (sum === undefined) {
+    const writes = [...entered.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
+    sum = { writes, reducedCount: 0, value: progress.state[name] };
+    sums.set(name, sum);
+  }
+  return reduceRest(position, progress, name, sum);
+}
+
+function getReservedSum(
+  position: Position,
+  progress: Progress,
+  { reserved, reservedSums }: LedgerBook,
+  { name, from }: { readonly name: string; readonly from: unknown },
+): unknown {
+  let sum = reservedSums.get(name);
+  if (sum === undefined || sum.from !== from) {
+    const writes = [...reserved.values()].flatMap(({ write }) => (write.channel === name ? [write] : []));
+    sum = { writes, reducedCount: 0, value: from, from };
+    reservedSums.set(name, sum);
+  }
+  return reduceRest(position, progress, name, sum);
+}
+
+function reduceRest(position: Position, progress: Progress, name: string, sum: Sum): unknown {
+  if (sum.reducedCount < sum.writes.length) {
+    sum.value = reduceWrites(position, progress, name, {
+      value: sum.value,
+      writes: sum.writes.slice(sum.reducedCount),
+    });
+    sum.reducedCount = sum.writes.length;
+  }
+  return sum.value;
+}
+
+/** Options of `reduceEntries`. */
+interface ReduceEntriesOptions {
+  readonly value: unknown;
+  readonly entries: ReadonlyMap<string, LedgerEntry>;
+  readonly excludedSlots: ReadonlySet<string>;
+}
+
+function reduceEntries(
+  position: Position,
+  progress: Progress,
+  name: string,
+  { value, entries, excludedSlots }: ReduceEntriesOptions,
+): unknown {
+  const writes: Write[] = [];
+  for (const [slot, { write }] of entries) if (write.channel === name && !excludedSlots.has(slot)) writes.push(write);
+  return reduceWrites(position, progress, name, { value, writes });
+}
+
+function reduceWrites(
+  { plan }: Position,
+  { state }: Progress,
+  name: string,
+  { value, writes }: { readonly value: unknown; readonly writes: readonly Write[] },
+): unknown {
+  return writes.length === 0 ? value : reduceEdit(plan, { ...state, [name]: value }, writes).state[name];
+}

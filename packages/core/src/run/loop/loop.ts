@@ -1,13 +1,22 @@
 /** Runs a graph: superstep after superstep until the run has finished, waits, failed or was cancelled. */
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { createDurableEvent } from "../session/durable-event.ts";
+import { emit } from "../events/event-emitter.ts";
+import { findGraphIncompatibilities } from "../migration/compatibility.ts";
+import { graphMigrator } from "../migration/migrate.ts";
+import type { GivenAnswers, Program } from "../migration/program.ts";
+import { restoreGraphPosition } from "../migration/restore-position.ts";
+import { graphReader } from "../migration/thread-snapshot.ts";
+import { createDurableEvent, createFinalEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
-import { awaitCommit } from "../session/parts/persistence.ts";
+import { readOutput } from "../session/output.ts";
+import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
 import type { State } from "../session/returns.ts";
-import { toResultBase, toRunStarted } from "../session/run-row.ts";
+import { toResultBase, toRunRow, toRunStarted } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { disarmTimers } from "../session/timers/interrupt-timers.ts";
 import { resumeTasks } from "../superstep/commit.ts";
+import { applyInput, parseInputWrites } from "../superstep/input.ts";
+import { isUnfinished, release } from "../task/open-session.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
 import { resolvePreemption } from "./resolve-preemption.ts";
 import { runSupersteps } from "./run-supersteps.ts";
@@ -16,7 +25,7 @@ import { runSupersteps } from "./run-supersteps.ts";
  * Runs supersteps until no work is left. `continuation` is set when the run continues from a checkpoint. Rejects with
  * the error of the run, after the error is saved.
  */
-export async function runToEnd(session: Session, continuation?: Continuation): Promise<RunResult<State>> {
+async function runToEnd(session: Session, continuation?: Continuation): Promise<RunResult<State>> {
   session.inboxes.mailbox?.open(session.inboxes.inbox);
   let failure: unknown;
   try {
@@ -63,4 +72,52 @@ async function recordContinuation(
   }
   fact.emit();
   resumeTasks(session, new Set(answered.map((row) => row.task)));
+}
+
+/** Program of the graphs of `defineGraph`. */
+export const graphProgram: Program = Object.freeze({
+  ...graphReader,
+  ...graphMigrator,
+  parseInput: (plan, codec, input) => parseInputWrites(plan, codec, input === undefined ? {} : input),
+  enter: (kernel) => kernel.enter()[0],
+  restore: restoreGraphPosition,
+  derivesPosition: true,
+  readOutput,
+  begin: (session, input, writes) =>
+    applyInput(
+      session,
+      writes ?? parseInputWrites(session.position.plan, session.env.codec, input === undefined ? {} : input),
+    ),
+  run: (session) => runToEnd(session),
+  recover: (session) => runToEnd(session, { answered: [] }),
+  resume: resumeGraph,
+  isPreemptible: true,
+  isBounded: true,
+  findIncompatibilities: findGraphIncompatibilities,
+} satisfies Program);
+
+/** Continues a run of a graph with answers. A finished thread is unchanged. */
+async function resumeGraph(session: Session, { answers, by, apply }: GivenAnswers): Promise<RunResult<State>> {
+  const { saved } = session.journal;
+  const answered = await apply(session, answers, by);
+  if (session.progress.control.tasks.length > 0) return runToEnd(session, { answered });
+  if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
+  if (saved !== undefined)
+    await release(saved.store, session.position.run.thread, saved.claim, { world: session.env.world });
+  // Emits the completion event of the finished run again, for new listeners.
+  emit(session.events, { type: "run.completed", steps: 0 });
+  return runToEnd(session);
+}
+
+/** Completes a failed run whose last superstep is saved: the resume accepts the superstep. */
+async function completeFailed(session: Session, saved: Persistence): Promise<RunResult<State>> {
+  const endEvent = createFinalEvent(session.events, session.journal, { type: "run.completed", steps: 0 });
+  try {
+    const run = toRunRow(session.position, session.env.world, "done");
+    await awaitCommit(saved, { run, events: endEvent.rows, release: true });
+  } catch (error) {
+    return finishOnError(session, error);
+  }
+  endEvent.emit();
+  return runToEnd(session);
 }

@@ -11,7 +11,7 @@ import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
-import { type IdleWatch, watchIdle } from "../task/idle-watch.ts";
+import { type IdleWatch, watchIdle } from "../task/attempt.ts";
 import type { MessageStream } from "./message-stream.ts";
 import { createWire } from "./model-wire.ts";
 

@@ -6,6 +6,7 @@
 import { addErrorPlace, describeFailure, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze, isFrozenWrite } from "../../base/json.ts";
+import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
@@ -20,7 +21,6 @@ import type { TaskOutcome } from "../session/returns.ts";
 import type { InterruptRequest, Loop, TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { createExpiredError, getExpiryFields } from "../session/timers/interrupt-timers.ts";
-import { type IdleWatch, ignoreBeat, watchIdle } from "./idle-watch.ts";
 
 /** Result of a task attempt. */
 export type TaskResult =
@@ -330,4 +330,36 @@ function createInterruptRow(
     ...(tool === undefined ? {} : { tool }),
     ...getExpiryFields(codec, expiry, key, raisedAt),
   };
+}
+
+/** Handle of an active idle timeout. */
+export interface IdleWatch {
+  /** Records progress. */
+  readonly beat: () => void;
+  /** Stops the watch and cancels its timer. */
+  readonly stop: () => void;
+}
+
+/**
+ * Calls `onIdle` after `limitMs` milliseconds without a beat. Uses one timer at a time: a beat records only the time.
+ */
+export function watchIdle({ clock, schedule }: World, limitMs: number, onIdle: () => void): IdleWatch {
+  let last = clock.monotonic();
+  const checkIdle = (): void => {
+    const remainingMs = last + limitMs - clock.monotonic();
+    if (remainingMs > 0) cancel = schedule.after(remainingMs, checkIdle);
+    else onIdle();
+  };
+  let cancel = schedule.after(limitMs, checkIdle);
+  return {
+    beat: () => {
+      last = clock.monotonic();
+    },
+    stop: () => cancel(),
+  };
+}
+
+/** No-op `beat` for work without an idle timeout. */
+function ignoreBeat(): void {
+  // No watch is active.
 }

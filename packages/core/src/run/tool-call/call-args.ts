@@ -2,8 +2,13 @@
 import { deepFreeze, isSameData } from "../../base/json.ts";
 import { describeIssues, limitIssues } from "../../base/schema.ts";
 import type { ToolCallBlock } from "../../model/message.ts";
-import { listForgedKeys, omitHiddenArgs } from "../../tool/arguments/hidden-args.ts";
-import { hasNoArguments, parseArgs, prepareArgs } from "../../tool/arguments/parse-args.ts";
+import {
+  hasNoArguments,
+  listForgedKeys,
+  omitHiddenArgs,
+  parseArgs,
+  prepareArgs,
+} from "../../tool/arguments/parse-args.ts";
 import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";

@@ -1,17 +1,24 @@
 /** First half of a tool call: from received to the decision of the before hooks. */
 import { deepFreeze } from "../../base/json.ts";
+import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { InvalidCall } from "../../define/tool-node.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { applyErrorPolicy, toErrorResult } from "../../tool/result.ts";
+import type { PendingCall } from "../conversation/pending-calls.ts";
 import { formatAdvertisedTools, isAdvertised } from "../model-call/advertised-tools.ts";
+import type { Journal } from "../session/parts/journal.ts";
+import type { Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
+import type { TaskScope } from "../session/scope.ts";
 import { parseCallArgs } from "./call-args.ts";
+import { getClientInterruptId } from "./client-call.ts";
 import { emitCallEvent, getResultFields, isProviderCall, redactCallArgs, type ToolCallContext } from "./context.ts";
 import { type CallDecision, decideCall } from "./decide-call.ts";
+import { getPriorCallInterruptId } from "./prior-call.ts";
 import { askProviderApproval, checkApprovalDeclared } from "./provider-call.ts";
 
 /** Resolves the tool, parses the arguments, calls the before hooks. */
-export function prepareCall(call: ToolCallContext): CallDecision | Promise<CallDecision> {
+function prepareCall(call: ToolCallContext): CallDecision | Promise<CallDecision> {
   const { block, tool, node, scope } = call;
   const { aborted, reason } = scope.getSignal();
   if (aborted && isSuspension(reason)) throw reason;
@@ -75,4 +82,48 @@ function rejectCall(call: ToolCallContext, reason: InvalidCall, error: ToolError
   const isFatal = (typeof policy === "string" ? policy : policy[reason]) === "fail";
   const result = toErrorResult(error, getResultFields(call, 0));
   return { kind: "answer", result: applyErrorPolicy(result, isFatal ? "fail" : "return") };
+}
+
+/** True when the call continues earlier work: its start is recorded, or an interrupt about the call has an answer. */
+export function hasStarted(
+  position: Position,
+  journal: Journal,
+  scope: TaskScope,
+  { call, known }: { readonly call: PendingCall; readonly known: EffectRow | undefined },
+): boolean {
+  return (
+    known !== undefined || findCallInterrupts(position, journal, scope, call).some(({ answer }) => answer !== undefined)
+  );
+}
+
+/** True when an interrupt about the call was raised, answered or not. */
+export function hasCallInterrupt(position: Position, journal: Journal, scope: TaskScope, call: PendingCall): boolean {
+  return findCallInterrupts(position, journal, scope, call).length > 0;
+}
+
+function findCallInterrupts(
+  { nesting }: Position,
+  { saved }: Journal,
+  { task }: TaskScope,
+  { key }: PendingCall,
+): readonly InterruptRow[] {
+  if (saved === undefined || saved.interrupts.size === 0) return [];
+  const ids = [`${task.id}:${key}`, getClientInterruptId(task, key), getPriorCallInterruptId(task, key)];
+  return ids.flatMap((id) => saved.interrupts.get(`${nesting?.idPrefix ?? ""}${id}`) ?? []);
+}
+
+/** Decides about the call; in call order when call slots are limited. */
+export function decideInOrder(call: ToolCallContext): CallDecision | Promise<CallDecision> {
+  const { limit } = call.batch;
+  if (limit === undefined) return prepareCall(call);
+  return limit.runInOrder(async () => {
+    let isSlotUsed = false;
+    try {
+      const decision = await prepareCall(call);
+      isSlotUsed = decision.kind !== "answer";
+      return decision;
+    } finally {
+      if (call.hasSlot && !isSlotUsed) limit.release();
+    }
+  });
 }

@@ -6,22 +6,23 @@ import { afterCallsKey, isFinalCall } from "../../compile/kinds/tools.ts";
 import { goto } from "../../define/command.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { Message, ToolMessage } from "../../model/message.ts";
-import type { ToolError } from "../../tool/definition/tool-error.ts";
+import { ToolError } from "../../tool/definition/tool-error.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { listPendingCalls, type PendingCall } from "../conversation/pending-calls.ts";
 import { collectCallChanges } from "../journal/long-term-writes.ts";
 import { resolveTool } from "../model-call/advertised-tools.ts";
 import { runAfterAgentHooks } from "../model-call/agent-hooks.ts";
 import { mapBounded } from "../session/concurrency.ts";
+import { hasConversation, type QueuedMessage } from "../session/inbox/inbox.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
+import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts";
 import { listNodeMiddleware } from "./context.ts";
-import { hasCallInterrupt } from "./decide-in-order.ts";
 import { answerFinalCalls } from "./final-call.ts";
-import { checkSteering, watchInbox } from "./steering.ts";
+import { hasCallInterrupt } from "./prepare-call.ts";
 import { type CallEnd, runToolCall } from "./tool-call.ts";
 import { createToolCallBatch } from "./tool-call-batch.ts";
 
@@ -222,4 +223,62 @@ function splitGroups(node: ToolNode<never, never>, batch: readonly PendingCall[]
     if (isAlone(call)) open = undefined;
   }
   return groups;
+}
+
+/** Returns the answer for skipped calls when a steering message is queued; undefined otherwise. */
+async function checkSteering(
+  { steering }: ToolNode<never, never>,
+  session: Pick<Session, "position" | "events" | "signals" | "inboxes">,
+): Promise<ToolError | undefined> {
+  const { nesting, plan } = session.position;
+  const { abort } = session.signals;
+  const { inbox } = session.inboxes;
+  if (steering === "finish-batch" || !inbox.mayHaveMessages()) return undefined;
+  if (nesting !== undefined || abort.signal.aborted || !hasConversation(plan)) return undefined;
+  const steer = filterSteering(await listWaitingMessages(session));
+  if (steer.length === 0 || abort.signal.aborted) return undefined;
+  inbox.notifyArrival(steer.map(({ id }) => id));
+  return new ToolError("skipped", `Skipped: ${describeSender(steer)} is queued and comes first.`);
+}
+
+/** Poll interval for messages from other processes while tools run, in milliseconds. */
+const pollIntervalMs = 1_000;
+
+/**
+ * Polls the inbox for messages from other processes, so that long waits can end early; the returned function stops
+ * polling.
+ */
+function watchInbox(session: Pick<Session, "env" | "position" | "events" | "journal" | "inboxes">): () => void {
+  const { world } = session.env;
+  const { nesting } = session.position;
+  const { saved } = session.journal;
+  const { inbox } = session.inboxes;
+  if (saved === undefined || saved.store.local === true || nesting !== undefined || !inbox.mayHaveMessages())
+    return doNothing;
+  let isStopped = false;
+  const poll = async (): Promise<void> => {
+    const steer = filterSteering(await listWaitingMessages(session));
+    if (isStopped) return;
+    if (steer.length > 0) inbox.notifyArrival(steer.map(({ id }) => id));
+    else cancel = world.schedule.after(pollIntervalMs, () => void poll());
+  };
+  let cancel = doNothing;
+  // Many tools finish before this point and need no timer.
+  world.schedule.soon(() => {
+    if (!isStopped) cancel = world.schedule.after(pollIntervalMs, () => void poll());
+  });
+  return () => {
+    isStopped = true;
+    cancel();
+  };
+}
+
+function doNothing(): void {
+  // No other process can have sent a message, or polling has not started.
+}
+
+/** Describes the sender: a system message is not attributed to the user. */
+function describeSender(inboxMessages: readonly QueuedMessage[]): string {
+  const isFromUser = inboxMessages.some(({ messages }) => messages.some(({ role }) => role === "user"));
+  return isFromUser ? "a message of the user" : "a note of the system";
 }

@@ -94,3 +94,17 @@ function addExpectedType(root: JsonObject, issue: SchemaIssue): SchemaIssue {
   const type = isPlainObject(current) ? current["type"] : undefined;
   return typeof type === "string" ? { path: issue.path, message: `${issue.message} (expected ${type})` } : issue;
 }
+
+/**
+ * Drops injected parameter names that the model or a change of arguments forged, before parsing. The injected value
+ * wins.
+ */
+export function omitHiddenArgs(spec: ToolSpec, args: unknown): unknown {
+  if (!isPlainObject(args) || listForgedKeys(spec, args).length === 0) return args;
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(spec.inject, name)));
+}
+
+/** Lists the injected parameter names among the arguments. */
+export function listForgedKeys(spec: ToolSpec, args: unknown): readonly string[] {
+  return isPlainObject(args) ? Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name)) : [];
+}

@@ -1,6 +1,5 @@
 /** `readArtifact`: a tool that reads large results page by page. */
-import { checkCount } from "../../base/check-option.ts";
-import { checkOptions } from "../../base/options.ts";
+import { checkCount, checkOptions } from "../../base/options.ts";
 import { jsonSchemaInput } from "../arguments/json-schema.ts";
 import { type Tool, type ToolCall, type ToolRuntime, toolSpec } from "../definition/tool.ts";
 import type { ArtifactPage } from "./artifact-access.ts";

@@ -1,11 +1,10 @@
 /** Interrupts: requests for input from a person, declared by key, with a schema of the answer and of the payload. */
 
 import { checkSyncResult, checkSyncSchema } from "../../base/async-schema.ts";
-import { checkTime } from "../../base/check-option.ts";
 import { checkId } from "../../base/ids.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { type DeepReadonly, describeValue, isPlainObject } from "../../base/json.ts";
-import { checkOptions } from "../../base/options.ts";
+import { checkOptions, checkTime } from "../../base/options.ts";
 import {
   describeIssues,
   isSchema,

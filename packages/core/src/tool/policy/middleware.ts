@@ -3,13 +3,12 @@
  * outermost, after hooks in reverse.
  */
 
-import { checkFlag, checkFunction, checkStrings } from "../../base/check-option.ts";
 import type { StatewrightError } from "../../base/errors.ts";
 import type { RunIdentity } from "../../base/injection.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { describeValue, isPlainObject, type Json } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
-import { checkOptions, listOptionNames } from "../../base/options.ts";
+import { checkFlag, checkFunction, checkOptions, checkStrings, listOptionNames } from "../../base/options.ts";
 import type { Clock } from "../../base/time.ts";
 import {
   callPolicyNames,
