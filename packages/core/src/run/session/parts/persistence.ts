@@ -161,11 +161,7 @@ export type SessionWrite = Pick<
  * Commits all pending rows with `parts` in one store commit. A checkpoint leaves out task outcomes that it has
  * already reduced.
  */
-function writeCommit(
-  saved: Persistence,
-  parts: SessionWrite,
-  onCommitted: (failure?: StatewrightError) => void,
-): void {
+function writeCommit(saved: Persistence, parts: SessionWrite, onCommitted: (failure?: StatewrightError) => void): void {
   const {
     effects,
     entries: waiting,
