@@ -1,11 +1,10 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
 
-export type { AgentListener, EventSource } from "./agent/active-runs.ts";
 export { getAgentEnd } from "./agent/agent-end.ts";
 export { type AgentFile, type FileData, maxFileBytes, type NamedFile, type UploadedFile } from "./agent/agent-files.ts";
 export type { AgentContent, AgentInput } from "./agent/agent-input.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
-export type { AgentResult, AgentRun, AgentStream } from "./agent/agent-run.ts";
+export type { AgentListener, AgentResult, AgentRun, AgentStream, EventSource } from "./agent/agent-run.ts";
 export type { AgentState, AgentTypes, NoState, OutputOf } from "./agent/agent-state.ts";
 export {
   type Agent,

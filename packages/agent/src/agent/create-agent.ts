@@ -23,11 +23,18 @@ import {
 } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { parseAgentOutput } from "../output/agent-output.ts";
-import { type ActiveRuns, type AgentListener, createActiveRuns } from "./active-runs.ts";
 import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
-import { type AgentRun, type AgentStream, createAgentRun, toAgentStream } from "./agent-run.ts";
+import {
+  type ActiveRuns,
+  type AgentListener,
+  type AgentRun,
+  type AgentStream,
+  createActiveRuns,
+  createAgentRun,
+  toAgentStream,
+} from "./agent-run.ts";
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { checkAgent, checkConfirmTools } from "./check-agent.ts";
 import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";

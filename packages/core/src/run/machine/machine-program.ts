@@ -1,7 +1,7 @@
 /** The program of a user-written machine: macrostep after macrostep. */
 import { notEnteredSnapshot } from "../kernel/kernel.ts";
 import type { Program } from "../migration/program.ts";
-import { restoreMachine } from "../migration/restore-position.ts";
+import { restoreMachine } from "../migration/thread-snapshot.ts";
 import { findMachineIncompatibilities } from "./machine-compatibility.ts";
 import { readResumeInput, runMachineLoop, startMachineRun } from "./machine-loop.ts";
 import { migrateMachine } from "./migrate-machine.ts";

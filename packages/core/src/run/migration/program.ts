@@ -13,8 +13,7 @@ import type { State, Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import type { Incompatibility } from "./compatibility.ts";
 import type { SnapshotMigrator } from "./migrate.ts";
-import type { PositionSource } from "./restore-position.ts";
-import type { SnapshotReader, ThreadSnapshot } from "./thread-snapshot.ts";
+import type { PositionSource, SnapshotReader, ThreadSnapshot } from "./thread-snapshot.ts";
 
 /** Position of a saved thread. */
 export interface SavedPosition {

@@ -2,6 +2,7 @@
  * Snapshot of a thread: pending tasks, journal and interrupts of a branch, including inner graphs. Loaded only when
  * another graph version wrote the thread; a normal resume does not need it.
  */
+import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { CheckpointRow, Control, Task } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
@@ -9,6 +10,7 @@ import { parseControl } from "../../checkpoint/control.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { Store } from "../../checkpoint/store.ts";
+import { createExecutingValue } from "../../compile/compile-machine.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
@@ -17,6 +19,7 @@ import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
 import { listPendingCalls, toCallSegment } from "../conversation/pending-calls.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
+import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { State } from "../session/returns.ts";
 
 /** Newest checkpoint of a namespace, read with a given graph. */
@@ -303,4 +306,56 @@ function findInnerTarget(
 /** Returns true if both writers are the same graph version with the same shape. */
 export function isSameWriter(one: GraphVersion | undefined, other: GraphVersion): boolean {
   return one?.graph === other.graph && one.version === other.version && one.shape === other.shape;
+}
+
+/** Plan and kernel of a position. */
+export interface PositionSource {
+  readonly plan: Plan;
+  readonly kernel: Kernel;
+}
+
+/**
+ * Restores the snapshot of a graph. If another graph version wrote the control state (`changed`), derives the
+ * snapshot from the pending nodes.
+ */
+export function restoreGraphPosition(
+  { plan, kernel }: PositionSource,
+  { thread, control, changed }: { readonly thread: string; readonly control: Control; readonly changed: boolean },
+): Snapshot {
+  if (changed) {
+    const nodes = control.tasks.map(({ node }) => node).filter((node) => plan.nodes.has(node));
+    return kernel.restore(createExecutingValue(plan.graph, nodes));
+  }
+  return control.machine === null
+    ? kernel.enter()[0]
+    : restoreMachine(kernel, plan, thread, { control, context: undefined });
+}
+
+/** Restores the saved state value. Throws `graph_changed` for a state that the machine does not have. */
+export function restoreMachine(
+  kernel: Kernel,
+  plan: Plan,
+  thread: string,
+  { control, context }: { readonly control: Control; readonly context: unknown },
+): Snapshot {
+  try {
+    return kernel.restore(control.machine, context, control.pending?.children);
+  } catch (cause) {
+    throw createGraphChangedError(
+      plan,
+      thread,
+      `is in the state ${JSON.stringify(control.machine)}, which its machine no longer has`,
+      cause,
+    );
+  }
+}
+
+function createGraphChangedError(plan: Plan, thread: string, fact: string, cause: unknown): StatewrightError {
+  if (isStatewrightError(cause, "graph_changed")) return cause;
+  return new StatewrightError("graph_changed", {
+    what: `the thread "${thread}" ${fact}`,
+    next: `Use the graph that wrote it, or another thread for "${plan.graph.name}"`,
+    place: { graph: plan.graph.name, thread },
+    cause,
+  });
 }

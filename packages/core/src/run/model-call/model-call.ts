@@ -20,12 +20,11 @@ import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
-import type { Position } from "../session/parts/position.ts";
+import { countTurn, type Position } from "../session/parts/position.ts";
 import { mergeMiddleware } from "../session/parts/run-environment.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import { countTurn } from "../superstep/turns.ts";
 import {
   type ChangedRegistries,
   findChangedRegistries,

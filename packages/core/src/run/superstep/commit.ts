@@ -19,7 +19,7 @@ import type { QueuedMessage } from "../session/inbox/inbox.ts";
 import { readOutput } from "../session/output.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
-import { countSteps, getMachinePath, type Position } from "../session/parts/position.ts";
+import { countSteps, getMachinePath, getTurns, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { State, Write } from "../session/returns.ts";
 import { toRunRow, toRunStarted } from "../session/run-row.ts";
@@ -32,7 +32,6 @@ import { drainInbox } from "./drain-inbox.ts";
 import { cacheFinalState } from "./final-state-cache.ts";
 import { inspectTransition } from "./inspect-run.ts";
 import { reduceResults, reduceSuperstep } from "./superstep.ts";
-import { getTurns } from "./turns.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
 export function commitInput(

@@ -23,7 +23,7 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { getChanges } from "../journal/long-term-writes.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
-import { restoreGraphPosition } from "../migration/restore-position.ts";
+import { restoreGraphPosition } from "../migration/thread-snapshot.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
 import type { Journal } from "../session/parts/journal.ts";

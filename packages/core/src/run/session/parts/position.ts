@@ -1,8 +1,11 @@
 /** Position of a session: the graph, the run and the step. */
+
 import type { ErrorPlace } from "../../../base/errors.ts";
-import type { RunRow } from "../../../checkpoint/checkpoint.ts";
+import type { Control, RunRow, Task } from "../../../checkpoint/checkpoint.ts";
 import type { Plan } from "../../../compile/plan.ts";
+import type { TurnLimit } from "../../../define/agent-turn.ts";
 import { formatNestingPath, type Nesting } from "./nesting.ts";
+import type { Progress } from "./progress.ts";
 
 /** Position of a session: its graph, run, namespace, nesting and step. */
 export interface Position {
@@ -38,4 +41,24 @@ export function getMachinePath({ run, nesting }: Position): readonly string[] {
 /** Counts the supersteps of the run over all its resumes; for an inner graph, of its call. */
 export function countSteps({ stepsBefore, stepsOfRun }: Position): number {
   return stepsBefore + stepsOfRun;
+}
+
+/**
+ * Returns the turns so far, including this superstep. A run that starts from another run's checkpoint starts at zero.
+ */
+export function getTurns(position: Position, progress: Progress): Control["turns"] {
+  return progress.turns ?? getPreviousTurns(position, progress);
+}
+
+/** Counts a turn of the node's agent; returns false at the limit. */
+export function countTurn(position: Position, progress: Progress, { node }: Task, { turns }: TurnLimit): boolean {
+  // A retry of the node stays in the same turn.
+  const previousTurns = getPreviousTurns(position, progress)?.[node] ?? 0;
+  if (previousTurns >= turns) return false;
+  progress.turns = { ...getTurns(position, progress), [node]: previousTurns + 1 };
+  return true;
+}
+
+function getPreviousTurns(position: Position, progress: Progress): Control["turns"] {
+  return countSteps(position) === 0 ? undefined : progress.control.turns;
 }
