@@ -177,7 +177,7 @@ export interface RunRow {
 }
 
 /**
- * How a new input pre-empts the previous run: `interrupt` keeps finished tasks and stops at the next boundary,
+ * Pre-emption of the previous run by a new input: `interrupt` keeps finished tasks and stops at the next boundary,
  * `rollback` discards the run.
  */
 export type StopKind = "cancel" | "rollback";

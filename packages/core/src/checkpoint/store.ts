@@ -152,7 +152,7 @@ export interface QueueWrite {
   readonly branch?: string | undefined;
   /** Run row with the status `queued` and an input. */
   readonly run: Omit<RunRow, "thread" | "branch" | "stops">;
-  /** How the run pre-empts the newest run of the branch. */
+  /** Pre-emption of the newest run of the branch by this run. */
   readonly stops?: StopKind | undefined;
 }
 

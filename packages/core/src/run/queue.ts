@@ -160,13 +160,13 @@ export async function startNextQueued(
   thread: string,
 ): Promise<RunHandle<unknown> | undefined> {
   try {
-    const { waiting: inLine, starting: beginning } = getThreadRegistry(store);
+    const { waiting: waitingRuns, starting: startingRuns } = getThreadRegistry(store);
     const rows = caller.host?.canStart() === false ? [] : await listStartableRuns(store, thread);
     for (const next of rows) {
       if (next.graph !== caller.graph.name && (await dropForeignInput(caller, store, next)))
         return await startNextQueued(caller, store, thread);
-      const starting = beginning.get(next.id);
-      const waiting = inLine.get(next.id);
+      const starting = startingRuns.get(next.id);
+      const waiting = waitingRuns.get(next.id);
       if (starting !== undefined) starting.needsRecheck = true;
       else waiting?.start();
       if (starting !== undefined || waiting !== undefined) return undefined;
@@ -260,16 +260,16 @@ function toOutcomeSource({ graph, options }: CallerWithStore): OutcomeSource {
 
 /** Registers a queued run as starting in this process, until `end`. */
 function registerStarting(store: Store, { id, thread }: RunRow): StartingRun & { readonly end: () => void } {
-  const { starting: beginning } = getThreadRegistry(store);
+  const { starting: startingRuns } = getThreadRegistry(store);
   const unmark = markOpening(store, thread);
   const starting = {
     needsRecheck: false,
     end: (): void => {
-      if (beginning.get(id) === starting) beginning.delete(id);
+      if (startingRuns.get(id) === starting) startingRuns.delete(id);
       unmark();
     },
   };
-  beginning.set(id, starting);
+  startingRuns.set(id, starting);
   return starting;
 }
 
@@ -512,11 +512,11 @@ function waitForTurn(
   const { store } = caller.options;
   const { thread } = row;
   const { clock } = getWorld(caller.options);
-  const { waiting: inLine } = getThreadRegistry(store);
+  const { waiting: waitingRuns } = getThreadRegistry(store);
   return new Promise<RunResult<State>>((resolve, reject) => {
     const leaveQueue = (outcome: () => Promise<RunResult<State>>): void => {
-      if (inLine.get(row.id) !== waiting) return;
-      inLine.delete(row.id);
+      if (waitingRuns.get(row.id) !== waiting) return;
+      waitingRuns.delete(row.id);
       outcome().then(resolve, reject);
     };
     const leave = (): void => leaveQueue(() => getCurrentOutcome(caller, row));
@@ -526,7 +526,7 @@ function waitForTurn(
       store.dequeue(thread, row.id, ended).then((cancelled) => {
         if (!cancelled) return;
         // A second caller with the same key waits in place of this caller.
-        inLine.get(row.id)?.detach();
+        waitingRuns.get(row.id)?.detach();
         startNextUnlessActive(caller, store, thread);
       }, reject);
     };
@@ -536,7 +536,7 @@ function waitForTurn(
       start: () => leaveQueue(() => startQueued(caller, row, events, { stops, waitAgain })),
       detach: leave,
     };
-    inLine.set(row.id, waiting);
+    waitingRuns.set(row.id, waiting);
     if (stops.abort.signal.aborted) cancel();
     else subscribeToAbort(stops.abort.signal, cancel);
     if (stops.drain.aborted) leave();

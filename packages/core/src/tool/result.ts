@@ -174,7 +174,7 @@ function createDataOutput(returned: unknown): ToolOutput {
   return { content: [{ type: "json", value: toJson(returned) }], value: returned };
 }
 
-/** Returns true if an `error` beside content means a failure: an Error, a message, or true. */
+/** Returns true if an `error` next to content means a failure: an Error, a message, or true. */
 function isFailureValue(error: unknown): boolean {
   return isError(error) || error === true || (typeof error === "string" && error !== "");
 }

@@ -29,8 +29,8 @@ function prepareStatements(db: Database) {
         "SELECT key & 0xffffff FROM checkpoints WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
       )
       .pluck(),
-    newest: db.prepare<[string], { ahead: number; held: number }>(
-      "SELECT t.owner IS NOT NULL AS held, t.checkpoint - coalesce((SELECT max((SELECT max(c.key) & 0xffffff FROM checkpoints c" +
+    newest: db.prepare<[string], { ahead: number; owned: number }>(
+      "SELECT t.owner IS NOT NULL AS owned, t.checkpoint - coalesce((SELECT max((SELECT max(c.key) & 0xffffff FROM checkpoints c" +
         " WHERE c.key >= b.key << 24 AND c.key < (b.key + 1) << 24)) FROM branches b WHERE b.thread = t.key), 0) AS ahead" +
         " FROM threads t WHERE t.id = ?",
     ),
@@ -150,8 +150,8 @@ export class Verifier {
     const artifacts = await this.#verifyArtifacts(id, read, runCheck);
     await this.#verifyMetadata(id, read, fault);
     // The row of a claimed thread lags behind its checkpoints.
-    const { ahead = 0, held = 0 } = (await read(() => this.#sql.newest.get(id))) ?? {};
-    if (ahead > 0 || (ahead < 0 && held === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });
+    const { ahead = 0, owned = 0 } = (await read(() => this.#sql.newest.get(id))) ?? {};
+    if (ahead > 0 || (ahead < 0 && owned === 0)) fault({ thread: id, what: "the newest checkpoint is missing" });
     if ((await read(() => this.#sql.hasInvalidHead.get(id))) === 1)
       fault({ thread: id, what: "the head branch or the newest event is missing" });
     return { checkpoints, artifacts };

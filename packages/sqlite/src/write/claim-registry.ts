@@ -64,22 +64,22 @@ export class ClaimRegistry {
       return;
     }
     let claimed: ClaimedThread | undefined;
-    let takenClaim: DeferredClaim | undefined;
+    let pendingClaim: DeferredClaim | undefined;
     let queued: number | undefined;
     transactions.add({
       thread: commit.thread,
       usesReserve: commit.release === true && commit.checkpoint === undefined,
       run: () => {
-        takenClaim = undefined;
+        pendingClaim = undefined;
         if (this.#deferred.get(commit.thread)?.claim.epoch === commit.epoch) {
-          takenClaim = this.#claimDeferred(commit.thread);
-          if (takenClaim === undefined) throw storeRules.createFencedError(commit);
+          pendingClaim = this.#claimDeferred(commit.thread);
+          if (pendingClaim === undefined) throw storeRules.createFencedError(commit);
         }
         claimed = this.#threads.get(commit.thread);
         queued = writer.commits.write(commit, claimed);
       },
       undo: () => {
-        this.#restoreDeferred(commit.thread, takenClaim);
+        this.#restoreDeferred(commit.thread, pendingClaim);
         if (claimed !== undefined) forgetNamespaces(claimed, commit);
       },
       onCommitted: (failure) => {
@@ -92,12 +92,12 @@ export class ClaimRegistry {
 
   /** Writes to a thread, together with its deferred claim: a new thread exists only after the claim. */
   writeWithDeferredClaim<Value>(thread: string, run: () => Value): Promise<Value> {
-    let takenClaim: DeferredClaim | undefined;
+    let pendingClaim: DeferredClaim | undefined;
     const put = (): Value => {
-      takenClaim = this.#claimDeferred(thread);
+      pendingClaim = this.#claimDeferred(thread);
       return run();
     };
-    return this.#parts.transactions.write(thread, put, { undo: () => this.#restoreDeferred(thread, takenClaim) });
+    return this.#parts.transactions.write(thread, put, { undo: () => this.#restoreDeferred(thread, pendingClaim) });
   }
 
   /** Returns true for a thread with a deferred claim, which is not in the file yet. */
@@ -142,7 +142,7 @@ export class ClaimRegistry {
     try {
       await transactions.write(undefined, release, { onDone: discardClaims });
     } catch (error) {
-      for (const held of pending) this.#failedReleases.add(held);
+      for (const claimed of pending) this.#failedReleases.add(claimed);
       world.log("debug", "releasing threads failed again", {
         count: pending.length,
         error: toStoreError(error).message,
@@ -150,7 +150,7 @@ export class ClaimRegistry {
     }
   }
 
-  /** Creates the last write: releases all threads, so that the next owner does not take this store for crashed. */
+  /** Creates the last write: releases all threads, so that this store does not count as crashed. */
   createFinalJob(): Job {
     const { writer, owner } = this.#parts;
     return {
@@ -197,10 +197,10 @@ export class ClaimRegistry {
   }
 
   /** Restores a deferred claim after the write was rolled back. */
-  #restoreDeferred(thread: string, takenClaim: DeferredClaim | undefined): void {
-    if (takenClaim === undefined) return;
+  #restoreDeferred(thread: string, pendingClaim: DeferredClaim | undefined): void {
+    if (pendingClaim === undefined) return;
     this.#threads.delete(thread);
-    this.#deferred.set(thread, takenClaim);
+    this.#deferred.set(thread, pendingClaim);
   }
 
   /** Updates the claim of a thread after a commit. */

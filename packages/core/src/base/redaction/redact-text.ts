@@ -8,7 +8,7 @@ export const minSecretCharacters = 4;
 
 /** Redactor of a streamed text. */
 export interface TextStream {
-  /** Returns the redacted text that is safe to emit. Holds back a suffix that may be the beginning of a secret. */
+  /** Returns the redacted text that is safe to emit. Withholds a suffix that may be the beginning of a secret. */
   readonly push: (piece: string) => string;
   /** Returns the redacted remainder. */
   readonly end: () => string;
@@ -58,14 +58,14 @@ export interface PreviousChunk {
 
 /** Redaction result of a chunk. */
 export interface RedactedChunk {
-  /** Redacted text that was held back from the previous chunk. */
+  /** Redacted text withheld from the previous chunk. */
   readonly released: string;
   readonly text: string;
   readonly previous: PreviousChunk;
 }
 
 /**
- * Redacts a chunk and holds back a suffix that may be the beginning of a secret. A suffix shorter than the minimum
+ * Redacts a chunk and withholds a suffix that may be the beginning of a secret. A suffix shorter than the minimum
  * secret length is emitted: such a match is by chance.
  */
 export function redactChunk(text: string, secrets: readonly string[], previous?: PreviousChunk): RedactedChunk {

@@ -1,4 +1,4 @@
-/** Definition half of a program: what a graph may do, as a graph of nodes or as a user-written machine. */
+/** Definition half of a program: abilities and outline of a graph of nodes or of a user-written machine. */
 import type { Json } from "../../base/json.ts";
 import type { GraphDefinition, OutlineContext } from "../../define/graph.ts";
 import type { Outline } from "../../define/outline.ts";
@@ -6,15 +6,15 @@ import type { Outline } from "../../define/outline.ts";
 /** Definition half of a program; its run half is `Program`. Stateless: each method takes the graph. */
 export interface ProgramDefinition {
   readonly name: "graph" | "machine";
-  /** With its article, for messages. */
+  /** Kind of the graph with an article, for messages. */
   readonly title: string;
-  /** True when it can run as a subgraph or as a tool. */
+  /** True when the graph can run as a subgraph or as a tool. */
   readonly isNestable: boolean;
-  /** True when its guards and actions have names: for JSON, and for an exploration of its states. */
+  /** True when guards and actions have names: required for JSON and for `checkGraph`. */
   readonly isReadable: boolean;
   /** True when a migration can rename interrupts, tools and inner graphs besides states. */
   readonly hasNamedParts: boolean;
   readonly outline: (graph: GraphDefinition, path: string, context: OutlineContext) => Outline;
-  /** Returns what the fingerprint holds besides channels, nodes and edges; null for nothing. */
+  /** Returns the part of the fingerprint besides channels, nodes and edges; null for no such part. */
   readonly describeShape: (graph: GraphDefinition) => Json;
 }

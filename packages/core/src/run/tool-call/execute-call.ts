@@ -22,7 +22,7 @@ import {
 import { reviewArgs } from "./decide-call.ts";
 import { addUsage, attemptGraphCall, isSuspendedCall } from "./graph-call.ts";
 import { recordChangedArgs } from "./start-args.ts";
-import { type Execution, emitHeldProgress } from "./tool-runtime.ts";
+import { type Execution, emitWithheldProgress } from "./tool-runtime.ts";
 
 /** Executes a call from state `executing` to its result, including retries and `aroundTool` hooks. */
 export async function executeCall(
@@ -35,7 +35,7 @@ export async function executeCall(
   const result = await (middleware.some(({ aroundTool }) => aroundTool !== undefined)
     ? runWithHooks(call, tool, middleware, execution)
     : startCall(call, tool, execution));
-  emitHeldProgress(call);
+  emitWithheldProgress(call);
   finishExecution(call, result);
   return tool.graph === undefined ? result : addUsage(call, result);
 }

@@ -143,8 +143,8 @@ function emitProgress(call: ToolCallContext, text: string): void {
     emitCallEvent(call, { type: "tool.progress", text });
 }
 
-/** Emits text that was held back as the possible start of a secret. */
-export function emitHeldProgress(call: ToolCallContext): void {
+/** Emits withheld text, the possible start of a secret. */
+export function emitWithheldProgress(call: ToolCallContext): void {
   const { line, events } = flushWithheld(call);
   const { node, id: task } = call.scope.task;
   if (line !== "") emitCallEvent(call, { type: "tool.progress", text: line });

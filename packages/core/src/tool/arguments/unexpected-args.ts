@@ -314,7 +314,7 @@ function* streamChoices(
 
 const ownParts: WeakMap<JsonObject, JsonObject> = new WeakMap();
 
-/** Returns the part of a schema beside its alternatives, as the same object each time (a cache key). */
+/** Returns a schema without its alternatives, as the same object each time (a cache key). */
 function getOwnPart(schema: JsonObject, rest: JsonObject): JsonObject {
   const known = ownParts.get(schema) ?? rest;
   ownParts.set(schema, known);

@@ -58,7 +58,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
   /** Ids of known steering messages that are not yet in the state. */
   const steerIds = new Set<string>();
 
-  function arrived(ids: readonly string[]): void {
+  function notifyArrival(ids: readonly string[]): void {
     if (!isConversation) return;
     for (const id of ids) steerIds.add(id);
     steerController?.abort(createSteerReason());
@@ -85,9 +85,9 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
       if (location !== undefined) return postMessages(location, world, kind, messages);
       const id = createId("inbox_", world.random);
       queued = [...queued, { id, kind, messages: deepFreeze(messages) }];
-      if (kind === "steer") arrived([id]);
+      if (kind === "steer") notifyArrival([id]);
     },
-    notifyArrival: arrived,
+    notifyArrival,
     getSteerSignal: () => {
       steerController ??= new AbortController();
       if (steerIds.size > 0) steerController.abort(createSteerReason());
