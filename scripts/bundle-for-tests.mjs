@@ -35,7 +35,7 @@ const day = 86_400_000;
  */
 export async function bundleForTests() {
   try {
-    return `--import=${pathToFileURL(await bundled()).href}`;
+    return `--import=${pathToFileURL(await buildIfStale()).href}`;
   } catch (error) {
     process.stderr.write(
       `bundle-for-tests: no bundle of the sources, so processes of the tests start slowly: ${error}\n`,
@@ -45,16 +45,16 @@ export async function bundleForTests() {
 }
 
 /** Returns the path of the module that makes a process load the bundle. */
-async function bundled() {
-  const entries = entriesOf();
-  const folder = join(cache, state(entries));
+async function buildIfStale() {
+  const entries = listEntries();
+  const folder = join(cache, computeCacheKey(entries));
   const hook = join(folder, "hook.mjs");
   if (existsSync(hook)) return hook;
 
   mkdirSync(cache, { recursive: true });
   const making = mkdtempSync(join(cache, "making-"));
   await write(entries, making);
-  writeFileSync(join(making, "hook.mjs"), hookOf(entries));
+  writeFileSync(join(making, "hook.mjs"), createHook(entries));
   // Some tests start processes as another user.
   chmodSync(making, 0o755);
   try {
@@ -78,7 +78,7 @@ function removeOld() {
 }
 
 /** Lists all modules exported by packages, by import name. */
-function entriesOf() {
+function listEntries() {
   const entries = {};
   for (const folder of readdirSync(join(root, "packages")).sort()) {
     const manifest = join(root, "packages", folder, "package.json");
@@ -91,14 +91,14 @@ function entriesOf() {
 }
 
 /** Returns the cache key: a hash of all inputs of the bundle. */
-function state(entries) {
+function computeCacheKey(entries) {
   const hash = createHash("sha256").update(JSON.stringify(entries));
-  for (const file of [fileURLToPath(import.meta.url), join(root, "pnpm-lock.yaml"), ...sources()])
+  for (const file of [fileURLToPath(import.meta.url), join(root, "pnpm-lock.yaml"), ...listSources()])
     hash.update(`\0${file}\0`).update(readFileSync(file));
   return hash.digest("hex").slice(0, 16);
 }
 
-function sources() {
+function listSources() {
   return readdirSync(join(root, "packages")).flatMap((folder) => {
     const source = join(root, "packages", folder, "src");
     const files = existsSync(source) ? readdirSync(source, { recursive: true }).map(String).sort() : [];
@@ -110,7 +110,7 @@ async function write(entries, dir) {
   const { build } = await import("rolldown");
   await build({
     cwd: join(root, "packages/statewright"),
-    input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [fileName(name), file])),
+    input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [getFileName(name), file])),
     platform: "node",
     // Same conditions as Node, so that a library is not loaded in two formats.
     resolve: { conditionNames: ["node", "import", "default"] },
@@ -140,21 +140,21 @@ async function resolveId(source, importer, options) {
 function transform(code, id) {
   if (!code.includes("import.meta.")) return null;
   const places = { url: pathToFileURL(id).href, filename: id, dirname: dirname(id) };
-  const asked = placesAsked(this.parse(code, { lang: "ts" }));
-  return asked.reduceRight((text, { start, end, property }) => {
+  const properties = listMetaProperties(this.parse(code, { lang: "ts" }));
+  return properties.reduceRight((text, { start, end, property }) => {
     const place = places[property.name];
     return place === undefined ? text : text.slice(0, start) + JSON.stringify(place) + text.slice(end);
   }, code);
 }
 
 /** Lists every `import.meta.property` expression below a node, in source order. */
-function placesAsked(node) {
+function listMetaProperties(node) {
   if (node === null || typeof node !== "object") return [];
   if (node.type === "MemberExpression" && node.object.type === "MetaProperty") return [node];
-  return Object.values(node).flatMap(placesAsked);
+  return Object.values(node).flatMap(listMetaProperties);
 }
 
-function fileName(name) {
+function getFileName(name) {
   return name.replace("@", "").replaceAll("/", "-");
 }
 
@@ -163,9 +163,9 @@ function fileName(name) {
  * differ, and not libraries, which use their installed versions. Imports by a computed name within the bundle are
  * resolved from the folder packages/statewright.
  */
-function hookOf(entries) {
+function createHook(entries) {
   const files = Object.keys(entries).map(
-    (name) => `  ${JSON.stringify(name)}: new URL("${fileName(name)}.mjs", import.meta.url).href,`,
+    (name) => `  ${JSON.stringify(name)}: new URL("${getFileName(name)}.mjs", import.meta.url).href,`,
   );
   const here = pathToFileURL(join(root, "/")).href;
   const whole = pathToFileURL(join(root, "packages/statewright/package.json")).href;

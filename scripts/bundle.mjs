@@ -20,7 +20,7 @@ async function bundlePackage(folder) {
       return [relative(dist, file).replaceAll("\\", "/").replace(/\.js$/, ""), join(folder, source)];
     }),
   );
-  for (const script of scriptsOf(folder)) input[script] = join(folder, "src", `${script}.ts`);
+  for (const script of listScripts(folder)) input[script] = join(folder, "src", `${script}.ts`);
   for (const old of globSync("**/*.js{,.map}", { cwd: dist })) rmSync(join(dist, old));
   const bundle = await rolldown({
     input,
@@ -41,7 +41,7 @@ async function bundlePackage(folder) {
 }
 
 /** Lists sources started as separate processes, which no module imports. */
-function scriptsOf(folder) {
+function listScripts(folder) {
   return ["crash/crash-child", "crash/plugin-proxy"].filter((name) => existsSync(join(folder, "src", `${name}.ts`)));
 }
 

@@ -12,7 +12,7 @@ import { pathToFileURL } from "node:url";
 const root = join(import.meta.dirname, "..");
 
 /** Returns the text of llms.txt. */
-export function llmsText() {
+export function createLlmsText() {
   const readme = readFileSync(join(root, "README.md"), "utf8");
   const sentence = readme.split("\n\n")[1] ?? "";
   const rows = readFileSync(join(root, "docs/README.md"), "utf8")
@@ -40,4 +40,5 @@ export function llmsText() {
   ].join("\n");
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) writeFileSync(join(root, "llms.txt"), llmsText());
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href)
+  writeFileSync(join(root, "llms.txt"), createLlmsText());

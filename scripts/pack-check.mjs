@@ -21,7 +21,7 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
 import { bundlePackages } from "./bundle.mjs";
 import { packPackage } from "./pack-package.mjs";
-import { docProblems } from "./package-docs.mjs";
+import { findDocProblems } from "./package-docs.mjs";
 import { createExampleFiles } from "./package-examples.mjs";
 
 // All packages load on the oldest version. SQLite needs the second version, and throws an error with this requirement
@@ -58,22 +58,22 @@ process.exitCode = problems.length > 0 ? 1 : 0;
 
 async function main() {
   const folders = readdirSync("packages");
-  if (!step("types", "tsc", ["-b", ...folders.map((name) => join("packages", name))])) return;
+  if (!runStep("types", "tsc", ["-b", ...folders.map((name) => join("packages", name))])) return;
   await bundlePackages(".");
   const packages = folders.map((name) => {
     const folder = join("packages", name);
     return { folder, ...JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) };
   });
   const tarballs = packages.map(({ name, folder }) => {
-    const tarball = join(project, `${slug(name)}.tgz`);
+    const tarball = join(project, `${toSlug(name)}.tgz`);
     attempt(`pack ${name} with its docs`, () => packPackage(folder, tarball));
     return tarball;
   });
   if (problems.length > 0) return;
 
   packages.forEach(({ name }, index) => {
-    step(`publint ${name}`, "publint", [tarballs[index], "--strict"]);
-    step(`attw ${name}`, "attw", [tarballs[index], "--profile", "esm-only"]);
+    runStep(`publint ${name}`, "publint", [tarballs[index], "--strict"]);
+    runStep(`attw ${name}`, "attw", [tarballs[index], "--profile", "esm-only"]);
   });
 
   attempt("docs, SKILL.md and links in the tarballs", () => checkDocs(packages, tarballs));
@@ -82,18 +82,18 @@ async function main() {
   installInto(project, Object.fromEntries(packages.map(({ name }, index) => [name, `file:${tarballs[index]}`])));
   if (problems.length > 0) return;
 
-  const oldest = nodeOf(OLDEST_NODE);
+  const oldest = installNode(OLDEST_NODE);
   const nodes = { [process.version]: process.execPath, [`v${OLDEST_NODE}`]: oldest };
   const nodesWithSqlite = {
     [process.version]: process.execPath,
-    [`v${OLDEST_NODE_WITH_SQLITE}`]: nodeOf(OLDEST_NODE_WITH_SQLITE),
+    [`v${OLDEST_NODE_WITH_SQLITE}`]: installNode(OLDEST_NODE_WITH_SQLITE),
   };
   for (const [version, node] of Object.entries(nodes)) {
     // An entry that imports the user's vitest cannot be loaded outside vitest.
     for (const entry of entries.filter((entry) => !entry.endsWith("/vitest"))) {
       const name = JSON.stringify(entry);
       const load = `await import(${name}); process.getBuiltinModule("module").createRequire(import.meta.url)(${name})`;
-      step(`load ${entry} on Node ${version}`, node, ["--input-type=module", "-e", load], { cwd: project });
+      runStep(`load ${entry} on Node ${version}`, node, ["--input-type=module", "-e", load], { cwd: project });
     }
   }
 
@@ -111,21 +111,23 @@ async function main() {
   copyFileSync("packages/statewright/test/docs/start/assistant.ts", join(project, "assistant.ts"));
   for (const version of TYPESCRIPTS) {
     const tsc = join(project, `node_modules/typescript-${version}/bin/tsc`);
-    step(`type-check with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: project });
+    runStep(`type-check with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: project });
     const outDir = `compiled-${version}`;
     const emit = ["--ignoreConfig", "assistant.ts", "--outDir", outDir, ...emitFlags].filter(
       (flag) => flag !== "--ignoreConfig" || version === "7",
     );
     if (
-      !step(`compile the first program with TypeScript ${version}`, process.execPath, [tsc, ...emit], { cwd: project })
+      !runStep(`compile the first program with TypeScript ${version}`, process.execPath, [tsc, ...emit], {
+        cwd: project,
+      })
     )
       continue;
     for (const [name, node] of Object.entries(nodesWithSqlite)) {
       const what = `the first program, compiled by TypeScript ${version}, on Node ${name}`;
-      await firstProgram(what, node, outDir, (code, printed) => code === 0 && printed.includes(ended));
+      await runFirstProgram(what, node, outDir, (code, printed) => code === 0 && printed.includes(ended));
     }
     const what = `the first program on Node ${OLDEST_NODE} fails with its requirement`;
-    await firstProgram(what, oldest, outDir, (code, printed) => code === 1 && printed.includes("Use Node 22.14"));
+    await runFirstProgram(what, oldest, outDir, (code, printed) => code === 1 && printed.includes("Use Node 22.14"));
   }
   checkExamples();
 }
@@ -136,19 +138,23 @@ function checkExamples() {
   cpSync(join(project, "node_modules/statewright/examples"), examples, { recursive: true });
   for (const version of TYPESCRIPTS) {
     const tsc = join(project, `node_modules/typescript-${version}/bin/tsc`);
-    step(`type-check the examples with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], { cwd: examples });
+    runStep(`type-check the examples with TypeScript ${version}`, process.execPath, [tsc, "-p", "."], {
+      cwd: examples,
+    });
   }
   for (const program of SAMPLE_PROGRAMS)
-    step(`run examples/${program}`, process.execPath, [basename(program)], { cwd: join(examples, dirname(program)) });
+    runStep(`run examples/${program}`, process.execPath, [basename(program)], {
+      cwd: join(examples, dirname(program)),
+    });
 }
 
 /** Checks the unpacked tarballs: pages and SKILL.md exist, and every relative link leads to a file in the tarball. */
 function checkDocs(packages, tarballs) {
   const wrong = packages.flatMap(({ name }, index) => {
-    const unpacked = join(project, "unpacked", slug(name));
+    const unpacked = join(project, "unpacked", toSlug(name));
     mkdirSync(unpacked, { recursive: true });
     const { status, stderr } = spawnSync("tar", ["-xzf", tarballs[index]], { cwd: unpacked, encoding: "utf8" });
-    return status === 0 ? docProblems(join(unpacked, "package"), name) : [`${name}: ${stderr}`];
+    return status === 0 ? findDocProblems(join(unpacked, "package"), name) : [`${name}: ${stderr}`];
   });
   if (wrong.length > 0) throw new Error(wrong.join("\n"));
 }
@@ -157,7 +163,7 @@ function checkDocs(packages, tarballs) {
  * Runs the compiled program as a user does, with the provider's own client, a new folder, and the local server
  * instead of the provider.
  */
-async function firstProgram(what, node, folder, isGood) {
+async function runFirstProgram(what, node, folder, isGood) {
   const server = await anthropicServer();
   const cwd = mkdtempSync(join(project, "run-"));
   const env = { ...process.env, ANTHROPIC_BASE_URL: server.baseUrl, ANTHROPIC_API_KEY: "not-a-key" };
@@ -189,18 +195,18 @@ function installInto(folder, packed) {
     dependencies: { ...packed, ...brought, ...Object.fromEntries(typescripts) },
   };
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
-  step("install into an empty project", "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
+  runStep("install into an empty project", "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
     cwd: folder,
   });
 }
 
-function nodeOf(version) {
+function installNode(version) {
   const platform = windows ? "win" : process.platform;
   const name = `node-${platform === "darwin" && process.arch === "arm64" ? "bin-" : ""}${platform}-${process.arch}`;
   const folder = join(project, `node-${version}`);
   mkdirSync(folder);
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies: { [name]: version } }));
-  step(`Node ${version}`, "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: folder });
+  runStep(`Node ${version}`, "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: folder });
   return join(folder, "node_modules", name, "bin", windows ? "node.exe" : "node");
 }
 
@@ -215,7 +221,7 @@ function attempt(what, work) {
   if (failure !== undefined) problems.push(`${what} failed: ${failure.message}`);
 }
 
-function step(what, program, args, { cwd } = {}) {
+function runStep(what, program, args, { cwd } = {}) {
   const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) };
   const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${what}`);
@@ -223,6 +229,6 @@ function step(what, program, args, { cwd } = {}) {
   return status === 0;
 }
 
-function slug(name) {
+function toSlug(name) {
   return name.replace("@", "").replace("/", "-");
 }

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { bundlePackages } from "./bundle.mjs";
-import { docProblems, docsOf } from "./package-docs.mjs";
+import { findDocProblems, listDocs } from "./package-docs.mjs";
 
 const root = resolve(import.meta.dirname, "..");
 const windows = process.platform === "win32";
@@ -28,11 +28,11 @@ export function packPackage(folder, out) {
     run("pnpm", ["pack", "--ignore-scripts", "--out", plain], join(root, folder));
     run("tar", ["-xzf", basename(plain)], work);
     const unpacked = join(work, "package");
-    for (const { path, content } of docsOf(root, folder)) {
+    for (const { path, content } of listDocs(root, folder)) {
       mkdirSync(dirname(join(unpacked, path)), { recursive: true });
       writeFileSync(join(unpacked, path), content);
     }
-    const problems = docProblems(unpacked, folder);
+    const problems = findDocProblems(unpacked, folder);
     if (problems.length > 0) throw new Error(problems.join("\n"));
     run("npm", ["pack", "--ignore-scripts", "--pack-destination", work], unpacked);
     const [packed] = readdirSync(work).filter((file) => file.endsWith(".tgz") && file !== "plain.tgz");

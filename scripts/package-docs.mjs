@@ -7,7 +7,7 @@ import { dirname, join, posix } from "node:path";
 import { createExampleFiles, listExamples } from "./package-examples.mjs";
 
 /** Pages by package; a name with a final slash is a folder. `statewright` contains all pages. */
-export const pagesOf = {
+export const pagesByPackage = {
   "packages/core": [
     "running-examples.md",
     "tour/",
@@ -79,9 +79,9 @@ export const pagesOf = {
 };
 
 /** Returns the docs files of a package's tarball, with their paths in the tarball and their texts. */
-export function docsOf(root, folder) {
-  const wanted = pagesOf[folder] ?? [];
-  const all = markdownBelow(root, "docs");
+export function listDocs(root, folder) {
+  const wanted = pagesByPackage[folder] ?? [];
+  const all = listMarkdown(root, "docs");
   const pages = all.filter((page) => isWanted(page, wanted));
   const places = new Map([
     ...pages.map((page) => [page, page]),
@@ -92,17 +92,19 @@ export function docsOf(root, folder) {
   const hasExamples = wanted.includes(".");
   if (hasExamples) places.set("llms.txt", "llms.txt");
   if (hasExamples) for (const { from: file, to } of examples) places.set(file, to);
-  for (const image of pages.flatMap((page) => imagesIn(root, page))) places.set(image, image);
+  for (const image of pages.flatMap((page) => listImages(root, page))) places.set(image, image);
   const programs = new Map(examples.map(({ from, to }) => [from, to]));
   const files = [...places].map(([from, to]) => ({
     path: to,
-    content: /\.(md|txt)$/.test(from) ? relinked(root, { from, to, places, programs }) : readFileSync(join(root, from)),
+    content: /\.(md|txt)$/.test(from)
+      ? rewriteLinks(root, { from, to, places, programs })
+      : readFileSync(join(root, from)),
   }));
   return hasExamples ? [...files, ...createExampleFiles(root)] : files;
 }
 
 /** Lists the targets of all relative links of a page, as paths in the repository or in a tarball. */
-export function linksIn(path, text) {
+export function listLinks(path, text) {
   return [...text.matchAll(link)].flatMap(([, , target = ""]) =>
     isElsewhere(target) ? [] : [posix.normalize(posix.join(posix.dirname(path), target.split("#")[0]))],
   );
@@ -119,19 +121,19 @@ function isWanted(page, wanted) {
   return wanted.some((each) => each === "." || name === each || (each.endsWith("/") && name.startsWith(each)));
 }
 
-function markdownBelow(root, folder) {
+function listMarkdown(root, folder) {
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .map((file) => posix.join(folder, file.replaceAll("\\", "/")))
     .filter((file) => file.endsWith(".md"))
     .sort();
 }
 
-function imagesIn(root, page) {
+function listImages(root, page) {
   const text = readFileSync(join(root, page), "utf8");
-  return linksIn(page, text).filter((target) => /\.(svg|png)$/.test(target) && existsSync(join(root, target)));
+  return listLinks(page, text).filter((target) => /\.(svg|png)$/.test(target) && existsSync(join(root, target)));
 }
 
-function relinked(root, { from, to, places, programs }) {
+function rewriteLinks(root, { from, to, places, programs }) {
   const text = readFileSync(join(root, from), "utf8");
   return text.replaceAll(link, (whole, label, target) => {
     if (isElsewhere(target)) return whole;
@@ -151,12 +153,12 @@ function relinked(root, { from, to, places, programs }) {
 }
 
 /** Returns a sentence for each fault of the docs in an unpacked tarball: missing files and broken links. */
-export function docProblems(unpacked, name) {
+export function findDocProblems(unpacked, name) {
   const problems = [];
   const pages = [
     "README.md",
     "SKILL.md",
-    ...(existsSync(join(unpacked, "docs")) ? markdownBelow(unpacked, "docs") : []),
+    ...(existsSync(join(unpacked, "docs")) ? listMarkdown(unpacked, "docs") : []),
   ];
   if (pages.length < 3) problems.push(`${name}: the tarball has no docs`);
   for (const page of pages) {
@@ -167,7 +169,7 @@ export function docProblems(unpacked, name) {
     const text = readFileSync(join(unpacked, page), "utf8");
     if (page === "SKILL.md" && !/^---\nname: \S+\ndescription: .+\n---\n/.test(text))
       problems.push(`${name}: SKILL.md must begin with its name and description`);
-    for (const target of linksIn(page, text))
+    for (const target of listLinks(page, text))
       if (target.startsWith("..") || !existsSync(join(unpacked, target)))
         problems.push(`${name}: ${page} links to ${target}, which is not in the tarball (${dirname(page)})`);
   }

@@ -28,29 +28,29 @@ const windows = process.platform === "win32";
 const rootPackage = readJson(join(root, "package.json"));
 
 const tasks = {
-  demo: (args) => node("apps/demo/src/index.ts", args),
+  demo: (args) => runNode("apps/demo/src/index.ts", args),
   async bench(args) {
-    return (await node("scripts/bundle.mjs", [])) || node("apps/bench/src/index.ts", args);
+    return (await runNode("scripts/bundle.mjs", [])) || runNode("apps/bench/src/index.ts", args);
   },
-  example: (args) => node("apps/examples/src/index.ts", args),
-  gates: (args) => node("apps/gates/src/index.ts", args),
-  "gates:sqlite": (args) => node("packages/sqlite/test/gates/main.ts", args),
-  rules: (args) => node("scripts/rules.mjs", args),
-  house: (args) => node("scripts/house.mjs", args),
-  fix: (args) => tool("biome", ["check", "--write", ".", ...args]),
-  pack: (args) => node("scripts/pack-package.mjs", args),
-  "pack:check": (args) => node("scripts/pack-check.mjs", args),
-  boundaries: () => tool("turbo", ["boundaries"]),
+  example: (args) => runNode("apps/examples/src/index.ts", args),
+  gates: (args) => runNode("apps/gates/src/index.ts", args),
+  "gates:sqlite": (args) => runNode("packages/sqlite/test/gates/main.ts", args),
+  rules: (args) => runNode("scripts/rules.mjs", args),
+  house: (args) => runNode("scripts/house.mjs", args),
+  fix: (args) => runTool("biome", ["check", "--write", ".", ...args]),
+  pack: (args) => runNode("scripts/pack-package.mjs", args),
+  "pack:check": (args) => runNode("scripts/pack-check.mjs", args),
+  boundaries: () => runTool("turbo", ["boundaries"]),
   async test(args) {
     // Built once, before concurrent test processes use the bundle.
-    await node("scripts/bundle-for-tests.mjs", []);
+    await runNode("scripts/bundle-for-tests.mjs", []);
     // High concurrency: the longest task depends on all other packages and comes late in turbo's order, and must
     // start with the first.
     const flags = ["--continue=always", "--output-logs=errors-only", "--log-order=grouped", "--concurrency=14"];
-    const turbo = await tool("turbo", ["run", "check", "lint", "test:scripts", "test", ...flags, ...args]);
+    const turbo = await runTool("turbo", ["run", "check", "lint", "test:scripts", "test", ...flags, ...args]);
     // Not a task of turbo, because turbo refuses a task that calls turbo.
     const boundaries = await tasks.boundaries();
-    await node("scripts/count-tests.mjs", []);
+    await runNode("scripts/count-tests.mjs", []);
     // Last, because the check reads the reports of all tests; the reports are incomplete after a failure.
     return turbo || boundaries || tasks.rules(["--check"]);
   },
@@ -66,16 +66,17 @@ process.exitCode = await tasks[task](args);
 /** Installs the packages of the lockfile, unless the last install had the same state. Silent on success. */
 async function install() {
   const state = installState();
-  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === state && workspaceFolders().every(isLinked)) return;
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === state && listWorkspaceFolders().every(isLinked))
+    return;
 
   rmSync(stampFile, { force: true });
   process.stderr.write("Installing packages ...\n");
   const flags = ["install", "--frozen-lockfile", "--prefer-offline"];
   // `npm run -s` would pass its log level on, and a failure would have no output.
-  const env = { ...environment(), CI: "1", npm_config_loglevel: "warn" };
+  const env = { ...createEnvironment(), CI: "1", npm_config_loglevel: "warn" };
   const options = { capture: true, env, shell: windows };
   const result = existsSync(join(modules, ".bin/pnpm"))
-    ? await run(command("pnpm"), flags, options)
+    ? await run(resolveCommand("pnpm"), flags, options)
     : await run("npx", ["-y", rootPackage.packageManager, ...flags], options);
   if (result.code !== 0) {
     process.stderr.write(result.output);
@@ -88,14 +89,14 @@ async function install() {
 /** Returns a hash of the inputs of an install: the lockfile, the manifests, the settings of pnpm, and the platform. */
 function installState() {
   const hash = createHash("sha256").update(`${process.platform} ${process.arch}`);
-  const manifests = workspaceFolders().map((folder) => join(folder, "package.json"));
+  const manifests = listWorkspaceFolders().map((folder) => join(folder, "package.json"));
   for (const file of ["pnpm-lock.yaml", "pnpm-workspace.yaml", ".pnpmfile.cjs", "package.json", ...manifests]) {
     hash.update(`\0${file}\0`).update(readFileSync(join(root, file)));
   }
   return hash.digest("hex");
 }
 
-function workspaceFolders() {
+function listWorkspaceFolders() {
   const folders = ["packages", "apps"].flatMap((parent) =>
     readdirSync(join(root, parent)).map((name) => `${parent}/${name}`),
   );
@@ -107,28 +108,28 @@ function isLinked(folder) {
 }
 
 /** Runs a TypeScript or JavaScript file with the Node of this repository, on this terminal. */
-async function node(file, args) {
+async function runNode(file, args) {
   if (!existsSync(join(root, file))) fail(`expected the file ${file}, which does not exist.`);
-  const { code } = await run(nodeBinary(), [join(root, file), ...args], { env: environment() });
+  const { code } = await run(findNodeBinary(), [join(root, file), ...args], { env: createEnvironment() });
   return code;
 }
 
 /** Runs a tool of the root's node_modules, on this terminal. */
-async function tool(name, args) {
-  const { code } = await run(command(name), args, { env: environment(), shell: windows });
+async function runTool(name, args) {
+  const { code } = await run(resolveCommand(name), args, { env: createEnvironment(), shell: windows });
   return code;
 }
 
-function command(name) {
+function resolveCommand(name) {
   const file = join(modules, ".bin", name);
   return windows ? `"${file}.cmd"` : file;
 }
 
-function environment() {
+function createEnvironment() {
   const { PATH, Path, ...rest } = process.env;
   return {
     ...rest,
-    PATH: [dirname(nodeBinary()), join(modules, ".bin"), PATH ?? Path ?? ""].join(delimiter),
+    PATH: [dirname(findNodeBinary()), join(modules, ".bin"), PATH ?? Path ?? ""].join(delimiter),
     TURBO_TELEMETRY_DISABLED: "1",
     TURBO_NO_UPDATE_NOTIFIER: "1",
     // The TypeScript compiler is a Go program. A higher limit saves the fifth of its time spent on early garbage
@@ -139,7 +140,7 @@ function environment() {
 }
 
 /** Returns the Node binary from the registry, installed for this platform; otherwise the Node of this script. */
-function nodeBinary() {
+function findNodeBinary() {
   const names = Object.keys(rootPackage.optionalDependencies).filter((name) => name.startsWith("node-"));
   const found = names.map((name) => join(modules, name, "bin", windows ? "node.exe" : "node")).find(existsSync);
   return found ?? process.execPath;

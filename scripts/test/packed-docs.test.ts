@@ -4,34 +4,36 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { llmsText } from "../llms.mjs";
-import { docProblems, docsOf, pagesOf } from "../package-docs.mjs";
+import { createLlmsText } from "../llms.mjs";
+import { findDocProblems, listDocs, pagesByPackage } from "../package-docs.mjs";
 
 const root = join(import.meta.dirname, "../..");
 const folder = mkdtempSync(join(tmpdir(), "packed-docs-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("llms.txt equals the output of scripts/llms.mjs for docs/README.md", () => {
-  expect(readFileSync(join(root, "llms.txt"), "utf8"), "run: node scripts/llms.mjs").toBe(llmsText());
+  expect(readFileSync(join(root, "llms.txt"), "utf8"), "run: node scripts/llms.mjs").toBe(createLlmsText());
 });
 
 test("every package lists the pages that it ships", () => {
-  expect(Object.keys(pagesOf).sort()).toEqual(readdirSync(join(root, "packages")).map((name) => `packages/${name}`));
+  expect(Object.keys(pagesByPackage).sort()).toEqual(
+    readdirSync(join(root, "packages")).map((name) => `packages/${name}`),
+  );
 });
 
-test.each(Object.keys(pagesOf))("the packed docs of %s are self-contained", (name) => {
-  for (const { path, content } of docsOf(root, name)) {
+test.each(Object.keys(pagesByPackage))("the packed docs of %s are self-contained", (name) => {
+  for (const { path, content } of listDocs(root, name)) {
     mkdirSync(dirname(join(folder, name, path)), { recursive: true });
     writeFileSync(join(folder, name, path), content);
   }
-  expect(docProblems(join(folder, name), name)).toEqual([]);
+  expect(findDocProblems(join(folder, name), name)).toEqual([]);
 });
 
 test("the docs check finds a missing page and a link that leads out of the package", () => {
   const broken = join(folder, "broken");
   mkdirSync(broken);
   writeFileSync(join(broken, "README.md"), "[a page](docs/page.md) and [the repository](../../ARCHITECTURE.md)");
-  expect(docProblems(broken, "broken")).toMatchInlineSnapshot(`
+  expect(findDocProblems(broken, "broken")).toMatchInlineSnapshot(`
     [
       "broken: the tarball has no docs",
       "broken: README.md links to docs/page.md, which is not in the tarball (.)",

@@ -109,14 +109,10 @@ export function createBorderEdges(outline: Outline, routes: readonly Route[], fl
   const gates = routes.flatMap(({ gate }) => (gate === undefined ? [] : [gate]));
   if (gates.length === 0) return [];
   const collectBoxes = (getBox: (route: Route) => string): ReadonlySet<string> =>
-    new Set(
-      routes
-        .filter(({ edge: createEdge, source, target }) => createEdge !== undefined && source.box !== target.box)
-        .map(getBox),
-    );
+    new Set(routes.filter(({ edge, source, target }) => edge !== undefined && source.box !== target.box).map(getBox));
   const withSuccessor = collectBoxes((route) => (flow(route) === "on" ? route.source : route.target).box);
   const withPredecessor = collectBoxes((route) => (flow(route) === "on" ? route.target : route.source).box);
-  const edge = (from: string, to: string, weight: number): RankedEdge => ({
+  const toBorderEdge = (from: string, to: string, weight: number): RankedEdge => ({
     id: `${from} to ${to}`,
     from,
     to,
@@ -124,10 +120,10 @@ export function createBorderEdges(outline: Outline, routes: readonly Route[], fl
     label: { across: 0, along: 0 },
   });
   return [
-    ...outline.nodes.flatMap(({ id }) => (withPredecessor.has(id) ? [] : [edge(startBorder, id, 0)])),
-    ...outline.nodes.flatMap(({ id }) => (withSuccessor.has(id) ? [] : [edge(id, endBorder, 0)])),
+    ...outline.nodes.flatMap(({ id }) => (withPredecessor.has(id) ? [] : [toBorderEdge(startBorder, id, 0)])),
+    ...outline.nodes.flatMap(({ id }) => (withSuccessor.has(id) ? [] : [toBorderEdge(id, endBorder, 0)])),
     ...gates.map(({ id, crossing }) =>
-      crossing.side === "before" ? edge(startBorder, id, 4) : edge(id, endBorder, 4),
+      crossing.side === "before" ? toBorderEdge(startBorder, id, 4) : toBorderEdge(id, endBorder, 4),
     ),
   ];
 }

@@ -378,18 +378,18 @@ export const wordConformance: readonly StoreTest[] = [
       await putRows(store, createRow("a", { words: "new", updatedAt: 200 }));
       await store.longTerm.write([{ drop: createRow("b") }], 0);
       await store.longTerm.sweep(500, 10);
-      const found = (text: string) => listPlaces(store.longTerm, { words: [createWord(text)], at: 0 });
+      const searchWord = (text: string) => listPlaces(store.longTerm, { words: [createWord(text)], at: 0 });
       assertEqual(
-        [await found("old"), await found("new")],
+        [await searchWord("old"), await searchWord("new")],
         [[], ["users/u1/a"]],
         "the items found by the old word and by the new word",
       );
       await putRows(store, createRow("a", { updatedAt: 300 }));
-      assertEqual(await found("new"), [], "without words");
+      assertEqual(await searchWord("new"), [], "without words");
       await putRows(store, createRow("a", { words: "again", updatedAt: 400 }));
-      assertEqual(await found("again"), ["users/u1/a"], "the items with words put again");
+      assertEqual(await searchWord("again"), ["users/u1/a"], "the items with words put again");
       await putRows(store, createRow("a", { words: "again", value: "3", updatedAt: 500 }));
-      assertEqual(await found("again"), ["users/u1/a"], "the items with the same words and another value");
+      assertEqual(await searchWord("again"), ["users/u1/a"], "the items with the same words and another value");
     },
   ),
 

@@ -795,13 +795,13 @@ export const storeConformance: readonly StoreTest[] = [
 
   defineStoreTest("changes with an older generation do not affect a timer [E39]", async ({ store }) => {
     const thread = await startThread(store, "t");
-    const ids = async () => (await store.timers()).map(({ id, generation, dueAt }) => [id, generation, dueAt]);
+    const listTimers = async () => (await store.timers()).map(({ id, generation, dueAt }) => [id, generation, dueAt]);
     await thread.commit({ timers: [{ arm: createTimer({ generation: 3, dueAt: 300 }) }] });
     await thread.commit({ timers: [{ arm: createTimer({ generation: 5, dueAt: 500 }) }] });
-    assertEqual(await ids(), [["id", 5, 500]], "a timer armed twice");
+    assertEqual(await listTimers(), [["id", 5, 500]], "a timer armed twice");
     await thread.commit({ timers: [{ drop: { id: "id", generation: 3 } }] });
     await thread.commit({ timers: [{ arm: createTimer({ generation: 4, dueAt: 400 }) }] });
-    assertEqual(await ids(), [["id", 5, 500]], "the timer after changes with an older generation");
+    assertEqual(await listTimers(), [["id", 5, 500]], "the timer after changes with an older generation");
     await thread.commit({
       timers: [
         { drop: { id: "id", generation: 5 } },
@@ -810,7 +810,7 @@ export const storeConformance: readonly StoreTest[] = [
       ],
     });
     assertEqual(
-      await ids(),
+      await listTimers(),
       [
         ["id", 1, 600],
         ["other", 1, 1_000],
@@ -818,7 +818,7 @@ export const storeConformance: readonly StoreTest[] = [
       "the timers after a drop and a new timer with the same id",
     );
     await thread.commit({ timers: [{ drop: { id: "id", generation: 1 } }, { drop: { id: "none", generation: 9 } }] });
-    assertEqual(await ids(), [["other", 1, 1_000]], "the timers after the timer was dropped");
+    assertEqual(await listTimers(), [["other", 1, 1_000]], "the timers after the timer was dropped");
   }),
 
   defineStoreTest("timers are written with their commit or not at all, each on its own branch", async ({ store }) => {
@@ -902,13 +902,13 @@ export const storeConformance: readonly StoreTest[] = [
       assertEqual(await ids({ status: "waiting" }), "ba", "the waiting threads");
       assertEqual(await ids({ status: "failed", graph: "odd", limit: 1 }), "d", "a page with a status and a graph");
       assertEqual(await ids({ limit: 2 }), "ed", "a page");
-      const runs = async (filter?: Parameters<Store["runs"]>[0]) =>
+      const listRuns = async (filter?: Parameters<Store["runs"]>[0]) =>
         (await store.runs(filter)).map(({ id }) => id).join("");
-      assertEqual(await runs(), "r3r2r1r0", "all runs");
-      assertEqual(await runs({ status: "waiting" }), "r1r0", "the waiting runs");
-      assertEqual(await runs({ status: "waiting", limit: 1 }), "r1", "a page of waiting runs");
-      assertEqual(await runs({ thread: "c" }), "r2", "the runs of a thread");
-      assertEqual(await runs({ thread: "c", status: "waiting" }), "", "the waiting runs of a thread");
+      assertEqual(await listRuns(), "r3r2r1r0", "all runs");
+      assertEqual(await listRuns({ status: "waiting" }), "r1r0", "the waiting runs");
+      assertEqual(await listRuns({ status: "waiting", limit: 1 }), "r1", "a page of waiting runs");
+      assertEqual(await listRuns({ thread: "c" }), "r2", "the runs of a thread");
+      assertEqual(await listRuns({ thread: "c", status: "waiting" }), "", "the waiting runs of a thread");
     },
   ),
 
@@ -958,12 +958,16 @@ export const storeConformance: readonly StoreTest[] = [
       await third.commit({ release: true });
       await forkThread(store, { branch: "old", from: 1 });
       await forkThread(store, { branch: "new", from: 2 });
-      const shape = async (branch: string) => {
+      const getWriterShape = async (branch: string) => {
         const claim = await store.claim({ ...createClaimRequest("t"), version: 3, shape: "s3", branch });
         await releaseThread(store, "t", claim);
         return claim.writtenBy.shape;
       };
-      assertEqual([await shape("main"), await shape("old"), await shape("new")], ["s2", "s1", "s2"], "by branch");
+      assertEqual(
+        [await getWriterShape("main"), await getWriterShape("old"), await getWriterShape("new")],
+        ["s2", "s1", "s2"],
+        "by branch",
+      );
       assertEqual((await store.thread("t"))?.version, 2, "the version of the thread row");
     },
   ),

@@ -222,16 +222,16 @@ export const threadMoveTests: readonly StoreTest[] = [
     "the start checkpoint of a finished run is pruned, before the pruned range or together with it",
     async ({ store }) => {
       const thread = await startThread(store, "t");
-      const step = (id: number): Promise<void> => {
+      const writeStep = (id: number): Promise<void> => {
         const source = id === 1 ? "input" : "step";
         const deltas = [createDelta("list", "append", `["i${id}"]`), createDelta("last", "replace", `"${id}"`)];
         const row = createCheckpoint(id, id === 1 ? undefined : id - 1, { step: id, source }, deltas);
         return thread.commit({ checkpoint: row });
       };
-      for (let id = 1; id <= 4; id++) await step(id);
+      for (let id = 1; id <= 4; id++) await writeStep(id);
       await pruneThread(store, { thread: "t", keepLast: 1 });
       assertEqual(await listCheckpointIds(store, "main"), [4, 1], "the branch while the run can be reverted");
-      for (let id = 5; id <= 7; id++) await step(id);
+      for (let id = 5; id <= 7; id++) await writeStep(id);
       await thread.commit({ run: { ...createRun("r1"), status: "done" }, release: true });
       await copyThread(store, "t", "u");
       const before = await readValues(store, "t", 7);
