@@ -127,7 +127,7 @@ function formatKillTable({ kills }: KillReport): string {
       [name, runs, processKills, repeated, twice, lost, wrongEnds, doubts].join(" | "),
   );
   return formatTable(
-    "| runs | kills | errand called again | done twice | never done | wrong result, or none | interrupt for a call in doubt",
+    "| runs | kills | action called again | done twice | never done | wrong result, or none | interrupt for a call in doubt",
     rows,
   );
 }

@@ -98,7 +98,7 @@ const programs: Record<string, () => Promise<void>> = {
     if (later.status === "waiting") console.log(later.status, later.interrupts[0]?.key, later.interrupts[0]?.node);
   },
   list: async () => {
-    for (const question of await listInterrupts(store)) console.log(question.thread, question.key, question.node);
+    for (const interrupt of await listInterrupts(store)) console.log(interrupt.thread, interrupt.key, interrupt.node);
     for (const { run: open, verdict } of await checkRuns(store, [order])) console.log(open.thread, verdict);
   },
   printed: async () => {
