@@ -22,7 +22,7 @@ import {
 import * as z from "zod";
 
 // logs of the bank and the printer, one line per effect
-const bank = { file: "bank.log", knows: (key: string) => read("bank.log").includes(key) };
+const bank = { file: "bank.log", hasKey: (key: string) => read("bank.log").includes(key) };
 const printer = { file: "printer.log" };
 
 const charge = defineTool({
@@ -35,7 +35,7 @@ const charge = defineTool({
     die();
     return `charged ${cents}`;
   },
-  reconcile: ({ cents }, { idempotencyKey }) => (bank.knows(idempotencyKey) ? `charged ${cents}` : undefined),
+  reconcile: ({ cents }, { idempotencyKey }) => (bank.hasKey(idempotencyKey) ? `charged ${cents}` : undefined),
 });
 
 const print = defineTool({
