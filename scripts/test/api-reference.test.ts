@@ -1,4 +1,4 @@
-/** Each public name stands on a page: all names in docs/reference/api.md, the functions of applications in a guide too. */
+/** Each public name is on a page: all names in docs/reference/api.md, functions for applications also in a guide. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

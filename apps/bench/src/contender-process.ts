@@ -20,16 +20,16 @@ let runner: Runner | undefined;
 
 async function handleRequest(request: ContenderRequest): Promise<unknown> {
   runner ??= await openContender();
-  if (request.ask === "take") return await runner.runRound(request.size, request.steady);
-  if (request.ask === "look") return await runner.getRoundDetails();
-  return request.ask === "close" ? await runner.close() : undefined;
+  if (request.kind === "run-round") return await runner.runRound(request.size, request.steady);
+  if (request.kind === "get-details") return await runner.getRoundDetails();
+  return request.kind === "close" ? await runner.close() : undefined;
 }
 
 process.on("disconnect", () => process.exit());
-process.on("message", async (question: ContenderRequest) => {
-  const told: ContenderResponse = await handleRequest(question).then(
+process.on("message", async (request: ContenderRequest) => {
+  const response: ContenderResponse = await handleRequest(request).then(
     (value) => ({ value }),
     (error: unknown) => ({ fault: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
   );
-  process.send?.(told);
+  process.send?.(response);
 });

@@ -41,7 +41,7 @@ const retainedHeapUnits = 40_000;
  * Each count is double the previous count, for the fit of the growth: up to 2,000 active threads and 10,000 waiting
  * runs.
  */
-const loadCounts = { active: [250, 500, 1_000, 2_000], parked: [1_250, 2_500, 5_000, 10_000] };
+const loadCounts = { active: [250, 500, 1_000, 2_000], waiting: [1_250, 2_500, 5_000, 10_000] };
 
 /** Runs the bench. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -131,7 +131,7 @@ async function measureAll(options: Options, args: readonly string[]): Promise<Re
     command: ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" "),
     machine: describeMachine(),
     versions: `Node ${process.versions.node}, V8 ${process.versions.v8}, Statewright ${getOwnVersion()}`,
-    peers: peers.said,
+    peers: peers.notices,
     cases,
     leaks: isSelected("leaks") ? await measureLeaks(leakRuns) : undefined,
     retainedHeap: isSelected("leaks") ? await measureRetainedHeap(retainedHeapUnits) : undefined,
@@ -162,7 +162,7 @@ async function loadSelectedPeers(options: Options): Promise<Peers> {
     ...peers,
     bundler: typeof bundler === "string" ? undefined : bundler,
     installed: typeof own === "object" ? [own, ...peers.installed] : peers.installed,
-    said: [...peers.said, ...notices],
+    notices: [...peers.notices, ...notices],
   };
 }
 

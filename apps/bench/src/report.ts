@@ -134,7 +134,7 @@ function formatLoad({ load }: Report): readonly string[] {
     ({ threads, supersteps, seconds, cpuSeconds, loopDelayMs, rawCommitMs, rssBeforeMb, maxRssMb, maxHeapMb }) =>
       `${threads} active threads, FULL: ${supersteps} supersteps in ${seconds.toFixed(1)} s (${cpuSeconds.toFixed(1)} s CPU), event loop delay ${loopDelayMs.p99.toFixed(0)} ms (99 %), at most ${loopDelayMs.max.toFixed(0)} ms, with ${rawCommitMs.median.toFixed(1)} to ${rawCommitMs.max.toFixed(0)} ms for one raw transaction; at most ${maxRssMb.toFixed(0)} MB of memory (${rssBeforeMb.toFixed(0)} MB before the load), including ${maxHeapMb.toFixed(0)} MB of heap of the runs. Per thread: ${((cpuSeconds / threads) * 1_000).toFixed(2)} ms CPU, ${(((maxRssMb - rssBeforeMb) / threads) * 1_024).toFixed(0)} KB of memory, ${((maxHeapMb / threads) * 1_024).toFixed(0)} KB of heap.`,
   );
-  const waiting = load.parked.map(
+  const waiting = load.waiting.map(
     ({ runs, heapBytes, resumeMs }) =>
       `${runs} waiting runs: ${(heapBytes / 1_000).toFixed(0)} KB of heap in total; ${resumeMs.toFixed(2)} ms CPU to open a run, answer its interrupt and finish the run.`,
   );

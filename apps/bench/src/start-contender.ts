@@ -8,10 +8,10 @@ import type { Sample } from "./sample.ts";
 
 /** Request to a contender process. */
 export type ContenderRequest =
-  | { readonly ask: "open" }
-  | { readonly ask: "take"; readonly size: number; readonly steady: boolean }
-  | { readonly ask: "look" }
-  | { readonly ask: "close" };
+  | { readonly kind: "open" }
+  | { readonly kind: "run-round"; readonly size: number; readonly steady: boolean }
+  | { readonly kind: "get-details" }
+  | { readonly kind: "close" };
 
 /** Response of a contender process. `value` is absent for a request without a result. */
 export type ContenderResponse = { readonly value?: unknown } | { readonly fault: string };
@@ -31,13 +31,13 @@ export async function startContender(
     execArgv: ["--no-warnings"],
   });
   const send = (request: ContenderRequest) => sendRequest(child, request, `${id}: ${name}`);
-  await send({ ask: "open" });
+  await send({ kind: "open" });
   return {
-    runRound: async (size, steady) => (await send({ ask: "take", size, steady })) as Sample,
-    getRoundDetails: async () => (await send({ ask: "look" })) as RoundDetails,
+    runRound: async (size, steady) => (await send({ kind: "run-round", size, steady })) as Sample,
+    getRoundDetails: async () => (await send({ kind: "get-details" })) as RoundDetails,
     close: async () => {
       const exited = once(child, "exit");
-      const bytes = (await send({ ask: "close" })) as number | undefined;
+      const bytes = (await send({ kind: "close" })) as number | undefined;
       child.disconnect();
       await exited;
       return bytes;

@@ -16,7 +16,7 @@ test("a peer that fails to install is reported with the npm output and left out 
   const agents = await loadAgentPeers(nothingInstalls);
   expect(agents).toMatchObject({ inMemory: [], saved: [], installed: [] });
   const peers = await loadPeers(agents, "1.4.18", nothingInstalls);
-  expect(peers.said.map((line) => line.replace(`is missing: ${reason}.`, "-"))).toEqual([
+  expect(peers.notices.map((line) => line.replace(`is missing: ${reason}.`, "-"))).toEqual([
     "LangGraph.js 1.4.18 -",
     "pi-agent-core 0.87.1 -",
     "AI SDK 7.0.173 -",
@@ -67,7 +67,7 @@ test("an installed and working peer takes part in the cases of its kind", async 
     "Mastra with LibSQL and recovery",
   ];
   expect(agents.saved.map(({ name }) => name)).toEqual(saved);
-  expect(agents.said).toContain("LangGraph.js 1.7.3.");
+  expect(agents.notices).toContain("LangGraph.js 1.7.3.");
   const cases = createCases({ ...noPeers, agents }).filter(({ id }) => ["B15 short", "B15", "B16"].includes(id));
   expect(
     cases.map(({ contenders }) => contenders.filter(({ role }) => role === "peer").map(({ name }) => name)),
@@ -98,12 +98,12 @@ test.each([
       "pi-agent-core AgentHarness with JSONL does not run: TypeError: no such export.",
     ],
   ],
-])("a peer that %s", async (_what, program, said) => {
+])("a peer that %s", async (_what, program, notices) => {
   const scratch = createScratchFolder();
   const agents = await loadAgentPeers(installs(scratch, program));
   scratch.remove();
-  expect(agents.said.filter((line) => line.includes("does not run"))).toEqual(said);
-  expect(agents.inMemory.length + agents.saved.length).toBe(2 - said.length);
+  expect(agents.notices.filter((line) => line.includes("does not run"))).toEqual(notices);
+  expect(agents.inMemory.length + agents.saved.length).toBe(2 - notices.length);
 });
 
 test("packages of an installation are counted, with our own separate", () => {

@@ -85,8 +85,8 @@ test("a load report shows the cost per thread and its growth with the number of 
     maxRssMb: 100 + threads / 10,
     maxHeapMb: threads / 20,
   }));
-  const parked = [1_000, 2_000].map((runs) => ({ runs, heapBytes: 5_000 + runs * 3, resumeMs: 2 }));
-  const load: Load = { active, parked };
+  const waiting = [1_000, 2_000].map((runs) => ({ runs, heapBytes: 5_000 + runs * 3, resumeMs: 2 }));
+  const load: Load = { active, waiting };
   const { cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun } = fitLoadGrowth(load);
   expect(
     [cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun].map((value) => value?.toFixed(2)),

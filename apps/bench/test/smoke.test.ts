@@ -47,9 +47,9 @@ describe("cases without peers", () => {
 });
 
 test("the load measurement runs with a small number of threads", async () => {
-  const { active, parked } = await measureLoad({ active: [3], parked: [5] });
+  const { active, waiting } = await measureLoad({ active: [3], waiting: [5] });
   expect(active).toMatchObject([{ threads: 3, done: 3, supersteps: 60 }]);
-  expect(parked).toMatchObject([{ runs: 5 }]);
+  expect(waiting).toMatchObject([{ runs: 5 }]);
 });
 
 test("a contender with rounds above 20 s of CPU runs one round, and one for each size", async () => {

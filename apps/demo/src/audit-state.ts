@@ -46,7 +46,7 @@ export const AuditContext = defineContext({
   /** Suspends the long tools halfway, so that a kill interrupts running tool calls. */
   hold: z.boolean().default(false),
   /** Fails the first attempt of list_files, to show a retry. */
-  hiccup: z.boolean().default(false),
+  failFirstAttempt: z.boolean().default(false),
 });
 
 /** Interrupt before the report is written. */

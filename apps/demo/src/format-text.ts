@@ -2,7 +2,7 @@
 
 /** Converts text to one line without terminal control characters, which file names and model output may contain. */
 export function toPlainLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are removed here
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g, " ").trim();
 }
 

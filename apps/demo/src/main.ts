@@ -116,16 +116,16 @@ function saveStoppedDemo(folder: string, stopped: StoppedDemo): void {
   }
 }
 
-async function runActs(stage: DemoState): Promise<number> {
-  const removeListeners = listenForSignals(stage);
+async function runActs(demo: DemoState): Promise<number> {
+  const removeListeners = listenForSignals(demo);
   try {
-    printIntroduction(stage);
+    printIntroduction(demo);
     for (const runAct of [runUntilInterrupt, answerInterrupt, compareAnswers]) {
-      const code = await runAct(stage);
+      const code = await runAct(demo);
       if (code !== undefined) return code;
     }
-    printSummary(stage);
-    printResults(stage);
+    printSummary(demo);
+    printResults(demo);
     return 0;
   } finally {
     removeListeners();
@@ -155,19 +155,19 @@ function printIntroduction({ target, model, folder }: DemoState): void {
  * Acts 1 and 2: runs the agent, kills its process during tool calls, and resumes in another process up to the
  * interrupt.
  */
-async function runUntilInterrupt(stage: DemoState): ActResult {
-  const previous = await loadBranchState(stage.database, thread);
+async function runUntilInterrupt(demo: DemoState): ActResult {
+  const previous = await loadBranchState(demo.database, thread);
   if (previous !== undefined) {
     printActTitle(1, "Resume the stopped demo");
     if (previous.status === "waiting" || previous.status === "done") return undefined;
-    return handleEnding(stage, await runJob(stage, { start: false }));
+    return handleEnding(demo, await runJob(demo, { start: false }));
   }
   printActTitle(1, "Run an agent");
-  const first = await runUntilKilled(stage);
-  if (first.status !== "killed" || stage.signal !== undefined) return handleEnding(stage, first);
+  const first = await runUntilKilled(demo);
+  if (first.status !== "killed" || demo.signal !== undefined) return handleEnding(demo, first);
 
   printActTitle(2, "Kill the process and resume the run");
-  const journal = await listJournalRows(stage.database, thread);
+  const journal = await listJournalRows(demo.database, thread);
   const inFlight = journal.filter(({ state }) => state === "started");
   print(
     `SIGKILL with ${formatCount(inFlight.length, "tool call")} in flight. Journal rows of this step in the database:`,
@@ -177,10 +177,10 @@ async function runUntilInterrupt(stage: DemoState): ActResult {
       `  ${state === "started" ? "…" : "✓"} ${name.padEnd(14)} ${state === "started" ? "started, no result" : "result saved"}`,
     );
   print("Another process resumes the run:");
-  const second = await runJob(stage, { start: false });
-  const exitCode = handleEnding(stage, second);
+  const second = await runJob(demo, { start: false });
+  const exitCode = handleEnding(demo, second);
   if (exitCode !== undefined) return exitCode;
-  const { repeated, duplicated } = countEffects(readEffects(stage.log));
+  const { repeated, duplicated } = countEffects(readEffects(demo.log));
   print(
     `Counted in a file outside the database: ${formatCount(journal.length - inFlight.length, "result")} reused, ${formatCount(inFlight.filter(({ key }) => repeated.includes(key)).length, "call")} repeated`,
   );
@@ -191,34 +191,34 @@ async function runUntilInterrupt(stage: DemoState): ActResult {
 }
 
 /** Runs the first process, and kills the process when all open tool calls are suspended halfway. */
-function runUntilKilled(stage: DemoState): Promise<Ending> {
+function runUntilKilled(demo: DemoState): Promise<Ending> {
   const openCalls = new Set<string>();
   let suspended = 0;
-  return runJob(stage, { start: true, hold: true }, (event, worker) => {
+  return runJob(demo, { start: true, hold: true }, (event, worker) => {
     if (event.type === "tool.started") openCalls.add(event.callId);
     if (event.type === "tool.completed" || event.type === "tool.failed") openCalls.delete(event.callId);
-    if (event.type === "custom" && event.name === "held") suspended += 1;
+    if (event.type === "custom" && event.name === "tool.suspended") suspended += 1;
     if (suspended > 0 && suspended === openCalls.size) worker.kill();
   });
 }
 
 /** Act 3: the process ended at the interrupt; another process resumes the run with the answer. */
-async function answerInterrupt(stage: DemoState): ActResult {
-  const branchState = await loadBranchState(stage.database, thread);
+async function answerInterrupt(demo: DemoState): ActResult {
+  const branchState = await loadBranchState(demo.database, thread);
   const [interrupt] = branchState?.interrupts ?? [];
   if (interrupt === undefined) return undefined;
   printActTitle(3, "Answer an interrupt");
   print("The run waits in the database. No process is running.");
-  const answer = await askForAnswer(stage, interrupt);
-  if (answer === undefined) return printStopped(stage);
-  return handleEnding(stage, await runJob(stage, { start: false, answer }));
+  const answer = await askForAnswer(demo, interrupt);
+  if (answer === undefined) return printStopped(demo);
+  return handleEnding(demo, await runJob(demo, { start: false, answer }));
 }
 
-async function askForAnswer(stage: DemoState, { payload }: OpenInterrupt): Promise<Job["answer"] | undefined> {
+async function askForAnswer(demo: DemoState, { payload }: OpenInterrupt): Promise<Job["answer"] | undefined> {
   const { grade, summary } = payload as { readonly grade: string; readonly summary: string };
   print(`  Verdict: ${bold(grade)}. ${toPlainLine(summary)}`);
-  print(`  Write the report to ${stage.report}?`);
-  const { answer } = stage.options;
+  print(`  Write the report to ${demo.report}?`);
+  const { answer } = demo.options;
   if (answer !== undefined) {
     print(`  ${answer} ${dim("(from --answer)")}`);
     return { ok: answer === "yes" };
@@ -229,27 +229,27 @@ async function askForAnswer(stage: DemoState, { payload }: OpenInterrupt): Promi
 }
 
 /** Act 4: prints the history, and answers the same interrupt differently on a separate branch. */
-async function compareAnswers(stage: DemoState): ActResult {
+async function compareAnswers(demo: DemoState): ActResult {
   printActTitle(4, "Show the history and fork a branch");
-  await printHistory(stage.database, thread);
-  const decision = await forkBeforeInterrupt(stage.database, thread, otherBranch);
+  await printHistory(demo.database, thread);
+  const decision = await forkBeforeInterrupt(demo.database, thread, otherBranch);
   const ok = decision?.write !== true;
   print();
   print(`Fork from the step before the interrupt, with the other answer: ${bold(ok ? "yes" : "no")}`);
   // Decide by the status of the branch: a kill between the fork and its first process leaves a branch without a run.
-  const { status } = (await loadBranchState(stage.database, thread, otherBranch)) ?? {};
+  const { status } = (await loadBranchState(demo.database, thread, otherBranch)) ?? {};
   if (status !== "waiting" && status !== "done") {
-    const exitCode = handleEnding(stage, await runJob(stage, { start: false, branch: otherBranch }));
+    const exitCode = handleEnding(demo, await runJob(demo, { start: false, branch: otherBranch }));
     if (exitCode !== undefined) return exitCode;
   }
-  const other = await loadBranchState(stage.database, thread, otherBranch);
+  const other = await loadBranchState(demo.database, thread, otherBranch);
   if (other?.status === "waiting") {
     const answer = { ok, note: "the other answer, on a branch" };
-    const endCode = handleEnding(stage, await runJob(stage, { start: false, branch: otherBranch, answer }));
+    const endCode = handleEnding(demo, await runJob(demo, { start: false, branch: otherBranch, answer }));
     if (endCode !== undefined) return endCode;
   }
   print();
-  await printBranchComparison(stage.database, thread, otherBranch);
+  await printBranchComparison(demo.database, thread, otherBranch);
   return undefined;
 }
 
@@ -260,51 +260,51 @@ function getOtherReport({ folder }: DemoState): string {
 
 /** Starts a process, shows its events, and waits for its exit. */
 async function runJob(
-  stage: DemoState,
+  demo: DemoState,
   jobOptions: Pick<Job, "start" | "branch" | "answer"> & { readonly hold?: boolean },
   onEvent?: (event: RunEvent, worker: Worker) => void,
 ): Promise<Ending> {
-  if (stage.signal !== undefined) return { status: "killed", signal: stage.signal };
-  const { database, target: root, log, model, options } = stage;
-  const report = jobOptions.branch === undefined ? stage.report : getOtherReport(stage);
+  if (demo.signal !== undefined) return { status: "killed", signal: demo.signal };
+  const { database, target: root, log, model, options } = demo;
+  const report = jobOptions.branch === undefined ? demo.report : getOtherReport(demo);
   const { hold = false, ...job } = jobOptions;
-  const context = { root, report, log, hold, hiccup: hold };
+  const context = { root, report, log, hold, failFirstAttempt: hold };
   const worker = startWorker({ ...job, database, thread, context, model, maxDbKb: options.maxDbKb }, (event) => {
-    stage.view.show(event);
+    demo.view.show(event);
     onEvent?.(event, worker);
   });
-  stage.worker = worker;
-  stage.processes += 1;
-  stage.view.note(dim(`process ${stage.processes} started (pid ${worker.pid})`));
+  demo.worker = worker;
+  demo.processes += 1;
+  demo.view.note(dim(`process ${demo.processes} started (pid ${worker.pid})`));
   try {
     return await worker.ending;
   } finally {
-    stage.worker = undefined;
+    demo.worker = undefined;
   }
 }
 
 /**
  * Prints the reason of a stop and the resume command. Returns the exit code, or undefined if the demo can continue.
  */
-function handleEnding(stage: DemoState, ending: Ending): number | undefined {
+function handleEnding(demo: DemoState, ending: Ending): number | undefined {
   if (ending.status === "done" || ending.status === "waiting")
-    return stage.signal === undefined ? undefined : printStopped(stage);
-  if (stage.signal !== undefined || ending.status === "cancelled") return printStopped(stage);
+    return demo.signal === undefined ? undefined : printStopped(demo);
+  if (demo.signal !== undefined || ending.status === "cancelled") return printStopped(demo);
   print();
   if (ending.status === "paused" && ending.result.status === "paused")
     printError(`Paused: ${ending.result.cause.message}`);
   else if (ending.status === "failed") printError(`Failed: ${ending.message}`);
   else
     printError(`The process exited before its job finished (${"signal" in ending ? ending.signal : ending.status}).`);
-  printResumeCommand(stage);
+  printResumeCommand(demo);
   return 1;
 }
 
-function printStopped(stage: DemoState): number {
+function printStopped(demo: DemoState): number {
   print();
   print("Stopped.");
-  printResumeCommand(stage);
-  return 128 + constants.signals[stage.signal ?? "SIGINT"];
+  printResumeCommand(demo);
+  return 128 + constants.signals[demo.signal ?? "SIGINT"];
 }
 
 function printResumeCommand({ folder }: DemoState): void {
@@ -315,23 +315,23 @@ function printResumeCommand({ folder }: DemoState): void {
 /**
  * Stops gracefully on the first signal, and immediately on the second. Returns a function that removes the listeners.
  */
-function listenForSignals(stage: DemoState): () => void {
+function listenForSignals(demo: DemoState): () => void {
   const handleClosedOutput = (): never => {
-    stage.worker?.kill();
+    demo.worker?.kill();
     process.exit(128 + constants.signals.SIGPIPE);
   };
   process.stdout.on("error", handleClosedOutput);
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   const listeners = names.map((name) => {
     const listener = (): void => {
-      if (stage.signal !== undefined) {
-        stage.worker?.kill();
+      if (demo.signal !== undefined) {
+        demo.worker?.kill();
         process.exit(128 + constants.signals[name]);
       }
-      stage.signal = name;
+      demo.signal = name;
       print();
       print("Stopping after saving finished work … (send the signal again to stop immediately)");
-      stage.worker?.stop();
+      demo.worker?.stop();
     };
     process.on(name, listener);
     return [name, listener] as const;
@@ -360,9 +360,9 @@ function printSummary({ view, startedMs, processes, log }: DemoState): void {
 }
 
 /** Prints the paths of the results, and deletes the state unless `--keep` was given. */
-function printResults(stage: DemoState): void {
-  const { options, folder, database, report } = stage;
-  const reports = [report, getOtherReport(stage)].filter((path) => existsSync(path));
+function printResults(demo: DemoState): void {
+  const { options, folder, database, report } = demo;
+  const reports = [report, getOtherReport(demo)].filter((path) => existsSync(path));
   if (reports.length === 0) print("No report was written.");
   for (const path of reports) print(`Report:   ${path}${path === report ? "" : dim("  (other branch)")}`);
   if (options.keep) {

@@ -13,13 +13,13 @@ import {
 } from "statewright";
 import type { EffectState } from "statewright/store";
 import { type AuditGraph, createAuditGraph } from "./audit-graph.ts";
+import { createAuditModel } from "./audit-model.ts";
 import type { AuditState } from "./audit-state.ts";
 import { formatBytes, toPlainLine, truncate } from "./format-text.ts";
-import { createRehearsedModel } from "./rehearsed-model.ts";
 import { bold, formatChanges, print } from "./view.ts";
 
 /** Graph for types and channels only; not run in this process. */
-const graph = createAuditGraph(createRehearsedModel());
+const graph = createAuditGraph(createAuditModel());
 
 async function useStore<Value>(database: string, work: (store: Store) => Promise<Value>): Promise<Value> {
   const store = sqliteStore(database);
@@ -130,6 +130,6 @@ async function loadColumn(store: Store, thread: string, branch: string): Promise
     ["report", state.report === null ? "not written" : "written"],
     ["findings", branch === "main" ? String(state.findings.length) : `${state.findings.length}, shared with main`],
     ["run", status ?? "none"],
-    ["own bytes", formatBytes(ownBytes)],
+    ["bytes saved", formatBytes(ownBytes)],
   ];
 }

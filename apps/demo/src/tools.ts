@@ -13,9 +13,14 @@ const inject = {
   root: AuditContext.from((here) => here.root),
   log: AuditContext.from((here) => here.log),
   hold: AuditContext.from((here) => here.hold),
-  hiccup: AuditContext.from((here) => here.hiccup),
+  failFirstAttempt: AuditContext.from((here) => here.failFirstAttempt),
 };
-type Injected = { readonly root: string; readonly log: string; readonly hold: boolean; readonly hiccup: boolean };
+type Injected = {
+  readonly root: string;
+  readonly log: string;
+  readonly hold: boolean;
+  readonly failFirstAttempt: boolean;
+};
 type Runtime = ToolRuntime<unknown, Injected>;
 
 const noInput = z.object({});
@@ -34,7 +39,7 @@ const listFilesTool = defineTool({
   retry,
   run: (_args, runtime) =>
     runEffect(runtime, async ({ injected, signal, attempt }) => {
-      if (injected.hiccup && attempt === 1)
+      if (injected.failFirstAttempt && attempt === 1)
         throw ToolError.unavailable("too many open files (simulated by the demo to show a retry)");
       const { files, more, unreadable } = await listFiles(injected.root, signal);
       const shown = files.slice(0, 400);
@@ -191,7 +196,7 @@ function rethrowBusyAsUnavailable(error: unknown): never {
  * patterns.
  */
 function truncateText(text: string): string {
-  return text.length <= 4_000 ? text : `${text.slice(0, 4_000).replace(/\S*$/, "")}[… cut here]`;
+  return text.length <= 4_000 ? text : `${text.slice(0, 4_000).replace(/\S*$/, "")}[… truncated]`;
 }
 
 /** Creates a tool result with text for the model and a fact for the graph state. */
@@ -228,7 +233,7 @@ async function reportHalfway(runtime: Runtime, done: number, total: number): Pro
     `${done.toLocaleString("en")} of ${formatCount(total, "file")}${injected.hold ? "; suspended until this process is killed" : ""}`,
   );
   if (!injected.hold) return;
-  emit("held", { tool: toolName, key: idempotencyKey });
+  emit("tool.suspended", { tool: toolName, key: idempotencyKey });
   await new Promise((_resolve, reject) => {
     signal.addEventListener("abort", () => reject(ToolError.cancelled()), { once: true });
   });

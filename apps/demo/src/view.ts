@@ -209,7 +209,7 @@ function formatResult(result: ToolResult): string {
     formatDuration(result.elapsedMs),
     ...(result.attempts > 1 ? [formatCount(result.attempts, "attempt")] : []),
     ...(first?.type === "text" ? [formatSize(first.text)] : []),
-    ...(details?.secretsRemoved === undefined ? [] : [`${formatCount(details.secretsRemoved, "secret")} taken out`]),
+    ...(details?.secretsRemoved === undefined ? [] : [`${formatCount(details.secretsRemoved, "secret")} redacted`]),
   ].join(" · ");
 }
 

@@ -13,8 +13,8 @@ import {
   sqliteStore,
 } from "statewright";
 import { createAuditGraph } from "./audit-graph.ts";
+import { createAuditModel } from "./audit-model.ts";
 import type { AuditState } from "./audit-state.ts";
-import { createRehearsedModel } from "./rehearsed-model.ts";
 import { stopReason } from "./view.ts";
 
 /** Job of a process. */
@@ -30,7 +30,7 @@ export interface Job {
     readonly report: string;
     readonly log: string;
     readonly hold?: boolean;
-    readonly hiccup?: boolean;
+    readonly failFirstAttempt?: boolean;
   };
   readonly model: string | undefined;
   readonly answer?: { readonly ok: boolean; readonly note?: string };
@@ -74,7 +74,7 @@ const auditRequest = {
 
 /** Loads the provider package here, and only for a model given by name. */
 async function resolveModel({ model }: Job): Promise<Model> {
-  return model === undefined ? createRehearsedModel() : loadModel(model);
+  return model === undefined ? createAuditModel() : loadModel(model);
 }
 
 /** Forwards the events of the run, handles a stop command, and returns the outcome. */

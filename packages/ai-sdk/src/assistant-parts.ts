@@ -53,10 +53,10 @@ export function toAssistantParts<Data, Media, Other>(
 }
 
 /**
- * Provenance of a message: produced by the target model ("said"), by an unknown model, or by another model
- * (undefined). The first two are sent back complete.
+ * Provenance of a message: the target model ("target"), an unknown model ("unknown"), or another model (undefined).
+ * Messages of the first two are sent back complete.
  */
-type Provenance = "said" | "unknown" | undefined;
+type Provenance = "target" | "unknown" | undefined;
 
 function getProvenance(
   message: AssistantMessage,
@@ -65,10 +65,10 @@ function getProvenance(
   const author = getReplyAuthor(message.provider);
   if (author === undefined) return "unknown";
   if (rules.reasoningIsModelBound === true && author.model !== undefined && author.model !== model) return undefined;
-  if (author.client === client) return "said";
+  if (author.client === client) return "target";
   const { family } = rules;
   return family !== undefined && family !== "openai" && getClientRules(author.client).family === family
-    ? "said"
+    ? "target"
     : undefined;
 }
 
@@ -89,7 +89,7 @@ function toBlockParts<Data, Media, Other>(
         : [];
     case "file":
       return [
-        provenance === "said"
+        provenance === "target"
           ? toFilePart(block, undefined, { ...to, takesUrl: acceptUrl })
           : toAssistantFile(block, to),
       ];

@@ -64,7 +64,7 @@ export function toPrompt<Data, Media, NativePart>(
 
 /** Some providers reject a conversation that starts with an assistant message, e.g. after trimming. */
 function createOpeningMessage<Data>(): { role: "user"; content: (TextPart | FilePart<Data>)[] } {
-  return { role: "user", content: [{ type: "text", text: "[The conversation goes on.]" }] };
+  return { role: "user", content: [{ type: "text", text: "[The conversation continues.]" }] };
 }
 
 /** Conversation before a message. */

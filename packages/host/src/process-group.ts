@@ -164,7 +164,7 @@ class Watcher {
     this.#live.set(group.id, group);
     this.#replaced = 0;
     clearTimeout(this.#idle);
-    if (this.#shell !== undefined) this.#say(toWatchLine(group));
+    if (this.#shell !== undefined) this.#sendLine(toWatchLine(group));
     else if (!this.#open()) {
       this.#live.delete(group.id);
       return false;
@@ -175,7 +175,7 @@ class Watcher {
   /** Removes a group that has ended. The watcher ends some time after the last group. */
   release(group: ProcessGroup): void {
     if (!this.#live.delete(group.id)) return;
-    this.#say(`- ${group.id} -\n`);
+    this.#sendLine(`- ${group.id} -\n`);
     if (this.#live.size === 0) this.#idle = setTimeout(() => this.#end(), idleMs).unref();
   }
 
@@ -194,11 +194,11 @@ class Watcher {
       this.#shell = undefined;
       if (this.#live.size > 0 && this.#replaced++ < maxRestarts) this.#open();
     });
-    for (const group of this.#live.values()) this.#say(toWatchLine(group));
+    for (const group of this.#live.values()) this.#sendLine(toWatchLine(group));
     return true;
   }
 
-  #say(line: string): void {
+  #sendLine(line: string): void {
     this.#shell?.stdin?.write(line);
   }
 }

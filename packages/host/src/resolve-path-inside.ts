@@ -27,9 +27,9 @@ async function resolveInside(root: string, path: string): Promise<{ real: string
     const followed = await followPath(isAbsolute(path) ? path : `${realRoot}${sep}${path}`);
     const normalized = await followPath(resolve(realRoot, path));
     if (followed === undefined || followed !== normalized) return undefined;
-    const way = relative(realRoot, followed);
-    const isOutside = way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way);
-    return isOutside ? undefined : { real: followed, relativePath: way };
+    const relativePath = relative(realRoot, followed);
+    const isOutside = relativePath === ".." || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath);
+    return isOutside ? undefined : { real: followed, relativePath };
   } catch {
     // A path that cannot be inspected cannot be approved.
     return undefined;

@@ -129,7 +129,7 @@ describe("transition tests", () => {
       waits for approve
       (crash)
       (resume with approve)
-      tools goes on
+      tools continues
       tools done
         refund failed
       tools → model, wrote messages

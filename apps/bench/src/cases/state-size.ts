@@ -40,7 +40,7 @@ function createRows(kilobytes: number): string[] {
 }
 
 const graph = defineGraph({
-  name: "beside",
+  name: "state-size",
   state: defineState({ n: z.number(), limit: z.number(), rows: z.array(z.string()) }),
 })
   .nodes({

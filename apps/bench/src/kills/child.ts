@@ -1,7 +1,7 @@
 /**
  * Child process of the kill and race tests. Arguments: contender, folder, the module of the peer, and the number of
- * the kill point (0: none). The order `live` runs the thread to its next stop and exits. A list of threads resumes
- * all of them at the same time and returns the outcome of each.
+ * the kill point (0: none). The command `run` runs the thread to its next stop and exits. A command with a list of
+ * threads resumes all of them at the same time and returns the outcome of each.
  */
 import process from "node:process";
 import { createExternalWorld } from "./external-world.ts";
@@ -9,25 +9,25 @@ import { openLangGraph } from "./langgraph.ts";
 import { type ContenderId, isPeer, type Program, type Stop } from "./program.ts";
 import { getErrorCode, openStatewright } from "./statewright.ts";
 
-/** Order to the child process. */
-export type ChildOrder = "live" | { readonly resume: readonly string[] };
+/** Command to the child process. */
+export type ChildCommand = "run" | { readonly resume: readonly string[] };
 
 /** Message of the child process. */
 export type ChildMessage =
   | { readonly kind: "ready" }
   | { readonly kind: "stopped"; readonly stop: Stop; readonly points: number }
-  | { readonly kind: "went on"; readonly outcomes: readonly string[] };
+  | { readonly kind: "resumed"; readonly outcomes: readonly string[] };
 
-const [id, folder = "", entry = "", dieAt = "0"] = process.argv.slice(2);
+const [id, folder = "", entry = "", killPoint = "0"] = process.argv.slice(2);
 const contender = id as ContenderId;
-const world = createExternalWorld(folder, Number(dieAt));
+const world = createExternalWorld(folder, Number(killPoint));
 const program: Program = isPeer(contender)
-  ? await openLangGraph(folder, { kind: contender, entry, outside: world })
+  ? await openLangGraph(folder, { kind: contender, entry, world })
   : openStatewright(folder, contender, world);
 
-process.on("message", (order: ChildOrder) => {
-  if (order === "live") runToStop();
-  else Promise.all(order.resume.map(resumeThread)).then((outcomes) => sendMessage({ kind: "went on", outcomes }));
+process.on("message", (command: ChildCommand) => {
+  if (command === "run") runToStop();
+  else Promise.all(command.resume.map(resumeThread)).then((outcomes) => sendMessage({ kind: "resumed", outcomes }));
 });
 process.on("disconnect", () => process.exit());
 sendMessage({ kind: "ready" });

@@ -1,30 +1,30 @@
-/** External world of a killed process: a log of its effects, and its kill points. */
+/** External world of a killed process: a log of its external actions, and its kill points. */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Errands of a run, in the order of their calls: three in parallel, an approval, two in parallel. */
-export const errands: Readonly<Record<"before" | "after", readonly Errand[]>> = {
+/** External actions of a run, in the order of their calls: three in parallel, an approval, two in parallel. */
+export const actions: Readonly<Record<"before" | "after", readonly Action[]>> = {
   before: ["weigh", "book", "reserve"],
   after: ["charge", "post"],
 };
 
-export type Errand = "weigh" | "book" | "reserve" | "charge" | "post";
+export type Action = "weigh" | "book" | "reserve" | "charge" | "post";
 
-/** Duration of each errand before its effect. The durations differ, so that parallel errands end in sequence. */
-const durationsMs: Readonly<Record<Errand, number>> = { weigh: 2, book: 5, reserve: 9, charge: 3, post: 6 };
+/** Duration of each action before its effect. The durations differ, so that parallel actions end in sequence. */
+const durationsMs: Readonly<Record<Action, number>> = { weigh: 2, book: 5, reserve: 9, charge: 3, post: 6 };
 
 /** Line of the log. */
 export type LogLine =
-  | { readonly kind: "did"; readonly thread: string; readonly errand: Errand; readonly key?: string }
-  | { readonly kind: "asked"; readonly thread: string; readonly about: string };
+  | { readonly kind: "action"; readonly thread: string; readonly action: Action; readonly key?: string }
+  | { readonly kind: "interrupt"; readonly thread: string; readonly about: string };
 
 export interface ExternalWorld {
-  /** Runs an errand: waits for its duration, appends one line to the log, and returns after a short pause. */
-  runErrand(thread: string, errand: Errand, key?: string): Promise<string>;
-  /** Returns true if the errand is in the log of the external world. */
-  hasHappened(errand: Errand): boolean;
+  /** Runs an action: waits for its duration, appends one line to the log, and returns after a short pause. */
+  runAction(thread: string, action: Action, key?: string): Promise<string>;
+  /** Returns true if the action is in the log of the external world. */
+  hasHappened(action: Action): boolean;
   /** Logs an interrupt other than the approval of the run. */
   logInterrupt(thread: string, about: string): void;
   /** Kills the process if this is its kill point. */
@@ -33,9 +33,9 @@ export interface ExternalWorld {
   countKillPoints(): number;
 }
 
-/** Returns the result of an errand; the same for every caller and every repetition. */
-export function getResult(errand: Errand): string {
-  return `${errand}: done`;
+/** Returns the result of an action; the same for every caller and every repetition. */
+export function getResult(action: Action): string {
+  return `${action}: done`;
 }
 
 /** Creates the external world of a folder. `killPoint` is the number of the kill point; 0 for none. */
@@ -47,16 +47,16 @@ export function createExternalWorld(folder: string, killPoint: number): External
     if (points === killPoint) killProcess();
   };
   return {
-    runErrand: async (thread, errand, key) => {
-      await pause(durationsMs[errand]);
+    runAction: async (thread, action, key) => {
+      await pause(durationsMs[action]);
       passPoint();
-      write(key === undefined ? { kind: "did", thread, errand } : { kind: "did", thread, errand, key });
+      write(key === undefined ? { kind: "action", thread, action } : { kind: "action", thread, action, key });
       passPoint();
       await pause(1);
-      return getResult(errand);
+      return getResult(action);
     },
-    hasHappened: (errand) => readLog(folder).some((line) => line.kind === "did" && line.errand === errand),
-    logInterrupt: (thread, about) => write({ kind: "asked", thread, about }),
+    hasHappened: (action) => readLog(folder).some((line) => line.kind === "action" && line.action === action),
+    logInterrupt: (thread, about) => write({ kind: "interrupt", thread, about }),
     passKillPoint: passPoint,
     countKillPoints: () => points,
   };

@@ -1,10 +1,10 @@
 /**
- * The killed run in LangGraph.js, in two documented forms: errands as `task`s of a node, each with a saved result,
- * and errands as tools of a `ToolNode`. Durability is `sync`, the strictest mode; the approval is an `interrupt`.
+ * The killed run in LangGraph.js, in two documented forms: actions as `task`s of a node, each with a saved result,
+ * and actions as tools of a `ToolNode`. Durability is `sync`, the strictest mode; the approval is an `interrupt`.
  */
 import { join } from "node:path";
 import type { PeerSaver } from "../peers/langgraph.ts";
-import { type Errand, type ExternalWorld, errands, getResult } from "./external-world.ts";
+import { type Action, actions, type ExternalWorld, getResult } from "./external-world.ts";
 import type { PeerId, Program, Stop } from "./program.ts";
 
 interface PeerProgramGraph {
@@ -59,7 +59,7 @@ interface SaverWithWrites extends PeerSaver {
 
 export async function openLangGraph(
   folder: string,
-  { kind, entry, outside: world }: { readonly kind: PeerId; readonly entry: string; readonly outside: ExternalWorld },
+  { kind, entry, world }: { readonly kind: PeerId; readonly entry: string; readonly world: ExternalWorld },
 ): Promise<Program> {
   const langgraph = (await import(entry)) as LangGraph;
   const saver = langgraph.SqliteSaver.fromConnString(join(folder, "runs.db"));
@@ -97,12 +97,12 @@ function addKillPoints(saver: SaverWithWrites, world: ExternalWorld): void {
 
 function createTaskGraph(langgraph: LangGraph, checkpointer: PeerSaver, world: ExternalWorld): PeerProgramGraph {
   const { Annotation, StateGraph, interrupt, task } = langgraph;
-  const run = task("run", async (errand: Errand, thread: string) => {
-    await world.runErrand(thread, errand);
-    return getResult(errand);
+  const run = task("run", async (action: Action, thread: string) => {
+    await world.runAction(thread, action);
+    return getResult(action);
   });
-  const runAll = async (wanted: readonly Errand[], config: Config): Promise<Values> => ({
-    results: await Promise.all(wanted.map((errand) => run(errand, config.configurable.thread_id))),
+  const runAll = async (selected: readonly Action[], config: Config): Promise<Values> => ({
+    results: await Promise.all(selected.map((action) => run(action, config.configurable.thread_id))),
   });
   const results = Annotation({
     default: () => [],
@@ -110,9 +110,9 @@ function createTaskGraph(langgraph: LangGraph, checkpointer: PeerSaver, world: E
   });
   return new StateGraph(Annotation.Root({ results, verdict: Annotation() }))
     .addNode("plan", () => ({}))
-    .addNode("prepare", (_state: unknown, config: Config) => runAll(errands.before, config))
+    .addNode("prepare", (_state: unknown, config: Config) => runAll(actions.before, config))
     .addNode("ask", () => ({ verdict: interrupt({ question: "approve" }).ok ? "yes" : "no" }))
-    .addNode("settle", (_state: unknown, config: Config) => runAll(errands.after, config))
+    .addNode("settle", (_state: unknown, config: Config) => runAll(actions.after, config))
     .addNode("end", () => ({}))
     .addEdge("__start__", "plan")
     .addEdge("plan", "prepare")
@@ -130,25 +130,25 @@ interface Config {
 function createToolNodeGraph(langgraph: LangGraph, checkpointer: PeerSaver, world: ExternalWorld): PeerProgramGraph {
   const { AIMessage, Annotation, MessagesAnnotation, StateGraph, ToolNode, interrupt, tool } = langgraph;
   const run = tool(
-    ({ errand }: { readonly errand: Errand }, config: Config) => world.runErrand(config.configurable.thread_id, errand),
+    ({ action }: { readonly action: Action }, config: Config) => world.runAction(config.configurable.thread_id, action),
     {
       name: "run",
-      description: "Run an errand.",
-      schema: { type: "object", properties: { errand: { type: "string" } }, required: ["errand"] },
+      description: "Run an action.",
+      schema: { type: "object", properties: { action: { type: "string" } }, required: ["action"] },
     },
   );
-  const createCallMessage = (id: string, wanted: readonly Errand[]): unknown =>
+  const createCallMessage = (id: string, selected: readonly Action[]): unknown =>
     new AIMessage({
       id,
       content: "",
-      tool_calls: wanted.map((which) => ({ id: which, name: "run", args: { errand: which } })),
+      tool_calls: selected.map((action) => ({ id: action, name: "run", args: { action } })),
     });
   return new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, verdict: Annotation() }))
-    .addNode("plan", () => ({ messages: [createCallMessage("plan", errands.before)] }))
+    .addNode("plan", () => ({ messages: [createCallMessage("plan", actions.before)] }))
     .addNode("prepare", new ToolNode([run]))
     .addNode("ask", () => {
       const verdict = interrupt({ question: "approve" }).ok ? "yes" : "no";
-      return { verdict, messages: [createCallMessage("settle", errands.after)] };
+      return { verdict, messages: [createCallMessage("settle", actions.after)] };
     })
     .addNode("settle", new ToolNode([run]))
     .addNode("end", () => ({}))

@@ -1,7 +1,7 @@
 /** Runs a graph in processes that are killed, and counts the effects in the external world. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Errand, errands, getResult, readLog } from "./external-world.ts";
+import { type Action, actions, getResult, readLog } from "./external-world.ts";
 import { createKillPlan, type KillPlan } from "./plan.ts";
 import { type ChildOptions, type ProcessResult, runProcess } from "./process.ts";
 import type { ContenderId, Stop } from "./program.ts";
@@ -10,11 +10,11 @@ import type { ContenderId, Stop } from "./program.ts";
 export interface KillCounts {
   readonly runs: number;
   readonly kills: number;
-  /** Runs with an errand done more than once. */
+  /** Runs with an action done more than once. */
   readonly repeated: number;
-  /** Runs with a repeated errand that the external service could not detect: another idempotency key, or none. */
+  /** Runs with a repeated action that the external service could not detect: another idempotency key, or none. */
   readonly twice: number;
-  /** Finished runs without one of their errands. */
+  /** Finished runs without one of their actions. */
   readonly lost: number;
   /** Runs with other results than the undisturbed run, and runs without an end. */
   readonly wrongEnd: number;
@@ -42,28 +42,28 @@ export async function measureKills(
     return { contender, folder, entry, compileCache: join(home, "compiled") };
   };
   const baseline = await measureBaseline(createOptions("undisturbed"));
-  const outcomes: { readonly seed: number; readonly story: RunOutcome }[] = [];
+  const outcomes: { readonly seed: number; readonly outcome: RunOutcome }[] = [];
   const pendingSeeds = Array.from({ length: runs }, (_, index) => seed + index);
   const runPending = async (): Promise<void> => {
     for (let each = pendingSeeds.shift(); each !== undefined; each = pendingSeeds.shift())
       outcomes.push({
         seed: each,
-        story: await runWithKills(createOptions(String(each)), createKillPlan(each), baseline),
+        outcome: await runWithKills(createOptions(String(each)), createKillPlan(each), baseline),
       });
   };
   await Promise.all([runPending(), runPending()]);
-  const countOutcomes = (matches: (story: RunOutcome) => boolean): number =>
-    outcomes.filter(({ story }) => matches(story)).length;
+  const countOutcomes = (matches: (outcome: RunOutcome) => boolean): number =>
+    outcomes.filter(({ outcome }) => matches(outcome)).length;
   return {
     runs,
-    kills: outcomes.reduce((sum, { story }) => sum + story.kills, 0),
+    kills: outcomes.reduce((sum, { outcome }) => sum + outcome.kills, 0),
     repeated: countOutcomes(({ repeated }) => repeated.length > 0),
     twice: countOutcomes(({ twice }) => twice.length > 0),
     lost: countOutcomes(({ lost }) => lost.length > 0),
     wrongEnd: countOutcomes(({ endFault }) => endFault !== undefined),
     inDoubt: countOutcomes(({ inDoubt }) => inDoubt),
     faults: outcomes
-      .flatMap(({ seed: each, story }) => listFaults(story).map((fault) => ({ seed: each, fault })))
+      .flatMap(({ seed: each, outcome }) => listFaults(outcome).map((fault) => ({ seed: each, fault })))
       .sort((one, other) => one.seed - other.seed),
   };
 }
@@ -75,9 +75,9 @@ interface Baseline {
 
 interface RunOutcome {
   readonly kills: number;
-  readonly repeated: readonly Errand[];
-  readonly twice: readonly Errand[];
-  readonly lost: readonly Errand[];
+  readonly repeated: readonly Action[];
+  readonly twice: readonly Action[];
+  readonly lost: readonly Action[];
   /** Fault of the run's end. */
   readonly endFault: string | undefined;
   readonly inDoubt: boolean;
@@ -85,8 +85,8 @@ interface RunOutcome {
 
 function listFaults({ twice, lost, endFault }: RunOutcome): readonly string[] {
   return [
-    ...twice.map((errand) => `${errand} was done twice`),
-    ...lost.map((errand) => `${errand} was never done`),
+    ...twice.map((action) => `${action} was done twice`),
+    ...lost.map((action) => `${action} was never done`),
     ...(endFault === undefined ? [] : [endFault]),
   ];
 }
@@ -111,11 +111,11 @@ function expectStop(
 }
 
 async function runWithKills(options: ChildOptions, plan: KillPlan, baseline: Baseline): Promise<RunOutcome> {
-  let deaths = 0;
+  let killCount = 0;
   let end: string | undefined = `the run did not end within ${maxProcesses} processes`;
   for (let nth = 0; nth < maxProcesses; nth++) {
     const result = await runProcess(options, toKillOptions(plan[nth], baseline));
-    if (result.kind === "killed") deaths += 1;
+    if (result.kind === "killed") killCount += 1;
     if (result.kind === "failed") {
       end = result.reason;
       break;
@@ -126,16 +126,16 @@ async function runWithKills(options: ChildOptions, plan: KillPlan, baseline: Bas
     }
   }
   const log = readLog(options.folder);
-  const all = [...errands.before, ...errands.after];
-  const listKeys = (errand: Errand): readonly (string | undefined)[] =>
-    log.flatMap((line) => (line.kind === "did" && line.errand === errand ? [line.key] : []));
+  const all = [...actions.before, ...actions.after];
+  const listKeys = (action: Action): readonly (string | undefined)[] =>
+    log.flatMap((line) => (line.kind === "action" && line.action === action ? [line.key] : []));
   return {
-    kills: deaths,
-    repeated: all.filter((errand) => listKeys(errand).length > 1),
-    twice: all.filter((errand) => countUndetectedCalls(listKeys(errand)) > 1),
-    lost: all.filter((errand) => listKeys(errand).length === 0),
+    kills: killCount,
+    repeated: all.filter((action) => listKeys(action).length > 1),
+    twice: all.filter((action) => countUndetectedCalls(listKeys(action)) > 1),
+    lost: all.filter((action) => listKeys(action).length === 0),
     endFault: end,
-    inDoubt: log.some(({ kind }) => kind === "asked"),
+    inDoubt: log.some(({ kind }) => kind === "interrupt"),
   };
 }
 
@@ -156,7 +156,7 @@ function countUndetectedCalls(keys: readonly (string | undefined)[]): number {
 
 function findEndFault(stop: Stop): string | undefined {
   if (stop.kind !== "done") return "the run stopped at an answered interrupt";
-  const expected = [...errands.before, ...errands.after].map(getResult).join(", ");
+  const expected = [...actions.before, ...actions.after].map(getResult).join(", ");
   const found = stop.results.join(", ");
   return found === expected && stop.verdict === "yes"
     ? undefined

@@ -50,7 +50,8 @@ export async function measureRaces(
   }
   const charges = new Map<string, number>();
   for (const line of readLog(folder))
-    if (line.kind === "did" && line.errand === "charge") charges.set(line.thread, (charges.get(line.thread) ?? 0) + 1);
+    if (line.kind === "action" && line.action === "charge")
+      charges.set(line.thread, (charges.get(line.thread) ?? 0) + 1);
   return {
     races,
     chargedTwice: [...charges.values()].filter((times) => times > 1).length,

@@ -1,7 +1,7 @@
-/** Parent side of a child process of the harness: start, order, kill by SIGKILL. */
+/** Parent side of a child process of the harness: start, commands, kill by SIGKILL. */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { ChildMessage, ChildOrder } from "./child.ts";
+import type { ChildCommand, ChildMessage } from "./child.ts";
 import type { ContenderId, Stop } from "./program.ts";
 
 const script = fileURLToPath(new URL("./child.ts", import.meta.url));
@@ -46,7 +46,7 @@ export async function runProcess(
   child.on("message", (message: ChildMessage) => {
     if (message.kind === "ready") {
       startedAt = performance.now();
-      child.send("live" satisfies ChildOrder);
+      child.send("run" satisfies ChildCommand);
       if (afterMs !== undefined) timers.push(setTimeout(() => child.kill("SIGKILL"), afterMs));
     }
     if (message.kind === "stopped") stopped = { ...message, durationMs: performance.now() - startedAt };
@@ -75,9 +75,9 @@ export function startRacer(options: ChildOptions): Promise<Racer> {
     resume: (...threads) =>
       new Promise((resolve, reject) => {
         child.once("message", (message: ChildMessage) => {
-          if (message.kind === "went on") resolve(message.outcomes);
+          if (message.kind === "resumed") resolve(message.outcomes);
         });
-        child.send({ resume: threads } satisfies ChildOrder, (error) => {
+        child.send({ resume: threads } satisfies ChildCommand, (error) => {
           if (error !== null) reject(error);
         });
       }),

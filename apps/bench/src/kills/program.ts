@@ -1,6 +1,6 @@
 /**
- * The killed run, in the same shape for both frameworks: three parallel errands, an approval by a person, two more
- * errands.
+ * The killed run, in the same shape for both frameworks: three parallel actions, an approval by a person, two more
+ * actions.
  */
 
 /** Implementation of the run by one framework, over one SQLite file. */

@@ -41,12 +41,12 @@ export async function runKills(args: readonly string[]): Promise<number> {
     process.stderr.write(`${options}\n`);
     return options === help ? 0 : 2;
   }
-  const { langgraphEntry, said } = options.peers
+  const { langgraphEntry, notices } = options.peers
     ? await loadPeers()
-    : { langgraphEntry: undefined, said: ["Peers are excluded."] };
+    : { langgraphEntry: undefined, notices: ["Peers are excluded."] };
   const report = await measureAll(options, langgraphEntry);
   const command = ["npm run bench -- kills", ...args].join(" ");
-  const facts = `Counted ${new Date().toISOString().slice(0, 10)} with \`${command}\` on ${describeMachine()}, Node ${process.versions.node}, seeds ${options.seed} to ${options.seed + options.runs - 1}. ${said.join(" ")}`;
+  const facts = `Counted ${new Date().toISOString().slice(0, 10)} with \`${command}\` on ${describeMachine()}, Node ${process.versions.node}, seeds ${options.seed} to ${options.seed + options.runs - 1}. ${notices.join(" ")}`;
   const text = `${facts}\n\n${formatKillTable(report)}\n\n${formatRaceTable(report)}`;
   process.stdout.write(`${text}\n`);
   if (options.write) writeBetweenMarks(page, "npm run bench -- kills --write", text);

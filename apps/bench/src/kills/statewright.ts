@@ -21,13 +21,13 @@ import {
   toolNode,
 } from "statewright";
 import * as z from "zod";
-import { type Errand, type ExternalWorld, errands, getResult } from "./external-world.ts";
+import { type Action, actions, type ExternalWorld, getResult } from "./external-world.ts";
 import type { OwnId, Program, Stop } from "./program.ts";
 
-const errand = z.enum(["weigh", "book", "reserve", "charge", "post"]);
+const actionSchema = z.enum(["weigh", "book", "reserve", "charge", "post"]);
 
 interface Args {
-  readonly errand: Errand;
+  readonly action: Action;
 }
 
 export function openStatewright(folder: string, kind: OwnId, world: ExternalWorld): Program {
@@ -54,28 +54,28 @@ export function getErrorCode(error: unknown): string | undefined {
 function createGraph(kind: OwnId, world: ExternalWorld) {
   const options = {
     name: "run",
-    description: "Run an errand.",
-    input: z.object({ errand }),
-    run: ({ errand }: Args, { idempotencyKey, run: { thread } }: ToolRuntime<unknown, unknown>) =>
-      world.runErrand(thread, errand, idempotencyKey),
+    description: "Run an action.",
+    input: z.object({ action: actionSchema }),
+    run: ({ action }: Args, { idempotencyKey, run: { thread } }: ToolRuntime<unknown, unknown>) =>
+      world.runAction(thread, action, idempotencyKey),
   } as const;
-  const reconcile = ({ errand }: Args): string | undefined =>
-    world.hasHappened(errand) ? getResult(errand) : undefined;
+  const reconcile = ({ action }: Args): string | undefined =>
+    world.hasHappened(action) ? getResult(action) : undefined;
   const tool =
     kind === "idempotent"
       ? defineTool({ ...options, effect: "idempotent" })
       : defineTool({ ...options, effect: "once", ...(kind === "reconciled" && { reconcile }) });
   return defineGraph({
-    name: "errands",
+    name: "actions",
     state: defineState({ messages: channel.messages(), verdict: z.string().default("") }),
     interrupts: { approve: z.object({ ok: z.boolean() }) },
   })
     .nodes({
-      plan: () => ({ messages: [createCallMessage("plan", errands.before)] }),
+      plan: () => ({ messages: [createCallMessage("plan", actions.before)] }),
       prepare: toolNode({ tools: [tool] }),
       ask: async (_state, { interrupt }) => {
         const { ok } = await interrupt("approve");
-        return goto("settle", { verdict: ok ? "yes" : "no", messages: [createCallMessage("settle", errands.after)] });
+        return goto("settle", { verdict: ok ? "yes" : "no", messages: [createCallMessage("settle", actions.after)] });
       },
       settle: toolNode({ tools: [tool] }),
       end: () => undefined,
@@ -90,16 +90,16 @@ function createGraph(kind: OwnId, world: ExternalWorld) {
     });
 }
 
-function createCallMessage(id: string, wanted: readonly Errand[]): Message {
-  const content = wanted.map((which) => ({ type: "call", id: which, name: "run", args: { errand: which } }) as const);
+function createCallMessage(id: string, selected: readonly Action[]): Message {
+  const content = selected.map((action) => ({ type: "call", id: action, name: "run", args: { action } }) as const);
   return { role: "assistant", id, content, finish: "calls" };
 }
 
 function answerInterrupt({ key, payload }: OpenInterrupt, thread: string, world: ExternalWorld): object {
   if (key !== "in_doubt") return { ok: true };
-  const { args } = payload as { readonly args: { readonly errand: Errand } };
-  world.logInterrupt(thread, args.errand);
-  return world.hasHappened(args.errand) ? { happened: true, content: getResult(args.errand) } : { happened: false };
+  const { args } = payload as { readonly args: { readonly action: Action } };
+  world.logInterrupt(thread, args.action);
+  return world.hasHappened(args.action) ? { happened: true, content: getResult(args.action) } : { happened: false };
 }
 
 function toStop({ status, state }: { readonly status: string; readonly state: object }): Stop {

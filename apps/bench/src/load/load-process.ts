@@ -1,5 +1,5 @@
 /**
- * Process under load, with its own memory. `active`: concurrent threads; each superstep waits and is saved. `parked`:
+ * Process under load, with its own memory. `active`: concurrent threads; each superstep waits and is saved. `waiting`:
  * runs at an interrupt. Arguments: kind, count, file. Prints the measurements as JSON.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks";

@@ -34,7 +34,7 @@ export interface WaitingLoad {
 
 export interface Load {
   readonly active: readonly ActiveLoad[];
-  readonly parked: readonly WaitingLoad[];
+  readonly waiting: readonly WaitingLoad[];
 }
 
 /** Growth of a load; each figure needs at least two counts. */
@@ -47,16 +47,16 @@ export interface LoadGrowth {
   readonly bytesPerWaitingRun: number | undefined;
 }
 
-export function fitLoadGrowth({ active, parked }: Load): LoadGrowth {
-  const [smallest] = parked;
-  const largest = parked.at(-1);
+export function fitLoadGrowth({ active, waiting }: Load): LoadGrowth {
+  const [smallest] = waiting;
+  const largest = waiting.at(-1);
   const comparable = smallest !== undefined && largest !== undefined && largest.runs > smallest.runs;
   const fitBySize = (values: readonly (readonly [number, number])[]) =>
     values.length < 2 ? undefined : fitExponent(values);
   return {
     cpuByThreads: fitBySize(active.map(({ threads, cpuSeconds }) => [threads, cpuSeconds])),
     heapByThreads: fitBySize(active.map(({ threads, maxHeapMb }) => [threads, maxHeapMb])),
-    resumeByWaitingRuns: fitBySize(parked.map(({ runs, resumeMs }) => [runs, resumeMs])),
+    resumeByWaitingRuns: fitBySize(waiting.map(({ runs, resumeMs }) => [runs, resumeMs])),
     bytesPerWaitingRun: comparable
       ? (largest.heapBytes - smallest.heapBytes) / (largest.runs - smallest.runs)
       : undefined,
@@ -68,13 +68,13 @@ const script = fileURLToPath(new URL("./load-process.ts", import.meta.url));
 /** Measures each count in its own process. */
 export async function measureLoad(counts: {
   readonly active: readonly number[];
-  readonly parked: readonly number[];
+  readonly waiting: readonly number[];
 }): Promise<Load> {
   const active: ActiveLoad[] = [];
   for (const count of counts.active) active.push((await runLoadProcess("active", count)) as ActiveLoad);
-  const parked: WaitingLoad[] = [];
-  for (const count of counts.parked) parked.push((await runLoadProcess("parked", count)) as WaitingLoad);
-  return { active, parked };
+  const waiting: WaitingLoad[] = [];
+  for (const count of counts.waiting) waiting.push((await runLoadProcess("waiting", count)) as WaitingLoad);
+  return { active, waiting };
 }
 
 async function runLoadProcess(kind: keyof Load, count: number): Promise<unknown> {

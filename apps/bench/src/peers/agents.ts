@@ -15,7 +15,7 @@ export interface AgentPeers {
   readonly inMemory: readonly AgentPeer[];
   /** Agents that save each step themselves. */
   readonly saved: readonly AgentPeer[];
-  readonly said: readonly string[];
+  readonly notices: readonly string[];
   /** Installed frameworks, for programs that are only type-checked or imported. */
   readonly installed: readonly InstalledPeer[];
 }
@@ -163,7 +163,7 @@ export async function loadAgentPeers(
       else inMemory.push(agent);
     }
   }
-  return { inMemory, saved, said: notices, installed };
+  return { inMemory, saved, notices, installed };
 }
 
 /** Runs two turns of an agent. Returns the error in one line, or undefined. */

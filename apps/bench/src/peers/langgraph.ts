@@ -93,10 +93,10 @@ export interface Peers {
   /** Bundler for the measurement of bundle sizes. */
   readonly bundler: Bundler | undefined;
   /** One sentence about each peer. */
-  readonly said: readonly string[];
+  readonly notices: readonly string[];
 }
 
-export const noAgents: AgentPeers = { inMemory: [], saved: [], said: [], installed: [] };
+export const noAgents: AgentPeers = { inMemory: [], saved: [], notices: [], installed: [] };
 
 export const noPeers: Peers = {
   langgraph: undefined,
@@ -104,7 +104,7 @@ export const noPeers: Peers = {
   agents: noAgents,
   installed: [],
   bundler: undefined,
-  said: ["Peers are excluded."],
+  notices: ["Peers are excluded."],
 };
 
 /** Installs and loads LangGraph.js in the given release. Adds the given agents of other frameworks. */
@@ -117,8 +117,8 @@ export async function loadPeers(
   const label = `LangGraph.js ${version}`;
   const found = await installPeer(peer);
   if (found.kind === "missing") {
-    const said = [`${label} is missing: ${found.reason}.`, ...agents.said];
-    return { ...noPeers, agents, installed: agents.installed, said };
+    const notices = [`${label} is missing: ${found.reason}.`, ...agents.notices];
+    return { ...noPeers, agents, installed: agents.installed, notices };
   }
   const langgraph = (await import(found.entry)) as LangGraph;
   const pinned = Object.entries({ ...peer.dependencies, ...peer.overrides }).filter(([name]) => name.includes("-"));
@@ -130,6 +130,6 @@ export async function loadPeers(
     agents,
     installed: [main, ...agents.installed],
     bundler: undefined,
-    said: [`${label} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`, ...agents.said],
+    notices: [`${label} (@langchain/core ${peer.dependencies["@langchain/core"]}, ${list}).`, ...agents.notices],
   };
 }

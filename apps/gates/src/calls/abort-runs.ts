@@ -27,7 +27,7 @@ export interface AbortsReport {
 
 const input = z.object({ turns: z.int() });
 const cooperative = defineTool({
-  name: "heeding",
+  name: "cooperative",
   description: "Stops when its signal is aborted.",
   input,
   effect: "pure",
@@ -41,7 +41,7 @@ const cooperative = defineTool({
   },
 });
 const unresponsive = defineTool({
-  name: "deaf",
+  name: "unresponsive",
   description: "Ignores its signal and runs for a while.",
   input,
   effect: "idempotent",

@@ -10,7 +10,7 @@ export async function runCalls(count: number, from: number): Promise<boolean> {
   const { calls, ran, kinds, violations } = await fuzzCalls(count, from);
   printViolations(violations, "calls --count 20 --from");
   console.log(`hostile calls: ${calls}; valid and run: ${ran}; ${formatSeconds(startedAt)} s`);
-  console.log(`  ways: ${formatCounts(kinds)}`);
+  console.log(`  kinds: ${formatCounts(kinds)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;
 }

@@ -130,20 +130,20 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the pause of a run is reported as saved although the commit failed",
     file: "run/loop/finish.ts",
-    find: "    else fact.emitUnsaved();\n",
-    replace: "    else fact.emit();\n",
+    find: "    else finalEvent.emitUnsaved();\n",
+    replace: "    else finalEvent.emit();\n",
   },
   {
     name: "a failure of the store is reported as a durable event of the thread",
     file: "run/loop/finish.ts",
-    find: "    await releaseThread(session, undefined);\n    fact.emitUnsaved();",
-    replace: "    await releaseThread(session, undefined);\n    fact.emit();",
+    find: "    await releaseThread(session, undefined);\n    finalEvent.emitUnsaved();",
+    replace: "    await releaseThread(session, undefined);\n    finalEvent.emit();",
   },
   {
     name: "answers to interrupts are not saved",
     file: "run/loop/loop.ts",
-    find: "{ run: session.position.run, interrupts: answered, timers, events: fact.rows }",
-    replace: "{ run: session.position.run, timers, events: fact.rows }",
+    find: "{ run: session.position.run, interrupts: answered, timers, events: startEvent.rows }",
+    replace: "{ run: session.position.run, timers, events: startEvent.rows }",
   },
   {
     name: "a second answer replaces the first",

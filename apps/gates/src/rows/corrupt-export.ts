@@ -57,7 +57,7 @@ function listTexts(threadExport: ThreadExport): readonly TextField[] {
           listFields("effect", row, ["outcome"], (changed) => replaceEntry({ effects: effects.with(nth, changed) })),
         ),
         ...interrupts.flatMap((row, nth) =>
-          listFields("question", row, ["payload", "answer", "onExpire"], (changed) =>
+          listFields("interrupt", row, ["payload", "answer", "onExpire"], (changed) =>
             replaceEntry({ interrupts: interrupts.with(nth, changed) }),
           ),
         ),

@@ -17,7 +17,7 @@ export async function runRows(count: number, from: number): Promise<boolean> {
   }
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
   console.log(`hostile rows: ${threads} threads (seeds ${from} to ${from + threads - 1}) in ${seconds} s`);
-  console.log(`  bent: ${formatCounts(corrupted)}`);
+  console.log(`  corrupted: ${formatCounts(corrupted)}`);
   console.log(`  refusals: ${formatCounts(errors)}`);
   console.log(`  violations: ${violations.length}`);
   return violations.length === 0;

@@ -66,14 +66,14 @@ export function createLedger(): Ledger {
         onStart(key, effect);
         const wasCutOff = isCutOff();
         return new Promise((resolve, reject) => {
-          process.add("outside", () => {
+          process.add("external", () => {
             if (mayFail && shouldFail())
               return reject(new ExternalCallError(`the other side is unavailable for ${key}`));
             if (effect === "once" && isCutOff() && !wasCutOff)
               return reject(new ExternalCallError(`the other side is unreachable for ${key}`));
             const value = work();
             effects.push({ key, effect, value });
-            process.add("outside", () => {
+            process.add("external", () => {
               onReturn(key);
               resolve(value);
             });

@@ -7,7 +7,7 @@ export type Fault =
   | { readonly kind: "die"; readonly when: "before" | "after" }
   | { readonly kind: "store"; readonly error: "store_full" | "store_locked" | "store_failed"; readonly times: number }
   /** An external call fails before its effect. */
-  | { readonly kind: "outside" }
+  | { readonly kind: "external" }
   /** Another process resumes the thread, with answers to the interrupts of the thread. */
   | { readonly kind: "intrude" }
   /** Another process claims the thread while the owner is alive. */
@@ -33,7 +33,7 @@ export const faultKinds: readonly FaultKind[] = [
   "kill",
   "die",
   "store",
-  "outside",
+  "external",
   "intrude",
   "take",
   "clock",
@@ -61,7 +61,7 @@ export function planFaults(chance: Chance, events: number, allowed: readonly Fau
       error: chance.pick(["store_full", "store_locked", "store_failed"] as const),
       times: 1 + chance.getInteger(3),
     }));
-  if (chance.flip(0.4)) addFaults(2, () => ({ kind: "outside" }));
+  if (chance.flip(0.4)) addFaults(2, () => ({ kind: "external" }));
   if (chance.flip(0.4)) addFaults(3, () => ({ kind: "intrude" }));
   if (chance.flip(0.2)) addFaults(1, () => ({ kind: "take" }));
   if (chance.flip(0.3)) addFaults(2, () => ({ kind: "clock", ms: (chance.getInteger(2_000_000) - 1_000_000) * 60 }));

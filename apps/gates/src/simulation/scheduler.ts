@@ -107,7 +107,7 @@ function listChoices(processes: readonly ProcessEntry[]): readonly Choice[] {
   for (const { lanes } of processes) {
     if (lanes.soon[0] !== undefined) choices.push({ lane: lanes.soon, work: lanes.soon[0] });
     if (lanes.store[0] !== undefined) choices.push({ lane: lanes.store, work: lanes.store[0] });
-    for (const work of lanes.outside) choices.push({ lane: lanes.outside, work });
+    for (const work of lanes.external) choices.push({ lane: lanes.external, work });
   }
   return choices;
 }

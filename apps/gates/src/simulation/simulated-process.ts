@@ -10,8 +10,8 @@ export interface ScheduledWork {
   readonly order: number;
 }
 
-/** Queue of a process. Only work in the lane `outside` may overtake. */
-export type Lane = "soon" | "store" | "outside";
+/** Queue of a process. Only work in the lane `external` may overtake. */
+export type Lane = "soon" | "store" | "external";
 
 /** Simulated process; a kill drops its pending work. */
 export interface SimulatedProcess {
@@ -43,7 +43,7 @@ export interface ProcessSetup {
 /** Creates a living process without work. */
 export function createProcess({ id, seed, clock, takeOrder }: ProcessSetup): ProcessEntry {
   let isAlive = true;
-  const lanes: ProcessEntry["lanes"] = { soon: [], store: [], outside: [] };
+  const lanes: ProcessEntry["lanes"] = { soon: [], store: [], external: [] };
   const timers = new Set<SimulatedTimer>();
   const random = createChance(seed);
   const add = (lane: Lane, fire: () => void): void => {

@@ -45,7 +45,7 @@ export async function runGroup(from: number, to: number): Promise<GroupReport> {
 export function simulateSeed(seed: number, trace?: (line: string) => void) {
   const traceOptions = trace === undefined ? {} : { trace };
   if (seed % sqliteEvery !== sqliteEvery - 1) return runSimulation(seed, traceOptions);
-  const faults = ["kill", "die", "store", "outside", "clock", "drain", "cancel"] as const;
+  const faults = ["kill", "die", "store", "external", "clock", "drain", "cancel"] as const;
   return runSimulation(seed, { stores: createSqliteStores, faults, ...traceOptions });
 }
 

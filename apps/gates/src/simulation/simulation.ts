@@ -65,7 +65,7 @@ export class Simulation {
     this.#invariants = new Invariants({
       thread: simulatedThread,
       canBeInDoubt: () => this.#deathCount + this.#countFaults("take", "store", "cancel") > 0,
-      canLoseResults: () => this.#countFaults("store", "cancel", "outside") > 0,
+      canLoseResults: () => this.#countFaults("store", "cancel", "external") > 0,
     });
   }
 
@@ -227,7 +227,7 @@ export class Simulation {
       case "store":
         for (let remaining = fault.times; remaining > 0; remaining--) owner.simulated.faults.push(fault.error);
         return;
-      case "outside":
+      case "external":
         this.#pendingCallFailures += 1;
         return;
       case "intrude": {

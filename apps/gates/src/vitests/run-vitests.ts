@@ -57,7 +57,7 @@ function checkVersion(version: string, project: string, tarballs: string): boole
   results.push(runStep(`${name}: export of a run as a test`, { args: ["export.ts"], cwd: project }).good);
   const filesBefore = listFiles(project);
   for (const pool of ["forks", "threads"]) {
-    const { good: passed, said: output } = runStep(`${name}: ${pool}`, {
+    const { good: passed, output } = runStep(`${name}: ${pool}`, {
       args: [vitest, "run", `--pool=${pool}`],
       cwd: project,
       extraEnv: { TMPDIR: temporary },
@@ -100,8 +100,8 @@ function checkVersion(version: string, project: string, tarballs: string): boole
     strict.good &&
       reportResult(
         `${name}: the threshold failure states its reason`,
-        /expected at least 100 %, got \d+ %/.test(strict.said) ? "ok" : "failed",
-        strict.said,
+        /expected at least 100 %, got \d+ %/.test(strict.output) ? "ok" : "failed",
+        strict.output,
       ),
   );
   results.push(runStep(`${name}: watch mode, two reruns`, { args: ["watch.ts"], cwd: project }).good);
@@ -133,13 +133,13 @@ interface StepProgram {
 function runStep(
   label: string,
   { program = process.execPath, args, cwd, extraEnv = {}, exitCode = 0 }: StepProgram,
-): { readonly good: boolean; readonly said: string } {
+): { readonly good: boolean; readonly output: string } {
   const windows = process.platform === "win32";
   const path = [join(root, "node_modules/.bin"), process.env["PATH"]].join(delimiter);
   const env = { ...process.env, PATH: path, NO_COLOR: "1", CI: "1", ...extraEnv };
   const { status, stdout, stderr } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
-  const said = `${stdout}${stderr}`;
-  return { good: reportResult(label, status === exitCode ? "ok" : "failed", said), said };
+  const output = `${stdout}${stderr}`;
+  return { good: reportResult(label, status === exitCode ? "ok" : "failed", output), output };
 }
 
 function reportResult(label: string, result: "ok" | "failed", output: string): boolean {

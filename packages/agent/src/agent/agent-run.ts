@@ -1,4 +1,7 @@
-/** Handle of an agent run: the handle of the graph run with messages instead of state updates. */
+/**
+ * Handle of an agent run: the handle of the graph run with messages instead of state updates. Also the registry of the
+ * active runs of an agent.
+ */
 import type { AgentEnd, Message, OutputSchema, RunEvent, RunHandle, RunResult, World } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { type PartialOutput, streamPartialOutputs } from "../output/partial-output.ts";

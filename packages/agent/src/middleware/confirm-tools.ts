@@ -38,7 +38,7 @@ export function confirmTools(options: ConfirmOptions = {}): Middleware {
       if (confirm === "never") return undefined;
       const decision = confirm === "always" || policy(call, tool);
       if (decision === false) return undefined;
-      return decide.interrupt(call, decision === true ? `${tool.label} needs a yes` : decision, askOptions);
+      return decide.interrupt(call, decision === true ? `${tool.label} needs approval` : decision, askOptions);
     },
   });
 }

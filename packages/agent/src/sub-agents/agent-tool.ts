@@ -232,7 +232,7 @@ function describeRejection(
   const lastText = getMessageText(last).trim();
   if (ended.by !== "guardrail") return toSentence(ended.reason ?? (lastText === "" ? describeEnd(ended) : lastText));
   const reason = toSentence(`a guardrail refused${ended.reason === undefined ? "" : `: ${ended.reason}`}`);
-  return lastText === "" ? reason : `${reason} It said: ${toSentence(lastText)}`;
+  return lastText === "" ? reason : `${reason} Last text: ${toSentence(lastText)}`;
 }
 
 function describeEnd({ by }: AgentEnd): string {

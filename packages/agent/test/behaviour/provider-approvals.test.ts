@@ -59,7 +59,7 @@ test.each([
     "yes with other arguments",
     { approved: true, args: { query: "y" } },
     true,
-    "A person wants other arguments, but the provider can run the call only unchanged.",
+    "A person changed the arguments, but the provider can run the call only unchanged.",
   ],
 ])("a provider approval is answered in another process: %s", async (_, answer, isError, text) => {
   const { model, requests } = asking();
@@ -145,7 +145,7 @@ test.each([
   [
     "other arguments",
     [defineMiddleware({ name: "rewrites", beforeTool: () => ({ action: "modify", args: { query: "y" } }) })],
-    /rewrites.* wants other arguments, but the provider can run the call only unchanged\./,
+    /rewrites.* changed the arguments, but the provider can run the call only unchanged\./,
   ],
 ])("hooks refuse a provider approval before an interrupt: %s is a refusal", async (_, middleware, text) => {
   const { first, told } = await asksWith(middleware);

@@ -346,22 +346,22 @@ describe("unanswered sub-agents", () => {
     [
       "output, with a reason",
       outputGuardrail({ check: () => ({ refuse: "I may not tell", reason: "no names of patients" }) }),
-      "a guardrail refused: no names of patients. It said: I may not tell.",
+      "a guardrail refused: no names of patients. Last text: I may not tell.",
     ],
     [
       "output, after failed repairs",
       outputGuardrail({ check: () => ({ askAgain: "Name a source" }) }),
-      "a guardrail refused: Name a source. It said: I cannot answer that.",
+      "a guardrail refused: Name a source. Last text: I cannot answer that.",
     ],
     [
       "output, without a reason",
       outputGuardrail({ check: () => ({ refuse: "I may not tell." }) }),
-      "a guardrail refused: outputGuardrail. It said: I may not tell.",
+      "a guardrail refused: outputGuardrail. Last text: I may not tell.",
     ],
     [
       "input",
       inputGuardrail({ check: () => ({ refuse: "I do no homework.", reason: "homework" }) }),
-      "a guardrail refused: homework. It said: I do no homework.",
+      "a guardrail refused: homework. Last text: I do no homework.",
     ],
   ])("a sub-agent refused by a guardrail returns the reason and its text: %s", async (_what, guardrail, said) => {
     const guarded = createAgent({

@@ -60,7 +60,7 @@ test("a confirmTools policy decides with its reason, but does not override confi
     script: [[call("a", { text: "much" }), call("a", {}), call("b", {}), call("c", { text: "much" })], say("ok")],
   });
   const open = questions(await agent.run().result);
-  expect(open.map(({ payload }) => (payload as { reason: string }).reason)).toEqual(["it is much", "B needs a yes"]);
+  expect(open.map(({ payload }) => (payload as { reason: string }).reason)).toEqual(["it is much", "B needs approval"]);
   expect(log).toEqual(["a", "c much"]);
 });
 

@@ -11,13 +11,13 @@ import type { ParseResult } from "./schema.ts";
 
 /**
  * Throws `async_schema` for a schema with an asynchronous part: a zod schema with an async refinement or transform.
- * The check runs before the first use of the schema. `named` is the name of the schema in the error message.
+ * The check runs before the first use of the schema. `subject` is the name of the schema in the error message.
  */
-export function checkSyncSchema(schema: unknown, named: string, place?: ErrorPlace): void {
+export function checkSyncSchema(schema: unknown, subject: string, place?: ErrorPlace): void {
   const path = findAsyncPart(schema);
   if (path === undefined) return;
   throw createAsyncSchemaError(
-    `${named} has an async refinement or transform${path === "" ? "" : ` at "${path}"`}`,
+    `${subject} has an async refinement or transform${path === "" ? "" : ` at "${path}"`}`,
     place,
   );
 }
@@ -25,18 +25,18 @@ export function checkSyncSchema(schema: unknown, named: string, place?: ErrorPla
 /** Throws `async_schema` for a parse result of a schema that returned a promise. */
 export function checkSyncResult(
   parsed: Pick<Extract<ParseResult<unknown>, { readonly ok: false }>, "isAsync">,
-  named: string,
+  subject: string,
   place?: ErrorPlace,
 ): void {
   if (parsed.isAsync === true)
-    throw createAsyncSchemaError(`${named} has an asynchronous schema: its validation returned a promise`, place);
+    throw createAsyncSchemaError(`${subject} has an asynchronous schema: its validation returned a promise`, place);
 }
 
 /** Throws `async_schema` when the validator of a JSON Schema returned a promise (possible in untyped JavaScript). */
-export function checkSyncIssues(issues: unknown, named: string, place?: ErrorPlace): void {
+export function checkSyncIssues(issues: unknown, subject: string, place?: ErrorPlace): void {
   if (!(issues instanceof Promise)) return;
   ignoreRejections(issues);
-  checkSyncResult({ isAsync: true }, named, place);
+  checkSyncResult({ isAsync: true }, subject, place);
 }
 
 function createAsyncSchemaError(what: string, place: ErrorPlace | undefined): StatewrightError {

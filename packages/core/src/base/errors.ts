@@ -322,13 +322,13 @@ function readTextField(thrown: object, name: string): string | undefined {
 }
 
 function describePlace(place: ErrorPlace, fact: string): string {
-  const named: string[] = [];
+  const parts: string[] = [];
   for (const part of ["channel", "path", "tool", "node", "graph", "step", "attempt", "thread", "branch"] as const) {
     const value = place[part];
     // Untyped JavaScript may pass any value.
     if (typeof value !== "string" && typeof value !== "number") continue;
     if (fact.includes(`${part} "${value}"`) || fact.includes(`${part} ${value}`)) continue;
-    named.push(typeof value === "number" ? `${part} ${value}` : `${part} "${value}"`);
+    parts.push(typeof value === "number" ? `${part} ${value}` : `${part} "${value}"`);
   }
-  return named.length === 0 ? "" : ` (${named.join(", ")})`;
+  return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
 }

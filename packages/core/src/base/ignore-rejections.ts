@@ -1,3 +1,4 @@
+/** Handles rejections of promises inside refused values. */
 import { maxDepth } from "./json.ts";
 
 /**

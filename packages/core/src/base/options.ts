@@ -1,4 +1,7 @@
-/** Validates options of untyped callers: unknown names and values of a wrong kind are refused by name. */
+/**
+ * Checks options of untyped callers: unknown names, effect classes, counts, times, flags, strings, functions and
+ * choices. Each error names the option and the expected value.
+ */
 import type { EffectClass } from "./effect.ts";
 import { type ErrorCode, StatewrightError } from "./errors.ts";
 import { invalidOption } from "./invalid-option.ts";

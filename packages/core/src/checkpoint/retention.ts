@@ -154,7 +154,7 @@ interface RetainedSet {
 
 function* selectRetained(namespaces: readonly RetainedNamespace[], retention: Retention): Generator<void, RetainedSet> {
   const retained = new Set<number>();
-  const byName = new Map(namespaces.map((line) => [line.name, line]));
+  const byName = new Map(namespaces.map((namespace) => [namespace.name, namespace]));
   const origins = yield* findOriginNamespaces(namespaces);
   const getParent = ({ name }: RetainedNamespace): RetainedNamespace | undefined =>
     byName.get(name.slice(0, Math.max(0, name.lastIndexOf("/"))));
@@ -169,21 +169,24 @@ function* selectRetained(namespaces: readonly RetainedNamespace[], retention: Re
     if (caller !== undefined) retainWithCallers(caller.id, parent);
   }
 
-  for (const [from, line] of origins) retainWithCallers(from, line);
+  for (const [from, namespace] of origins) retainWithCallers(from, namespace);
   for (let previousSize = -1; ; ) {
     previousSize = retained.size;
     const floors = new Map<string, number>();
-    for (const [index, line] of sorted.entries()) {
+    for (const [index, namespace] of sorted.entries()) {
       if (index % namespacesPerStep === namespacesPerStep - 1) yield;
-      const parent = getParent(line);
-      if (parent === undefined) yield* retainBranch(line, retention, retained);
-      else yield* retainInner(line, parent, retention, retained);
-      const head = line.checkpoints.at(-1);
+      const parent = getParent(namespace);
+      if (parent === undefined) yield* retainBranch(namespace, retention, retained);
+      else yield* retainInner(namespace, parent, retention, retained);
+      const head = namespace.checkpoints.at(-1);
       // `once` effects of a graph that a fork can restart must remain known (rule E44).
-      const isRestarted = parent !== undefined && isStartedFrom(line, parent, floors.get(getInnerPath(parent)));
-      if (isRestarted && line.hasOnceEffects && head !== undefined) retainWithCallers(head.id, line);
-      const floor = isRestarted ? Number.NEGATIVE_INFINITY : yield* findFirstRetainedStep(line, retained);
-      floors.set(getInnerPath(line), Math.min(floor, floors.get(getInnerPath(line)) ?? Number.POSITIVE_INFINITY));
+      const isRestarted = parent !== undefined && isStartedFrom(namespace, parent, floors.get(getInnerPath(parent)));
+      if (isRestarted && namespace.hasOnceEffects && head !== undefined) retainWithCallers(head.id, namespace);
+      const floor = isRestarted ? Number.NEGATIVE_INFINITY : yield* findFirstRetainedStep(namespace, retained);
+      floors.set(
+        getInnerPath(namespace),
+        Math.min(floor, floors.get(getInnerPath(namespace)) ?? Number.POSITIVE_INFINITY),
+      );
     }
     if (retained.size === previousSize) return { retained, floors };
   }

@@ -68,7 +68,7 @@ export interface ForkedNamespace<Origin> {
  */
 export function resolveForkedNamespaces<Origin>(
   { thread, branch, from, checkpoint, inner = [] }: BranchWrite,
-  find: { readonly origin: (from: number) => Origin | undefined; readonly has: (line: string) => boolean },
+  find: { readonly origin: (from: number) => Origin | undefined; readonly has: (namespace: string) => boolean },
 ): readonly [ForkedNamespace<Origin>, ...ForkedNamespace<Origin>[]] {
   const names = new Set<string>();
   const resolveFork = (start: Omit<ForkedNamespace<Origin>, "origin">): ForkedNamespace<Origin> => {
@@ -276,18 +276,18 @@ function parseStatuses(
     });
   }
   if (status === undefined) return undefined;
-  const wanted: readonly RunStatus[] = Array.isArray(status) ? status : [status];
-  for (const each of wanted) {
+  const statuses: readonly RunStatus[] = Array.isArray(status) ? status : [status];
+  for (const each of statuses) {
     if (runStatuses.includes(each)) continue;
     const fix = `Use ${runStatuses.join(", ")}`;
     throw invalidOption({ where: what, option: "status", expected: "a run status", got: each, fix });
   }
-  return wanted;
+  return statuses;
 }
 
 /** Returns true if a run has all requested metadata. */
-export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, wanted: MetadataFilter): boolean {
-  return Object.entries(wanted).every(
+export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, metadata: MetadataFilter): boolean {
+  return Object.entries(metadata).every(
     ([key, value]) => run?.metadata !== undefined && Object.hasOwn(run.metadata, key) && run.metadata[key] === value,
   );
 }

@@ -1,3 +1,4 @@
+/** `defineGraph`: declares the state, the nodes and the edges of a graph, and compiles the graph to a machine. */
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount } from "../base/options.ts";

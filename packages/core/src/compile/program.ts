@@ -1,4 +1,4 @@
-/** Programs at definition: resolves the definition half of a graph's program. */
+/** Definition half of programs: resolved for a graph, and implemented here for graphs of nodes. */
 import type { GraphDefinition } from "../define/graph.ts";
 import { getMachineDefinition } from "./durable-machine.ts";
 import { createGraphOutline } from "./graph-outline.ts";

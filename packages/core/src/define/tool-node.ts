@@ -127,7 +127,7 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
   } = options;
   if (tools === undefined) {
     throw new StatewrightError("invalid_tool", {
-      what: "toolNode: tools is undefined",
+      what: "toolNode: expected `tools`, got undefined",
       next: "Pass toolNode({ tools: [tool, …] })",
     });
   }

@@ -95,10 +95,8 @@ export async function getState<Types extends GraphTypes>(
     branch: row.branch,
     step: row.step,
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
-    interrupts: isHead ? interruptRows.filter(isOpen).map((question) => toOpenInterrupt({ codec }, question)) : [],
-    answered: interruptRows
-      .filter((question) => !isOpen(question))
-      .map((question) => toClosedInterrupt(codec, question)),
+    interrupts: isHead ? interruptRows.filter(isOpen).map((row) => toOpenInterrupt({ codec }, row)) : [],
+    answered: interruptRows.filter((row) => !isOpen(row)).map((row) => toClosedInterrupt(codec, row)),
     status: (await findNewestRun(store, thread, row.branch, head))?.status,
   };
 }

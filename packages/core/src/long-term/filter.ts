@@ -53,20 +53,21 @@ export function getField(value: unknown, path: readonly string[]): unknown {
 
 type Operator = keyof LongTermCondition;
 
-const operators: { readonly [Name in Operator]: (field: string, wanted: unknown) => LongTermPredicate } = {
-  eq: (field, wanted) => createEqualityTest(checkScalar(field, "eq", wanted)),
-  ne: (field, wanted) => negateTest(createEqualityTest(checkScalar(field, "ne", wanted))),
-  gt: (field, wanted) => createOrderTest(checkOrderable(field, "gt", wanted), (order) => order > 0),
-  gte: (field, wanted) => createOrderTest(checkOrderable(field, "gte", wanted), (order) => order >= 0),
-  lt: (field, wanted) => createOrderTest(checkOrderable(field, "lt", wanted), (order) => order < 0),
-  lte: (field, wanted) => createOrderTest(checkOrderable(field, "lte", wanted), (order) => order <= 0),
-  in: (field, wanted) => {
-    if (!Array.isArray(wanted)) throw createInvalidFilterError(`"in" of field "${field}"`, wanted, "a list of values");
-    const tests = wanted.map((each) => createEqualityTest(checkScalar(field, "in", each)));
+const operators: { readonly [Name in Operator]: (field: string, operand: unknown) => LongTermPredicate } = {
+  eq: (field, operand) => createEqualityTest(checkScalar(field, "eq", operand)),
+  ne: (field, operand) => negateTest(createEqualityTest(checkScalar(field, "ne", operand))),
+  gt: (field, operand) => createOrderTest(checkOrderable(field, "gt", operand), (order) => order > 0),
+  gte: (field, operand) => createOrderTest(checkOrderable(field, "gte", operand), (order) => order >= 0),
+  lt: (field, operand) => createOrderTest(checkOrderable(field, "lt", operand), (order) => order < 0),
+  lte: (field, operand) => createOrderTest(checkOrderable(field, "lte", operand), (order) => order <= 0),
+  in: (field, operand) => {
+    if (!Array.isArray(operand))
+      throw createInvalidFilterError(`"in" of field "${field}"`, operand, "a list of values");
+    const tests = operand.map((each) => createEqualityTest(checkScalar(field, "in", each)));
     return (value) => tests.some((test) => test(value));
   },
-  has: (field, wanted) => {
-    const test = createEqualityTest(checkScalar(field, "has", wanted));
+  has: (field, operand) => {
+    const test = createEqualityTest(checkScalar(field, "has", operand));
     return (value) => Array.isArray(value) && value.some(test);
   },
 };
@@ -90,8 +91,8 @@ function parseCondition(field: string, condition: unknown): LongTermPredicate {
       condition,
       `a value, or one of ${operatorNames.join(", ")}`,
     );
-  const tests = Object.entries(condition).map(([name, wanted]) => {
-    if (operatorNames.includes(name)) return operators[name as Operator](field, wanted);
+  const tests = Object.entries(condition).map(([name, operand]) => {
+    if (operatorNames.includes(name)) return operators[name as Operator](field, operand);
     throw invalidOption({
       where: `the condition of field "${field}" of a long-term search`,
       expected: "an operator",
@@ -106,22 +107,22 @@ function isScalar(value: unknown): value is LongTermScalar {
   return value === null || typeof value === "string" || typeof value === "boolean" || Number.isFinite(value);
 }
 
-function checkScalar(field: string, operator: Operator, wanted: unknown): LongTermScalar {
-  if (isScalar(wanted)) return wanted;
+function checkScalar(field: string, operator: Operator, operand: unknown): LongTermScalar {
+  if (isScalar(operand)) return operand;
   throw createInvalidFilterError(
     `"${operator}" of field "${field}"`,
-    wanted,
+    operand,
     "a string, a finite number, true, false or null",
   );
 }
 
-function checkOrderable(field: string, operator: Operator, wanted: unknown): string | number {
-  if (typeof wanted === "string" || (typeof wanted === "number" && Number.isFinite(wanted))) return wanted;
-  throw createInvalidFilterError(`"${operator}" of field "${field}"`, wanted, "a string or a finite number");
+function checkOrderable(field: string, operator: Operator, operand: unknown): string | number {
+  if (typeof operand === "string" || (typeof operand === "number" && Number.isFinite(operand))) return operand;
+  throw createInvalidFilterError(`"${operator}" of field "${field}"`, operand, "a string or a finite number");
 }
 
-function createEqualityTest(wanted: LongTermScalar): LongTermPredicate {
-  return (value) => value === wanted;
+function createEqualityTest(operand: LongTermScalar): LongTermPredicate {
+  return (value) => value === operand;
 }
 
 function negateTest(test: LongTermPredicate): LongTermPredicate {
@@ -129,10 +130,10 @@ function negateTest(test: LongTermPredicate): LongTermPredicate {
 }
 
 /** Compares strings by their characters and numbers by value. */
-function createOrderTest(wanted: string | number, holds: (order: number) => boolean): LongTermPredicate {
+function createOrderTest(operand: string | number, holds: (order: number) => boolean): LongTermPredicate {
   return (value) => {
-    if ((typeof value !== "string" && typeof value !== "number") || typeof value !== typeof wanted) return false;
-    return holds(value < wanted ? -1 : value > wanted ? 1 : value === wanted ? 0 : Number.NaN);
+    if ((typeof value !== "string" && typeof value !== "number") || typeof value !== typeof operand) return false;
+    return holds(value < operand ? -1 : value > operand ? 1 : value === operand ? 0 : Number.NaN);
   };
 }
 

@@ -12,8 +12,8 @@ import { isLive, matchesQuery, sweepLimitPerWrite, toLocationText } from "./rule
 
 /** Rows by namespace and key, for {@link MemoryStore}. */
 export interface MemoryLongTerm {
-  get: (...given: Parameters<LongTermReader["get"]>) => LongTermRow | undefined;
-  page: (...given: Parameters<LongTermReader["page"]>) => readonly LongTermRow[];
+  get: (...args: Parameters<LongTermReader["get"]>) => LongTermRow | undefined;
+  page: (...args: Parameters<LongTermReader["page"]>) => readonly LongTermRow[];
   apply(changes: readonly LongTermChange[], at: number): void;
   refresh(touches: readonly LongTermTouch[]): readonly RefreshResult[];
   sweep(at: number, limit: number): number;

@@ -60,9 +60,11 @@ export function matchesQuery(
 }
 
 /** Returns true if all search words occur in the words of a row. */
-export function hasWords(text: string | undefined, wanted: readonly LongTermWord[]): boolean {
+export function hasWords(text: string | undefined, searchWords: readonly LongTermWord[]): boolean {
   const words = text === undefined ? [] : text.split(" ");
-  return wanted.every(({ word, isPrefix }) => words.some((each) => (isPrefix ? each.startsWith(word) : each === word)));
+  return searchWords.every(({ word, isPrefix }) =>
+    words.some((each) => (isPrefix ? each.startsWith(word) : each === word)),
+  );
 }
 
 /** Maximum number of dimensions of a vector. */

@@ -163,17 +163,17 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       cancelGrace?.();
     },
-    run: (graph, given) => {
+    run: (graph, runOptions) => {
       if (state === "stopping") throw createStoppingError();
-      const all = { ...getVersionOptions(options, graph), ...given, ...getSharedOptions(options) };
+      const all = { ...getVersionOptions(options, graph), ...runOptions, ...getSharedOptions(options) };
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
       track(handle);
       return handle as RunHandle<never, never>;
     },
-    resume: (graph, given) => {
+    resume: (graph, runOptions) => {
       if (state === "stopping") throw createStoppingError();
-      const all = { ...getVersionOptions(options, graph), ...given, ...getSharedOptions(options) };
+      const all = { ...getVersionOptions(options, graph), ...runOptions, ...getSharedOptions(options) };
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
       track(handle);

@@ -61,7 +61,7 @@ export function checkServing(call: "engine" | "recover", options: ServingOptions
   checkCodecOption(call, options.codec);
   if (options.store === undefined)
     throw new StatewrightError("missing_store", {
-      what: `${call} was called without a store`,
+      what: `${call}: expected a store, got undefined`,
       next: "Pass the store that holds the threads",
     });
   if (!Array.isArray(options.graphs))

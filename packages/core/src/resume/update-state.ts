@@ -154,10 +154,10 @@ async function applyUpdates(
   saved: Persistence,
   updates: readonly Partial<NodeUpdate<GraphTypes>>[],
 ): Promise<number> {
-  const named = await Promise.all(
+  const resolvedUpdates = await Promise.all(
     updates.map(async (update) => ({ ...update, as: await resolveNode(session.position, saved, update.as) })),
   );
-  const nodes = named.map(({ as }) => as);
+  const nodes = resolvedUpdates.map(({ as }) => as);
   if (new Set(nodes).size < nodes.length || (nodes.includes(START) && nodes.length > 1))
     throw invalidOption({
       where: "updateState",
@@ -169,7 +169,7 @@ async function applyUpdates(
     });
   const { plan } = session.position;
   const { control, kernel } = session.progress;
-  const finished = sortInReduceOrder(plan, named).map(
+  const finished = sortInReduceOrder(plan, resolvedUpdates).map(
     ({ as, values, goto: target }, index): FinishedTask => ({
       task: { id: `${session.position.step}:${index}`, node: as },
       outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, target }),

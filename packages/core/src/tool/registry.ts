@@ -1,4 +1,4 @@
-/** Tool registry: tools by canonical name in a stable order, with aliases for specific providers. */
+/** Tool registry: tools by canonical name in a stable order, their aliases for specific providers, reserved names. */
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
@@ -169,10 +169,10 @@ function indexTools<State, Context>(
 /** Returns the tool with a complete spec, under its registered name. */
 function prepareTool<State, Context>(tool: Tool<State, Context>, policy: ToolNames): Tool<State, Context> {
   if (!isTool(tool)) throw createNotToolError(tool);
-  const { name: given, originalName } = tool.spec;
-  const name = policy === "provider-safe" && isProviderSafe(originalName) ? originalName : given;
+  const { name: specName, originalName } = tool.spec;
+  const name = policy === "provider-safe" && isProviderSafe(originalName) ? originalName : specName;
   checkRegisteredName(name, policy);
-  const spec = completeSpec(name === given ? tool.spec : { ...tool.spec, name });
+  const spec = completeSpec(name === specName ? tool.spec : { ...tool.spec, name });
   toModelTool(spec);
   return spec === tool.spec ? tool : replaceSpec(tool, spec);
 }
@@ -257,14 +257,14 @@ export interface AliasTable {
   listAliases(canonical: string): Readonly<Record<string, string>>;
 }
 
-/** Creates an empty table; `hasTool` tells the names of the registered tools. */
+/** Creates an empty table; `hasTool` returns true for the name of a registered tool. */
 function createAliasTable(hasTool: (name: string) => boolean): AliasTable {
   const byProvider = new Map<string, ReadonlyMap<string, string>>();
   const reservedNames = new Set<string>();
   /** Lists all uses of a name as an alias. */
   const findUses = (name: string): readonly { readonly provider: string; readonly canonical: string }[] =>
-    [...byProvider].flatMap(([provider, named]) =>
-      [...named].flatMap(([canonical, alias]) => (alias === name ? [{ provider, canonical }] : [])),
+    [...byProvider].flatMap(([provider, aliases]) =>
+      [...aliases].flatMap(([canonical, alias]) => (alias === name ? [{ provider, canonical }] : [])),
     );
   const findCanonical = (provider: string, name: string): string | undefined =>
     [...(byProvider.get(provider) ?? [])].find(([, alias]) => alias === name)?.[0];
@@ -283,8 +283,8 @@ function createAliasTable(hasTool: (name: string) => boolean): AliasTable {
       byProvider.set(provider, new Map(byProvider.get(provider)).set(canonical, alias));
     },
     remove: (canonical) => {
-      for (const [provider, named] of byProvider)
-        byProvider.set(provider, new Map([...named].filter(([name]) => name !== canonical)));
+      for (const [provider, aliases] of byProvider)
+        byProvider.set(provider, new Map([...aliases].filter(([name]) => name !== canonical)));
     },
     reserve: (name) => {
       if (hasTool(name)) throw createReservedNameError(name, name, undefined);
@@ -295,8 +295,8 @@ function createAliasTable(hasTool: (name: string) => boolean): AliasTable {
     findCanonical,
     listAliases: (canonical) =>
       Object.fromEntries(
-        [...byProvider].flatMap(([provider, named]) => {
-          const alias = named.get(canonical);
+        [...byProvider].flatMap(([provider, aliases]) => {
+          const alias = aliases.get(canonical);
           return alias === undefined ? [] : [[provider, alias]];
         }),
       ),

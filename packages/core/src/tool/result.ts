@@ -213,7 +213,7 @@ function describeInvalidBlock({ type }: Readonly<Record<string, unknown>>, numbe
 function normalizeImage(block: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (findMediaIssue(block) === undefined) return block;
   const source = isPlainObject(block["source"]) ? block["source"] : block;
-  const mimeType = mimeTypeNames.map((name) => source[name]).find((given) => typeof given === "string");
+  const mimeType = mimeTypeNames.map((name) => source[name]).find((name) => typeof name === "string");
   const data = source["data"] ?? source["base64"] ?? source["Data"];
   return mimeType === undefined || typeof data !== "string" ? block : { type: "image", mimeType, data };
 }

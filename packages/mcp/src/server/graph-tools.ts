@@ -41,7 +41,7 @@ function createStartTool({ name, spec, input }: OfferedGraph): McpTool {
 }
 
 function createContinueTool({ name, spec }: OfferedGraph): McpTool {
-  const label = `${spec.label}: go on`;
+  const label = `${spec.label}: continue`;
   return {
     name: name + continueSuffix,
     title: label,

@@ -56,5 +56,5 @@ const confirmMiddleware: Middleware = defineMiddleware({
   required: true,
   asks: ["approve"],
   beforeTool: ({ call, tool }) =>
-    tool.safety.confirm === "always" ? decide.interrupt(call, `${tool.label} needs a yes`) : undefined,
+    tool.safety.confirm === "always" ? decide.interrupt(call, `${tool.label} needs approval`) : undefined,
 });

@@ -255,7 +255,7 @@ async function shareNothing(generation: Generation): Promise<void> {
         generation,
         person: ({ message }) => {
           seen.push(message);
-          return { action: "accept", content: message.includes("needs a yes") ? { approved: true } : { seat } };
+          return { action: "accept", content: message.includes("needs approval") ? { approved: true } : { seat } };
         },
       },
     );

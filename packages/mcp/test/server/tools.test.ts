@@ -198,7 +198,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     });
     const results = [];
     for (const folder of ["a", "b", "c"]) results.push(await call("wipe", { folder }, host));
-    expect(asked).toEqual(["a", "b", "c"].map((folder) => `Wipe needs a yes: wipe {"folder":"${folder}"}`));
+    expect(asked).toEqual(["a", "b", "c"].map((folder) => `Wipe needs approval: wipe {"folder":"${folder}"}`));
     expect(paid).toEqual(["wiped a"]);
     expect(results.map(({ content }) => (content[0] as { text: string }).text)).toEqual([
       "Wiped a",

@@ -1,3 +1,4 @@
+/** Reads of checkpoints, verified by their hashes. */
 import type { CheckpointExport, CheckpointRow, CheckpointWithDeltas } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { decryptPayload, type ThreadCipher } from "../encryption/cipher.ts";

@@ -1,3 +1,4 @@
+/** Reads of effects: journal rows and folded effects. */
 import type { EffectRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { readEffect } from "../encryption/encrypted-rows.ts";

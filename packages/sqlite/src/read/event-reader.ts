@@ -1,3 +1,4 @@
+/** Reads of durable events. */
 import type { CheckpointWithDeltas, EventRow, StoredEvent } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { readEvent } from "../encryption/encrypted-rows.ts";

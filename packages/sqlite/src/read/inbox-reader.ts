@@ -1,3 +1,4 @@
+/** Reads of inbox messages. */
 import type { InboxMessage } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { readInboxMessage } from "../encryption/encrypted-rows.ts";

@@ -92,7 +92,7 @@ export class InterruptReader {
 
   /** Lists the awaited interrupts of waiting runs, newest first: of one thread, or of all. */
   listOpen({ thread, graph, key, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
-    const wanted: OpenInterruptParameters = {
+    const parameters: OpenInterruptParameters = {
       graph: graph ?? null,
       name: key ?? null,
       at: at ?? Number.NEGATIVE_INFINITY,
@@ -101,7 +101,7 @@ export class InterruptReader {
     };
     return listReadableRows({
       thread,
-      parameters: wanted,
+      parameters,
       query: (wider) =>
         thread === undefined
           ? this.#sql.openInterrupts.all(wider)

@@ -20,8 +20,8 @@ export const effectiveStatus: string =
  */
 export const isNotDone: string = " AND r.status <> 'done'";
 
-export const isWanted: string =
-  " AND (@wanted IS NULL OR " + effectiveStatus + " IN (SELECT value FROM json_each(@wanted)))";
+export const hasRequestedStatus: string =
+  " AND (@statuses IS NULL OR " + effectiveStatus + " IN (SELECT value FROM json_each(@statuses)))";
 
 export const hasMetadata: string =
   " AND (@metadata IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(@metadata) w WHERE NOT EXISTS" +
@@ -30,7 +30,7 @@ export const hasMetadata: string =
 export interface ListParameters {
   readonly graph: string | null;
   readonly metadata: string | null;
-  readonly wanted: string | null;
+  readonly statuses: string | null;
   readonly dead: string;
   readonly since: number;
   readonly until: number;
@@ -39,8 +39,8 @@ export interface ListParameters {
 }
 
 /** Returns the stored statuses of a filter; undefined if the filter contains `done`, the status of nearly all runs. */
-export function toStoredOpenStatuses(wanted: readonly RunStatus[] | undefined): readonly string[] | undefined {
-  return wanted === undefined || wanted.includes("done") ? undefined : toStoredStatuses(wanted);
+export function toStoredOpenStatuses(statuses: readonly RunStatus[] | undefined): readonly string[] | undefined {
+  return statuses === undefined || statuses.includes("done") ? undefined : toStoredStatuses(statuses);
 }
 
 export function getTimeWindow({ since, until }: RunFilter | ThreadFilter): [since: number, until: number] {
@@ -49,7 +49,7 @@ export function getTimeWindow({ since, until }: RunFilter | ThreadFilter): [sinc
 
 export function toListParameters(
   filter: RunFilter | ThreadFilter,
-  wanted: readonly RunStatus[] | undefined,
+  statuses: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): Omit<ListParameters, "before"> {
   const { graph, metadata, limit } = filter;
@@ -57,7 +57,7 @@ export function toListParameters(
   return {
     graph: graph ?? null,
     metadata: metadata === undefined ? null : JSON.stringify(metadata),
-    wanted: wanted === undefined ? null : JSON.stringify(wanted),
+    statuses: statuses === undefined ? null : JSON.stringify(statuses),
     dead: JSON.stringify(dead),
     since,
     until,

@@ -1,3 +1,4 @@
+/** Sizes of indexes: select the index by which a list of runs or threads is read. */
 import type { RunFilter } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { isNotDone } from "./list-filters.ts";

@@ -13,8 +13,8 @@ import {
   effectiveStatus,
   getTimeWindow,
   hasMetadata,
+  hasRequestedStatus,
   isNotDone,
-  isWanted,
   type ListParameters,
   toListParameters,
   toStoredOpenStatuses,
@@ -39,7 +39,7 @@ const ofThread = " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)
 const runFilter =
   " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
   " AND r.started >= @since AND r.started < @until AND r.key < @before" +
-  isWanted +
+  hasRequestedStatus +
   hasMetadata +
   " ORDER BY r.key DESC LIMIT @limit";
 
@@ -49,7 +49,7 @@ const runsOfPair =
   " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
   " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
   " AND r.started >= @since AND r.started < @until" +
-  isWanted +
+  hasRequestedStatus +
   hasMetadata +
   " ORDER BY m.run DESC LIMIT @limit";
 
@@ -165,18 +165,18 @@ export class RunLists {
   }
 
   /** Lists runs newest first; runs of the owners in `dead` count as crashed. */
-  list(filter: RunFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
+  list(filter: RunFilter, statuses: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
     const { thread, key, before } = filter;
     const parameters = {
-      ...toListParameters(filter, wanted, dead),
+      ...toListParameters(filter, statuses, dead),
       thread: thread ?? null,
       name: key ?? null,
       before:
         (before === undefined ? undefined : this.#sql.keyOfRun.get(before.thread, before.id)) ??
         Number.MAX_SAFE_INTEGER,
     };
-    if (thread !== undefined) return this.#selectThreadQuery(filter, wanted).all(parameters).map(this.#readRow);
-    return this.#listReadable(parameters, this.#selectGlobalQuery(filter, wanted));
+    if (thread !== undefined) return this.#selectThreadQuery(filter, statuses).all(parameters).map(this.#readRow);
+    return this.#listReadable(parameters, this.#selectGlobalQuery(filter, statuses));
   }
 
   /** Lists runs that any process can claim, in key order. */
@@ -207,21 +207,21 @@ export class RunLists {
     return limit < 0 ? all : all.slice(0, limit);
   }
 
-  #selectThreadQuery({ key }: RunFilter, wanted: readonly RunStatus[] | undefined): RunQuery {
+  #selectThreadQuery({ key }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
     if (key !== undefined) return this.#sql.runsOfName;
     const includesFinished =
-      wanted === undefined || wanted.some((status) => status === "done" || status === "cancelled");
+      statuses === undefined || statuses.some((status) => status === "done" || status === "cancelled");
     return includesFinished ? this.#sql.runsOfThread : this.#sql.unfinishedOfThread;
   }
 
   /** Selects the query for runs of all threads by the filter. */
   #selectGlobalQuery(
     filter: RunFilter,
-    wanted: readonly RunStatus[] | undefined,
+    statuses: readonly RunStatus[] | undefined,
   ): (parameters: RunParameters) => readonly RunColumns[] {
     const rarest = this.#indexes.findRarestPair(filter.metadata);
     if (rarest !== undefined) return (parameters) => this.#sql.runsByMetadata.all({ ...parameters, ...rarest.pair });
-    const stored = toStoredOpenStatuses(wanted);
+    const stored = toStoredOpenStatuses(statuses);
     if (stored !== undefined) return (parameters) => this.#listByStatuses(stored, parameters);
     const isWindow = filter.since !== undefined || filter.until !== undefined;
     if (isWindow && this.#indexes.countStarted(getTimeWindow(filter)) < maxSortedRows)

@@ -1,3 +1,4 @@
+/** Reads of states: the deltas of each channel at a checkpoint. */
 import { type ChannelRows, type DeltaRow, storeRules } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { readDelta } from "../encryption/encrypted-rows.ts";

@@ -25,12 +25,12 @@ function createListReads({ transactions, claims }: StoreParts): ListReads {
   return {
     thread: (id) => transactions.readStatus((from, dead) => from.threads.get(id, dead), id),
     threads: async (filter = {}) => {
-      const wanted = storeRules.checkThreadFilter(filter);
-      return await transactions.readStatus((from, dead) => from.threads.list(filter, wanted, dead));
+      const statuses = storeRules.checkThreadFilter(filter);
+      return await transactions.readStatus((from, dead) => from.threads.list(filter, statuses, dead));
     },
     runs: async (filter = {}) => {
-      const wanted = storeRules.checkRunFilter(filter);
-      return await transactions.readStatus((from, dead) => from.runs.list(filter, wanted, dead), filter.thread);
+      const statuses = storeRules.checkRunFilter(filter);
+      return await transactions.readStatus((from, dead) => from.runs.list(filter, statuses, dead), filter.thread);
     },
     claimable: async (page) => {
       storeRules.checkClaimablePage(page);

@@ -1,3 +1,4 @@
+/** Ciphers of the threads of an encrypted file. */
 import type { Database } from "better-sqlite3";
 import type { Payload, StoreCipher, ThreadCipher } from "../encryption/cipher.ts";
 

@@ -7,8 +7,8 @@ import { type ThreadColumns, toThreadRow } from "../rows/rows.ts";
 import {
   effectiveStatus,
   hasMetadata,
+  hasRequestedStatus,
   isNotDone,
-  isWanted,
   type ListParameters,
   toListParameters,
   toStoredOpenStatuses,
@@ -74,7 +74,7 @@ const threadFilter =
   " OR (" +
   threadHeadTime +
   ", t.key) < (@changed, @before))" +
-  isWanted +
+  hasRequestedStatus +
   hasMetadata +
   " ORDER BY updated DESC, t.key DESC LIMIT @limit";
 
@@ -82,7 +82,7 @@ const threadFilter =
 const inactiveThreadFilter =
   " (@graph IS NULL OR t.graph IN (SELECT key FROM graphs WHERE name = @graph)) AND t.updated >= @since AND t.updated < @until AND (t.updated, t.key) < (@changed, @before) AND NOT " +
   isActive +
-  isWanted +
+  hasRequestedStatus +
   hasMetadata +
   " ORDER BY t.updated DESC, t.key DESC LIMIT @limit";
 
@@ -132,25 +132,28 @@ export class ThreadLists {
     this.#indexes = indexes;
   }
 
-  // `dead`: ids of dead owners, whose running runs count as crashed.
-  /** Returns a thread; a running run of an owner in `dead` counts as crashed. */
+  /** Returns a thread; a running run counts as crashed if `dead` contains the id of its owner. */
   get(id: string, dead: readonly number[]): ThreadRow | undefined {
     const found = this.#sql.threadById.get({ id, dead: JSON.stringify(dead) });
     return found === undefined ? undefined : toThreadRow(found);
   }
 
   /** Lists threads by last change, newest first; runs of the owners in `dead` count as crashed. */
-  list(filter: ThreadFilter, wanted: readonly RunStatus[] | undefined, dead: readonly number[]): readonly ThreadRow[] {
+  list(
+    filter: ThreadFilter,
+    statuses: readonly RunStatus[] | undefined,
+    dead: readonly number[],
+  ): readonly ThreadRow[] {
     const { before } = filter;
     const parameters = {
-      ...toListParameters(filter, wanted, dead),
+      ...toListParameters(filter, statuses, dead),
       changed: before?.updatedAt ?? Number.MAX_SAFE_INTEGER,
       before: (before === undefined ? undefined : this.#indexes.getThreadKey(before.id)) ?? Number.MAX_SAFE_INTEGER,
     };
     const rarest = this.#indexes.findRarestPair(filter.metadata);
     if (rarest !== undefined && rarest.count < maxSortedRows)
       return this.#sql.threadsByMetadata.all({ ...parameters, ...rarest.pair }).map(toThreadRow);
-    const stored = toStoredOpenStatuses(wanted);
+    const stored = toStoredOpenStatuses(statuses);
     if (stored !== undefined && this.#indexes.countStatuses(stored) < maxSortedRows)
       return this.#sql.threadsByStatus.all({ ...parameters, stored: JSON.stringify(stored) }).map(toThreadRow);
     return this.#listByLastChange(parameters).map(toThreadRow);

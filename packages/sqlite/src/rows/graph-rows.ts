@@ -1,3 +1,4 @@
+/** Rows of graph versions. */
 import type { Database } from "better-sqlite3";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
 import type { GraphVersion } from "./rows.ts";

@@ -1,3 +1,4 @@
+/** Rows of interrupts. */
 import type { InterruptRow } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import type { ThreadCipher } from "../encryption/cipher.ts";

@@ -7,11 +7,11 @@ export function isUnreadable(thrown: unknown): thrown is StatewrightError {
 }
 
 /** Query of a list of rows. */
-export interface ReadableList<Wanted extends { readonly limit: number }, Columns, Row> {
+export interface ReadableList<Parameters extends { readonly limit: number }, Columns, Row> {
   /** Thread of the list; undefined for a list over many threads. */
   readonly thread?: string | undefined;
-  readonly parameters: Wanted;
-  query(wider: Wanted): readonly Columns[];
+  readonly parameters: Parameters;
+  query(wider: Parameters): readonly Columns[];
   read(columns: Columns): Row;
   onFault(fault: StatewrightError): void;
 }
@@ -20,13 +20,13 @@ export interface ReadableList<Wanted extends { readonly limit: number }, Columns
  * Lists rows: for one thread all rows or an error; for many threads without unreadable rows, so that a damaged thread
  * does not block the others. Skipped rows are reported to `onFault` and do not count for the limit.
  */
-export function listReadableRows<Wanted extends { readonly limit: number }, Columns, Row>({
+export function listReadableRows<Parameters extends { readonly limit: number }, Columns, Row>({
   thread,
   parameters,
   query,
   read,
   onFault,
-}: ReadableList<Wanted, Columns, Row>): readonly Row[] {
+}: ReadableList<Parameters, Columns, Row>): readonly Row[] {
   if (thread !== undefined) return query(parameters).map((columns) => read(columns));
   for (let limit = parameters.limit; ; ) {
     const found = query({ ...parameters, limit });

@@ -16,8 +16,8 @@ export function toStoredStatus(run: RunRow): StoredStatus {
 }
 
 /** Returns the stored statuses of runs with any of these statuses, without duplicates. */
-export function toStoredStatuses(wanted: readonly RunStatus[]): readonly StoredStatus[] {
-  const stored = wanted.flatMap((status): readonly StoredStatus[] => {
+export function toStoredStatuses(statuses: readonly RunStatus[]): readonly StoredStatus[] {
+  const stored = statuses.flatMap((status): readonly StoredStatus[] => {
     if (status === "crashed") return ["running"];
     if (status === "paused") return ["paused", "drained"];
     return status === "parked" ? ["parked", "incompatible"] : [status];

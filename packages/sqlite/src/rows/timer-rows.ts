@@ -1,3 +1,4 @@
+/** Rows of timers. */
 import type { TimerChange } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { computeTimerSum } from "./rows.ts";

@@ -44,7 +44,7 @@ export const artifactReadTests: readonly ReadTest[] = [
         "the length of a range beyond the end",
       );
       assertEqual(await artifacts.read("u", row.key), undefined, "the body read from another thread");
-      assertEqual(await artifacts.read("nobody", row.key), undefined, "the body read from an unknown thread");
+      assertEqual(await artifacts.read("unknown", row.key), undefined, "the body read from an unknown thread");
       await assertRejected(
         artifacts.read("t", row.key, { offset: -1, limit: 5 }),
         "invalid_option",
@@ -83,7 +83,7 @@ export const artifactReadTests: readonly ReadTest[] = [
         "the artifacts with a part of a handle",
       );
       assertEqual(await artifacts.list("u", { key: one.row.key }), [], "the artifacts with the key of another thread");
-      assertEqual(await artifacts.list("nobody"), [], "the artifacts of an unknown thread");
+      assertEqual(await artifacts.list("unknown"), [], "the artifacts of an unknown thread");
     },
   },
   {

@@ -42,7 +42,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
       [createEffect({ step: 1, outcome: "1" })],
       "one superstep of the journal",
     );
-    assertEqual(await store.interrupts("t", "main/1:0"), [row], "its questions");
+    assertEqual(await store.interrupts("t", "main/1:0"), [row], "the interrupts of the namespace");
     assertEqual((await store.head("t"))?.id, 1, "the head of the branch");
     assertEqual(await readState(store, "t", 1), { list: ["append [1]"] }, "the state of the branch");
     assertEqual(
@@ -103,11 +103,13 @@ export const childNamespaceTests: readonly StoreTest[] = [
       const namespaces = ["main", "main/1:0", "main/1:1", "main/1:1/0:0"];
       for (let round = 0; round < 3; round++)
         await Promise.all(
-          namespaces.map((line) => thread.writeStep(line, [createDelta("n", "append", `["${line} ${round}"]`)])),
+          namespaces.map((namespace) =>
+            thread.writeStep(namespace, [createDelta("n", "append", `["${namespace} ${round}"]`)]),
+          ),
         );
       await thread.writeStep("main/1:0", []);
       assertEqual(
-        await Promise.all(namespaces.map((line) => listCheckpointIds(store, line))),
+        await Promise.all(namespaces.map((namespace) => listCheckpointIds(store, namespace))),
         [
           [9, 5, 1],
           [13, 10, 6, 2],
@@ -139,7 +141,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
       await thread.commit("main/1:0", { release: true });
       const claim = await store.claim(createClaimRequest("t"));
       assertEqual([claim.nextCheckpoint, claim.head?.id, claim.branch], [14, 9, "main"], "the next claim");
-      const seqs = await Promise.all(namespaces.map(async (line) => (await store.head("t", line))?.seq ?? 0));
+      const seqs = await Promise.all(namespaces.map(async (namespace) => (await store.head("t", namespace))?.seq ?? 0));
       assertEqual(
         claim.nextSeq > Math.max(...seqs),
         true,
@@ -150,15 +152,15 @@ export const childNamespaceTests: readonly StoreTest[] = [
 
   defineStoreTest("a checkpoint in a child namespace folds the journal of that namespace only", async ({ store }) => {
     const thread = await startNamespaces(store, "t");
-    const lines = ["main", "main/1:0", "main/1:1"];
+    const namespaces = ["main", "main/1:0", "main/1:1"];
     const journal = [
       createEffect({ step: 1, key: "task", kind: "task", outcome: "1" }),
       createEffect({ step: 1, key: "model", outcome: "2" }),
       createEffect({ step: 1, key: "pay", kind: "tool", effect: "once", outcome: "3" }),
     ];
-    for (const line of lines) {
-      await thread.writeStep(line);
-      await thread.commit(line, { effects: journal });
+    for (const namespace of namespaces) {
+      await thread.writeStep(namespace);
+      await thread.commit(namespace, { effects: journal });
     }
     await thread.writeStep("main/1:0");
     const listOutcomes = async (namespace: string) =>
@@ -166,13 +168,13 @@ export const childNamespaceTests: readonly StoreTest[] = [
     const unfolded = ["task 1", "model 2", "pay 3"];
     const folded = ["model folded", "pay 3"];
     assertEqual(
-      await Promise.all(lines.map(listOutcomes)),
+      await Promise.all(namespaces.map(listOutcomes)),
       [unfolded, folded, unfolded],
       "the journals after a checkpoint of one child namespace",
     );
     await thread.writeStep("main");
     assertEqual(
-      await Promise.all(lines.map(listOutcomes)),
+      await Promise.all(namespaces.map(listOutcomes)),
       [folded, folded, unfolded],
       "the journals after a checkpoint of the branch",
     );
@@ -238,11 +240,15 @@ export const childNamespaceTests: readonly StoreTest[] = [
         "a child namespace of an unknown branch",
       );
       await assertRejected(thread.commit("none", createWrite("none")), "unknown_branch", "an unknown branch");
-      for (const line of ["main/1:0", "main/1:0/0:0", "none/1:0", "none"]) {
+      for (const namespace of ["main/1:0", "main/1:0/0:0", "none/1:0", "none"]) {
         assertEqual(
-          [await store.head("t", line), await store.effects("t", line), await store.interrupts("t", line)],
+          [
+            await store.head("t", namespace),
+            await store.effects("t", namespace),
+            await store.interrupts("t", namespace),
+          ],
           [null, [], []],
-          line,
+          namespace,
         );
       }
       assertEqual(
@@ -273,13 +279,17 @@ export const childNamespaceTests: readonly StoreTest[] = [
       "a/",
     ];
     for (const segment of bad) {
-      const line = `main/${segment}`;
+      const namespace = `main/${segment}`;
       const write = {
-        checkpoint: createCheckpoint(2, undefined, { branch: line }),
+        checkpoint: createCheckpoint(2, undefined, { branch: namespace }),
         effects: [createEffect({ step: 1 })],
       };
-      await assertRejected(thread.commit(line, write), "invalid_id", JSON.stringify(line));
-      assertEqual([await store.head("t", line), await store.effects("t", line)], [null, []], JSON.stringify(line));
+      await assertRejected(thread.commit(namespace, write), "invalid_id", JSON.stringify(namespace));
+      assertEqual(
+        [await store.head("t", namespace), await store.effects("t", namespace)],
+        [null, []],
+        JSON.stringify(namespace),
+      );
     }
     await assertRejected(
       thread.commit("/1:0", { checkpoint: createCheckpoint(2, undefined, { branch: "/1:0" }) }),
@@ -323,7 +333,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
       await assertRejected(
         thread.commit("main/1:0", { effects: [childEntry], parentJournals: unknownParentRows }),
         "unknown_branch",
-        "a line around",
+        "the parent namespace",
       );
       assertEqual(await readJournals(), [[], []], "the journals");
       await thread.commit("main/1:0", { effects: [childEntry], parentJournals: parentRows });
@@ -359,9 +369,9 @@ export const childNamespaceTests: readonly StoreTest[] = [
       await thread.writeStep("main/1:0", [createDelta("draft", "append", '["b"]')]);
       await thread.writeStep("main", [createDelta("list", "append", "[2]")]);
       await thread.commit("main", { release: true });
-      const lines = ["main", "main/1:0", "main/1:0/0:0"];
+      const namespaces = ["main", "main/1:0", "main/1:0/0:0"];
       const readOriginals = async () =>
-        JSON.stringify(await Promise.all(lines.map((line) => readNamespace(store, line))));
+        JSON.stringify(await Promise.all(namespaces.map((namespace) => readNamespace(store, namespace))));
       const before = await readOriginals();
       const forked = await forkNamespaces(store, "b", 1, { "b/1:0": 2, "b/1:0/0:0": 3 });
       assertEqual([forked.id, forked.branch, forked.parent], [6, "b", 1], "the first checkpoint of the branch");
@@ -483,16 +493,19 @@ export const childNamespaceTests: readonly StoreTest[] = [
     await stale.commit("main", { release: true });
     const next = await startNamespaces(peer(), "t");
     await next.writeStep("main/1:0", [], { parent: 2 });
-    for (const line of ["main/1:0", "main/1:1", "main/1:0/0:0"]) {
-      const parent = line === "main/1:0" ? 2 : undefined;
-      const write = { checkpoint: createCheckpoint(4, parent, { branch: line }), effects: [createEffect({ step: 5 })] };
-      await assertRejected(stale.commit(line, write), "fenced", line);
+    for (const namespace of ["main/1:0", "main/1:1", "main/1:0/0:0"]) {
+      const parent = namespace === "main/1:0" ? 2 : undefined;
+      const write = {
+        checkpoint: createCheckpoint(4, parent, { branch: namespace }),
+        effects: [createEffect({ step: 5 })],
+      };
+      await assertRejected(stale.commit(namespace, write), "fenced", namespace);
       await assertRejected(
-        stale.commit(line, { effects: [createEffect({ step: 5 })] }),
+        stale.commit(namespace, { effects: [createEffect({ step: 5 })] }),
         "fenced",
-        `${line}, without a checkpoint`,
+        `${namespace}, without a checkpoint`,
       );
-      assertEqual(await store.effects("t", line), [], `the journal of ${line}`);
+      assertEqual(await store.effects("t", namespace), [], `the journal of ${namespace}`);
     }
     assertEqual(
       [await listCheckpointIds(store, "main/1:0"), await listCheckpointIds(store, "main/1:1")],
@@ -519,7 +532,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
       "the accepted commits",
     );
     assertEqual(
-      await Promise.all(["main", "main/1:0", "main/1:1"].map((line) => listCheckpointIds(store, line))),
+      await Promise.all(["main", "main/1:0", "main/1:1"].map((namespace) => listCheckpointIds(store, namespace))),
       [[5, 1], [3, 2], [4]],
       "the histories",
     );

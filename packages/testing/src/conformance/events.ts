@@ -30,7 +30,7 @@ export const eventTests: readonly StoreTest[] = [
       for (let after = 0; after <= all.length; after++)
         for (const limit of [1, 3, 1_000])
           assertEqual(await readSequence(store, after, limit), all.slice(after), `the events after ${after}`);
-      assertEqual(await store.events("nobody", { after: 0, limit: 9 }), [], "the events of an unknown thread");
+      assertEqual(await store.events("unknown", { after: 0, limit: 9 }), [], "the events of an unknown thread");
     },
   ),
 
@@ -40,7 +40,7 @@ export const eventTests: readonly StoreTest[] = [
     assertEqual(
       events.flatMap((event) => ("fact" in event ? [event.fact] : [])),
       [createEvent(2), createEvent(5), createEvent(8), createEvent(11), createEvent(14), createEvent(17)],
-      "the facts",
+      "the durable events",
     );
     assertEqual(
       events.flatMap((event) => ("checkpoint" in event ? [event.checkpoint] : [])),

@@ -40,7 +40,7 @@ export const inboxTests: readonly StoreTest[] = [
       const other = peer();
       for (const [index, id] of ["l3", "l1", "l4", "l2"].entries())
         await (index % 2 === 0 ? store : other).post({ thread: "t", ...createInboxMessage({ id, at: 900 - index }) });
-      assertEqual(await listIds(store), "l3 l1 l4 l2", "the letters");
+      assertEqual(await listIds(store), "l3 l1 l4 l2", "the inbox messages");
     },
   ),
 
@@ -221,7 +221,7 @@ export const inboxTests: readonly StoreTest[] = [
       await assertRejected(
         store.post({ thread: "t", branch: "main/1:0", ...createInboxMessage({}) }),
         "unknown_branch",
-        "a child line",
+        "a child namespace",
       );
       await assertRejected(
         store.post({ thread: "t", ...createInboxMessage({ id: "a b" }) }),

@@ -34,7 +34,7 @@ export const interruptTests: readonly StoreTest[] = [
         createInterrupt({ id: "given", answer: "2", answeredAt: 5_000, answeredBy: "ann ä'\"" }),
       ];
       await thread.commit({ interrupts: rows });
-      assertEqual(await peer().interrupts("t", "main"), rows, "the questions");
+      assertEqual(await peer().interrupts("t", "main"), rows, "the interrupts");
     },
   ),
 
@@ -57,7 +57,7 @@ export const interruptTests: readonly StoreTest[] = [
         { ...createInterrupt({ id: "b", key: "sign", expiresAt: 5_000 }), thread: "t", run: "r1", graph: "g" },
         { ...createInterrupt({ id: "a", raisedAt: 900 }), thread: "t", run: "r1", graph: "g" },
       ],
-      "the questions",
+      "the interrupts",
     );
     const listPlaces = (filter: OpenInterruptFilter) =>
       next.openInterrupts(filter).then((rows) => rows.map(({ position }) => position));

@@ -126,7 +126,7 @@ export const queueTests: readonly StoreTest[] = [
       "a dequeue from an unknown thread",
     );
     const late = { run: { ...createRun("q1"), queuedAt: 300 }, checkpoint: createCheckpoint(1, undefined) };
-    await assertRejected(held.commit(late), "run_exists", "a late beginning");
+    await assertRejected(held.commit(late), "run_exists", "a late start");
     assertEqual(await store.head("t"), undefined, "the head");
   }),
 
@@ -198,11 +198,11 @@ export const queueTests: readonly StoreTest[] = [
       );
       assertEqual(await listIds(other.runs({ status: "crashed" })), "", "the crashed runs while the owner is alive");
       const next = crash();
-      const liveThread = await startThread(next, "lives", { run: false });
-      await liveThread.commit({ run: { ...createRun("r-lives"), thread: "lives" } });
-      assertEqual(await listStatuses(next), ["r-lives running", "r-waits waiting", "r-dead crashed"], "all runs");
+      const liveThread = await startThread(next, "alive", { run: false });
+      await liveThread.commit({ run: { ...createRun("r-alive"), thread: "alive" } });
+      assertEqual(await listStatuses(next), ["r-alive running", "r-waits waiting", "r-dead crashed"], "all runs");
       assertEqual(await listIds(next.runs({ status: "crashed" })), "r-dead", "the crashed runs");
-      assertEqual(await listIds(next.runs({ status: ["running", "crashed"] })), "r-lives r-dead", "both");
+      assertEqual(await listIds(next.runs({ status: ["running", "crashed"] })), "r-alive r-dead", "both");
       assertEqual(
         await listIds(next.runs({ thread: "dead", status: "running" })),
         "",

@@ -151,9 +151,9 @@ export const storeConformance: readonly StoreTest[] = [
     const image = await store.exportThread("t");
     for (const thread of ["t", "new"]) {
       const held = await startThread(store, thread, { startsRun: true, run: false });
-      await assertRejected(store.delete(thread), "thread_busy", `removing ${thread}`);
+      await assertRejected(store.delete(thread), "thread_busy", `a delete of ${thread}`);
       await assertRejected(forkThread(store, { thread, branch: "b", from: 1 }), "thread_busy", `a fork of ${thread}`);
-      await assertRejected(store.importThread({ ...image, id: thread }), "thread_exists", `taking ${thread} in`);
+      await assertRejected(store.importThread({ ...image, id: thread }), "thread_exists", `an import of ${thread}`);
       if (thread === "t") {
         const { thread: _, branch: __, ...row } = createRun("q1");
         await store.enqueue({ thread, run: { ...row, status: "queued", queuedAt: 300, input: "{}" } });
@@ -274,7 +274,7 @@ export const storeConformance: readonly StoreTest[] = [
       );
       assertEqual((await next.head("t"))?.id, 1, "the head");
       assertEqual(await next.effects("t", "main"), [], "the effects");
-      assertEqual(await next.interrupts("t", "main"), [], "the questions");
+      assertEqual(await next.interrupts("t", "main"), [], "the interrupts");
       assertEqual(
         (await next.runs()).map(({ id }) => id),
         ["r1"],
@@ -291,7 +291,7 @@ export const storeConformance: readonly StoreTest[] = [
       const late = thread.commit({ effects: [createEffect({ step: 0 })] });
       await releasing;
       await assertRejected(late, "fenced", "the late commit");
-      await assertRejected(thread.commit({ run: createRun("r2") }), "fenced", "a later one");
+      await assertRejected(thread.commit({ run: createRun("r2") }), "fenced", "a later commit");
       assertEqual(await store.effects("t", "main"), [], "the effects");
     },
   ),
@@ -360,7 +360,7 @@ export const storeConformance: readonly StoreTest[] = [
     );
     assertEqual(await other.runs(), [failed], "the run");
     assertEqual(await other.effects("t", "main", 1), effects, "the effects");
-    assertEqual(await other.interrupts("t", "main"), interrupts, "the questions");
+    assertEqual(await other.interrupts("t", "main"), interrupts, "the interrupts");
   }),
 
   defineStoreTest("long texts and unusual names are stored as data", async ({ store }) => {
@@ -763,7 +763,7 @@ export const storeConformance: readonly StoreTest[] = [
     await thread.commit({ interrupts: [first, second] });
     const answered = { ...first, answer: '{"ok":true}', answeredAt: 400 };
     await thread.commit({ interrupts: [answered] });
-    assertEqual(await store.interrupts("t", "main"), [answered, second], "the questions");
+    assertEqual(await store.interrupts("t", "main"), [answered, second], "the interrupts");
   }),
 
   defineSharedStoreTest(
@@ -993,7 +993,7 @@ export const storeConformance: readonly StoreTest[] = [
         }
         assertEqual(calls, [], "callbacks called synchronously");
       });
-      assertEqual(calls, ["0", "1", "2", "3", "4 fenced", "5", "6", "7", "8", "9"], "told");
+      assertEqual(calls, ["0", "1", "2", "3", "4 fenced", "5", "6", "7", "8", "9"], "the calls of the callbacks");
       assertEqual(
         (await store.effects("t", "main")).map(({ key }) => key),
         ["0", "2", "6", "8"],

@@ -29,9 +29,15 @@ export const threadMoveTests: readonly StoreTest[] = [
       row: {},
       branches: [],
       runs: [],
-      lines: filledNamespaces.map((line) => ({ line, history: [], effects: [], interrupts: [], inbox: [] })),
+      namespaces: filledNamespaces.map((namespace) => ({
+        namespace,
+        history: [],
+        effects: [],
+        interrupts: [],
+        inbox: [],
+      })),
       states: {},
-      questions: [],
+      openInterrupts: [],
       timers: [],
       events: [],
       artifacts: [],
@@ -112,7 +118,7 @@ export const threadMoveTests: readonly StoreTest[] = [
     assertEqual((await readState(store, "copy", id))["list"]?.at(-1), 'append ["d"]', "the state of the copy");
     assertEqual((await store.head("t"))?.id, one.head?.id, "the head of the original");
     await assertRejected(copyThread(store, "t", "copy"), "thread_exists", "a copy to an existing thread");
-    await assertRejected(copyThread(store, "nobody", "v"), "unknown_thread", "a copy of an unknown thread");
+    await assertRejected(copyThread(store, "unknown", "v"), "unknown_thread", "a copy of an unknown thread");
     await assertRejected(copyThread(store, "t", "a/b"), "invalid_id", "a copy to an invalid id");
   }),
 
@@ -195,7 +201,7 @@ export const threadMoveTests: readonly StoreTest[] = [
       assertEqual(
         (await store.interrupts("t", "main")).map(({ id }) => id),
         ["6:0"],
-        "the questions",
+        "the interrupts",
       );
       assertEqual((await store.openInterrupts({ thread: "t" })).length, 1, "the number of open interrupts");
       const claim = await store.claim(createClaimRequest("t"));
@@ -295,7 +301,9 @@ export const threadMoveTests: readonly StoreTest[] = [
         await other.commit({ release: true });
       }
       const listRemaining = async (): Promise<readonly number[]> =>
-        (await Promise.all(["main", "main/2:0", "b", "z", "a"].map((line) => listCheckpointIds(store, line)))).flat();
+        (
+          await Promise.all(["main", "main/2:0", "b", "z", "a"].map((namespace) => listCheckpointIds(store, namespace)))
+        ).flat();
       const deleted: number[] = [];
       for (
         let before = await listRemaining();

@@ -169,13 +169,13 @@ export const filledNamespaces = ["main", "main/2:0", "main/memory", "b"] as cons
 
 /** Reads all rows that a store returns for a thread, without the thread id. */
 export async function readThreadSnapshot(store: Store, thread: string): Promise<object> {
-  const namespaces = await Promise.all(filledNamespaces.map((line) => readNamespace(store, thread, line)));
+  const namespaces = await Promise.all(filledNamespaces.map((namespace) => readNamespace(store, thread, namespace)));
   const { id: _, ...row } = (await store.thread(thread)) ?? { id: undefined };
   return {
     row,
     branches: await store.branches(thread),
     runs: (await store.runs({ thread })).map(({ thread: _of, ...each }) => each),
-    lines: namespaces,
+    namespaces,
     states: Object.fromEntries(
       await Promise.all(
         [...new Set(namespaces.flatMap(({ history }) => history.map(({ id }) => id)))].map(
@@ -183,7 +183,7 @@ export async function readThreadSnapshot(store: Store, thread: string): Promise<
         ),
       ),
     ),
-    questions: (await store.openInterrupts({ thread })).map(({ thread: _of, position: _place, ...each }) => each),
+    openInterrupts: (await store.openInterrupts({ thread })).map(({ thread: _of, position: _place, ...each }) => each),
     timers: (await store.timers({ thread })).map(({ thread: _of, ...each }) => each),
     events: await store.events(thread, { after: 0, limit: 1_000 }),
     artifacts: await readArtifacts(store, thread),
@@ -204,7 +204,7 @@ function compareChannels(a: { readonly channel: string }, b: { readonly channel:
 
 async function readNamespace(store: Store, thread: string, namespace: string) {
   return {
-    line: namespace,
+    namespace,
     head: await store.head(thread, namespace),
     history: await store.history(thread, { branch: namespace, limit: 1_000 }),
     effects: await store.effects(thread, namespace),

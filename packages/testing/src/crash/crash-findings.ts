@@ -66,7 +66,7 @@ function findExtraEffects(observed: ObservedRun, reference: ObservedRun): readon
         kind: "repeated",
         about: what,
         message:
-          place.kind === "question"
+          place.kind === "interrupt"
             ? `the interrupt ${what} was raised again although its answer was saved: ${formatCount(count)} instead of ${formatCount(usual)}`
             : `"${what}" happened ${formatCount(count)}${usual === 1 ? "" : ` instead of ${formatCount(usual)}`}, ${formatLocation(place)}`,
         next: getAdvice(place),
@@ -87,7 +87,7 @@ function findLostEffects(observed: ObservedRun, reference: ObservedRun): readonl
       kind: "lost",
       about: what,
       message:
-        place.kind === "question"
+        place.kind === "interrupt"
           ? `the interrupt ${what} was answered ${formatCount(count)}, but ${formatCount(usual)} without a crash`
           : `"${what}" happened ${formatCount(count)}, but ${formatCount(usual)} without a crash, ${formatLocation(place)}`,
       next: "Record the effect only after it happened: return from the step or the tool when the effect is done",
@@ -102,7 +102,7 @@ function getAdvice({ node, effect, kind, class: effectClass }: CrashLocation): s
     return node === undefined
       ? "Move the effect into a step or a tool: other code is not recorded"
       : `A node body runs again after a crash. Move the effect into a step: step("…", ({ idempotencyKey }) => …, { effect: "once" })`;
-  if (kind === "question")
+  if (kind === "interrupt")
     return "A node body runs again from its first line after a crash, and an interrupt with another payload is a new interrupt: build the payload from the state, the input or a step result";
   if (effectClass === "once")
     return `The ${kind} "${effect}" is once and was started again: its reconcile must detect that the effect happened`;

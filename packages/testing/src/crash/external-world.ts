@@ -9,7 +9,7 @@ export interface CrashLocation {
   readonly node?: string | undefined;
   /** Name of the step or the tool, or key of the interrupt; undefined directly in a node body. */
   readonly effect?: string | undefined;
-  readonly kind?: "step" | "tool" | "question" | undefined;
+  readonly kind?: "step" | "tool" | "interrupt" | undefined;
   readonly class?: string | undefined;
 }
 

@@ -123,7 +123,7 @@ function toAnswerEffect({ id, key, node, payload }: InterruptRow): CrashEffect {
   return {
     what: `"${key}" in node "${node}"`,
     key: `${id} ${payload}`,
-    place: { node, effect: key, kind: "question" },
+    place: { node, effect: key, kind: "interrupt" },
   };
 }
 

@@ -78,7 +78,7 @@ interface RecordedOrder {
   readonly mode: Decider["mode"];
   readonly decisions: readonly Decision[];
   /** Released work in order, at points with a choice. */
-  readonly doors: readonly string[];
+  readonly points: readonly string[];
 }
 
 interface OrderAttempt {
@@ -90,7 +90,7 @@ interface OrderAttempt {
 
 async function runOrder(body: (order: Order) => unknown, decider: Decider): Promise<OrderAttempt> {
   const decisions: Decision[] = [];
-  const doors: string[] = [];
+  const points: string[] = [];
   let run: TestRun | undefined;
   let hadChoice = false;
   let waiting: { readonly point: string; readonly isAlive: () => boolean; readonly open: () => void }[] = [];
@@ -101,7 +101,7 @@ async function runOrder(body: (order: Order) => unknown, decider: Decider): Prom
     if (count > 1) decisions.push({ chosen, count });
     const [next] = waiting.splice(chosen, 1);
     if (next === undefined) return;
-    if (count > 1 || hadChoice) doors.push(next.point);
+    if (count > 1 || hadChoice) points.push(next.point);
     hadChoice = count > 1;
     next.open();
   }
@@ -119,7 +119,7 @@ async function runOrder(body: (order: Order) => unknown, decider: Decider): Prom
       return true;
     },
   };
-  const recorded = { mode: decider.mode, decisions, doors };
+  const recorded = { mode: decider.mode, decisions, points };
   try {
     const returned = await body(order);
     const outcome = isTestRun(returned) ? toOutcome(returned) : returned;
@@ -214,9 +214,9 @@ function formatOrderName({ mode, decisions }: RecordedOrder): string {
   return [mode, ...decisions.map(({ chosen }) => chosen)].join(" ");
 }
 
-function formatOrder({ mode, doors }: RecordedOrder): string {
-  if (doors.length === 0) return "no work ran concurrently";
-  return `${doors.join(", then ")} (${mode === "apart" ? "one after the other" : "all at the same time"})`;
+function formatOrder({ mode, points }: RecordedOrder): string {
+  if (points.length === 0) return "no work ran concurrently";
+  return `${points.join(", then ")} (${mode === "apart" ? "one after the other" : "all at the same time"})`;
 }
 
 function createFailureError(

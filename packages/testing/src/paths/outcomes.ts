@@ -70,7 +70,7 @@ function listOutcomes(
     );
     return [
       ...tools.map(([to, tool]): NodeOutcome => ({ node, how: "calls", tool, to: [to] })),
-      ...finalChoices.map((to): NodeOutcome => ({ node, how: "says", to })),
+      ...finalChoices.map((to): NodeOutcome => ({ node, how: "replies", to })),
       ...fails,
     ];
   }

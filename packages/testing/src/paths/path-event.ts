@@ -8,7 +8,7 @@ export type NodeOutcome = {
   /** Interrupt raised by the node first. */
   readonly asked?: { readonly key: string; readonly how: "answered" | "expired" };
 } & (
-  | { readonly how: "returns" | "fails" | "says" }
+  | { readonly how: "returns" | "fails" | "replies" }
   /** The model calls this tool. */
   | { readonly how: "calls"; readonly tool: string }
   /** The tool node answers a call of this tool. */
@@ -39,7 +39,7 @@ function formatOutcome(outcome: NodeOutcome, choices: ReadonlySet<string>): stri
       return `${outcome.tool} ${outcome.how}`;
     case "fails":
       return `${node} fails`;
-    case "says":
+    case "replies":
     case "returns":
       return `${node}${interruptText}${choices.has(node) ? ` to ${outcome.to.join(" + ") || "the end"}` : ""}`;
   }

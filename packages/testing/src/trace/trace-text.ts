@@ -78,7 +78,7 @@ function formatTransition({ event, from, to }: TransitionTaken): string {
   if (event === "step.commit") return `${formatStates(from)} → ${formatStates(to)}`;
   if (event === "task.interrupted") return `${enteredStates} interrupted`;
   if (event === "task.failed") return `${enteredStates} failed`;
-  if (event === "run.resumed") return `${enteredStates} goes on`;
+  if (event === "run.resumed") return `${enteredStates} continues`;
   return `${event}: ${listActiveStates(from).join(" + ")} → ${listActiveStates(to).join(" + ")}`;
 }
 

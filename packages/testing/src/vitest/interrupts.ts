@@ -16,14 +16,16 @@ export function toHaveInterrupted(
   const interrupts = listTracedInterrupts(trace);
   const withKey = interrupts.filter((interrupt) => interrupt.key === key);
   const [expectedPayload] = payload;
-  const matching = withKey.filter((question) => payload.length === 0 || this.equals(question.payload, expectedPayload));
+  const matching = withKey.filter(
+    (interrupt) => payload.length === 0 || this.equals(interrupt.payload, expectedPayload),
+  );
   return {
     pass: matching.length > 0,
     message: () => {
       if (matching.length > 0)
         return `the run ${formatVerbCount("raised the interrupt", key, matching.length)}, and should not.\n${formatInterrupts(interrupts)}\n${explainRun(trace)}`;
       if (withKey.length === 0)
-        return `the run never raised the interrupt "${key}"; it raised ${formatNames([...new Set(interrupts.map((question) => question.key))])}.\n${explainRun(trace, "interrupted")}`;
+        return `the run never raised the interrupt "${key}"; it raised ${formatNames([...new Set(interrupts.map((interrupt) => interrupt.key))])}.\n${explainRun(trace, "interrupted")}`;
       const lastPayload = withKey.at(-1)?.payload;
       const difference = findFirstDifference(expectedPayload, lastPayload, "payload", this.equals);
       const detail =
@@ -32,7 +34,7 @@ export function toHaveInterrupted(
           : `${difference.path} is ${formatValue(difference.second)}, not ${formatValue(difference.first)}`;
       return `the run raised the interrupt "${key}" with another payload: ${detail}.\n${explainRun(trace)}`;
     },
-    actual: withKey.map((question) => question.payload),
+    actual: withKey.map((interrupt) => interrupt.payload),
     expected: expectedPayload,
   };
 }

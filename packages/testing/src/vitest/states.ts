@@ -51,7 +51,7 @@ export function toAccept(this: MatcherContext, received: unknown, name: string):
 function formatAccepted(interruptKeys: readonly string[], events: readonly string[]): string {
   const machineEvents = events.filter((event) => !interruptKeys.includes(event));
   const answerKeys = interruptKeys.filter((key) => !events.includes(key));
-  const sentEvents = interruptKeys.filter((question) => events.includes(question));
+  const sentEvents = interruptKeys.filter((key) => events.includes(key));
   const parts = [
     ...(answerKeys.length === 0 ? [] : [`an answer to ${formatNames(answerKeys)}`]),
     ...(sentEvents.length === 0

@@ -28,23 +28,23 @@ export function redactText(text: string, secrets: readonly string[]): string {
  * unchanged.
  */
 export function createRedactedStream(secrets: () => readonly string[]): TextStream {
-  let held = "";
-  /** Count of held characters already covered by an emitted redaction mark. */
+  let pending = "";
+  /** Count of pending characters already covered by an emitted redaction mark. */
   let covered = 0;
   const flush = (text: string, known: readonly string[], open: number): string => {
     const redacted = replaceRanges(text, findSecretRanges(text, known), covered, open);
-    held = text.slice(open);
+    pending = text.slice(open);
     covered = Math.max(0, redacted.end - open);
     return redacted.text;
   };
   return {
     push: (piece) => {
       const known = secrets();
-      if (known.length === 0 && held === "") return piece;
-      const text = held + piece;
+      if (known.length === 0 && pending === "") return piece;
+      const text = pending + piece;
       return flush(text, known, findOpenStart(text, known));
     },
-    end: () => (held === "" ? "" : flush(held, secrets(), held.length)),
+    end: () => (pending === "" ? "" : flush(pending, secrets(), pending.length)),
   };
 }
 
@@ -157,12 +157,12 @@ function replaceRanges(
   covered: number,
   until: number,
 ): { readonly text: string; readonly end: number } {
-  let told = "";
+  let redacted = "";
   let end = covered;
   for (const place of ranges) {
     if (place.start >= until) break;
-    if (place.start >= end) told += text.slice(end, place.start) + redactionMark;
+    if (place.start >= end) redacted += text.slice(end, place.start) + redactionMark;
     end = Math.max(end, place.end);
   }
-  return { text: end < until ? told + text.slice(end, until) : told, end };
+  return { text: end < until ? redacted + text.slice(end, until) : redacted, end };
 }

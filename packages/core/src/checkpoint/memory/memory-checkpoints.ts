@@ -42,9 +42,9 @@ export function loadChannels(thread: Thread | undefined, id: string, checkpoint:
 export function listEvents(thread: Thread | undefined, page: Parameters<Store["events"]>[1]): readonly StoredEvent[] {
   checkFilter("events", page, ["after", "from"]);
   const checkpoints = [...(thread?.checkpoints.values() ?? [])].map(({ checkpoint }) => ({ checkpoint }));
-  const facts = (thread?.events ?? []).map((fact) => ({ fact }));
+  const durableEvents = (thread?.events ?? []).map((fact) => ({ fact }));
   const getSeq = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
-  return [...checkpoints, ...facts]
+  return [...checkpoints, ...durableEvents]
     .filter((event) => getSeq(event) > page.after)
     .sort((one, other) => getSeq(one) - getSeq(other))
     .slice(0, page.limit);

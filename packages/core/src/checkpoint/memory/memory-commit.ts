@@ -1,4 +1,4 @@
-/** Commits to the memory store. */
+/** Commits to the memory store, and inbox messages: posted, listed and delivered. */
 import { checkId } from "../../base/ids.ts";
 import type { RunRow } from "../checkpoint.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
@@ -48,7 +48,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
     if (isStart) thread.queued -= 1;
     if (known === undefined || isStart) thread.run = namespace.run = commit.run.id;
     if (commit.run.status !== "waiting") namespace.awaited.clear();
-    thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runs, epoch: thread.epoch });
+    thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runCount, epoch: thread.epoch });
   }
   for (const effect of commit.effects ?? []) putEffect(namespace, effect);
   for (const around of commit.parentJournals ?? []) {

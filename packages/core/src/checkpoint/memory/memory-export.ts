@@ -74,7 +74,7 @@ export function insertThread(threads: Threads, exported: ThreadExport): void {
     }
   }
   for (const row of exported.runs)
-    thread.runs.set(row.id, { row: { ...row, thread: exported.id }, nth: ++threads.runs, epoch: 0 });
+    thread.runs.set(row.id, { row: { ...row, thread: exported.id }, nth: ++threads.runCount, epoch: 0 });
   thread.events.push(...exported.events);
   const bodies = new Map(exported.artifacts.flatMap(({ row, body }) => (body === undefined ? [] : [[row.key, body]])));
   for (const { row } of exported.artifacts) {
@@ -103,7 +103,7 @@ function insertNamespace(
     const rows = namespace.effects.get(effect.step) ?? new Map<string, EffectRow>();
     namespace.effects.set(effect.step, rows.set(JSON.stringify([effect.task, effect.key]), effect));
   }
-  for (const row of exported.interrupts) namespace.interrupts.set(row.id, { row, position: ++threads.questions });
+  for (const row of exported.interrupts) namespace.interrupts.set(row.id, { row, position: ++threads.interruptCount });
   for (const id of exported.awaited) namespace.awaited.add(id);
   for (const timer of exported.timers) namespace.timers.set(timer.id, { ...timer, thread: thread.id });
   namespace.inbox = exported.inbox;

@@ -15,11 +15,11 @@ export function forkBranch(threads: Threads, write: BranchWrite): CheckpointRow 
   if (thread.owner?.alive === true) throw createBusyError(write.thread);
   const [outer, ...inner] = resolveForkedNamespaces(write, {
     origin: (from) => thread.checkpoints.get(from),
-    has: (line) => thread.namespaces.has(line),
+    has: (namespace) => thread.namespaces.has(namespace),
   });
 
   const row = startNamespace(threads, thread, outer, write.interrupts);
-  for (const line of inner) startNamespace(threads, thread, line, []);
+  for (const namespace of inner) startNamespace(threads, thread, namespace, []);
   if (write.head === true) thread.headBranch = write.branch;
   return row;
 }
@@ -30,10 +30,10 @@ function startNamespace(
   { namespace: name, from, origin, checkpoint }: ForkedNamespace<StoredCheckpoint>,
   interrupts: readonly InterruptRow[],
 ): CheckpointRow {
-  const line = createNamespace(name, from, origin.namespace);
+  const namespace = createNamespace(name, from, origin.namespace);
   const row = { ...checkpoint.row, id: thread.checkpoint + 1, branch: name, parent: from, seq: thread.seq + 1 };
-  appendCheckpoint(thread, line, { row, deltas: checkpoint.deltas }, origin.writtenBy);
-  for (const interrupt of interrupts) putInterrupt(threads, line, interrupt);
+  appendCheckpoint(thread, namespace, { row, deltas: checkpoint.deltas }, origin.writtenBy);
+  for (const interrupt of interrupts) putInterrupt(threads, namespace, interrupt);
   thread.seq = row.seq;
   thread.updatedAt = Math.max(thread.updatedAt, row.at);
   return row;

@@ -7,7 +7,7 @@ import { matches } from "./memory-runs.ts";
 import { type StoredNamespace, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
 
 export function putInterrupt(threads: Threads, namespace: StoredNamespace, row: InterruptRow): void {
-  const position = namespace.interrupts.get(row.id)?.position ?? ++threads.questions;
+  const position = namespace.interrupts.get(row.id)?.position ?? ++threads.interruptCount;
   namespace.interrupts.set(row.id, { row: { ...row, branch: namespace.name }, position });
   if (isOpen(row)) namespace.awaited.add(row.id);
   else namespace.awaited.delete(row.id);

@@ -16,11 +16,11 @@ export function pruneMemoryThread(thread: Thread, write: PruneWrite): number {
   const namespaces = [...thread.namespaces.values()].map((namespace) => toRetainedNamespace(thread, namespace));
   const plan = planRetention(namespaces, write, write.limit ?? Number.POSITIVE_INFINITY);
   for (const { name, isRemoved, ranges, ...steps } of plan.namespaces) {
-    const line = thread.namespaces.get(name);
-    if (line === undefined) continue;
-    for (const cut of ranges) removeRange(thread, line, cut, write);
+    const namespace = thread.namespaces.get(name);
+    if (namespace === undefined) continue;
+    for (const cut of ranges) removeRange(thread, namespace, cut, write);
     if (isRemoved) thread.namespaces.delete(name);
-    else deleteSteps(line, steps);
+    else deleteSteps(namespace, steps);
   }
   if (plan.removed > 0) {
     const events = thread.events.filter(({ seq }) => seq >= plan.firstSeq);

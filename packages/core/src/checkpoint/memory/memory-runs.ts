@@ -18,7 +18,7 @@ export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }:
     ...(stops === undefined || namespace.run === undefined ? {} : { stops: { run: namespace.run, how: stops } }),
   };
   if (thread.runs.has(row.id)) throw createRunExistsError(row);
-  thread.runs.set(row.id, { row, nth: ++threads.runs, epoch: 0 });
+  thread.runs.set(row.id, { row, nth: ++threads.runCount, epoch: 0 });
   thread.queued += 1;
   return row;
 }
@@ -39,12 +39,12 @@ export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefin
 
 /** Lists the runs that match the filter, newest first. */
 export function listRuns(threads: Threads, filter: RunFilter): readonly RunRow[] {
-  const wanted = checkRunFilter(filter);
+  const statuses = checkRunFilter(filter);
   const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
   const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
   return selectThreads(threads, filter.thread)
     .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })))
-    .filter(({ nth, row }) => hasStatus(wanted, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
+    .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
     .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
     .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
     .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
@@ -81,10 +81,10 @@ export function toEffectiveRun({ owner, epoch }: Thread, run: StoredRun): RunRow
   return { ...row, status: "crashed" };
 }
 
-export function hasStatus(wanted: readonly RunStatus[] | undefined, status: RunStatus | undefined): boolean {
-  return wanted === undefined || (status !== undefined && wanted.includes(status));
+export function hasStatus(statuses: readonly RunStatus[] | undefined, status: RunStatus | undefined): boolean {
+  return statuses === undefined || (status !== undefined && statuses.includes(status));
 }
 
-export function matches<Value>(wanted: Value | undefined, value: Value | undefined): boolean {
-  return wanted === undefined || wanted === value;
+export function matches<Value>(filterValue: Value | undefined, value: Value | undefined): boolean {
+  return filterValue === undefined || filterValue === value;
 }

@@ -54,7 +54,11 @@ export interface MemoryStoreOptions {
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   checkKeys("memoryStore", options, ["longTerm"]);
   checkVectors("memoryStore", options.longTerm);
-  const threads = Object.assign(new Map<string, Thread>(), { runs: 0, questions: 0, longTerm: createMemoryLongTerm() });
+  const threads = Object.assign(new Map<string, Thread>(), {
+    runCount: 0,
+    interruptCount: 0,
+    longTerm: createMemoryLongTerm(),
+  });
   return createOwner(threads, options.longTerm);
 }
 

@@ -6,7 +6,7 @@ import { getLastCheckpointId, type Thread, type Threads } from "./memory-thread.
 
 /** Lists the threads that match the filter, last updated first. */
 export function listThreads(threads: Threads, filter: ThreadFilter): readonly ThreadRow[] {
-  const wanted = checkThreadFilter(filter);
+  const statuses = checkThreadFilter(filter);
   const { graph, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
   const listed = [...threads.values()].reverse().sort((one, other) => other.updatedAt - one.updatedAt);
   const end = listed.findIndex(({ id }) => id === before?.id);
@@ -16,7 +16,7 @@ export function listThreads(threads: Threads, filter: ThreadFilter): readonly Th
     .filter(({ updatedAt }) => updatedAt >= since && updatedAt < until)
     .filter(({ run, runs }) => metadata === undefined || hasMetadata(runs.get(run ?? "")?.row, metadata))
     .flatMap((thread) => toThreadRow(thread) ?? [])
-    .filter((row) => matches(graph, row.graph) && hasStatus(wanted, row.status))
+    .filter((row) => matches(graph, row.graph) && hasStatus(statuses, row.status))
     .slice(0, filter.limit);
 }
 

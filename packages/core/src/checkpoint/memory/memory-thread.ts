@@ -1,4 +1,4 @@
-/** Thread of the memory store. */
+/** Data of the memory store: threads with their namespaces, runs, interrupts and artifacts. */
 
 import type { MemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import {
@@ -90,7 +90,11 @@ export interface StoredInterrupt {
   readonly position: number;
 }
 
-export type Threads = Map<string, Thread> & { runs: number; questions: number; readonly longTerm: MemoryLongTerm };
+export type Threads = Map<string, Thread> & {
+  runCount: number;
+  interruptCount: number;
+  readonly longTerm: MemoryLongTerm;
+};
 
 export function createThread(id: string, headBranch: string, writer: GraphVersion, at: number): Thread {
   return {

@@ -40,8 +40,10 @@ const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
  * Returns true when an event belongs to one of the views. Without views every event matches; `events.dropped` matches
  * every view.
  */
-export function isInView(event: RunEvent, wanted: readonly EventView[] | undefined): boolean {
-  return wanted === undefined || event.type === "events.dropped" || wanted.some((view) => views[view](event));
+export function isInView(event: RunEvent, selectedViews: readonly EventView[] | undefined): boolean {
+  return (
+    selectedViews === undefined || event.type === "events.dropped" || selectedViews.some((view) => views[view](event))
+  );
 }
 
 /** Connects the engine, which emits events, with readers. Without readers an emit costs one comparison. */
@@ -50,8 +52,8 @@ export interface EventStream {
   readonly hasReaders: () => boolean;
   readonly emit: (event: RunEvent) => void;
   readonly subscribe: (reader: (event: RunEvent) => void) => () => void;
-  /** Iterates over events from now on, until the run ends or the loop is left. `wanted` filters the events. */
-  readonly iterate: (wanted?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
+  /** Iterates over events from now on, until the run ends or the loop is left. `isIncluded` filters the events. */
+  readonly iterate: (isIncluded?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
   /** Returns the state of the run as in its result; set once the state exists. */
   getState: (() => unknown) | undefined;
   /** Handle of the run that emits to this stream. */
@@ -92,7 +94,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
       }
     },
     subscribe,
-    iterate: (wanted) => iterateEvents(subscribe, closers, () => closed, wanted),
+    iterate: (isIncluded) => iterateEvents(subscribe, closers, () => closed, isIncluded),
     getState: undefined,
     handle: undefined,
     inspection,
@@ -112,7 +114,7 @@ function iterateEvents(
   subscribe: EventStream["subscribe"],
   closers: Set<Close>,
   isClosed: () => boolean,
-  wanted: (event: RunEvent) => boolean = matchAll,
+  isIncluded: (event: RunEvent) => boolean = matchAll,
 ): AsyncIterableIterator<RunEvent> {
   const queue = createEventQueue();
   let waiters: (() => void)[] = [];
@@ -126,7 +128,7 @@ function iterateEvents(
   let unseenFailure: { readonly error: unknown } | undefined;
   const unsubscribe = subscribe((event) => {
     if (event.type === "run.failed") hasSeenFailure = true;
-    if (!wanted(event)) return;
+    if (!isIncluded(event)) return;
     queue.push(event);
     wake();
   });

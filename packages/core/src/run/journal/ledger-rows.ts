@@ -22,7 +22,7 @@ interface RecordEntryOptions {
 }
 
 /**
- * Journals an entry in the graph `home` that declares the channel; `saved` belongs to the active graph. An entry in a
+ * Journals an entry in the graph that declares the channel; `saved` belongs to the active graph. An entry in a
  * parent graph becomes durable no later than the recorded effect: a lost entry is repeated under the same key.
  */
 export function recordEntry(
@@ -31,11 +31,11 @@ export function recordEntry(
   { write }: LedgerEntry,
   { journal, task, slot }: RecordEntryOptions,
 ): void {
-  const { saved: homeSaved } = journal;
-  if (homeSaved === undefined) return;
+  const { saved: declaringSaved } = journal;
+  if (declaringSaved === undefined) return;
   const row = createAuxiliaryRow(position, journal.world, task, { auxiliary: "ledger", key: slot });
-  const encode = (): string => encodeWrapper(homeSaved.codec, write, `an entry in the ledger "${write.channel}"`);
-  recordInParent(saved, homeSaved, { row, encode, onCommitted: undefined });
+  const encode = (): string => encodeWrapper(declaringSaved.codec, write, `an entry in the ledger "${write.channel}"`);
+  recordInParent(saved, declaringSaved, { row, encode, onCommitted: undefined });
 }
 
 /** Loads the entries of the current superstep from the journal. */

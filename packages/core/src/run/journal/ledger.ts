@@ -1,6 +1,7 @@
 /**
  * Ledgers at run time. Entries belong to the superstep of the graph that declares the channel, including entries of
- * nested graphs. They are stored in memory, in the journal of the graph's namespace, and in the outcome of the task.
+ * nested graphs. The entries are stored in memory, in the journal of the graph's namespace, and in the outcome of the
+ * task.
  */
 
 import { StatewrightError } from "../../base/errors.ts";
@@ -37,13 +38,21 @@ export function openLedger(
   effect: string,
   { middleware, channel, reservations }: OpenLedgerOptions,
 ): Ledger {
-  const { home, task, name } = findHome(scope, middleware, channel);
+  const { declaring, task, name } = findDeclaration(scope, middleware, channel);
   const space = `${session.position.namespace}/${session.position.step}/${scope.task.id}/${effect}/${name}`;
   const getSlot = (key: string): string => `${space}:${key}`;
   const releases = new Map<string, () => void>();
   const parseWrite = (write: unknown): Write => {
-    const writes = readUpdate(home.position.plan, task.node, { [name]: write }, `a ledger of the node "${task.node}"`);
-    validateWrites(home.position.plan, home.env.codec, writes, { label: "what was entered into", node: task.node });
+    const writes = readUpdate(
+      declaring.position.plan,
+      task.node,
+      { [name]: write },
+      `a ledger of the node "${task.node}"`,
+    );
+    validateWrites(declaring.position.plan, declaring.env.codec, writes, {
+      label: "what was entered into",
+      node: task.node,
+    });
     return writes[0] as Write;
   };
   const removeRelease = (key: string): void => {
@@ -54,7 +63,7 @@ export function openLedger(
   };
   const release = (key: string): void => {
     removeRelease(key);
-    const book = getLedgerBook(home.position, home.journal);
+    const book = getLedgerBook(declaring.position, declaring.journal);
     if (dropReservation(book, getSlot(key), reservations)) notifyListeners(book);
   };
   const taskPrefix = `${session.position.namespace}/${session.position.step}/${scope.task.id}/`;
@@ -64,18 +73,18 @@ export function openLedger(
       (place) => place.startsWith(taskPrefix) || (mode === "none" && place.startsWith(nestedPrefix)),
     );
   return {
-    has: (key) => getLedgerBook(home.position, home.journal).entered.has(getSlot(key)),
+    has: (key) => getLedgerBook(declaring.position, declaring.journal).entered.has(getSlot(key)),
     getValue: ({ reserved = true, excludedKeys = [], siblings = "all" } = {}) => {
-      const book = getLedgerBook(home.position, home.journal);
+      const book = getLedgerBook(declaring.position, declaring.journal);
       const ownSlots = excludedKeys.map(getSlot);
-      return computeValue(home.position, home.progress, book, {
+      return computeValue(declaring.position, declaring.progress, book, {
         name,
         includeReserved: reserved,
         excluded: siblings === "all" ? ownSlots : [...ownSlots, ...listOtherSlots(siblings, book)],
       });
     },
     reserve: (key, write) => {
-      const book = getLedgerBook(home.position, home.journal);
+      const book = getLedgerBook(declaring.position, declaring.journal);
       if (book.entered.has(getSlot(key))) return;
       reserve(book, getSlot(key), { task: task.id, write: parseWrite(write), owner: reservations });
       const releaseKey = (): void => release(key);
@@ -84,24 +93,25 @@ export function openLedger(
       notifyListeners(book);
     },
     enter: (key, write, { shared = false } = {}) => {
-      const book = getLedgerBook(home.position, home.journal);
+      const book = getLedgerBook(declaring.position, declaring.journal);
       const entry: LedgerEntry = { task: task.id, write: parseWrite(write) };
       const slot = shared
-        ? `${home.position.namespace}/${home.position.step}/${task.id}//${name}:${key}`
+        ? `${declaring.position.namespace}/${declaring.position.step}/${task.id}//${name}:${key}`
         : getSlot(key);
       dropReservation(book, slot, reservations);
       putEntry(book, slot, entry);
       if (!shared) removeRelease(key);
-      recordEntry(session.journal.saved, home.position, entry, { journal: home.journal, task, slot });
+      recordEntry(session.journal.saved, declaring.position, entry, { journal: declaring.journal, task, slot });
       notifyListeners(book);
     },
     release,
-    waitForChange: () => new Promise((resolve) => getLedgerBook(home.position, home.journal).listeners.push(resolve)),
+    waitForChange: () =>
+      new Promise((resolve) => getLedgerBook(declaring.position, declaring.journal).listeners.push(resolve)),
   };
 }
 
-interface LedgerHome {
-  readonly home: Session;
+interface LedgerDeclaration {
+  readonly declaring: Session;
   readonly task: Task;
   readonly name: string;
 }
@@ -110,14 +120,14 @@ interface LedgerHome {
  * Finds the graph that declares a channel. For inherited middleware this is the outermost graph, except for graphs
  * where the channel belongs to other middleware; otherwise the graph nearest to the task.
  */
-function findHome({ session, task }: TaskScope, middleware: Middleware, channel: Channel): LedgerHome {
-  let found: LedgerHome | undefined;
+function findDeclaration({ session, task }: TaskScope, middleware: Middleware, channel: Channel): LedgerDeclaration {
+  let found: LedgerDeclaration | undefined;
   for (let level: Lineage["parent"] = { session, task }; level !== undefined; level = level.session.lineage.parent) {
     const { channels } = level.session.position.plan.graph.state;
     const name = Object.keys(channels).find((each) => channels[each] === channel);
     if (name === undefined) continue;
     if (found === undefined || !isUsedByOthers(level.session.position.plan, middleware, channel))
-      found = { home: level.session, task: level.task, name };
+      found = { declaring: level.session, task: level.task, name };
     if (middleware.inherited !== true) break;
   }
   if (found !== undefined) return found;

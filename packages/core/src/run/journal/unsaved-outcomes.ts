@@ -47,7 +47,7 @@ export function collectUnsavedOutcomes(session: Session): ReadonlyMap<string, Ou
   for (const { namespace, effect } of session.journal.saved?.thread.unsavedOutcomes.values() ?? [])
     add(namespace, effect);
   addPending(session);
-  return new Map([...byNamespace].map(([line, results]) => [line, mergeOutcomes([...results.values()])]));
+  return new Map([...byNamespace].map(([namespace, results]) => [namespace, mergeOutcomes([...results.values()])]));
 }
 
 interface OutcomeWithArtifacts {
@@ -88,10 +88,10 @@ export async function writeUnsavedOutcomes(store: Store, thread: string, { epoch
   if (unsaved.epoch !== epoch - 1) return;
   const remaining = new Map(unsaved.namespaces);
   try {
-    for (const [line, results] of unsaved.namespaces) {
-      const commit = { thread, branch: line, epoch, seq: nextSeq - 1, ...results };
+    for (const [namespace, results] of unsaved.namespaces) {
+      const commit = { thread, branch: namespace, epoch, seq: nextSeq - 1, ...results };
       await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
-      remaining.delete(line);
+      remaining.delete(namespace);
     }
   } catch (error) {
     // After a fencing error the new owner continues without these outcomes and may repeat their effects.

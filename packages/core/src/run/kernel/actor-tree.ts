@@ -112,13 +112,13 @@ function getKernel(definition: MachineDefinition): Kernel {
 
 /** Starts the machine. */
 export function startRootMachine(
-  drawing: MachineDefinition,
+  definition: MachineDefinition,
   input: unknown,
   time: StepTime,
 ): { readonly motion: ActorTree; readonly turn: Macrostep } {
   const motion: ActorTree = { machines: new Map(), promises: new Map(), timers: new Map() };
   const context = createMacrostepContext(motion, time);
-  startMachine(context, { address: "", owner: "", id: "", src: drawing.machine.id, definition: drawing }, input);
+  startMachine(context, { address: "", owner: "", id: "", src: definition.machine.id, definition }, input);
   deliverEvents(context);
   return { motion, turn: context };
 }
@@ -152,7 +152,7 @@ export function applyActorEvent(
 }
 
 /** Restores the running actors from saved state and control. */
-export function restoreActorTree(drawing: MachineDefinition, state: MachineState, control: Control): ActorTree {
+export function restoreActorTree(definition: MachineDefinition, state: MachineState, control: Control): ActorTree {
   const { actors = [], timers = [] } = control.pending ?? {};
   const tree: ActorTree = { machines: new Map(), promises: new Map(), timers: new Map() };
   const childIds = new Map<string, string[]>();
@@ -173,12 +173,12 @@ export function restoreActorTree(drawing: MachineDefinition, state: MachineState
     }
   };
   tree.machines.set("", {
-    ...{ address: "", owner: "", id: "", src: drawing.machine.id, definition: drawing },
-    snapshot: restoreSnapshot("", drawing, control.machine, state.context),
+    ...{ address: "", owner: "", id: "", src: definition.machine.id, definition },
+    snapshot: restoreSnapshot("", definition, control.machine, state.context),
   });
   for (const { address, owner, id, src, value, context } of children.sort(compareDepth)) {
     const actor = tree.machines.get(owner)?.definition.actors.get(src);
-    if (actor?.kind !== "machine") throw createUnknownActorError(drawing, src);
+    if (actor?.kind !== "machine") throw createUnknownActorError(definition, src);
     const at = actor.definition;
     tree.machines.set(address, {
       address,
@@ -191,7 +191,7 @@ export function restoreActorTree(drawing: MachineDefinition, state: MachineState
   }
   for (const { task, owner, id, src, input } of actors) {
     const actor = tree.machines.get(owner)?.definition.actors.get(src);
-    if (actor?.kind !== "promise") throw createUnknownActorError(drawing, src);
+    if (actor?.kind !== "promise") throw createUnknownActorError(definition, src);
     const address = joinAddress(owner, id);
     tree.promises.set(address, { task: { id: task, node: src }, owner, id, address, input, actor });
   }

@@ -167,9 +167,9 @@ function buildKernel(source: AnyStateMachine, table: Table | undefined): Kernel 
     const known = table.byValue.get(value);
     if (known !== undefined) return known;
     if (table.byValue.size >= table.limit) table.byValue.clear();
-    const held = toCachedSnapshot(snapshot, new Map());
-    table.byValue.set(value, held);
-    return held;
+    const cached = toCachedSnapshot(snapshot, new Map());
+    table.byValue.set(value, cached);
+    return cached;
   }
 
   function collect(work: () => AnyMachineSnapshot): Step {
@@ -301,7 +301,7 @@ function createMachineError(machine: AnyStateMachine, when: string, cause: unkno
   });
 }
 
-function toCachedSnapshot(snapshot: AnyMachineSnapshot, taken: CachedSnapshot["transitions"]): CachedSnapshot {
+function toCachedSnapshot(snapshot: AnyMachineSnapshot, transitions: CachedSnapshot["transitions"]): CachedSnapshot {
   return {
     // Frozen: the value is shared by every run of the machine and by readers of events.
     value: deepFreeze(snapshot.value as Json),
@@ -311,7 +311,7 @@ function toCachedSnapshot(snapshot: AnyMachineSnapshot, taken: CachedSnapshot["t
     output: snapshot.output,
     error: snapshot.error,
     machine: snapshot,
-    transitions: taken,
+    transitions,
   };
 }
 

@@ -136,9 +136,9 @@ export class RegionSnapshot implements Snapshot {
   readonly #regions: Regions;
   #value: Json | undefined;
 
-  constructor(regions: Regions, states: RegionStates, taken: RegionSnapshot["memoized"]) {
+  constructor(regions: Regions, states: RegionStates, memoized: RegionSnapshot["memoized"]) {
     this.states = states;
-    this.memoized = taken;
+    this.memoized = memoized;
     this.#regions = regions;
     const isFinal = (number: number): boolean => regions.list[number]?.table.isFinal[states[number] ?? 0] === true;
     this.status = isFinal(driverIndex) && regions.list.every((_, number) => isFinal(number)) ? "done" : "active";
@@ -178,17 +178,17 @@ class LazyTrail implements Trail {
   readonly steps: Trail["steps"] = [];
   readonly #regions: Regions;
   readonly #before: RegionStates;
-  readonly #heard: EventTargets;
+  readonly #targets: EventTargets;
   #guards: readonly GuardResult[] | undefined;
 
-  constructor(regions: Regions, before: RegionStates, heard: EventTargets) {
+  constructor(regions: Regions, before: RegionStates, targets: EventTargets) {
     this.#regions = regions;
     this.#before = before;
-    this.#heard = heard;
+    this.#targets = targets;
   }
 
   get guards(): readonly GuardResult[] {
-    this.#guards ??= evaluateGuards(this.#regions, this.#before, this.#heard);
+    this.#guards ??= evaluateGuards(this.#regions, this.#before, this.#targets);
     return this.#guards;
   }
 }

@@ -27,25 +27,25 @@ export interface EndState {
 type EndStateResolver = (inner: Session, saved: Persistence) => Promise<EndState | undefined>;
 
 /**
- * Ends the persistent subgraphs of a run at every depth. Mode "looks" computes the end states without a write.
+ * Ends the persistent subgraphs of a run at every depth. Mode "dry-run" computes the end states without a write.
  * Idempotent: after a crash, a repeated call skips namespaces that are already finished.
  */
 export async function finishPersistentSubgraphs(
   session: Session,
   source: CheckpointSource,
   resolveEndState: EndStateResolver,
-  mode: "writes" | "looks" = "writes",
+  mode: "write" | "dry-run" = "write",
 ): Promise<void> {
   for (const node of session.position.plan.nodes.values()) {
     const subgraph = findSubgraph(node);
     if (subgraph?.persistence !== "per-thread" || session.journal.saved === undefined) continue;
     const { name } = node;
-    const line = `${session.position.namespace}/${name}`;
-    const head = await session.journal.saved.store.head(session.position.run.thread, line);
-    if (head === undefined || head.branch !== line) continue;
+    const namespace = `${session.position.namespace}/${name}`;
+    const head = await session.journal.saved.store.head(session.position.run.thread, namespace);
+    if (head === undefined || head.branch !== namespace) continue;
     const plan = getPlan(subgraph.graph);
     const loaded = await loadInner(session.position, session.journal, {
-      namespace: line,
+      namespace,
       name,
       plan,
       persistence: "per-thread",
@@ -55,14 +55,14 @@ export async function finishPersistentSubgraphs(
     const nesting = createEndNesting(session, name, plan);
     const inner = createSession({
       ...session,
-      position: { ...session.position, plan, namespace: line, nesting, step },
+      position: { ...session.position, plan, namespace, nesting, step },
       progress: { ...session.progress, state, control, startedAgents: undefined, turns: undefined },
       journal: { saved, longTerm: session.journal.longTerm, outcomes: new Map(), ledger: undefined },
       lineage: { parent: session.lineage.parent, innerSessions: new Map() },
     });
     await finishPersistentSubgraphs(inner, source, resolveEndState, mode);
     const endState = await resolveEndState(inner, loaded.saved as Persistence);
-    if (endState !== undefined && mode === "writes")
+    if (endState !== undefined && mode === "write")
       await commitEndState(inner, loaded.saved as Persistence, source, endState);
   }
 }

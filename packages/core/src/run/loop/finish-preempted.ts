@@ -49,7 +49,7 @@ export async function finishPreempted(
       : computeInnerRollbackEnd(inner, innerSaved, runStart, reason);
   const previous = runStart === undefined ? undefined : await computeRollbackEnd(session, saved, runStart, reason);
   // Dry run first: a failing migration must leave every namespace unchanged.
-  if (runStart !== undefined) await finishPersistentSubgraphs(session, source, computeInnerEnd, "looks");
+  if (runStart !== undefined) await finishPersistentSubgraphs(session, source, computeInnerEnd, "dry-run");
   await finishPersistentSubgraphs(session, source, computeInnerEnd);
   const { state, deltas, longTerm } =
     previous ?? (await computeCancelledEnd(session.position, session.progress, saved, reason));
@@ -116,9 +116,9 @@ async function computeInnerCancelledEnd(
 
 /** Falls back to the closing writes alone: conflicting outcomes may be the reason why the run failed. */
 function reduceFinished(position: Position, progress: Progress, finished: readonly FinishedTask[]): EndState {
-  const reduceAll = (kept: readonly FinishedTask[]): EndState => ({
-    ...reduceResults(position.plan, progress.state, kept),
-    longTerm: collectChanges(kept),
+  const reduceAll = (results: readonly FinishedTask[]): EndState => ({
+    ...reduceResults(position.plan, progress.state, results),
+    longTerm: collectChanges(results),
   });
   try {
     return reduceAll(finished);

@@ -156,25 +156,25 @@ export async function finishOnError(session: Session, thrown: unknown): Promise<
   );
   const record = toRedactedRecord(session.env.redactor, error);
   if (error.code === "store_full" || error.code === "store_locked") {
-    const fact = createFinalEvent(session.events, session.journal, { type: "run.paused", cause: record });
+    const finalEvent = createFinalEvent(session.events, session.journal, { type: "run.paused", cause: record });
     const isSaved = await releaseThread(
       session,
       { ...toRunRow(session.position, session.env.world, "paused"), error: record },
-      fact,
+      finalEvent,
     );
-    if (isSaved) fact.emit();
-    else fact.emitUnsaved();
+    if (isSaved) finalEvent.emit();
+    else finalEvent.emitUnsaved();
     return { status: "paused", cause: record, ...toResultBase(session) };
   }
-  const fact = createFinalEvent(session.events, session.journal, { type: "run.failed", error: record });
+  const finalEvent = createFinalEvent(session.events, session.journal, { type: "run.failed", error: record });
   if (error.kind === "store" && error.code !== "unencodable_value") {
     await releaseThread(session, undefined);
-    fact.emitUnsaved();
+    finalEvent.emitUnsaved();
   } else {
-    const unsaved = await saveFailure(session, record, fact);
+    const unsaved = await saveFailure(session, record, finalEvent);
     // An unsaved failure is not emitted: a resume meets the same error again. The store error stops the run instead.
     if (unsaved !== undefined) return finishOnError(session, unsaved.storeError);
-    fact.emit();
+    finalEvent.emit();
   }
   throw error;
 }
@@ -183,7 +183,7 @@ export async function finishOnError(session: Session, thrown: unknown): Promise<
 function toRunError(position: Position, cause: unknown): StatewrightError {
   return new StatewrightError("node_failed", {
     what: `the run of graph "${position.plan.graph.name}" failed: ${describeFailure(cause)}`,
-    next: "Fix the cause, then resume the thread; finished work is kept",
+    next: "Fix the cause, then resume the thread; finished work is saved",
     place: getErrorPlace(position),
     cause,
   });

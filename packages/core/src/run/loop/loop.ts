@@ -1,4 +1,7 @@
-/** Runs a graph: superstep after superstep until the run has finished, waits, failed or was cancelled. */
+/**
+ * Program of graphs: begins, recovers and resumes a run, superstep after superstep until the run is done, waits, failed
+ * or was cancelled.
+ */
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { emit } from "../events/event-emitter.ts";
 import { findGraphIncompatibilities } from "../migration/compatibility.ts";
@@ -19,6 +22,28 @@ import { isUnfinished, release } from "../task/open-session.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
 import { resolvePreemption } from "./resolve-preemption.ts";
 import { runSupersteps } from "./run-supersteps.ts";
+
+/** Program of the graphs of `defineGraph`. */
+export const graphProgram: Program = Object.freeze({
+  ...graphReader,
+  ...graphMigrator,
+  parseInput: (plan, codec, input) => parseInputWrites(plan, codec, input === undefined ? {} : input),
+  enter: (kernel) => kernel.enter()[0],
+  restore: restoreGraphPosition,
+  derivesPosition: true,
+  readOutput,
+  begin: (session, input, writes) =>
+    applyInput(
+      session,
+      writes ?? parseInputWrites(session.position.plan, session.env.codec, input === undefined ? {} : input),
+    ),
+  run: (session) => runToEnd(session),
+  recover: (session) => runToEnd(session, { answered: [] }),
+  resume: resumeGraph,
+  isPreemptible: true,
+  isBounded: true,
+  findIncompatibilities: findGraphIncompatibilities,
+} satisfies Program);
 
 /**
  * Runs supersteps until no work is left. `continuation` is set when the run continues from a checkpoint. Rejects with
@@ -61,39 +86,17 @@ async function recordContinuation(
   answered: readonly InterruptRow[],
 ): Promise<void> {
   const { saved } = session.journal;
-  const fact = createDurableEvent(session.events, session.journal, {
+  const startEvent = createDurableEvent(session.events, session.journal, {
     type: "run.started",
     ...toRunStarted(session.position, session.journal),
   });
   if (saved !== undefined) {
     const timers = disarmTimers(answered);
-    await awaitCommit(saved, { run: session.position.run, interrupts: answered, timers, events: fact.rows });
+    await awaitCommit(saved, { run: session.position.run, interrupts: answered, timers, events: startEvent.rows });
   }
-  fact.emit();
+  startEvent.emit();
   resumeTasks(session, new Set(answered.map((row) => row.task)));
 }
-
-/** Program of the graphs of `defineGraph`. */
-export const graphProgram: Program = Object.freeze({
-  ...graphReader,
-  ...graphMigrator,
-  parseInput: (plan, codec, input) => parseInputWrites(plan, codec, input === undefined ? {} : input),
-  enter: (kernel) => kernel.enter()[0],
-  restore: restoreGraphPosition,
-  derivesPosition: true,
-  readOutput,
-  begin: (session, input, writes) =>
-    applyInput(
-      session,
-      writes ?? parseInputWrites(session.position.plan, session.env.codec, input === undefined ? {} : input),
-    ),
-  run: (session) => runToEnd(session),
-  recover: (session) => runToEnd(session, { answered: [] }),
-  resume: resumeGraph,
-  isPreemptible: true,
-  isBounded: true,
-  findIncompatibilities: findGraphIncompatibilities,
-} satisfies Program);
 
 /** Continues a run of a graph with answers. A finished thread is unchanged. */
 async function resumeGraph(session: Session, { answers, by, apply }: GivenAnswers): Promise<RunResult<State>> {

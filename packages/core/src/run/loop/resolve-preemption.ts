@@ -1,4 +1,4 @@
-/** Ends a run that was asked to stop: pre-empted by a new input, paused for its process, or as usual. */
+/** Finishes a stopped run: pre-empted by a new input, paused for its process, or finished by `finish`. */
 
 import type { RunResult } from "../session/options/options.ts";
 import { Preemption } from "../session/preemption.ts";

@@ -132,7 +132,7 @@ export async function readResumeInput(
       });
     if (event !== undefined)
       checkEvent(session.position, session.progress, session.env.world, {
-        drawing: getDefinition(session.position.plan),
+        definition: getDefinition(session.position.plan),
         event,
       });
     for (const row of rows) saved?.interrupts.set(row.id, row);
@@ -146,12 +146,12 @@ export async function readResumeInput(
 
 /** Runs until the machine is final or waits. Rejects with the error of the run, after the error is saved. */
 export async function runMachineLoop(session: Session, resumeInput?: ResumeInput): Promise<RunResult<State>> {
-  const drawing = getDefinition(session.position.plan);
+  const definition = getDefinition(session.position.plan);
   session.inboxes.mailbox?.open(session.inboxes.inbox);
   if (session.progress.control.tasks.length === 0) return createDoneResult(session);
   const loop: MachineLoop = {
     session,
-    drawing,
+    definition,
     answers: new Map(session.journal.saved?.interrupts),
     running: new Map(),
     outcomes: new Map(),
@@ -165,7 +165,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
   const unsubscribers = signals.map((signal) => subscribeToAbort(signal, () => loop.wake?.()));
   try {
     if (resumeInput !== undefined) await continueMachineRun(session, resumeInput.rows);
-    const tree = restoreActorTree(drawing, session.progress.state as MachineState, session.progress.control);
+    const tree = restoreActorTree(definition, session.progress.state as MachineState, session.progress.control);
     inspectRestore(session.position, session.events, tree);
     const result = await runMacrosteps(loop, tree, resumeInput?.event);
     // A refused event is an error of the caller, not of the run: the run has finished its other work.
@@ -185,7 +185,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
 /** State of a machine loop in this process. */
 interface MachineLoop {
   readonly session: Session;
-  readonly drawing: MachineDefinition;
+  readonly definition: MachineDefinition;
   /** Interrupts with their answers at the start of the loop. */
   readonly answers: ReadonlyMap<string, InterruptRow>;
   readonly running: Map<InvokedPromise, AbortController | "in doubt">;
@@ -207,15 +207,15 @@ async function continueMachineRun(
   const { run } = session.position;
   const { control } = session.progress;
   const { saved } = session.journal;
-  const fact = createDurableEvent(session.events, session.journal, {
+  const startEvent = createDurableEvent(session.events, session.journal, {
     type: "run.started",
     ...toRunStarted(session.position, session.journal),
   });
   if (saved !== undefined) {
     const timers = hasTimerRows(saved.claim.run) ? undefined : listTimerChanges(undefined, control);
-    await awaitCommit(saved, { run, interrupts: rows, timers, events: fact.rows });
+    await awaitCommit(saved, { run, interrupts: rows, timers, events: startEvent.rows });
   }
-  fact.emit();
+  startEvent.emit();
 }
 
 async function runMacrosteps(
@@ -223,7 +223,7 @@ async function runMacrosteps(
   tree: ActorTree,
   resumeEvent: AnyEventObject | undefined,
 ): Promise<RunResult<State>> {
-  const { session, drawing } = loop;
+  const { session, definition } = loop;
   let event = resumeEvent;
   for (;;) {
     if (session.journal.saved?.thread.failure !== undefined) throw session.journal.saved.thread.failure;
@@ -259,7 +259,7 @@ async function runMacrosteps(
       event = undefined;
       // The event came too late, after due timers: the effect of the timers stays committed, and their promises
       // continue.
-      loop.refusal = findRefusal(drawing, tree, incoming);
+      loop.refusal = findRefusal(definition, tree, incoming);
       if (loop.refusal !== undefined) continue;
       await runMacrostep(loop, tree, startedAt, { apply: () => applyEvent(tree, "", incoming, moment) });
       continue;
@@ -292,7 +292,7 @@ async function runMacrosteps(
       continue;
     }
     if (!hasRunningPromise(loop)) {
-      const openInterrupts = [...listInDoubt(loop), ...listEventInterrupts(session, drawing, tree)];
+      const openInterrupts = [...listInDoubt(loop), ...listEventInterrupts(session, definition, tree)];
       if (openInterrupts.length > 0) return await finishWaiting(session, openInterrupts);
       if (tree.timers.size === 0) throw createDeadEndError(session.position, tree);
     }
@@ -334,11 +334,11 @@ async function runMacrostep(
   began: number,
   { apply, settled }: { readonly apply: () => Macrostep; readonly settled?: FinishedPromise | undefined },
 ): Promise<void> {
-  const { session, drawing } = loop;
-  const before = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
+  const { session, definition } = loop;
+  const before = listLeafNames(definition.machine.id, getRootSnapshot(tree).value);
   const macrostep = apply();
   checkMachineError(session.position, tree);
-  const after = listLeafNames(drawing.machine.id, getRootSnapshot(tree).value);
+  const after = listLeafNames(definition.machine.id, getRootSnapshot(tree).value);
   const exited = before.filter((name) => !after.includes(name));
   const nodes = exited.length > 0 ? exited : before;
   await commitMacrostep(session, tree, macrostep, {
@@ -625,9 +625,13 @@ function checkMachineError(position: Position, tree: ActorTree): void {
   if (status === "error") throw createActorError(position, JSON.stringify(value), error);
 }
 
-function findRefusal(drawing: MachineDefinition, tree: ActorTree, event: AnyEventObject): StatewrightError | undefined {
+function findRefusal(
+  definition: MachineDefinition,
+  tree: ActorTree,
+  event: AnyEventObject,
+): StatewrightError | undefined {
   try {
-    checkAccepted(drawing, tree, event);
+    checkAccepted(definition, tree, event);
     return undefined;
   } catch (error) {
     if (isStatewrightError(error, "event_refused")) return error;
@@ -640,13 +644,13 @@ function checkEvent(
   position: Position,
   progress: Progress,
   world: World,
-  { drawing, event }: { readonly drawing: MachineDefinition; readonly event: AnyEventObject },
+  { definition, event }: { readonly definition: MachineDefinition; readonly event: AnyEventObject },
 ): void {
   if (event.type.startsWith("xstate."))
     throw createInvalidAnswerError(position, event.type, "event types that begin with xstate. are reserved");
   if (progress.control.tasks.length === 0) throw createFinishedError(position, event);
-  const tree = restoreActorTree(drawing, progress.state as MachineState, progress.control);
-  if (findDueTimer(tree, world.clock.now()) === undefined) checkAccepted(drawing, tree, event);
+  const tree = restoreActorTree(definition, progress.state as MachineState, progress.control);
+  if (findDueTimer(tree, world.clock.now()) === undefined) checkAccepted(definition, tree, event);
 }
 
 function createFinishedError(position: Position, event: AnyEventObject): StatewrightError {
@@ -692,11 +696,11 @@ function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise):
 
 function listEventInterrupts(
   session: Pick<Session, "env" | "position" | "progress" | "journal">,
-  drawing: MachineDefinition,
+  definition: MachineDefinition,
   tree: ActorTree,
 ): readonly InterruptRow[] {
   const state = session.progress.control.tasks.map(({ node }) => node).join(" ");
-  return listAcceptedTypes(drawing, tree).map((type) =>
+  return listAcceptedTypes(definition, tree).map((type) =>
     createMachineInterrupt(session, `${session.position.step}:${type}`, type, { node: state, payload: null }),
   );
 }

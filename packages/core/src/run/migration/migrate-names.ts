@@ -76,7 +76,7 @@ function renameTaskOutcome(
 ): string | undefined {
   if (key !== taskKey || state !== "ok" || outcome === undefined) return outcome;
   const recorded = codec.decode(outcome) as TaskOutcome;
-  const leads = recorded.routes.map((lead) => ({ ...lead, target: renameNode(lead.target) }));
+  const routes = recorded.routes.map((route) => ({ ...route, target: renameNode(route.target) }));
   const messages = recorded.writes.flatMap(({ channel, value }) => (channel === "messages" ? listMessages(value) : []));
   const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.callId] : [])));
   const writes = recorded.writes.map((write): Write => {
@@ -88,9 +88,9 @@ function renameTaskOutcome(
       ? write
       : { ...write, value };
   });
-  const isSame = leads.every(({ target }, index) => target === recorded.routes[index]?.target);
+  const isSame = routes.every(({ target }, index) => target === recorded.routes[index]?.target);
   if (isSame && writes.every((write, index) => write === recorded.writes[index])) return outcome;
-  return encodeWrapper(codec, { ...recorded, routes: leads, writes } satisfies TaskOutcome, "a recorded result");
+  return encodeWrapper(codec, { ...recorded, routes, writes } satisfies TaskOutcome, "a recorded result");
 }
 
 /** Renames the tool calls of a recorded model reply in an unfinished task: its calls are not made yet. */

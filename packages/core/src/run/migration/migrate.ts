@@ -49,7 +49,7 @@ export interface SnapshotMigrator {
 /** Migrates snapshots of graphs. */
 export const graphMigrator: SnapshotMigrator = {
   migrate: (snapshot, plan, migration, codec) => {
-    const migrated = migrateTo(snapshot, plan, migration, { line: snapshot.namespace, path: [], codec });
+    const migrated = migrateTo(snapshot, plan, migration, { namespace: snapshot.namespace, path: [], codec });
     if (migration === undefined) return migrated;
     return { ...migrated, interrupts: migrated.interrupts.map((row) => renameInterrupt(row, migration)) };
   },
@@ -66,7 +66,7 @@ const noRenames: Readonly<Record<string, string>> = {};
 
 /** Options of `migrateTo`. */
 interface MigrateToOptions {
-  readonly line: string;
+  readonly namespace: string;
   readonly path: readonly string[];
   readonly codec: Codec;
 }
@@ -75,12 +75,12 @@ function migrateTo(
   snapshot: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
-  { line, path, codec }: MigrateToOptions,
+  { namespace, path, codec }: MigrateToOptions,
 ): MigratedSnapshot {
   const { nodes = noRenames, tools = noRenames } = migration ?? {};
   const node = (name: string): string => nodes[name] ?? name;
   const control = renameControl(snapshot.control, plan, node, path);
-  const { state, given } = migrateState(snapshot, plan, migration);
+  const { state, newValues } = migrateState(snapshot, plan, migration);
   const renamedCalls = renameOpenCalls(plan, control, state, tools);
   const inner = snapshot.inner.map((call) => {
     const { node: previousName, task, snapshot: innerSnapshot } = call;
@@ -91,7 +91,7 @@ function migrateTo(
       inside === undefined
         ? innerSnapshot
         : migrateTo(innerSnapshot, getPlan(inside.graph), migration?.inner[previousName], {
-            line: `${line}/${inside.persistence === "per-thread" ? name : (task?.id ?? name)}`,
+            namespace: `${namespace}/${inside.persistence === "per-thread" ? name : (task?.id ?? name)}`,
             path: [...path, name],
             codec,
           });
@@ -108,11 +108,15 @@ function migrateTo(
     const name = tools[call.node] ?? call.node;
     const task = call.task === undefined ? undefined : { ...call.task, node: node(call.task.node) };
     const graph = task === undefined ? undefined : getToolGraph(findTool(plan.nodes.get(task.node), name))?.graph();
-    const callNamespace = `${line}/${toCallSegment(task?.id ?? "", call.callIndex)}`;
+    const callNamespace = `${namespace}/${toCallSegment(task?.id ?? "", call.callIndex)}`;
     const migrated =
       graph === undefined
         ? innerSnapshot
-        : migrateTo(innerSnapshot, getPlan(graph), undefined, { line: callNamespace, path: [...path, name], codec });
+        : migrateTo(innerSnapshot, getPlan(graph), undefined, {
+            namespace: callNamespace,
+            path: [...path, name],
+            codec,
+          });
     return { node: name, task, callIndex: call.callIndex, snapshot: migrated };
   }
   const removedCalls = snapshot.calls.flatMap((call) =>
@@ -124,17 +128,17 @@ function migrateTo(
   return {
     ...snapshot,
     plan,
-    namespace: line,
+    namespace,
     path,
     control,
     state: renamedCalls === undefined ? state : Object.freeze({ ...state, messages: renamedCalls }),
-    newValues: renamedCalls === undefined ? given : new Set([...given, "messages"]),
+    newValues: renamedCalls === undefined ? newValues : new Set([...newValues, "messages"]),
     effects: snapshot.effects.map((row) => renameEffect(row, snapshot.control, { renameNode: node, tools, codec })),
     hasChanges:
       snapshot.hasChanges ||
       migration !== undefined ||
       plan.shape !== snapshot.plan.shape ||
-      line !== snapshot.namespace ||
+      namespace !== snapshot.namespace ||
       path.join(".") !== snapshot.path.join("."),
     inner,
     calls: [...calls, ...removedCalls],
@@ -175,18 +179,18 @@ function migrateState(
   { state: previous, channels, newValues: before }: MigratedSnapshot,
   plan: Plan,
   migration: Migration | undefined,
-): { readonly state: State; readonly given: ReadonlySet<string> } {
+): { readonly state: State; readonly newValues: ReadonlySet<string> } {
   const declared = plan.graph.state.channels;
   const next: Record<string, unknown> = createInitialState(declared);
   for (const name of Object.keys(declared))
     if ((channels.has(name) || before.has(name)) && Object.hasOwn(previous, name)) next[name] = previous[name];
-  const given = new Set(before);
+  const newValues = new Set(before);
   for (const [name, value] of Object.entries(migration === undefined ? {} : computeState(migration, previous))) {
     if (value === undefined) continue;
     next[name] = parseChannelValue(migration as Migration, plan, name, value);
-    given.add(name);
+    newValues.add(name);
   }
-  return { state: Object.freeze(next), given };
+  return { state: Object.freeze(next), newValues };
 }
 
 /** Returns the values of a migration by channel. Throws `migration_failed` when its function throws. */

@@ -1,6 +1,6 @@
 /**
  * Programs: what a thread executes. A graph of nodes and a user-written machine are the two implementations of one
- * interface; no other code asks which of them a plan is.
+ * interface; no other code depends on the kind of a plan.
  */
 import type { Control } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
@@ -28,7 +28,7 @@ export interface SavedPosition {
 export interface GivenAnswers {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly by: string | undefined;
-  /** Records answers on the open interrupts. Passed by `resume`, so that a bundle with `run` alone does not hold it. */
+  /** Records answers on the open interrupts. Passed by `resume`, so that a bundle with `run` alone excludes the code for answers. */
   readonly apply: (
     session: Session,
     answers: GivenAnswers["answers"],
@@ -36,7 +36,7 @@ export interface GivenAnswers {
   ) => Promise<readonly InterruptRow[]>;
 }
 
-/** A kind of program. Stateless: each method takes the plan, the session or the snapshot that it is about. */
+/** A kind of program. Stateless: each method takes a plan, a session or a snapshot. */
 export interface Program extends SnapshotReader, SnapshotMigrator {
   // Open and read.
 
@@ -54,12 +54,12 @@ export interface Program extends SnapshotReader, SnapshotMigrator {
 
   /** Commits the first checkpoint. `writes`: the parsed input, if it was parsed before. */
   readonly begin: (session: Session, input: unknown, writes: readonly Write[] | undefined) => Promise<void>;
-  /** Runs a begun session to its end. */
+  /** Runs a session to its end; its first checkpoint is committed. */
   readonly run: (session: Session) => Promise<RunResult<State>>;
   /** Continues a run whose process has died. */
   readonly recover: (session: Session) => Promise<RunResult<State>>;
   /** Continues a run with the answers of a caller. */
-  readonly resume: (session: Session, given: GivenAnswers) => Promise<RunResult<State>>;
+  readonly resume: (session: Session, answers: GivenAnswers) => Promise<RunResult<State>>;
   /** False when a new input cannot interrupt or roll back a run. */
   readonly isPreemptible: boolean;
   /** False when its runs mostly wait, and do not count as concurrent work of an engine. */

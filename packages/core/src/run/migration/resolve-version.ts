@@ -91,20 +91,20 @@ export async function decideVersion(
       target,
     });
     const to = migrate(from, chain, plan, { codec, program });
-    const misfits = program.findIncompatibilities(to, codec);
-    if (misfits.length === 0) return { kind: "migrates", migrations: chain, to };
-    return { kind: "parks", incompatibilities: misfits, snapshot: from };
+    const incompatibilities = program.findIncompatibilities(to, codec);
+    if (incompatibilities.length === 0) return { kind: "migrates", migrations: chain, to };
+    return { kind: "parks", incompatibilities, snapshot: from };
   }
   const newest = { head: inherited.head, reader: program };
-  const stand = await loadThreadSnapshot(inherited, plan, inherited.branch, newest);
-  const misfits = program.findIncompatibilities(stand, codec);
-  if (misfits.length === 0) return { kind: "continues" };
+  const snapshot = await loadThreadSnapshot(inherited, plan, inherited.branch, newest);
+  const incompatibilities = program.findIncompatibilities(snapshot, codec);
+  if (incompatibilities.length === 0) return { kind: "continues" };
   for (const each of older.filter((one) => isWriterVersion(one, writtenBy, graph))) {
     if (getPlan(each).shape === writtenBy.shape) return { kind: "older", graph: each };
     const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, newest);
     if (program.findIncompatibilities(before, codec).length === 0) return { kind: "older", graph: each };
   }
-  return { kind: "parks", incompatibilities: misfits, snapshot: stand };
+  return { kind: "parks", incompatibilities, snapshot };
 }
 
 /** Finds the chain of migrations from the writer's version to the graph, as far as migrations exist. */

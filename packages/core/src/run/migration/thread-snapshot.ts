@@ -1,6 +1,7 @@
 /**
  * Snapshot of a thread: pending tasks, journal and interrupts of a branch, including inner graphs. Loaded only when
- * another graph version wrote the thread; a normal resume does not need it.
+ * another graph version wrote the thread. A normal resume loads no snapshot, and restores only the machine's position
+ * with `restoreGraphPosition`.
  */
 import { isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
@@ -116,7 +117,7 @@ export const graphReader: SnapshotReader = {
 export function loadThreadSnapshot(
   source: SnapshotSource,
   plan: Plan,
-  line: string,
+  namespace: string,
   {
     head,
     reader,
@@ -127,7 +128,7 @@ export function loadThreadSnapshot(
     readonly target?: MigrationTarget | undefined;
   },
 ): Promise<ThreadSnapshot> {
-  return loadSnapshot(source, plan, { namespace: line, path: [], head }, { target, reader });
+  return loadSnapshot(source, plan, { namespace, path: [], head }, { target, reader });
 }
 
 export type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
@@ -148,7 +149,7 @@ async function loadSnapshot(
   const isPending = control.tasks.length > 0;
   const isOwnHead = head.branch === namespace;
   const state = Object.freeze(restoreState(plan.graph.state.channels, codec, rows));
-  const questions = isPending && path.length === 0 ? await store.interrupts(thread, namespace) : [];
+  const interrupts = isPending && path.length === 0 ? await store.interrupts(thread, namespace) : [];
   return {
     plan,
     ...location,
@@ -156,7 +157,7 @@ async function loadSnapshot(
     state,
     channels: new Set(rows.map(({ channel }) => channel)),
     effects: isPending && isOwnHead ? await store.effects(thread, namespace, head.step) : [],
-    interrupts: questions.filter(({ step, task }) => step === head.step && reader.isAwaited(control, task)),
+    interrupts: interrupts.filter(({ step, task }) => step === head.step && reader.isAwaited(control, task)),
     calls: await reader.loadCalls(source, plan, location, { control, state, target }),
     migratedHead: undefined,
   };
@@ -215,8 +216,8 @@ async function loadToolGraphCalls(
       const node = block.name;
       const graph = getToolGraph(findTool(record, node))?.graph();
       const at = { namespace: callNamespace, path: [...path, node], head };
-      const stand = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at);
-      calls.push({ node, task, callIndex: index, snapshot: stand });
+      const snapshot = graph === undefined ? undefined : await loadSnapshot(source, getPlan(graph), at);
+      calls.push({ node, task, callIndex: index, snapshot });
     }
   }
   return calls;
@@ -245,34 +246,24 @@ async function loadSubgraphCall(
     (task === undefined || head.branch === `${outer.namespace}/${inner.persistence === "per-thread" ? node : task.id}`);
   if (!isSame) return { node, task, snapshot: undefined };
   const path = [...outer.path, node];
-  const line = `${outer.namespace}/${inner.persistence === "per-thread" ? node : (task?.id ?? node)}`;
+  const namespace = `${outer.namespace}/${inner.persistence === "per-thread" ? node : (task?.id ?? node)}`;
   const innerTarget = target === undefined ? undefined : findInnerTarget(target, node, task);
   const written = innerTarget === undefined ? undefined : await findMigratedHead(source, innerTarget);
   if (innerTarget === undefined || written === undefined)
     return {
       node,
       task,
-      snapshot: await loadSnapshot(
-        source,
-        getPlan(inner.graph),
-        { namespace: line, path, head },
-        { target: innerTarget },
-      ),
+      snapshot: await loadSnapshot(source, getPlan(inner.graph), { namespace, path, head }, { target: innerTarget }),
     };
   // The checkpoint before the migration lists the inner graphs: an interrupted migration may have missed some.
   const { source: checkpointSource, parent } = written;
   const before =
     checkpointSource === "migration" && parent !== undefined ? await store.checkpoint(thread, parent) : undefined;
-  const stand =
+  const snapshot =
     before === undefined
       ? await loadSnapshot(source, innerTarget.plan, { namespace: innerTarget.namespace, path, head: written })
-      : await loadSnapshot(
-          source,
-          getPlan(inner.graph),
-          { namespace: line, path, head: before },
-          { target: innerTarget },
-        );
-  return { node, task, snapshot: { ...stand, migratedHead: written } };
+      : await loadSnapshot(source, getPlan(inner.graph), { namespace, path, head: before }, { target: innerTarget });
+  return { node, task, snapshot: { ...snapshot, migratedHead: written } };
 }
 
 /** Returns the newest checkpoint of a namespace if the target version wrote it. */

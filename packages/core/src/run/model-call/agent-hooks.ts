@@ -123,7 +123,7 @@ export async function runAfterAgentHooks(
     effect: "idempotent",
     execute: async () => {
       const phase = finalEnd === undefined ? "ended" : "final";
-      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, { phase, middleware, said: taskWrites });
+      const hookContext = createHookPass(session, scope, `${key}:afterAgent`, { phase, middleware, taskWrites });
       await callAfterAgentHooks(hookContext, middleware, messages, agentEnd);
       recordLongTermChanges(hookContext);
       return hookContext.writes.length === 0 ? {} : { writes: hookContext.writes };

@@ -17,7 +17,7 @@ export async function callHook<Value>(
     if (isStatewrightError(cause)) throw cause;
     throw new StatewrightError("node_failed", {
       what: `${name} of the middleware "${middleware.name}" failed: ${describeThrown(cause)}`,
-      next: "Fix the middleware, then resume the thread: finished work is kept",
+      next: "Fix the middleware, then resume the thread: finished work is saved",
       cause,
     });
   }

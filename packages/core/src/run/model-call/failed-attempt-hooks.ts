@@ -28,5 +28,5 @@ export async function notifyPreviousAttempts(
 
 /** Returns the key of the failed attempt with this index. */
 export function createAttemptKey(index: number): string {
-  return `lost ${index + 1}`;
+  return `failed ${index + 1}`;
 }

@@ -37,7 +37,7 @@ import { applyHookWrites, readHookWrites } from "./hook-writes.ts";
 interface CreateHookPassOptions {
   readonly phase: HookPass["phase"];
   readonly middleware: readonly Middleware[];
-  readonly said?: readonly Write[] | undefined;
+  readonly taskWrites?: readonly Write[] | undefined;
 }
 
 /** Creates a pass that starts with the first hook. */
@@ -45,7 +45,7 @@ export function createHookPass(
   { env, position, progress, events, journal, signals }: HookParts,
   scope: TaskScope,
   effect: string,
-  { phase, middleware, said = [] }: CreateHookPassOptions,
+  { phase, middleware, taskWrites = [] }: CreateHookPassOptions,
 ): HookPass {
   const defaults = {
     writes: [],
@@ -57,8 +57,8 @@ export function createHookPass(
     ending: undefined,
   };
   const parts = { env, position, progress, events, journal, signals };
-  const held = new Set<() => void>();
-  return { ...parts, scope, effect, middleware, taskWrites: said, phase, reservations: held, ...defaults };
+  const reservations = new Set<() => void>();
+  return { ...parts, scope, effect, middleware, taskWrites, phase, reservations, ...defaults };
 }
 
 /** Journals the long-term changes of the hooks, before the outcome of their effect. */
@@ -92,8 +92,8 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
           changes: pass.longTerm,
           isOver: isFinished,
         }),
-      interrupt: ((key: string, question?: HookInterrupt) =>
-        raiseInterrupt(pass, middleware, key, question)) as ModelHookRuntime["interrupt"],
+      interrupt: ((key: string, options?: HookInterrupt) =>
+        raiseInterrupt(pass, middleware, key, options)) as ModelHookRuntime["interrupt"],
     },
     "state",
     {
@@ -187,15 +187,15 @@ async function raiseInterrupt(
   options: HookInterrupt = {},
 ): Promise<unknown> {
   const { position, journal, scope, effect } = pass;
-  let question: InterruptRequest;
+  let request: InterruptRequest;
   try {
-    question = parseInterrupt(pass, middleware, key, options);
+    request = parseInterrupt(pass, middleware, key, options);
   } catch (error) {
     releaseReservations(pass);
     cancelStart(position, journal, scope.task, effect);
     return scope.fail(error);
   }
-  const found = scope.consult(question);
+  const found = scope.consult(request);
   if ("answer" in found) return found.answer;
   // No request was sent: the effect starts when the answer exists.
   releaseReservations(pass);
@@ -261,10 +261,10 @@ function findDeclaration(session: Session, key: string): InterruptDeclaration | 
  * the interrupt.
  */
 function locateInterrupt(session: Session, task: Task, key: string, id: string): string {
-  let home = { session, task };
-  for (let at: Lineage["parent"] = home; at !== undefined; at = at.session.lineage.parent)
-    if (Object.hasOwn(at.session.position.plan.graph.interrupts, key)) home = at;
-  return `${home.session.position.nesting?.idPrefix ?? ""}${home.task.id}/${id}`;
+  let declaring = { session, task };
+  for (let level: Lineage["parent"] = declaring; level !== undefined; level = level.session.lineage.parent)
+    if (Object.hasOwn(level.session.position.plan.graph.interrupts, key)) declaring = level;
+  return `${declaring.session.position.nesting?.idPrefix ?? ""}${declaring.task.id}/${id}`;
 }
 
 /** Returns the expiry of the interrupt: from the hook, else from the declaration. */

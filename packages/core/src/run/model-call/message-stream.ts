@@ -62,11 +62,11 @@ export function createMessageStream(
     const partKey = delta.type === "call" ? `call ${delta.id}` : delta.type;
     let part = parts.get(partKey);
     if (part === undefined) {
-      const tell =
+      const emitPiece =
         delta.type === "call"
           ? (piece: string) => emitArgs(delta.id, toCanonicalName(delta.name), piece)
           : (piece: string) => emitText(delta.type, piece);
-      part = { redacted: redactor.createUncommonStream(), emitPiece: tell };
+      part = { redacted: redactor.createUncommonStream(), emitPiece };
       parts.set(partKey, part);
     }
     return part;
@@ -88,13 +88,13 @@ export function createMessageStream(
       const remainders = [...(parts ?? [])].map(([place, { redacted, emitPiece }]) => ({
         place,
         rest: redacted.end(),
-        tell: emitPiece,
+        emitPiece,
       }));
       parts = undefined;
       const fullText = getMessageText(message);
       if (hasEmitted && !fullText.startsWith(text)) return takeBack(model, "replaced");
-      for (const { place, rest, tell } of remainders)
-        if (rest !== "" && (place !== "text" || fullText.startsWith(text + rest))) tell(rest);
+      for (const { place, rest, emitPiece } of remainders)
+        if (rest !== "" && (place !== "text" || fullText.startsWith(text + rest))) emitPiece(rest);
     },
   };
 }

@@ -341,10 +341,12 @@ function getFailureDetails(thrown: unknown): Partial<ModelFailure> {
  * Returns the last error of a call, with a summary of all failed requests: the first failure may be the most
  * informative.
  */
-function addAttemptSummary(thrown: unknown, lost: readonly FailedAttempt[]): unknown {
-  if (lost.length < 2 || !isStatewrightError(thrown, "model_failed")) return thrown;
-  const summary = lost.map(({ model, kind }) => `${model}: ${kind}`).join(", ");
-  return extendError(thrown, `${lost.length} requests were made: ${summary}`, { lost: [...lost] });
+function addAttemptSummary(thrown: unknown, failedAttempts: readonly FailedAttempt[]): unknown {
+  if (failedAttempts.length < 2 || !isStatewrightError(thrown, "model_failed")) return thrown;
+  const summary = failedAttempts.map(({ model, kind }) => `${model}: ${kind}`).join(", ");
+  return extendError(thrown, `${failedAttempts.length} requests were made: ${summary}`, {
+    failedAttempts: [...failedAttempts],
+  });
 }
 
 function canRetry({ on }: ModelRetryPolicy, thrown: unknown, kind: ModelFailureKind, failures: number): boolean {

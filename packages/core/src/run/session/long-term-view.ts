@@ -11,6 +11,6 @@ export interface LongTermView {
 /** Creates the view of an unsaved nested graph: reads include its buffered changes. */
 export function createBufferedView(outer: LongTermView | undefined): LongTermView | undefined {
   if (outer === undefined) return undefined;
-  const held: LongTermChange[] = [];
-  return { reader: createOverlay(outer.reader, held), buffered: held };
+  const buffered: LongTermChange[] = [];
+  return { reader: createOverlay(outer.reader, buffered), buffered };
 }

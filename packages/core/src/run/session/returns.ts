@@ -82,7 +82,7 @@ export function guardRead<Read>(
 
 function readItems(plan: Plan, node: string, state: State, returned: unknown): TaskOutcome {
   const writes: Write[] = [];
-  const leads: RouteIntent[] = [];
+  const routes: RouteIntent[] = [];
   let currentState = state;
   for (const item of Array.isArray(returned) ? returned : [returned]) {
     if (item === undefined) continue;
@@ -90,14 +90,14 @@ function readItems(plan: Plan, node: string, state: State, returned: unknown): T
     if (command !== undefined) {
       const read = readCommand(plan, node, currentState, command);
       writes.push(...read.writes);
-      leads.push(...read.routes);
+      routes.push(...read.routes);
     } else writes.push(...readUpdate(plan, node, item));
     if (Array.isArray(returned)) currentState = applySingleValueWrites(plan, state, writes);
   }
-  checkSingleGoto(plan, node, leads);
+  checkSingleGoto(plan, node, routes);
   const listed = plan.nodes.get(node)?.policy.writes;
   if (listed !== undefined) checkDeclaredWrites(plan, node, listed, { writes });
-  return { writes, routes: leads };
+  return { writes, routes };
 }
 
 /** Throws `undeclared_write` for a write outside of the node's declared writes, on which `checkGraph` relies. */
@@ -185,10 +185,10 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
   const { target } = command as Goto | Send;
   const edge = getEdge(plan, node);
   if (edge.kind !== "commandTargets" || !edge.targets.includes(target)) {
-    const named = describeValue(target);
+    const shownTarget = describeValue(target);
     throw new StatewrightError("dead_route", {
-      what: `the node "${node}" in graph "${plan.graph.name}" routed to ${named}, which its edge does not declare`,
-      next: typeof target === "string" ? `Add ${named} to its commandTargets(…)` : "Use the name of a node",
+      what: `the node "${node}" in graph "${plan.graph.name}" routed to ${shownTarget}, which its edge does not declare`,
+      next: typeof target === "string" ? `Add ${shownTarget} to its commandTargets(…)` : "Use the name of a node",
       place: { graph: plan.graph.name, node },
     });
   }
@@ -207,9 +207,9 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
 }
 
 /** Throws for gotos to several nodes: those need edges, sends, or a route with `many`. */
-function checkSingleGoto(plan: Plan, node: string, leads: readonly RouteIntent[]): void {
-  if (leads.length < 2) return;
-  const targets = new Set(leads.flatMap((lead) => (lead.kind === "goto" ? [lead.target] : [])));
+function checkSingleGoto(plan: Plan, node: string, routes: readonly RouteIntent[]): void {
+  if (routes.length < 2) return;
+  const targets = new Set(routes.flatMap((route) => (route.kind === "goto" ? [route.target] : [])));
   if (targets.size < 2) return;
   throw new StatewrightError("dead_route", {
     what: `the node "${node}" in graph "${plan.graph.name}" returned gotos to ${[...targets].map((target) => `"${target}"`).join(" and ")}`,

@@ -58,12 +58,12 @@ export async function* streamText(
     } else if (event.type === "message.retracted" || event.type === "message.completed") {
       const id = event.type === "message.retracted" ? event.messageId : event.message.id;
       const place = `${event.withinId ?? ""}/${id}`;
-      const given = streamed.get(place);
+      const streamedParts = streamed.get(place);
       streamed.delete(place);
       const whole = event.type === "message.retracted" ? [] : listParts(event.message);
-      const rest = event.type === "message.retracted" ? undefined : findUnstreamedParts(whole, given);
-      if (rest === undefined && given !== undefined) {
-        const notice = formatRetracted([...given.values()].join("\n"));
+      const rest = event.type === "message.retracted" ? undefined : findUnstreamedParts(whole, streamedParts);
+      if (rest === undefined && streamedParts !== undefined) {
+        const notice = formatRetracted([...streamedParts.values()].join("\n"));
         isMidLine = false;
         if (notice !== "") yield notice;
       }

@@ -276,8 +276,8 @@ export async function commit(
 }
 
 /** Emits the delivery of inbox messages to the senders. */
-function emitDelivered(events: EventEmitter, letters: readonly QueuedMessage[]): void {
-  for (const { id, kind, messages } of letters)
+function emitDelivered(events: EventEmitter, inboxMessages: readonly QueuedMessage[]): void {
+  for (const { id, kind, messages } of inboxMessages)
     emit(events, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
 }
 
@@ -442,8 +442,8 @@ export async function commitCancelled(
   const durationMs = session.env.world.clock.monotonic() - startedAt;
   const reason = body.type === "run.cancelled" ? { reason: body.reason } : {};
   const run = { ...toRunRow(session.position, session.env.world, "cancelled"), ...reason };
-  const facts = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
-  return commitFinal(session, result, countSteps(session.position) + 1, { body, facts });
+  const checkpointFields = { nodes, source: "step", durationMs, run, longTerm: collectChanges(finished) } as const;
+  return commitFinal(session, result, countSteps(session.position) + 1, { body, checkpointFields });
 }
 
 /** Data of the last checkpoint of a run that a new input pre-empts. */
@@ -463,8 +463,8 @@ export function commitPreempted(
   result: Pick<StepResult, "state" | "deltas">,
   { body, ...end }: PreemptedEnd,
 ): Promise<DurableEvent> {
-  const facts = { nodes: [], durationMs: 0, ...end };
-  return commitFinal(session, result, countSteps(session.position), { body, facts });
+  const checkpointFields = { nodes: [], durationMs: 0, ...end };
+  return commitFinal(session, result, countSteps(session.position), { body, checkpointFields });
 }
 
 /** Writes a checkpoint without next tasks, with the event that ends the run, and releases the thread. */
@@ -472,7 +472,10 @@ async function commitFinal(
   session: Pick<Session, "position" | "progress" | "events" | "journal" | "lineage">,
   result: Pick<StepResult, "state" | "deltas">,
   steps: number,
-  { body, facts }: { readonly body: DurableEventBody; readonly facts: Omit<SaveOptions, "assignNumbers" | "release"> },
+  {
+    body,
+    checkpointFields,
+  }: { readonly body: DurableEventBody; readonly checkpointFields: Omit<SaveOptions, "assignNumbers" | "release"> },
 ): Promise<DurableEvent> {
   const [snapshot] = session.progress.kernel.enter();
   const control: Control = { machine: null, tasks: [], inputs: [], joins: {}, steps };
@@ -488,7 +491,7 @@ async function commitFinal(
           result,
           control,
           facts: {
-            ...facts,
+            ...checkpointFields,
             assignNumbers: number,
             release: true,
           },

@@ -41,12 +41,12 @@ export async function drainInbox(
   const choices = [steering, ...(ends ? [selectMessages(session.position, waiting, "followUp")] : [])];
   for (const choice of choices) {
     if (choice.length === 0) continue;
-    const letters = assignNewIds(result.state["messages"] as readonly Message[], choice);
+    const messages = assignNewIds(result.state["messages"] as readonly Message[], choice);
     const next = tryDeliver(session.position, session.events, session.env.codec, {
-      inboxMessages: letters,
+      inboxMessages: messages,
       reduceWith,
     });
-    if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: letters };
+    if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: messages };
   }
   return none;
 }
@@ -124,7 +124,7 @@ function selectMessages(
   waiting: readonly QueuedMessage[],
   kind: InboxMessageKind,
 ): readonly QueuedMessage[] {
-  const inboxMessages = waiting.filter((letter) => letter.kind === kind);
+  const inboxMessages = waiting.filter((message) => message.kind === kind);
   return plan.graph.inbox === "one" ? inboxMessages.slice(0, 1) : inboxMessages;
 }
 

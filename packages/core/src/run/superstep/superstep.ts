@@ -134,25 +134,27 @@ function splitDeferred(
   plain: ReadonlyMap<string, ReadonlySet<string>>,
   sent: readonly PendingSend[],
 ): DueTasks {
-  const held = new Map(before.flatMap((each) => (each.sent === undefined ? [[each.node, new Set(each.from)]] : [])));
-  const deferredSends = before.flatMap(({ node, from, sent: given }) =>
-    given === undefined ? [] : [{ target: node, input: given.input, from: from[0] ?? START }],
+  const deferredNodes = new Map(
+    before.flatMap((each) => (each.sent === undefined ? [[each.node, new Set(each.from)]] : [])),
+  );
+  const deferredSends = before.flatMap(({ node, from, sent: deferredSend }) =>
+    deferredSend === undefined ? [] : [{ target: node, input: deferredSend.input, from: from[0] ?? START }],
   );
   const dueNodes = new Map<string, ReadonlySet<string>>();
   for (const [node, from] of plain) {
-    if (plan.deferred.has(node)) held.set(node, new Set([...(held.get(node) ?? []), ...from]));
+    if (plan.deferred.has(node)) deferredNodes.set(node, new Set([...(deferredNodes.get(node) ?? []), ...from]));
     else dueNodes.set(node, from);
   }
   const dueSends = sent.filter(({ target }) => !plan.deferred.has(target));
   deferredSends.push(...sent.filter(({ target }) => plan.deferred.has(target)));
   if (dueNodes.size === 0 && dueSends.length === 0 && hasPendingTasks !== true)
-    return { plain: held, sent: deferredSends };
-  if (held.size === 0 && deferredSends.length === 0) return { plain: dueNodes, sent: dueSends };
+    return { plain: deferredNodes, sent: deferredSends };
+  if (deferredNodes.size === 0 && deferredSends.length === 0) return { plain: dueNodes, sent: dueSends };
   return {
     plain: dueNodes,
     sent: dueSends,
     deferred: [
-      ...[...held].map(([node, from]) => ({ node, from: [...from] })),
+      ...[...deferredNodes].map(([node, from]) => ({ node, from: [...from] })),
       ...deferredSends.map(({ target, input, from }) => ({ node: target, from: [from], sent: { input } })),
     ],
   };

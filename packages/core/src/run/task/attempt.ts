@@ -210,11 +210,11 @@ class TaskAttempt {
     this.#giveUp({ kind: "failed", task: this.#task, error }, error);
   }
 
-  #consult(question: InterruptRequest): ReturnType<TaskScope["consult"]> {
+  #consult(request: InterruptRequest): ReturnType<TaskScope["consult"]> {
     const { env, position, journal } = this.#session;
-    const { key, payload } = question;
+    const { key, payload } = request;
     const saved = requireStore(position, journal, this.#task, { key, payload });
-    const row = createInterruptRow(env, position, this.#task, question);
+    const row = createInterruptRow(env, position, this.#task, request);
     const stored = saved.interrupts.get(row.id);
     const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;
     if (known?.answer !== undefined)
@@ -256,7 +256,7 @@ function toNodeError(position: Position, task: Task, attempt: number, thrown: un
     what: `the node "${task.node}" in graph "${position.plan.graph.name}" failed: ${describeFailure(thrown)}`,
     next: isFrozenWrite(thrown)
       ? "State is read-only: return the change, or use edit((draft) => …), then resume the thread"
-      : "Fix the cause, then resume the thread: finished work is kept",
+      : "Fix the cause, then resume the thread: finished work is saved",
     place,
     cause: thrown,
   });

@@ -152,7 +152,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
   const segment = persistence === "per-thread" ? call.name : call.id;
   const namespace = `${outer.position.namespace}/${segment}`;
   const abort = new AbortController();
-  const nesting = createNesting(outer, scope, call, { line: getChildNamespace(outer.position, segment), abort });
+  const nesting = createNesting(outer, scope, call, { namespace: getChildNamespace(outer.position, segment), abort });
   const env: RunEnvironment = {
     ...outer.env,
     context: readContext(plan, call.context(outer.env.context)),
@@ -299,7 +299,7 @@ function createNesting(
   outer: Pick<Session, "env" | "position" | "journal" | "signals">,
   { task }: TaskScope,
   { name, id, graph, isTool, middleware, persistence }: InnerCall,
-  { line, abort }: { readonly line: string; readonly abort: AbortController },
+  { namespace, abort }: { readonly namespace: string; readonly abort: AbortController },
 ): Nesting {
   const parentNesting = outer.position.nesting;
   const path = [...(parentNesting?.path ?? []), name];
@@ -309,7 +309,7 @@ function createNesting(
     parentNesting?.getHookController(hook) ?? outer.signals.abort;
   return {
     path,
-    id: line,
+    id: namespace,
     idPrefix: `${parentNesting?.idPrefix ?? ""}${id}/`,
     step: parentNesting?.step ?? outer.position.step,
     task: parentNesting?.task ?? task.id,

@@ -57,10 +57,10 @@ export async function runOnce(
       ...buildInDoubtPayload(session.progress, scope.task, found.row),
       ...describePriorEffect(saved, found),
     };
-    const asked = askInDoubt(scope, 0, describePriorEffects(priorEffects), payload);
-    if ("open" in asked) return scope.suspend([asked.open]);
-    const hasAnsweredOutcome = asked.update !== undefined || asked.goto !== undefined;
-    if (asked.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(asked)) : outcome;
+    const answer = askInDoubt(scope, 0, describePriorEffects(priorEffects), payload);
+    if ("open" in answer) return scope.suspend([answer.open]);
+    const hasAnsweredOutcome = answer.update !== undefined || answer.goto !== undefined;
+    if (answer.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(answer)) : outcome;
   }
   const start = {
     state: "started",

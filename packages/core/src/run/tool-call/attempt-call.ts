@@ -73,7 +73,7 @@ export function attemptCall(
       if (graceMs === 0) giveUp();
       else cancelTimer = schedule.after(graceMs, giveUp);
     };
-    const toResult = (value: unknown): ToolResult => {
+    const toAttemptResult = (value: unknown): ToolResult => {
       const read = (): ToolResult => validateResult(call, spec, value, attempt);
       return stopError === undefined ? read() : toStoppedResult(stopError, readStoppedResult(stopError, read));
     };
@@ -91,7 +91,7 @@ export function attemptCall(
     Promise.resolve()
       .then(() => tool.call(progress.state as never, runtime as never, toolCall))
       .then(
-        (value) => end(() => toResult(value)),
+        (value) => end(() => toAttemptResult(value)),
         (thrown: unknown) =>
           end(() => {
             throw stopError === undefined ? thrown : mergeStopError(stopError, thrown);

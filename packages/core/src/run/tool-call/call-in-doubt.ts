@@ -8,8 +8,8 @@ import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy
 import { applyErrorPolicy, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
 import { describeStart } from "../journal/journal.ts";
 import { validateResult } from "./attempt-call.ts";
-import { concludeCall } from "./conclude-call.ts";
 import { getResultFields, redactCallArgs, type ToolCallContext } from "./context.ts";
+import { finalizeCall } from "./finalize-call.ts";
 import { loadStartedCall } from "./start-args.ts";
 import { createInjectionSource, createToolRuntime, type Execution } from "./tool-runtime.ts";
 
@@ -41,7 +41,7 @@ export function consultInDoubt(
 const notSaved = "[not saved]";
 
 /** Returns the result from an in-doubt answer; undefined when the effect did not happen. */
-export async function concludeInDoubt(
+export async function finalizeInDoubt(
   call: ToolCallContext,
   { happened, content }: InDoubtAnswer,
   startedCall: ToolCall | undefined,
@@ -50,7 +50,7 @@ export async function concludeInDoubt(
   call.toolCall = startedCall ?? call.toolCall;
   if (call.getState() === "executing") call.transition("call.finished");
   const text = content ?? "A person has confirmed that this happened. Its result is not known.";
-  return concludeCall(call, toResult(text, getResultFields(call, 1)));
+  return finalizeCall(call, toResult(text, getResultFields(call, 1)));
 }
 
 /** Resolves to the result of a call in doubt; undefined when its effect did not happen. */
@@ -82,7 +82,7 @@ async function reconcile(
   call.toolCall = startedCall;
   if (call.getState() === "before") call.transition("call.allowed");
   if (call.getState() === "executing") call.transition("call.finished");
-  return concludeCall(call, found);
+  return finalizeCall(call, found);
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Context of one tool call, shared by all stages of the call. */
+/** Context of one tool call, shared by its stages prepare, execute and finalize. */
 
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
@@ -154,7 +154,7 @@ export function handleHookError(
   if (middleware.required === true) {
     throw new StatewrightError("node_failed", {
       what: `${hook} of the required middleware "${middleware.name}" failed: ${describeThrown(thrown)}`,
-      next: "Fix the middleware, then resume the thread: finished work is kept",
+      next: "Fix the middleware, then resume the thread: finished work is saved",
       place: getErrorPlace(position, { node: scope.task.node, tool: block.name, callId: block.id }),
       cause: thrown,
     });

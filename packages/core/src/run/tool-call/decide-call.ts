@@ -120,10 +120,10 @@ async function decideRound(
 ): Promise<CallDecision | "again"> {
   const list = listCallMiddleware(call);
   const { seenArgs, approvedHooks, approvals, changedBy } = rounds;
-  const hasSeen = ({ beforeTool }: Middleware, place: number): boolean =>
-    beforeTool === undefined || (seenArgs.has(place) && seenArgs.get(place) === call.toolCall.args);
-  for (const [place, middleware] of list.entries()) {
-    if (hasSeen(middleware, place)) continue;
+  const hasSeen = ({ beforeTool }: Middleware, index: number): boolean =>
+    beforeTool === undefined || (seenArgs.has(index) && seenArgs.get(index) === call.toolCall.args);
+  for (const [index, middleware] of list.entries()) {
+    if (hasSeen(middleware, index)) continue;
     const decision = await callBeforeTool(call, tool, middleware, call.toolCall);
     const { aborted, reason } = call.scope.getSignal();
     if (aborted && isSuspension(reason)) throw reason;
@@ -131,14 +131,14 @@ async function decideRound(
       call.transition("call.cancelled");
       return toAnswer(toErrorResult(ToolError.cancelled(), getResultFields(call, 0)));
     }
-    approvedHooks.delete(place);
+    approvedHooks.delete(index);
     switch (decision?.action) {
       case "modify": {
         const { args } = call.toolCall;
         if (isProviderCall(call)) {
           if (isSameArgs(call.env.codec, args, decision.args)) break;
           return toAnswer(
-            denyCall(call, middleware.name, `"${middleware.name}" wants other arguments, ${unchangedNote}`),
+            denyCall(call, middleware.name, `"${middleware.name}" changed the arguments, ${unchangedNote}`),
           );
         }
         const refused = rewriteArgs(call, tool.spec, decision.args, middleware.name);
@@ -155,20 +155,20 @@ async function decideRound(
       case "interrupt": {
         // An earlier hook may deny these arguments: raise no interrupt before all earlier hooks have seen the
         // arguments.
-        if (!list.slice(0, place).every(hasSeen)) return "again";
-        const question = getInterruptIdentity(middleware, decision, call);
+        if (!list.slice(0, index).every(hasSeen)) return "again";
+        const identity = getInterruptIdentity(middleware, decision, call);
         const { args } = call.toolCall;
         const digest = digestCallArgs(call);
-        if (digest === undefined || !approvals.has(question + digest)) {
+        if (digest === undefined || !approvals.has(identity + digest)) {
           const decided = consultPerson(call, tool, decision);
           if (decided !== "yes") return decided;
-          approvals.add(question + digestCallArgs(call));
+          approvals.add(identity + digestCallArgs(call));
           if (call.toolCall.args !== args) return "again";
         }
-        approvedHooks.add(place);
+        approvedHooks.add(index);
       }
     }
-    seenArgs.set(place, call.toolCall.args);
+    seenArgs.set(index, call.toolCall.args);
   }
   if (!list.every(hasSeen)) return "again";
   // Arguments without a digest cannot be compared: the empty digest refuses every later change.
@@ -378,7 +378,7 @@ export function consultPerson(
   }
   if (verdict.args === undefined) return "yes";
   if (isProviderCall(call))
-    return toAnswer(denyCall(call, "approval", `A person wants other arguments, ${unchangedNote}`));
+    return toAnswer(denyCall(call, "approval", `A person changed the arguments, ${unchangedNote}`));
   const refused = rewriteArgs(call, tool.spec, verdict.args, "approval");
   return refused === undefined ? "yes" : toAnswer(refused);
 }

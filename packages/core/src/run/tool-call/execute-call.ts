@@ -1,4 +1,4 @@
-/** Execution of one tool call: its attempts with retries, wrapped in the `aroundTool` hooks. */
+/** Execute stage of a tool call: its attempts with retries, wrapped in the `aroundTool` hooks. */
 import { isStatewrightError } from "../../base/errors.ts";
 import { computeRetryDelayMs, defaultMaxRetryMs, type RetryPolicy, shouldRetry } from "../../base/retry.ts";
 import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../../tool/definition/tool.ts";

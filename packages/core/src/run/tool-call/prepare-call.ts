@@ -1,4 +1,4 @@
-/** First half of a tool call: from received to the decision of the before hooks. */
+/** Prepare stage of a tool call: from received to the decision of the before hooks. */
 import { deepFreeze } from "../../base/json.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { InvalidCall } from "../../define/tool-node.ts";
@@ -17,8 +17,26 @@ import { type CallDecision, decideCall } from "./decide-call.ts";
 import { getPriorCallInterruptId } from "./prior-call.ts";
 import { askProviderApproval, checkApprovalDeclared } from "./provider-call.ts";
 
-/** Resolves the tool, parses the arguments, calls the before hooks. */
-function prepareCall(call: ToolCallContext): CallDecision | Promise<CallDecision> {
+/**
+ * Prepares the call: resolves the tool, parses the arguments, calls the before hooks. Calls are prepared in call order
+ * when call slots are limited.
+ */
+export function prepareCall(call: ToolCallContext): CallDecision | Promise<CallDecision> {
+  const { limit } = call.batch;
+  if (limit === undefined) return resolveAndDecide(call);
+  return limit.runInOrder(async () => {
+    let isSlotUsed = false;
+    try {
+      const decision = await resolveAndDecide(call);
+      isSlotUsed = decision.kind !== "answer";
+      return decision;
+    } finally {
+      if (call.hasSlot && !isSlotUsed) limit.release();
+    }
+  });
+}
+
+function resolveAndDecide(call: ToolCallContext): CallDecision | Promise<CallDecision> {
   const { block, tool, node, scope } = call;
   const { aborted, reason } = scope.getSignal();
   if (aborted && isSuspension(reason)) throw reason;
@@ -110,20 +128,4 @@ function findCallInterrupts(
   if (saved === undefined || saved.interrupts.size === 0) return [];
   const ids = [`${task.id}:${key}`, getClientInterruptId(task, key), getPriorCallInterruptId(task, key)];
   return ids.flatMap((id) => saved.interrupts.get(`${nesting?.idPrefix ?? ""}${id}`) ?? []);
-}
-
-/** Decides about the call; in call order when call slots are limited. */
-export function decideInOrder(call: ToolCallContext): CallDecision | Promise<CallDecision> {
-  const { limit } = call.batch;
-  if (limit === undefined) return prepareCall(call);
-  return limit.runInOrder(async () => {
-    let isSlotUsed = false;
-    try {
-      const decision = await prepareCall(call);
-      isSlotUsed = decision.kind !== "answer";
-      return decision;
-    } finally {
-      if (call.hasSlot && !isSlotUsed) limit.release();
-    }
-  });
 }

@@ -193,10 +193,10 @@ function createLimitContext(
   call: ToolCallContext,
   limits: Required<ResultLimits>,
   redact: ((text: string) => string) | undefined,
-  lost: ReadonlySet<string>,
+  failedKeys: ReadonlySet<string>,
 ): LimitContext {
   const redaction = redact === undefined ? "none" : "done";
-  return { call, limits, redaction, canStore: canStoreArtifacts(call), failedKeys: lost, artifacts: [] };
+  return { call, limits, redaction, canStore: canStoreArtifacts(call), failedKeys, artifacts: [] };
 }
 
 async function limitResult(

@@ -21,9 +21,9 @@ export function redactLines(call: ToolCallContext, text: string): readonly strin
   const secrets = call.env.redactor.listSecrets();
   if (secrets.length === 0 || text === "") return [text];
   const state = getProgressState(call);
-  const { released, text: told, previous } = redactChunk(text, secrets, state.lastLine);
+  const { released, text: redacted, previous } = redactChunk(text, secrets, state.lastLine);
   state.lastLine = previous;
-  return [released, told].filter((line) => line !== "");
+  return [released, redacted].filter((line) => line !== "");
 }
 
 /** Redacts the payload of a custom tool event. String payloads under one name count as chunks of one text. */
@@ -65,9 +65,9 @@ export function redactPartial(call: ToolCallContext, partial: ToolOutput): ToolO
   const cleaned = typeof partial.content === "string" ? partial.content : redactSplitSecrets(partial.content, secrets);
   const shown = redactor.redactPartial(cleaned === partial.content ? partial : { ...partial, content: cleaned });
   const redactBlockText = (text: string, index: number): string => {
-    const { text: told, previous } = redactChunk(text, secrets, content.get(index));
+    const { text: redacted, previous } = redactChunk(text, secrets, content.get(index));
     content.set(index, previous);
-    return told;
+    return redacted;
   };
   if (typeof cleaned === "string") return { ...shown, content: redactBlockText(cleaned, 0) };
   if (typeof shown.content === "string") return shown;

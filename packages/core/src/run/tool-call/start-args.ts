@@ -1,6 +1,6 @@
 /**
  * Start arguments of a `once` tool call that hooks or people changed. The arguments are journaled before the call
- * starts, so that the interrupt of a call in doubt shows them, whatever hooks would change by then.
+ * starts: after a crash, the in-doubt interrupt shows the started arguments, even if hooks now change them otherwise.
  */
 
 import { deepFreeze } from "../../base/json.ts";

@@ -46,11 +46,6 @@ export function createToolCallBatch(
 }
 
 /**
- * Limit on the tool calls of one message. Calls are admitted one after another, in call order, and a refused call
- * releases its slot before the next call is checked. The set of executed calls therefore does not depend on timing.
- */
-
-/**
  * Call slots of one message. Calls are admitted one after another, in call order, and a refused call releases its slot
  * before the next call is checked. The set of executed calls therefore does not depend on timing.
  */
@@ -64,18 +59,18 @@ interface CallLimit {
 }
 
 /** Creates a limit with a fixed number of slots. */
-function createCallLimit(most: number): CallLimit {
+function createCallLimit(max: number): CallLimit {
   let used = 0;
   let last: Promise<unknown> = Promise.resolve();
   return {
-    max: most,
+    max,
     runInOrder: (work) => {
       const current = last.then(work, work);
       last = current;
       return current;
     },
     acquire: (hadSlot) => {
-      if (!hadSlot && used >= most) return false;
+      if (!hadSlot && used >= max) return false;
       used += 1;
       return true;
     },

@@ -1,6 +1,6 @@
 /**
- * Runs one tool call through its machine, from received to answered. The result is a recorded effect; a replay calls
- * no hooks.
+ * Runs one tool call through its machine, from received to answered, in three stages: prepare, execute and finalize.
+ * The result is a recorded effect; a replay calls no hooks.
  */
 
 import { StatewrightError } from "../../base/errors.ts";
@@ -22,14 +22,14 @@ import { type Persistence, toJournalKey } from "../session/parts/persistence.ts"
 import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { inspectCall } from "../superstep/inspect-run.ts";
-import { concludeInDoubt, consultInDoubt, createReconcile, type ReconcileCall } from "./call-in-doubt.ts";
+import { consultInDoubt, createReconcile, finalizeInDoubt, type ReconcileCall } from "./call-in-doubt.ts";
 import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
-import { concludeCall } from "./conclude-call.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
 import { executeCall } from "./execute-call.ts";
+import { finalizeCall } from "./finalize-call.ts";
 import { addUsage, isSuspendedCall } from "./graph-call.ts";
-import { decideInOrder, hasStarted } from "./prepare-call.ts";
+import { hasStarted, prepareCall } from "./prepare-call.ts";
 import { type PriorCallDecision, resolvePriorCall } from "./prior-call.ts";
 import { loadStartedCall, recordStartArgs } from "./start-args.ts";
 import type { ToolCallBatch } from "./tool-call-batch.ts";
@@ -71,16 +71,17 @@ export async function runToolCall(
     recordedRow?.state === "ok" ? recordedRow.attempts : getAnsweredAttempts(session.journal, journalRowKey);
   if (attempts !== undefined) return replayCall(call, attempts);
   if (request.skipError !== undefined && shouldSkip(call)) return skipCall(call, request.skipError);
-  const admission = decideInOrder(call);
-  const prepared = admission instanceof Promise ? await admission : admission;
+  const preparation = prepareCall(call);
+  const prepared = preparation instanceof Promise ? await preparation : preparation;
   if (prepared.kind === "waiting") return suspendForInterrupt(call, prepared.open);
   const doubt = consultInDoubt(call, recordedRow);
   if (doubt !== undefined && "open" in doubt) return suspendForInterrupt(call, doubt.open);
-  const concludeAnswer = doubt === undefined ? undefined : () => concludeInDoubt(call, doubt, loadStartedCall(call));
+  const finalizeInDoubtAnswer =
+    doubt === undefined ? undefined : () => finalizeInDoubt(call, doubt, loadStartedCall(call));
   // A `once` call that had started before a crash stays in doubt, whatever is decided about the call now.
   const unrunEffect = recordedRow?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
-    const reconcileCall = concludeAnswer ?? createReconcile(call, call.tool);
+    const reconcileCall = finalizeInDoubtAnswer ?? createReconcile(call, call.tool);
     return recordUnrun(call, prepared.result, { effect: unrunEffect, reconcileCall });
   }
   let { tool } = prepared;
@@ -101,7 +102,7 @@ export async function runToolCall(
       return { kind: "answered", result: await recordPriorEffect(call, saved, priorEffect) };
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
-  const reconcileCall = concludeAnswer ?? createReconcile(call, tool, () => injected);
+  const reconcileCall = finalizeInDoubtAnswer ?? createReconcile(call, tool, () => injected);
   const locks = createCallLocks(tool.spec, session.env.world);
   const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
   if (lockError !== undefined) return recordUnrun(call, lockError, { effect: unrunEffect, reconcileCall });
@@ -110,7 +111,7 @@ export async function runToolCall(
     const execute = async (idempotencyKey: string): Promise<ToolResult> => {
       const executed = await executeCall(call, tool, { idempotencyKey, injected });
       locks?.release();
-      return concludeCall(call, executed);
+      return finalizeCall(call, executed);
     };
     return { kind: "answered", result: await recordResult(call, effect, execute, { reconcileCall, args }) };
   } catch (thrown) {
@@ -200,7 +201,7 @@ async function recordUnrun(
   { effect, reconcileCall }: { readonly effect: ToolSpec["effect"]; readonly reconcileCall: ReconcileCall | undefined },
 ): Promise<CallEnd> {
   call.transition("call.finished");
-  const result = await recordResult(call, effect, () => concludeCall(call, answer), { reconcileCall });
+  const result = await recordResult(call, effect, () => finalizeCall(call, answer), { reconcileCall });
   return { kind: "answered", result };
 }
 
@@ -220,8 +221,8 @@ async function acquireCallLocks(call: ToolCallContext, locks: CallLocks): Promis
 }
 
 /** Returns the attempts of a call that this process has already answered; undefined otherwise. */
-function getAnsweredAttempts({ outcomes }: Journal, place: string): number | undefined {
-  const known = outcomes.get(place);
+function getAnsweredAttempts({ outcomes }: Journal, journalRowKey: string): number | undefined {
+  const known = outcomes.get(journalRowKey);
   return known !== undefined && "value" in known ? getAttempts(known.value as ToolResult) : undefined;
 }
 
@@ -235,7 +236,7 @@ async function skipCall(call: ToolCallContext, reason: ToolError): Promise<CallE
   emitCallEvent(call, { type: "tool.rejected", reason: "skipped" });
   call.transition("call.finished");
   const result = await recordResult(call, "pure", () =>
-    concludeCall(call, toErrorResult(reason, getResultFields(call, 0))),
+    finalizeCall(call, toErrorResult(reason, getResultFields(call, 0))),
   );
   return { kind: "answered", result };
 }
@@ -251,7 +252,7 @@ function suspendCall(call: ToolCallContext, suspension: Suspension): CallEnd {
     if (["before", "waitingHuman", "executing"].includes(call.getState())) call.transition("call.cancelled");
     call.transition("call.finished");
     const cancelled = toErrorResult(ToolError.cancelled(), getResultFields(call, 0));
-    const result = await concludeCall(call, addUsage(call, cancelled));
+    const result = await finalizeCall(call, addUsage(call, cancelled));
     call.transition("call.answered");
     emitCallEvent(call, { type: "tool.failed", result });
     return result;
@@ -265,8 +266,8 @@ async function recordPriorEffect(
   saved: Persistence,
   { found, result }: Extract<PriorCallDecision, { readonly kind: "happened" }>,
 ): Promise<ToolResult> {
-  let counts = result;
-  if (!isResult(counts)) counts = (await concludeInDoubt(call, counts, undefined)) as ToolResult;
+  let value = result;
+  if (!isResult(value)) value = (await finalizeInDoubt(call, value, undefined)) as ToolResult;
   else for (const event of ["call.finished", "call.reviewed", "call.persisted"] as const) call.transition(event);
   const { scope, key, block } = call;
   const identity: EffectIdentity<ToolResult> = {
@@ -276,7 +277,7 @@ async function recordPriorEffect(
     name: block.name,
     onCommitted: (committed) => finishCall(call, committed, "new"),
   };
-  return adoptPriorEffect(call, saved, identity, { priorRow: found.row, value: counts });
+  return adoptPriorEffect(call, saved, identity, { priorRow: found.row, value });
 }
 
 /** Records the call's result; emits the final event after the result is durable. */

@@ -1,4 +1,7 @@
-/** Runs a tool node: each call of the last assistant message gets exactly one answer, in call order. */
+/**
+ * Runs a tool node: each call of the last assistant message gets exactly one answer, in call order. Calls run in
+ * batches; a steering message between two batches skips the remaining calls.
+ */
 
 import { StatewrightError } from "../../base/errors.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
@@ -184,8 +187,8 @@ function findCallsFailure(
 
 /**
  * Runs `work` for each call by the node's strategy: batches of one call (sequential), of a fixed number of calls, or of
- * all calls (parallel). Calls of one batch run concurrently, except calls of sequential tools. Results in call order; awaits `between` with the results so far
- * before each batch after the first.
+ * all calls (parallel). Calls of one batch run concurrently, except calls of sequential tools. Awaits `between` with the
+ * results so far before each batch after the first. Returns the results in call order.
  */
 async function runInBatches<Result>(
   node: ToolNode<never, never>,

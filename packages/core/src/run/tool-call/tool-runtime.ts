@@ -1,4 +1,7 @@
-/** Runtime of a tool call, and the path of its progress, updates and custom events to event listeners. */
+/**
+ * Runtime of a tool call: injected values, progress, updates and custom events for listeners, and the artifacts of the
+ * thread.
+ */
 import { findInvalidData, resultBounds } from "../../base/bounds.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import type { InjectionSource } from "../../base/injection.ts";

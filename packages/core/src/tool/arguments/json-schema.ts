@@ -75,9 +75,9 @@ function createCompiler(root: JsonObject): (schema: unknown, at: string) => Chec
       if (!knownKeywords.has(keyword)) throw createSchemaError(at, `has the unknown keyword ${describeValue(keyword)}`);
     }
     const parts: Check[] = [];
-    for (const [word, make] of keywords) {
-      if (!Object.hasOwn(schema, word)) continue;
-      parts.push(make(schema[word], { schema, at: `${at}/${word}`, compile, follow }));
+    for (const [keyword, make] of keywords) {
+      if (!Object.hasOwn(schema, keyword)) continue;
+      parts.push(make(schema[keyword], { schema, at: `${at}/${keyword}`, compile, follow }));
     }
     const [only] = parts;
     if (parts.length === 1 && only !== undefined) return only;
@@ -87,8 +87,8 @@ function createCompiler(root: JsonObject): (schema: unknown, at: string) => Chec
   };
 
   const follow = (ref: string, at: string): Check => {
-    const met = byRef.get(ref);
-    if (met !== undefined) return (value, path, found) => met.check?.(value, path, found);
+    const known = byRef.get(ref);
+    if (known !== undefined) return (value, path, found) => known.check?.(value, path, found);
     const slot: { check: Check | undefined } = { check: undefined };
     byRef.set(ref, slot);
     const target = resolveRef(root, ref);
@@ -130,46 +130,46 @@ const typeTests: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
 };
 
-/** Validation keywords and their compilers. */
-const keywords: readonly (readonly [word: string, make: (said: unknown, place: KeywordContext) => Check])[] = [
+/** Validation keywords and their compilers; the operand is the value of the keyword in the schema. */
+const keywords: readonly (readonly [keyword: string, make: (operand: unknown, context: KeywordContext) => Check])[] = [
   [
     "type",
-    (said, { at }) => {
-      const names = Array.isArray(said) ? said : [said];
+    (operand, { at }) => {
+      const names = Array.isArray(operand) ? operand : [operand];
       const tests = names.map((name) => {
         const test = typeof name === "string" && Object.hasOwn(typeTests, name) ? typeTests[name] : undefined;
         if (test === undefined) throw createSchemaError(at, `is ${describeValue(name)}, not a type`);
         return test;
       });
       if (tests.length === 0) throw createSchemaError(at, "contains no type");
-      const wanted = `expected ${names.join(" or ")}`;
+      const message = `expected ${names.join(" or ")}`;
       return (value, path, found) => {
-        if (!tests.some((test) => test(value))) addIssue(found, path, wanted);
+        if (!tests.some((test) => test(value))) addIssue(found, path, message);
       };
     },
   ],
   [
     "enum",
-    (said, { at }) => {
-      const allowed = expectList(said, at);
+    (operand, { at }) => {
+      const allowed = expectList(operand, at);
       if (allowed.length === 0) throw createSchemaError(at, "allows nothing");
-      const wanted = `expected one of ${allowed.map((each) => JSON.stringify(each)).join(", ")}`;
+      const message = `expected one of ${allowed.map((each) => JSON.stringify(each)).join(", ")}`;
       return (value, path, found) => {
-        if (!allowed.some((each) => isSameData(each, value))) addIssue(found, path, wanted);
+        if (!allowed.some((each) => isSameData(each, value))) addIssue(found, path, message);
       };
     },
   ],
   [
     "const",
-    (said) => (value, path, found) => {
-      if (!isSameData(said, value)) addIssue(found, path, `expected ${JSON.stringify(said)}`);
+    (operand) => (value, path, found) => {
+      if (!isSameData(operand, value)) addIssue(found, path, `expected ${JSON.stringify(operand)}`);
     },
   ],
-  ["properties", (said, place) => compileProperties(said, place)],
+  ["properties", (operand, context) => compileProperties(operand, context)],
   [
     "required",
-    (said, { schema, at }) => {
-      const names = expectStrings(said, at);
+    (operand, { schema, at }) => {
+      const names = expectStrings(operand, at);
       const types = isPlainObject(schema["properties"]) ? schema["properties"] : {};
       return (value, path, found) => {
         if (!isPlainObject(value)) return;
@@ -182,12 +182,12 @@ const keywords: readonly (readonly [word: string, make: (said: unknown, place: K
       };
     },
   ],
-  ["additionalProperties", (said, place) => compileAdditionalProperties(said, place)],
-  ["patternProperties", (said, { at, compile }) => compilePatternProperties(said, at, compile)],
+  ["additionalProperties", (operand, context) => compileAdditionalProperties(operand, context)],
+  ["patternProperties", (operand, { at, compile }) => compilePatternProperties(operand, at, compile)],
   [
     "propertyNames",
-    (said, { at, compile }) => {
-      const check = compile(said, at);
+    (operand, { at, compile }) => {
+      const check = compile(operand, at);
       return (value, path, found) => {
         if (isPlainObject(value)) for (const name of Object.keys(value)) check(name, [...path, name], found);
       };
@@ -195,20 +195,20 @@ const keywords: readonly (readonly [word: string, make: (said: unknown, place: K
   ],
   ["minProperties", createLimitCompiler(countProperties, (size, limit) => size >= limit, "at least", "properties")],
   ["maxProperties", createLimitCompiler(countProperties, (size, limit) => size <= limit, "at most", "properties")],
-  ["prefixItems", (said, { at, compile }) => compilePrefixItems(expectList(said, at), at, compile)],
+  ["prefixItems", (operand, { at, compile }) => compilePrefixItems(expectList(operand, at), at, compile)],
   [
     "items",
-    (said, { schema, at, compile }) => {
-      if (Array.isArray(said)) return compilePrefixItems(said, at, compile);
-      const check = compile(said, at);
+    (operand, { schema, at, compile }) => {
+      if (Array.isArray(operand)) return compilePrefixItems(operand, at, compile);
+      const check = compile(operand, at);
       const from = Array.isArray(schema["prefixItems"]) ? schema["prefixItems"].length : 0;
       return createItemsCheck(from, check);
     },
   ],
   [
     "additionalItems",
-    (said, { schema, at, compile }) => {
-      const check = compile(said, at);
+    (operand, { schema, at, compile }) => {
+      const check = compile(operand, at);
       return Array.isArray(schema["items"]) ? createItemsCheck(schema["items"].length, check) : acceptAnything;
     },
   ],
@@ -216,16 +216,17 @@ const keywords: readonly (readonly [word: string, make: (said: unknown, place: K
   ["maxItems", createLimitCompiler(countItems, (size, limit) => size <= limit, "at most", "items")],
   [
     "uniqueItems",
-    (said) => (value, path, found) => {
-      if (said === true && Array.isArray(value) && hasDuplicates(value)) addIssue(found, path, "expected unique items");
+    (operand) => (value, path, found) => {
+      if (operand === true && Array.isArray(value) && hasDuplicates(value))
+        addIssue(found, path, "expected unique items");
     },
   ],
   ["minLength", createLimitCompiler(countCodePoints, (size, limit) => size >= limit, "at least", "characters")],
   ["maxLength", createLimitCompiler(countCodePoints, (size, limit) => size <= limit, "at most", "characters")],
   [
     "pattern",
-    (said, { at }) => {
-      const pattern = parsePattern(said, at);
+    (operand, { at }) => {
+      const pattern = parsePattern(operand, at);
       return (value, path, found) => {
         if (typeof value === "string" && !pattern.test(value))
           addIssue(found, path, `expected a string that matches ${pattern}`);
@@ -239,29 +240,29 @@ const keywords: readonly (readonly [word: string, make: (said: unknown, place: K
   ["multipleOf", createLimitCompiler(toNumber, isMultiple, "a multiple of")],
   [
     "anyOf",
-    (said, { at, compile }) => {
-      const checks = expectList(said, at).map((each, index) => compile(each, `${at}/${index}`));
+    (operand, { at, compile }) => {
+      const checks = expectList(operand, at).map((each, index) => compile(each, `${at}/${index}`));
       return (value, path, found) => {
         if (!checks.some((check) => matchesSchema(check, value, path)))
-          addIssue(found, path, describeAlternatives(said));
+          addIssue(found, path, describeAlternatives(operand));
       };
     },
   ],
   [
     "oneOf",
-    (said, { at, compile }) => {
-      const checks = expectList(said, at).map((each, index) => compile(each, `${at}/${index}`));
+    (operand, { at, compile }) => {
+      const checks = expectList(operand, at).map((each, index) => compile(each, `${at}/${index}`));
       return (value, path, found) => {
         const fitting = checks.filter((check) => matchesSchema(check, value, path)).length;
-        if (fitting === 0) addIssue(found, path, describeAlternatives(said));
+        if (fitting === 0) addIssue(found, path, describeAlternatives(operand));
         if (fitting > 1) addIssue(found, path, "matches several alternatives, expected exactly one");
       };
     },
   ],
   [
     "allOf",
-    (said, { at, compile }) => {
-      const checks = expectList(said, at).map((each, index) => compile(each, `${at}/${index}`));
+    (operand, { at, compile }) => {
+      const checks = expectList(operand, at).map((each, index) => compile(each, `${at}/${index}`));
       return (value, path, found) => {
         for (const check of checks) check(value, path, found);
       };
@@ -269,8 +270,8 @@ const keywords: readonly (readonly [word: string, make: (said: unknown, place: K
   ],
   [
     "not",
-    (said, { at, compile }) => {
-      const check = compile(said, at);
+    (operand, { at, compile }) => {
+      const check = compile(operand, at);
       return (value, path, found) => {
         if (matchesSchema(check, value, path)) addIssue(found, path, "matches the schema that `not` forbids");
       };
@@ -278,9 +279,9 @@ const keywords: readonly (readonly [word: string, make: (said: unknown, place: K
   ],
   [
     "$ref",
-    (said, { at, follow }) => {
-      if (typeof said !== "string") throw createSchemaError(at, `is ${describeValue(said)}, not a reference`);
-      const check = follow(said, at);
+    (operand, { at, follow }) => {
+      if (typeof operand !== "string") throw createSchemaError(at, `is ${describeValue(operand)}, not a reference`);
+      const check = follow(operand, at);
       return (value, path, found) => {
         if (path.length > maxDepth) addIssue(found, path, "is nested too deeply");
         else check(value, path, found);
@@ -307,36 +308,36 @@ const descriptions = [
   "contentEncoding",
   "contentMediaType",
 ];
-const knownKeywords: ReadonlySet<string> = new Set([...keywords.map(([word]) => word), ...descriptions]);
+const knownKeywords: ReadonlySet<string> = new Set([...keywords.map(([keyword]) => keyword), ...descriptions]);
 
-function compileProperties(said: unknown, { at, compile }: KeywordContext): Check {
-  if (!isPlainObject(said)) throw createSchemaError(at, `is ${describeValue(said)}, not an object of schemas`);
-  const parts = Object.entries(said).map(([name, part]) => [name, compile(part, `${at}/${name}`)] as const);
+function compileProperties(operand: unknown, { at, compile }: KeywordContext): Check {
+  if (!isPlainObject(operand)) throw createSchemaError(at, `is ${describeValue(operand)}, not an object of schemas`);
+  const parts = Object.entries(operand).map(([name, part]) => [name, compile(part, `${at}/${name}`)] as const);
   return (value, path, found) => {
     if (!isPlainObject(value)) return;
     for (const [name, check] of parts) if (Object.hasOwn(value, name)) check(value[name], [...path, name], found);
   };
 }
 
-function compileAdditionalProperties(said: unknown, { schema, at, compile }: KeywordContext): Check {
-  const named = isPlainObject(schema["properties"]) ? schema["properties"] : {};
+function compileAdditionalProperties(operand: unknown, { schema, at, compile }: KeywordContext): Check {
+  const properties = isPlainObject(schema["properties"]) ? schema["properties"] : {};
   const patterns = isPlainObject(schema["patternProperties"])
     ? Object.keys(schema["patternProperties"]).map((each) => parsePattern(each, at))
     : [];
   const check: Check =
-    said === false ? (_value, path, found) => addIssue(found, path, "unknown argument") : compile(said, at);
+    operand === false ? (_value, path, found) => addIssue(found, path, "unknown argument") : compile(operand, at);
   return (value, path, found) => {
     if (!isPlainObject(value)) return;
     for (const name of Object.keys(value)) {
-      if (Object.hasOwn(named, name) || patterns.some((pattern) => pattern.test(name))) continue;
+      if (Object.hasOwn(properties, name) || patterns.some((pattern) => pattern.test(name))) continue;
       check(value[name], [...path, name], found);
     }
   };
 }
 
-function compilePatternProperties(said: unknown, at: string, compile: KeywordContext["compile"]): Check {
-  if (!isPlainObject(said)) throw createSchemaError(at, `is ${describeValue(said)}, not an object of schemas`);
-  const parts = Object.entries(said).map(
+function compilePatternProperties(operand: unknown, at: string, compile: KeywordContext["compile"]): Check {
+  if (!isPlainObject(operand)) throw createSchemaError(at, `is ${describeValue(operand)}, not an object of schemas`);
+  const parts = Object.entries(operand).map(
     ([each, part]) => [parsePattern(each, at), compile(part, `${at}/${each}`)] as const,
   );
   return (value, path, found) => {
@@ -346,8 +347,8 @@ function compilePatternProperties(said: unknown, at: string, compile: KeywordCon
   };
 }
 
-function compilePrefixItems(said: readonly unknown[], at: string, compile: KeywordContext["compile"]): Check {
-  const checks = said.map((each, index) => compile(each, `${at}/${index}`));
+function compilePrefixItems(operand: readonly unknown[], at: string, compile: KeywordContext["compile"]): Check {
+  const checks = operand.map((each, index) => compile(each, `${at}/${index}`));
   return (value, path, found) => {
     if (!Array.isArray(value)) return;
     for (const [index, check] of checks.entries())
@@ -369,14 +370,14 @@ function createLimitCompiler(
   isAllowed: (size: number, limit: number) => boolean,
   phrase: string,
   unit = "",
-): (said: unknown, place: KeywordContext) => Check {
-  return (said, { at }) => {
-    if (typeof said !== "number" || Number.isNaN(said))
-      throw createSchemaError(at, `is ${describeValue(said)}, not a number`);
-    const wanted = `expected ${phrase} ${said}${unit === "" ? "" : ` ${unit}`}`;
+): (operand: unknown, context: KeywordContext) => Check {
+  return (operand, { at }) => {
+    if (typeof operand !== "number" || Number.isNaN(operand))
+      throw createSchemaError(at, `is ${describeValue(operand)}, not a number`);
+    const message = `expected ${phrase} ${operand}${unit === "" ? "" : ` ${unit}`}`;
     return (value, path, found) => {
       const size = getSize(value);
-      if (size !== undefined && !isAllowed(size, said)) addIssue(found, path, wanted);
+      if (size !== undefined && !isAllowed(size, operand)) addIssue(found, path, message);
     };
   };
 }
@@ -426,33 +427,33 @@ function matchesSchema(check: Check, value: unknown, path: readonly string[]): b
 }
 
 /** Describes the alternatives by their types or constants, if each has one. */
-function describeAlternatives(said: unknown): string {
-  const named = (Array.isArray(said) ? said : []).map((each: unknown) => {
+function describeAlternatives(operand: unknown): string {
+  const alternatives = (Array.isArray(operand) ? operand : []).map((each: unknown) => {
     if (!isPlainObject(each)) return undefined;
     if (Object.hasOwn(each, "const")) return JSON.stringify(each["const"]);
     return typeof each["type"] === "string" ? each["type"] : undefined;
   });
-  if (named.includes(undefined)) return "matches none of the alternatives";
-  return `expected ${[...new Set(named)].join(" or ")}`;
+  if (alternatives.includes(undefined)) return "matches none of the alternatives";
+  return `expected ${[...new Set(alternatives)].join(" or ")}`;
 }
 
-function expectList(said: unknown, at: string): readonly unknown[] {
-  if (Array.isArray(said)) return said;
-  throw createSchemaError(at, `is ${describeValue(said)}, not a list`);
+function expectList(operand: unknown, at: string): readonly unknown[] {
+  if (Array.isArray(operand)) return operand;
+  throw createSchemaError(at, `is ${describeValue(operand)}, not a list`);
 }
 
-function expectStrings(said: unknown, at: string): readonly string[] {
-  const list = expectList(said, at);
+function expectStrings(operand: unknown, at: string): readonly string[] {
+  const list = expectList(operand, at);
   if (list.every((each) => typeof each === "string")) return list;
   throw createSchemaError(at, "must contain only strings");
 }
 
-function parsePattern(said: unknown, at: string): RegExp {
-  if (typeof said !== "string") throw createSchemaError(at, `is ${describeValue(said)}, not a pattern`);
+function parsePattern(operand: unknown, at: string): RegExp {
+  if (typeof operand !== "string") throw createSchemaError(at, `is ${describeValue(operand)}, not a pattern`);
   try {
-    return new RegExp(said, "u");
+    return new RegExp(operand, "u");
   } catch (cause) {
-    throw createSchemaError(at, `is ${describeValue(said)}, not a valid pattern`, cause);
+    throw createSchemaError(at, `is ${describeValue(operand)}, not a valid pattern`, cause);
   }
 }
 

@@ -25,7 +25,7 @@ export function readArtifact(options: ReadArtifactOptions = {}): Tool {
   const spec = toolSpec({
     name: "read_artifact",
     description:
-      "Read a part of a large result that was kept as an artifact. Give its id as it was shown, and the offset at which to go on.",
+      "Read a part of a large result that was stored as an artifact. Pass the id of the artifact as shown, and the offset to continue from.",
     input: jsonSchemaInput({
       type: "object",
       properties: {

@@ -25,7 +25,7 @@ export interface OutputSchema<Output = unknown> {
   readonly jsonSchema: JsonObject;
   /** True when the output is not an object: the model's answer then contains the output under `value`. */
   readonly isWrapped: boolean;
-  readonly read: (given: unknown) => ReadOutput<Output>;
+  readonly read: (value: unknown) => ReadOutput<Output>;
 }
 
 const owner = "the output schema";
@@ -42,13 +42,13 @@ export function outputSchema<Output>(input: OutputInput<Output>): OutputSchema<O
   return {
     jsonSchema,
     isWrapped: !isObject,
-    read: (given) => {
-      const invalid = findInvalidData(given, argumentBounds);
+    read: (value) => {
+      const invalid = findInvalidData(value, argumentBounds);
       if (invalid !== undefined) return { ok: false, issues: `the values of the output ${invalid.text}` };
-      if (isObject) return parseOutput(input, given);
-      if (!isPlainObject(given) || !Object.hasOwn(given, "value"))
+      if (isObject) return parseOutput(input, value);
+      if (!isPlainObject(value) || !Object.hasOwn(value, "value"))
         return { ok: false, issues: `expected an object with "value"` };
-      return parseOutput(input, given["value"]);
+      return parseOutput(input, value["value"]);
     },
   };
 }

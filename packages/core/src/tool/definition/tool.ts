@@ -338,9 +338,9 @@ export function defineTool<
   definition: ToolDefinition<Name, Input, Inject, Value> & DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
   checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
-  const { run, reconcile, inject: given, execution, prepareArguments, ...parts } = definition;
+  const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);
-  const inject: InjectMap = given ?? {};
+  const inject: InjectMap = injections;
   const spec = toolSpec({
     ...parts,
     ...(execution === undefined ? {} : { execution: execution as ToolExecution }),
@@ -571,11 +571,11 @@ function throwNoBody(): never {
   throw new TypeError("the tool has no body: the application answers its calls");
 }
 
-function createPartCheck(tool: string): (part: string, given: unknown, fits: boolean, wanted: string) => void {
-  return (part, given, fits, wanted) => {
-    if (fits) return;
+function createPartCheck(tool: string): (part: string, value: unknown, isValid: boolean, expected: string) => void {
+  return (part, value, isValid, expected) => {
+    if (isValid) return;
     const where = `tool "${tool}"`;
-    throw invalidOption({ where, option: part, expected: wanted, got: given, code: "invalid_tool", place: { tool } });
+    throw invalidOption({ where, option: part, expected: expected, got: value, code: "invalid_tool", place: { tool } });
   };
 }
 

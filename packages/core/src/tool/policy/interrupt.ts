@@ -91,18 +91,18 @@ export function checkInterrupts(owner: string, interrupts: unknown): void {
   }
   for (const [key, declared] of Object.entries(interrupts)) {
     checkId(`interrupt of ${owner}`, key);
-    const named = `the interrupt "${key}" of ${owner}`;
-    checkSyncSchema(declared, named);
+    const where = `the interrupt "${key}" of ${owner}`;
+    checkSyncSchema(declared, where);
     if (isSchema(declared)) continue;
     if (isPlainObject(declared) && isSchema(declared["answer"])) {
-      checkSyncSchema(declared["answer"], named);
-      checkSyncSchema(declared["payload"], `the payload of ${named}`);
-      checkOptions(named, declared, interruptOptions);
-      checkExpiry(named, declared as Exclude<InterruptDeclaration, Schema>);
+      checkSyncSchema(declared["answer"], where);
+      checkSyncSchema(declared["payload"], `the payload of ${where}`);
+      checkOptions(where, declared, interruptOptions);
+      checkExpiry(where, declared as Exclude<InterruptDeclaration, Schema>);
       if (declared["payload"] === undefined || isSchema(declared["payload"])) continue;
     }
     throw invalidOption({
-      where: named,
+      where,
       expected: "a schema",
       got: declared,
       fix: "Pass the schema of its answer, or { answer: schema, payload: schema }",

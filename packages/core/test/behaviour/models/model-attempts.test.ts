@@ -242,7 +242,7 @@ describe("fallback models", () => {
     expect(error).toMatchObject({
       code: "model_failed",
       message: expect.stringContaining("3 requests were made: big: overloaded, big: overloaded, small: auth"),
-      details: { status: 401, lost: [{ model: "big" }, { model: "big" }, { model: "small", kind: "auth" }] },
+      details: { status: 401, failedAttempts: [{ model: "big" }, { model: "big" }, { model: "small", kind: "auth" }] },
     });
     const alone = await told(createAskingGraph(createActingModel("big", fails({ status: 529 }))));
     expect(alone.error).toMatchObject({ message: expect.not.stringContaining("requests were made") });
@@ -602,7 +602,7 @@ describe("hook onFailedAttempt", () => {
     const model = createActingModel("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
     const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
     const { answer } = await told(createAskingGraph(model, { retry: plain, middleware: [noting(log)] }, { node }));
-    expect(log).toEqual(["lost 1: a overloaded 4", "lost 2: a overloaded 4"]);
+    expect(log).toEqual(["failed 1: a overloaded 4", "failed 2: a overloaded 4"]);
     expect(answer?.failedAttempts).toHaveLength(2);
   });
 
@@ -615,7 +615,7 @@ describe("hook onFailedAttempt", () => {
       "failed",
     );
     await resume(graph(createActingModel("a", says("Hi"))), { thread: "t", store }).result;
-    expect(log).toEqual(["lost 1: a overloaded 4", "lost 1: a unrecorded unknown"]);
+    expect(log).toEqual(["failed 1: a overloaded 4", "failed 1: a unrecorded unknown"]);
   });
 
   test("onFailedAttempt is called for a replaced reply and for failed auxiliary model calls of a hook", async () => {
@@ -634,9 +634,9 @@ describe("hook onFailedAttempt", () => {
     });
     await told(createAskingGraph(createActingModel("a", says("Hi")), { middleware: [asks, noting(log)] }));
     expect(log).toEqual([
-      "model:asks:plan lost 1: b overloaded 4",
-      "model:asks:plan lost 2: b auxiliary 3",
-      "lost 1: a replaced 3",
+      "model:asks:plan failed 1: b overloaded 4",
+      "model:asks:plan failed 2: b auxiliary 3",
+      "failed 1: a replaced 3",
     ]);
   });
 

@@ -120,7 +120,7 @@ test("the trace of a complete trip matches its snapshot", async () => {
     approve interrupted
     waits for approve
     (resume with approve)
-    approve goes on
+    approve continues
     approve done
     approve → book
       step book of book

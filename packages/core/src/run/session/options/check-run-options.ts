@@ -39,11 +39,11 @@ export const resumeOptionNames: readonly string[] = options.resume;
 const priorEffectPolicies: readonly unknown[] = ["ask", "reuse", "repeat"] satisfies readonly OnPriorEffect[];
 
 /** Throws `invalid_option` for an invalid graph, an unknown option, or an invalid value. */
-export function checkRunOptions(call: "run" | "resume", graph: unknown, given: unknown): void {
+export function checkRunOptions(call: "run" | "resume", graph: unknown, callOptions: unknown): void {
   checkGraphOption(call, graph);
-  checkOptions(call, given, options[call]);
+  checkOptions(call, callOptions, options[call]);
   const { store, secrets, world, codec, signal, breakpoints, onPriorEffect, by, migrations, older, ...start } =
-    given as Readonly<Record<string, unknown>>;
+    callOptions as Readonly<Record<string, unknown>>;
   checkStoreOption(call, store);
   checkCodecOption(call, codec);
   checkPort(call, "world", world, {

@@ -243,10 +243,10 @@ function getSeqRange({ checkpoint, events = [] }: SessionWrite): Pick<Commit, "a
 }
 
 /** Retains the finished effects of a failed commit. */
-function retainUnsavedOutcomes(line: string, thread: ActiveThread, waiting: readonly PendingEffect[]): void {
+function retainUnsavedOutcomes(namespace: string, thread: ActiveThread, waiting: readonly PendingEffect[]): void {
   for (const effect of waiting)
     if (effect.row.endedAt !== undefined)
-      thread.unsavedOutcomes.set(`${line} ${toRowKey(effect.row)}`, { namespace: line, effect });
+      thread.unsavedOutcomes.set(`${namespace} ${toRowKey(effect.row)}`, { namespace, effect });
 }
 
 /** Resolves when all pending rows are durable together with `parts`; rejects with the failure of the commit. */

@@ -1,4 +1,4 @@
-/** Position of a session: the graph, the run and the step. */
+/** Position of a session: the graph, the run and the step; the count of its supersteps and of the turns of agents. */
 
 import type { ErrorPlace } from "../../../base/errors.ts";
 import type { Control, RunRow, Task } from "../../../checkpoint/checkpoint.ts";
@@ -16,8 +16,9 @@ export interface Position {
   /** Position in the outermost graph; undefined for the outermost graph. */
   readonly nesting: Nesting | undefined;
   step: number;
-  /** Supersteps of this run in earlier processes, and in this process. */
+  /** Number of supersteps of this run in earlier processes. */
   readonly stepsBefore: number;
+  /** Number of supersteps of this run in this process. */
   stepsOfRun: number;
 }
 

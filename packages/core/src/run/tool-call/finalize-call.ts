@@ -1,4 +1,4 @@
-/** End of a tool call: the after hooks, redaction, artifacts, and the result as it is saved. */
+/** Finalize stage of a tool call: after hooks, redaction, artifacts, and the result as it is saved. */
 
 import { isStatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
@@ -15,7 +15,7 @@ import { canStoreArtifacts, presentResult } from "./present-result.ts";
 /**
  * Calls the after hooks in reverse order, then redacts and validates the result: from the state after to persisted.
  */
-export function concludeCall(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
+export function finalizeCall(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
   const middleware = listCallMiddleware(call);
   return middleware.some(({ afterTool }) => afterTool !== undefined)
     ? callAfterHooks(call, middleware, result).then((shown) => presentCallResult(call, shown))
@@ -47,10 +47,10 @@ async function callAfterHooks(
 /** Moves from the state persisting to persisted; synchronous without artifacts. */
 function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
   call.transition("call.reviewed");
-  const prepared = presentResult(call, call.env.redactor.redact(result));
-  return prepared instanceof Promise
-    ? prepared.then((shown) => finishResult(call, shown))
-    : finishResult(call, prepared);
+  const presented = presentResult(call, call.env.redactor.redact(result));
+  return presented instanceof Promise
+    ? presented.then((shown) => finishResult(call, shown))
+    : finishResult(call, presented);
 }
 
 function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {

@@ -1,4 +1,4 @@
-/** Model without a key: decides from the real tool results and sends no requests. */
+/** Scripted model of the demo: decides from the real tool results, needs no key and sends no requests. */
 import { call, type ScriptedReply, say, scriptedModel } from "@statewright/testing";
 import {
   getMessageText,
@@ -11,10 +11,10 @@ import {
 } from "statewright";
 import { formatCount } from "./format-text.ts";
 
-/** Creates a model that plays the auditor: it surveys the tree with tools, then summarizes the findings. */
-export function createRehearsedModel(): Model {
+/** Creates a scripted model for both model nodes: surveys the tree with tools, then summarizes the findings. */
+export function createAuditModel(): Model {
   return scriptedModel((request) => (request.tools.length > 0 ? survey(request.messages) : judge(request)), {
-    id: "rehearsed",
+    id: "scripted-model",
   });
 }
 
@@ -84,7 +84,7 @@ function summarizeSurvey(answered: readonly AnsweredCall[]): string {
     .filter(({ toolCall, isError }) => !isError && !["read_file", "list_files"].includes(toolCall.name))
     .map(({ answer }) => answer.split("\n")[0] ?? "");
   return [
-    title === undefined ? "The tree has no README with a title." : `The README calls the project "${title.trim()}".`,
+    title === undefined ? "No project title was read." : `The README calls the project "${title.trim()}".`,
     `${formatCount(read.length, "file")} read${refused.length > 0 ? `, ${refused.length} not readable` : ""}.`,
     `Measured: ${firstLines.join("; ")}.`,
   ].join(" ");
