@@ -115,12 +115,12 @@ const shop = createAgent({
 const secrets = env(["SHOP_KEY"]);
 const common = { thread: "t1", context: { customer: "Ann" }, secrets };
 const first = shop.run({ ...common, input: "Refund o7." });
-first.on(tell);
+first.on(printEvent);
 const { status } = await first.result;
 console.log(status);
 
 const second = shop.resume({ ...common, answers: { approve: true } });
-second.on(tell);
+second.on(printEvent);
 const { state } = await second.result;
 for (const message of state.messages) if (message.role === "tool") console.log(`model reads: ${shown(message)}`);
 
@@ -128,11 +128,11 @@ for (const message of state.messages) if (message.role === "tool") console.log(`
 function shown(message: Message): string {
   const [first] = message.content;
   const text = typeof first === "object" && first.type === "artifact" ? first.preview : getMessageText(message);
-  return `${text.split("\n")[0]?.slice(0, 50)} (${text.length} letters)`;
+  return `${text.split("\n")[0]?.slice(0, 50)} (${text.length} characters)`;
 }
 
 // events
-function tell(event: RunEvent): void {
+function printEvent(event: RunEvent): void {
   if (event.type === "tool.started") console.log(`${event.type} ${event.tool} ${JSON.stringify(event.args)}`);
   else if (event.type === "tool.rejected" || event.type === "tool.denied")
     console.log(`${event.type} ${event.tool}: ${event.reason}`);

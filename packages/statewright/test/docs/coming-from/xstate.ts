@@ -149,8 +149,8 @@ store.crash();
 const peer = store.peer();
 const asked = await resume(payment, { store: peer, thread: "pay" }).result;
 if (asked.status === "waiting") console.log(asked.interrupts.map(({ key, node }) => `${key} ${node}`).join());
-const told = { in_doubt: { happened: true, output: "receipt 7" } };
-console.log((await resume(payment, { store: peer, thread: "pay", answers: told }).result).state.value);
+const decision = { in_doubt: { happened: true, output: "receipt 7" } };
+console.log((await resume(payment, { store: peer, thread: "pay", answers: decision }).result).state.value);
 console.log("charged", charges - 2);
 
 // inspection

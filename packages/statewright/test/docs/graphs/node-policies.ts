@@ -16,7 +16,7 @@ import * as z from "zod";
 
 const Scrape = defineState({ urls: z.array(z.string()), log: channel.list(z.string()) });
 const bodies = new Map<string, number>();
-const begun = (name: string): number => {
+const countStart = (name: string): number => {
   const count = (bodies.get(name) ?? 0) + 1;
   bodies.set(name, count);
   return count;
@@ -57,7 +57,7 @@ const scrape = defineGraph({
     fetch: inputNode(
       z.string(),
       (_state, { input }) => {
-        begun(input);
+        countStart(input);
         return { log: [`page ${input}`] };
       },
       { cache: { key: (_state, input) => input, ttlMs: 60_000, store: memoryCache({ maxEntries: 100 }) } },
@@ -71,7 +71,7 @@ const scrape = defineGraph({
     },
     // defer, claims, once
     close: { run: ({ log }) => ({ log: [`close after ${log.length}`] }), defer: true, writes: ["log"], interrupts: [] },
-    pay: { run: () => ({ log: [`paid ${begun("pay")}`] }), effect: "once" },
+    pay: { run: () => ({ log: [`paid ${countStart("pay")}`] }), effect: "once" },
   })
   .edges({
     [START]: ["login", "listen"],

@@ -9,12 +9,12 @@ import * as z from "zod";
 
 const program = fileURLToPath(new URL("chat-server.ts", import.meta.url));
 const Address = z.object({ port: z.number() });
-const Told = z.looseObject({ type: z.string(), text: z.string().optional() });
-const Questions = z.looseObject({ questions: z.array(z.looseObject({ id: z.string() })) });
+const Update = z.looseObject({ type: z.string(), text: z.string().optional() });
+const Interrupts = z.looseObject({ interrupts: z.array(z.looseObject({ id: z.string() })) });
 const Chat = z.object({
   status: z.string(),
   messages: z.array(z.looseObject({ role: z.string() })),
-  questions: z.array(z.unknown()),
+  interrupts: z.array(z.unknown()),
 });
 
 test("the chat server serves two users, approves a transfer after a kill, and loses nothing by a kill during an answer", async () => {
@@ -22,22 +22,22 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   let server = await serve(folder);
   const words = { id: "m1", text: "Send Bob five euros." };
-  const asked = server.listens("ann", "c1", "questions");
+  const asked = server.listens("ann", "c1", "interrupts");
   await asked.begun;
   expect(await server.posts("ann", "c1", words)).toMatchObject({ status: 200 });
-  const [question = { id: "" }] = Questions.parse((await asked.all).at(-1)).questions;
-  expect(question).toMatchObject({ key: "approve", payload: { tool: "transfer", args: { to: "Bob", euros: 5 } } });
+  const [interrupt = { id: "" }] = Interrupts.parse((await asked.all).at(-1)).interrupts;
+  expect(interrupt).toMatchObject({ key: "approve", payload: { tool: "transfer", args: { to: "Bob", euros: 5 } } });
 
-  const greeted = server.listens("bob", "c1", "rests");
+  const greeted = server.listens("bob", "c1", "ended");
   await greeted.begun;
   await server.posts("bob", "c1", { id: "m1", text: "Hi." });
-  expect((await greeted.all).map(({ type }) => type)).toEqual(["listening", "text", "message", "rests"]);
+  expect((await greeted.all).map(({ type }) => type)).toEqual(["listening", "text", "message", "ended"]);
   expect(await server.gets("bob", "")).toEqual([expect.objectContaining({ id: "bob.c1", status: "done" })]);
   expect(await server.gets("bob", "c2")).toEqual({ error: "unknown_thread" });
 
   await server.dies();
   server = await serve(folder);
-  const verdict = { question: question.id, approved: true };
+  const verdict = { interrupt: interrupt.id, approved: true };
   const cut = server.listens("ann", "c1", "text");
   await cut.begun;
   expect(await server.posts("ann", "c1/verdicts", verdict)).toMatchObject({ status: 200 });
@@ -45,13 +45,13 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   await server.dies();
 
   server = await serve(folder);
-  const rest = server.listens("ann", "c1", "rests");
+  const rest = server.listens("ann", "c1", "ended");
   const chat = async () => Chat.parse(await server.gets("ann", "c1"));
   await rest.begun;
   // The answer may be complete before the next listener connects.
   if ((await chat()).status !== "done") await rest.all;
-  const { status, messages, questions } = await chat();
-  expect([status, messages.map(({ role }) => role), questions]).toEqual([
+  const { status, messages, interrupts } = await chat();
+  expect([status, messages.map(({ role }) => role), interrupts]).toEqual([
     "done",
     ["user", "assistant", "tool", "assistant"],
     [],
@@ -88,7 +88,7 @@ async function serve(folder: string) {
     /** Events that a browser receives, up to the first of a type. */
     listens: (user: string, chat: string, until: string) => {
       const response = fetch(`${base}/${chat}/events`, { headers: headers(user) });
-      return { begun: response, all: response.then((stream) => told(stream, until)) };
+      return { begun: response, all: response.then((stream) => readUpdates(stream, until)) };
     },
     dies: async () => {
       child.kill("SIGKILL");
@@ -102,15 +102,15 @@ async function serve(folder: string) {
   };
 }
 
-async function told(response: Response, until: string): Promise<readonly z.infer<typeof Told>[]> {
-  const all: z.infer<typeof Told>[] = [];
+async function readUpdates(response: Response, until: string): Promise<readonly z.infer<typeof Update>[]> {
+  const all: z.infer<typeof Update>[] = [];
   let rest = "";
   const decoder = new TextDecoder();
   for await (const chunk of response.body ?? []) {
     const blocks = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
     rest = blocks.pop() ?? "";
     for (const block of blocks) {
-      all.push(Told.parse(JSON.parse(block.slice("data: ".length))));
+      all.push(Update.parse(JSON.parse(block.slice("data: ".length))));
       if (all.at(-1)?.type === until) return all;
     }
   }

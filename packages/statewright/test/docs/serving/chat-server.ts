@@ -35,14 +35,14 @@ const assistant = createAgent({
 const browsers = new Map<string, Set<ServerResponse>>();
 const writing = new Map<string, Map<string, string>>();
 
-function tell(thread: string, what: object | undefined): void {
-  if (what === undefined) return;
-  for (const browser of browsers.get(thread) ?? []) send(browser, what);
+function broadcast(thread: string, data: object | undefined): void {
+  if (data === undefined) return;
+  for (const browser of browsers.get(thread) ?? []) send(browser, data);
 }
 
-function send(browser: ServerResponse, what: object): void {
-  browser.write(`data: ${JSON.stringify(what)}\n\n`);
-  if (browser.writableLength > 1_000_000) browser.destroy(); // too slow: it comes again, and loads what there is
+function send(browser: ServerResponse, data: object): void {
+  browser.write(`data: ${JSON.stringify(data)}\n\n`);
+  if (browser.writableLength > 1_000_000) browser.destroy(); // too slow: the browser reconnects and loads the chat
 }
 
 function listen(thread: string, browser: ServerResponse): void {
@@ -53,12 +53,12 @@ function listen(thread: string, browser: ServerResponse): void {
     others.delete(browser);
     if (others.size === 0 && browsers.get(thread) === others) browsers.delete(thread);
   });
-  for (const [id, text] of writing.get(thread) ?? []) send(browser, { type: "so-far", id, text });
+  for (const [id, text] of writing.get(thread) ?? []) send(browser, { type: "snapshot", id, text });
   send(browser, { type: "listening" });
 }
 
 // events for browsers
-function seen(thread: string, event: RunEvent): object | undefined {
+function toBrowserEvent(thread: string, event: RunEvent): object | undefined {
   if (event.within !== undefined) return undefined; // of a sub-agent
   const texts = writing.get(thread) ?? new Map<string, string>();
   switch (event.type) {
@@ -68,7 +68,7 @@ function seen(thread: string, event: RunEvent): object | undefined {
       return { type: "text", id: event.messageId, text: event.text };
     case "message.retracted":
       texts.delete(event.messageId);
-      return { type: "so-far", id: event.messageId, text: "" };
+      return { type: "snapshot", id: event.messageId, text: "" };
     case "message.completed":
       texts.delete(event.message.id);
       return { type: "message", message: event.message };
@@ -76,13 +76,13 @@ function seen(thread: string, event: RunEvent): object | undefined {
     case "tool.failed":
       return { type: "tool", call: event.callId, label: event.label, content: event.result.content };
     case "run.waiting":
-      return { type: "questions", questions: event.interrupts };
+      return { type: "interrupts", interrupts: event.interrupts };
     case "run.completed":
     case "run.cancelled":
     case "run.paused":
     case "run.failed":
       writing.delete(thread);
-      return { type: "rests", how: event.type };
+      return { type: "ended", reason: event.type };
     default:
       return undefined;
   }
@@ -92,16 +92,16 @@ const host = engine({
   store,
   graphs: [assistant],
   context: ({ metadata }) => ({ userId: metadata?.["userId"] }),
-  onRun: (run) => run.on((event) => tell(run.thread, seen(run.thread, event))),
+  onRun: (run) => run.on((event) => broadcast(run.thread, toBrowserEvent(run.thread, event))),
 });
 
 // requests of browsers
 const Words = z.object({ id: z.string(), text: z.string().min(1) });
-const Verdict = z.object({ question: z.string(), approved: z.boolean(), reason: z.string().optional() });
+const Verdict = z.object({ interrupt: z.string(), approved: z.boolean(), reason: z.string().optional() });
 const ChatId = z.string().regex(/^[\w-]{1,60}$/);
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
-  const userId = userOf(request);
+  const userId = getUser(request);
   const [, , chat, part = ""] = new URL(request.url ?? "/", "http://localhost").pathname.split("/");
   if (chat === undefined) return listThreads(store, { metadata: { userId } });
   const thread = `${userId}.${ChatId.parse(chat)}`;
@@ -111,42 +111,42 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       return listen(thread, response);
     case "GET ": {
       const { state, interrupts, status } = await getState(assistant, { store, thread });
-      return { messages: state.messages, questions: interrupts, status };
+      return { messages: state.messages, interrupts, status };
     }
     case "POST ": {
-      const { id, text } = Words.parse(await bodyOf(request));
+      const { id, text } = Words.parse(await readBody(request));
       const input = assistant.toInput(text);
       const metadata = { userId };
-      return begun(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "cancel" }));
+      return confirmStart(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "cancel" }));
     }
     case "POST verdicts": {
-      const { question, approved, reason } = Verdict.parse(await bodyOf(request));
-      const answers = { [question]: { approved, reason } };
-      return begun(host.resume(assistant, { thread, context, answers, by: userId }));
+      const { interrupt, approved, reason } = Verdict.parse(await readBody(request));
+      const answers = { [interrupt]: { approved, reason } };
+      return confirmStart(host.resume(assistant, { thread, context, answers, by: userId }));
     }
   }
   throw new HttpError(404);
 }
 
 /** Resolves when the run has started; a refusal, such as `already_answered`, rejects. */
-async function begun(run: RunHandle<unknown>): Promise<object> {
+async function confirmStart(run: RunHandle<unknown>): Promise<object> {
   for await (const event of run.events()) return { run: run.id, event: event.type };
   return { run: run.id };
 }
 
 // the server
 const server = createServer((request, response) => {
-  const give = (status: number, body: object): void => {
+  const respond = (status: number, body: object): void => {
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   };
   answer(request, response).then(
-    (body) => (typeof body === "object" && body !== null ? give(200, body) : undefined),
+    (body) => (typeof body === "object" && body !== null ? respond(200, body) : undefined),
     (error: unknown) => {
-      if (error instanceof HttpError) return give(error.status, {});
-      if (error instanceof z.ZodError) return give(400, { error: "invalid_request" });
-      if (!isStatewrightError(error)) return give(500, {});
+      if (error instanceof HttpError) return respond(error.status, {});
+      if (error instanceof z.ZodError) return respond(400, { error: "invalid_request" });
+      if (!isStatewrightError(error)) return respond(500, {});
       const { code, kind } = error;
-      give(code === "unknown_thread" ? 404 : kind === "input" ? 409 : 500, { error: code });
+      respond(code === "unknown_thread" ? 404 : kind === "input" ? 409 : 500, { error: code });
     },
   );
 });
@@ -169,13 +169,13 @@ class HttpError extends Error {
 }
 
 /** Returns the user of a request: here from a header; in production from a session. */
-function userOf({ headers }: IncomingMessage): string {
+function getUser({ headers }: IncomingMessage): string {
   const user = headers["x-user"];
   if (typeof user !== "string" || !/^[\w-]{1,60}$/.test(user)) throw new HttpError(401);
   return user;
 }
 
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage): Promise<unknown> {
   let text = "";
   for await (const chunk of request) {
     text += chunk;

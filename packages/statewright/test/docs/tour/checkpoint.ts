@@ -19,7 +19,7 @@ import * as z from "zod";
 
 // a diary with a summary at every third entry
 const Diary = defineState({
-  told: z.string(),
+  entry: z.string(),
   entries: channel.list(z.object({ at: z.date(), text: z.string() })),
   summary: z.string().default(""),
   scratch: channel.untracked(z.string()),
@@ -27,8 +27,8 @@ const Diary = defineState({
 
 const diary = defineGraph({ name: "diary", version: 1, state: Diary })
   .nodes({
-    note: ({ told }, { clock }) => ({
-      entries: [{ at: new Date(clock.now()), text: told }],
+    note: ({ entry }, { clock }) => ({
+      entries: [{ at: new Date(clock.now()), text: entry }],
       scratch: "known in this process only",
     }),
     sum: ({ entries }) => ({ summary: `${entries.length} entries` }),
@@ -41,14 +41,14 @@ const diary = defineGraph({ name: "diary", version: 1, state: Diary })
 
 // the changes of each superstep
 const store = sqliteStore("diary.db");
-for (const told of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { told } }).result;
+for (const entry of ["rain", "sun", "rain again"]) await run(diary, { store, thread: "ann", input: { entry } }).result;
 for await (const { checkpointId, node, source, changes } of getHistory(diary, { store, thread: "ann" })) {
   const changed = Object.entries(changes).map(([name, { kind }]) => `${name} ${kind}`);
   console.log(checkpointId, node ?? source, changed.join(", "));
 }
 
 // the size of a superstep in a long diary
-for (let day = 4; day <= 100; day++) await run(diary, { store, thread: "ann", input: { told: "rain" } }).result;
+for (let day = 4; day <= 100; day++) await run(diary, { store, thread: "ann", input: { entry: "rain" } }).result;
 const sizes: number[] = [];
 for await (const { bytes } of getHistory(diary, { store, thread: "ann", nodes: ["note"] })) sizes.push(bytes);
 console.log(`${sizes.length} entries; the first was saved with ${sizes.at(-1)} bytes, the last with ${sizes[0]}`);

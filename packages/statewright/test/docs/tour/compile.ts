@@ -37,20 +37,20 @@ const note = defineGraph({ name: "note", state: Note })
     write: "check",
     check: route(["write", END], ({ text }) => (text.length < 2 ? "write" : END)),
   });
-const noted = run(note, {});
-noted.on((event) => {
+const noteRun = run(note, {});
+noteRun.on((event) => {
   if (event.type === "transition.taken") console.log(event.event, JSON.stringify(event.to));
 });
-await noted.result;
+await noteRun.result;
 
 // parallel work
-const stood: unknown[] = [];
-const written = run(article, { store: memoryStore(), input: { topic: "bees" }, context: { editor: "ann" } });
-written.on((event) => {
-  if (event.type === "transition.taken" && event.effects.includes("spell")) stood.push(event.to);
+const states: unknown[] = [];
+const articleRun = run(article, { store: memoryStore(), input: { topic: "bees" }, context: { editor: "ann" } });
+articleRun.on((event) => {
+  if (event.type === "transition.taken" && event.effects.includes("spell")) states.push(event.to);
 });
-await written.result;
-console.log(stood[0]);
+await articleRun.result;
+console.log(states[0]);
 
 // pictures
 process.stdout.write(toMermaid(note));

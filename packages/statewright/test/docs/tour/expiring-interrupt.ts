@@ -26,8 +26,8 @@ const world = virtualClock();
 // list open interrupts
 await run(offer, { store, world, thread: "ann", input: { price: 900 } }).result;
 await run(offer, { store, world, thread: "bob", input: { price: 300 } }).result;
-for (const question of await listInterrupts(store, { world, key: "accept", limit: 20 }))
-  console.log(question.thread, question.payload);
+for (const interrupt of await listInterrupts(store, { world, key: "accept", limit: 20 }))
+  console.log(interrupt.thread, interrupt.payload);
 
 // answer, and record the author
 await resume(offer, { store, world, thread: "ann", answers: { accept: { ok: true } }, by: "ann@example.org" }).result;

@@ -22,7 +22,7 @@ import {
 import * as z from "zod";
 
 // logs of the bank and the printer, one line per effect
-const bank = { file: "bank.log", knows: (key: string) => read("bank.log").includes(key) };
+const bank = { file: "bank.log", hasKey: (key: string) => read("bank.log").includes(key) };
 const printer = { file: "printer.log" };
 
 const charge = defineTool({
@@ -35,7 +35,7 @@ const charge = defineTool({
     die();
     return `charged ${cents}`;
   },
-  reconcile: ({ cents }, { idempotencyKey }) => (bank.knows(idempotencyKey) ? `charged ${cents}` : undefined),
+  reconcile: ({ cents }, { idempotencyKey }) => (bank.hasKey(idempotencyKey) ? `charged ${cents}` : undefined),
 });
 
 const print = defineTool({
@@ -98,7 +98,7 @@ const programs: Record<string, () => Promise<void>> = {
     if (later.status === "waiting") console.log(later.status, later.interrupts[0]?.key, later.interrupts[0]?.node);
   },
   list: async () => {
-    for (const question of await listInterrupts(store)) console.log(question.thread, question.key, question.node);
+    for (const interrupt of await listInterrupts(store)) console.log(interrupt.thread, interrupt.key, interrupt.node);
     for (const { run: open, verdict } of await checkRuns(store, [order])) console.log(open.thread, verdict);
   },
   printed: async () => {
