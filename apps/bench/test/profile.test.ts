@@ -5,7 +5,7 @@ import { type CpuProfile, listHottest, sumTimeByPart } from "../src/profile/part
 import { profilePaths, toMarkdown } from "../src/profile/run-profile.ts";
 
 /** A profile of frames, each with its caller by index and the microseconds that it took itself. */
-function profileOf(
+function getProfile(
   frames: readonly (readonly [functionName: string, url: string, caller: number, us: number])[],
 ): CpuProfile {
   return {
@@ -20,7 +20,7 @@ function profileOf(
 }
 
 const named = "file:///repo/apps/bench/src/profile/named-statements.ts";
-const profile = profileOf([
+const profile = getProfile([
   ["(root)", "", 0, 0],
   ["(garbage collector)", "", 0, 7],
   ["(idle)", "", 0, 1_000],

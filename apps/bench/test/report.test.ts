@@ -16,14 +16,14 @@ function growing(exponent: number, bytesExponent?: number): Growth {
   return { points, exponent, ...(bytesExponent !== undefined && { bytesExponent }) };
 }
 
-function reportOf(contenders: readonly Measurement[], more: Partial<CaseReport> = {}): Report {
+function getReport(contenders: readonly Measurement[], more: Partial<CaseReport> = {}): Report {
   const budget = { cpuUs: 1, text: "1 µs" };
   const cases = [{ id: "B0", title: "nothing", unit: "nothing", budget, checks: [], contenders, ...more }];
   const nothing = { date: "", command: "", machine: "", versions: "", leaks: undefined, retainedHeap: undefined };
   return { ...nothing, peers: [], cases, load: undefined };
 }
 
-function rowOf(report: Report, name: string): readonly string[] {
+function getRow(report: Report, name: string): readonly string[] {
   const line = toMarkdown(report)
     .split("\n")
     .find((each) => each.startsWith(`| ${name} |`));
@@ -31,13 +31,13 @@ function rowOf(report: Report, name: string): readonly string[] {
 }
 
 test("the report has a column for the distance to the limit: CPU, wall time, and bytes where both report bytes", () => {
-  const report = reportOf([
+  const report = getReport([
     measured("ours", "ours", 30, { bytes: 900 }),
     measured("peer", "peer", 600),
     measured("bare", "limit", 10, { bytes: 300 }),
     measured("barer", "limit", 1),
   ]);
-  const [, , cpu, , bytes, wall, ofOurs, , distance] = rowOf(report, "ours");
+  const [, , cpu, , bytes, wall, ofOurs, , distance] = getRow(report, "ours");
   expect([cpu, bytes, wall, ofOurs, distance]).toEqual([
     "30.0 µs",
     "900",
@@ -45,19 +45,19 @@ test("the report has a column for the distance to the limit: CPU, wall time, and
     "1",
     "CPU 3.00, wall 3.00, bytes 3.00",
   ]);
-  expect(rowOf(report, "peer")[8]).toBe("CPU 60, wall 60");
-  expect(rowOf(report, "bare")[8]).toBe("");
+  expect(getRow(report, "peer")[8]).toBe("CPU 60, wall 60");
+  expect(getRow(report, "bare")[8]).toBe("");
   expect(toMarkdown(report)).toContain("A unit is one nothing; budget 1 µs; limit: bare.");
 });
 
 test("an exponent above 1.1 is marked in its row, and exponents of ours are listed as findings at the end", () => {
-  const report = reportOf([
+  const report = getReport([
     measured("ours", "ours", 1, { growth: growing(1.2, 1.05) }),
     measured("peer", "peer", 1, { growth: growing(1.9) }),
     measured("bare", "limit", 1, { growth: growing(1.15) }),
   ]);
-  expect(rowOf(report, "ours")[9]).toBe("1.20 **finding**, bytes 1.05 (100 to 800)");
-  expect(rowOf(report, "peer")[9]).toBe("1.90 **finding** (100 to 800)");
+  expect(getRow(report, "ours")[9]).toBe("1.20 **finding**, bytes 1.05 (100 to 800)");
+  expect(getRow(report, "peer")[9]).toBe("1.90 **finding** (100 to 800)");
   const sentence = "B0: CPU of ours grows with exponent 1.20 from 100 to 800; bare: 1.15.";
   expect(listFindings(report)).toEqual([sentence]);
   expect(toMarkdown(report)).toContain(`### Findings\n\n- ${sentence}`);
@@ -65,11 +65,11 @@ test("an exponent above 1.1 is marked in its row, and exponents of ours are list
 });
 
 test("a case that must not grow has a lower finding threshold, and a report without findings states that", () => {
-  const flat = reportOf([measured("ours", "ours", 1, { growth: growing(0.4) })], { maxGrowth: 0.3 });
+  const flat = getReport([measured("ours", "ours", 1, { growth: growing(0.4) })], { maxGrowth: 0.3 });
   expect(listFindings(flat)).toEqual(["B0: CPU of ours grows with exponent 0.40 from 100 to 800."]);
-  const linear = reportOf([measured("ours", "ours", 1, { growth: growing(1.09) })]);
+  const linear = getReport([measured("ours", "ours", 1, { growth: growing(1.09) })]);
   expect(listFindings(linear)).toEqual(["Nothing in Statewright grows with an exponent above 1.1."]);
-  expect(listFindings(reportOf([measured("ours", "ours", 1)]))).toEqual([]);
+  expect(listFindings(getReport([measured("ours", "ours", 1)]))).toEqual([]);
 });
 
 test("a load report shows the cost per thread and its growth with the number of threads", () => {
@@ -91,7 +91,7 @@ test("a load report shows the cost per thread and its growth with the number of 
   expect(
     [cpuByThreads, heapByThreads, resumeByWaitingRuns, bytesPerWaitingRun].map((value) => value?.toFixed(2)),
   ).toEqual(["1.30", "1.00", "0.00", "3.00"]);
-  const report = { ...reportOf([]), load };
+  const report = { ...getReport([]), load };
   expect(listFindings(report)).toEqual(["Load: CPU by active threads grows with exponent 1.30."]);
   expect(toText(report)).toContain("102 KB of memory, 51 KB of heap.");
 });

@@ -18,12 +18,12 @@ function isTried(nth: number): boolean {
 }
 
 /** Cases that are of the built packages, which may be those of an older source. */
-function takesBuilt(id: string): boolean {
+function usesBuiltPackages(id: string): boolean {
   return id.startsWith("B10") || id === "B12";
 }
 
 describe("cases without peers", () => {
-  const cases = createCases(noPeers).filter(({ id }, nth) => !takesBuilt(id) && isTried(nth));
+  const cases = createCases(noPeers).filter(({ id }, nth) => !usesBuiltPackages(id) && isTried(nth));
   test.each(cases.map((each) => [each.id, each] as const))(
     "the benchmark case %s runs once without peers",
     async (_id, each) => {
@@ -140,7 +140,7 @@ describe("the benchmark verdict", () => {
     bytes: undefined,
     growth: exponent === undefined ? undefined : { points: [], exponent },
   });
-  const reportOf = (contenders: readonly Measurement[]): Report => {
+  const getReport = (contenders: readonly Measurement[]): Report => {
     const checks: CaseReport["checks"] = [{ subject: "statewright", baseline: "peer", measure: "cpu", max: 0.5 }];
     const budget = { cpuUs: 1, text: "1 µs" };
     const cases = [{ id: "B0", title: "nothing", unit: "nothing", budget, checks, contenders }];
@@ -158,24 +158,24 @@ describe("the benchmark verdict", () => {
   };
 
   test("the benchmark verdict is clean when the ratios hold and when a peer is missing", () => {
-    expect(listFailures(reportOf([contender("statewright", 1, 1), contender("peer", 10)]))).toEqual([]);
-    expect(listFailures(reportOf([contender("statewright", 1)]))).toEqual([]);
+    expect(listFailures(getReport([contender("statewright", 1, 1), contender("peer", 10)]))).toEqual([]);
+    expect(listFailures(getReport([contender("statewright", 1)]))).toEqual([]);
   });
 
   test("the benchmark verdict names a ratio and a growth that do not hold", () => {
-    const found = listFailures(reportOf([contender("statewright", 9, 2), contender("peer", 10)]));
+    const found = listFailures(getReport([contender("statewright", 9, 2), contender("peer", 10)]));
     expect(found).toHaveLength(2);
     expect(found.join(" ")).toMatch(/0\.90 times.*exponent 2\.00/);
   });
 
   test("the benchmark verdict allows ours to grow like the limit of the same case", () => {
     const bare = { ...contender("bare", 1, 1.5), role: "limit" as const };
-    expect(listFailures(reportOf([contender("statewright", 1, 1.4), bare]))).toEqual([]);
-    expect(listFailures(reportOf([contender("statewright", 1, 1.6), bare]))).toHaveLength(1);
+    expect(listFailures(getReport([contender("statewright", 1, 1.4), bare]))).toEqual([]);
+    expect(listFailures(getReport([contender("statewright", 1, 1.6), bare]))).toHaveLength(1);
   });
 
   test("the benchmark verdict has the same rows in text and Markdown", () => {
-    const report = reportOf([contender("statewright", 1, 1), contender("peer", 10)]);
+    const report = getReport([contender("statewright", 1, 1), contender("peer", 10)]);
     for (const text of [toText(report), toMarkdown(report)]) expect(text).toMatch(/statewright[\s\S]*peer[\s\S]*10/);
   });
 });

@@ -1,4 +1,4 @@
-/** The examples are a pack of tools like any other: they pass what every pack must. */
+/** The example tools pass the tool conformance suite. */
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -19,8 +19,8 @@ import { processRows } from "../src/rows.ts";
 import { stats } from "../src/stats.ts";
 import { currentWeather, weatherInUnits } from "../src/weather.ts";
 
-/** What works on the clock of its run alone. */
-function onTheClock(): ToolPack {
+/** Tools that need only the clock of the run. */
+function createClockPack(): ToolPack {
   const save = async (record: object) => {
     if ("note" in record && record.note === "full") throw new Error("the disk is full");
     return record;
@@ -47,7 +47,7 @@ function onTheClock(): ToolPack {
   };
 }
 
-/** What reads files and a server, which never ends what it is asked for under `/slow`. */
+/** Tools that read files and a server. The server never completes a response below `/slow`. */
 async function outside(): Promise<ToolPack> {
   const server = createServer((request, response) => {
     if (request.url === "/slow") response.write("the first part");
@@ -84,7 +84,7 @@ async function outside(): Promise<ToolPack> {
 }
 
 describe.each([
-  ["on the clock of its run", onTheClock],
+  ["on the clock of its run", createClockPack],
   ["with files and a server", outside],
 ] as const)("an example that works %s", (_name, open) => {
   test.each(toolConformance)("an example tool passes: $name", ({ run }) => run(open));

@@ -1,7 +1,7 @@
 import { call, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { createDeployConsole, deploy, deployApp } from "../src/deploy.ts";
-import { begin, schemaOf, talk, textOfResult, wireText } from "./support/talk.ts";
+import { getResultText, getSchema, runConversation, startConversation, wireText } from "./support/talk.ts";
 
 const texts = [
   "[1/4] Building image...",
@@ -12,7 +12,7 @@ const texts = [
 const phases = ["Building image", "Running tests", "Pushing to registry", "Rolling out"];
 
 test("deploy_app emits each step with its place and name before its two seconds of work [S0.48, S2.48]", async () => {
-  const live = begin([deployApp], [call("deploy_app", { env: "production" })]);
+  const live = startConversation([deployApp], [call("deploy_app", { env: "production" })]);
   await live.world.settle();
   for (const [index] of texts.entries()) {
     expect(live.updates()).toEqual(
@@ -33,16 +33,16 @@ test("deploy_app emits each step with its place and name before its two seconds 
 });
 
 test("deploy_app names its environment, which defaults to staging and is not required by the schema [S0.49, S2.49]", async () => {
-  const { results, wires } = await talk(
+  const { results, wires } = await runConversation(
     [deployApp],
     [call("deploy_app", { env: "production" }), call("deploy_app", {}), call("deploy_app", { env: 7 })],
   );
   const [production, staging, wrong] = results();
-  expect(textOfResult(production)).toBe("Successfully deployed to production");
+  expect(getResultText(production)).toBe("Successfully deployed to production");
   expect(production?.details).toEqual({ env: "production", status: "success" });
-  expect(textOfResult(staging)).toBe("Successfully deployed to staging");
+  expect(getResultText(staging)).toBe("Successfully deployed to staging");
   expect(wrong?.error?.kind).toBe("invalid_args");
-  expect(schemaOf(wires[0])).toEqual({
+  expect(getSchema(wires[0])).toEqual({
     type: "object",
     properties: { env: { type: "string", description: "Target environment", default: "staging" } },
   });
@@ -50,7 +50,7 @@ test("deploy_app names its environment, which defaults to staging and is not req
 
 test("deploy_app stopped before a step is cancelled, with updates only for earlier steps [S0.50, S2.50]", async () => {
   for (const step of [1, 2, 3, 4]) {
-    const live = begin([deployApp], [call("deploy_app", { env: "production" })]);
+    const live = startConversation([deployApp], [call("deploy_app", { env: "production" })]);
     await live.world.advance((step - 1) * 2_000 + 1_000);
     expect(live.updates()).toHaveLength(step);
     live.handle.cancel("stop");
@@ -88,7 +88,7 @@ test("deploy_app prints the expected console output byte for byte [S0.51, S2.51]
 
 test("the console shows a failed deployment and a progress line [S0.51, S2.51]", async () => {
   let printed = "";
-  const live = begin([deployApp], [call("deploy_app", { env: 7 })]);
+  const live = startConversation([deployApp], [call("deploy_app", { env: 7 })]);
   const shown = createDeployConsole((text) => {
     printed += text;
   });
@@ -110,7 +110,7 @@ test("the console shows a failed deployment and a progress line [S0.51, S2.51]",
 });
 
 test("the model reads the final text of deploy_app and none of the steps [S0.53, S2.53]", async () => {
-  const { wires } = await talk([deployApp], [call("deploy_app", { env: "production" })]);
+  const { wires } = await runConversation([deployApp], [call("deploy_app", { env: "production" })]);
   expect(wires).toHaveLength(2);
   expect(wireText(wires[1])).toContain("Successfully deployed to production");
   for (const text of texts) expect(wireText(wires[1])).not.toContain(text);

@@ -5,7 +5,7 @@ import { createAgent } from "statewright";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { download } from "../src/download.ts";
 import { fetchPages } from "../src/pages.ts";
-import { begin, beginWith, talk, textOfResult } from "./support/talk.ts";
+import { getResultText, runConversation, startConversation, startConversationWith } from "./support/talk.ts";
 
 let server: Server;
 let address = "";
@@ -38,13 +38,13 @@ afterEach(async () => {
 
 test("download reports the number of downloaded bytes [S4.18]", async () => {
   const url = `${address}/small`;
-  const { results } = await talk([download], [call("download", { url })]);
-  expect(textOfResult(results()[0])).toBe(`Downloaded 12 bytes from ${url}`);
+  const { results } = await runConversation([download], [call("download", { url })]);
+  expect(getResultText(results()[0])).toBe(`Downloaded 12 bytes from ${url}`);
   expect(results()[0]?.details).toEqual({ size: 12 });
 });
 
 test("a cancelled download closes the socket of its request [S4.18]", async () => {
-  const live = begin([download], [call("download", { url: `${address}/slow` })]);
+  const live = startConversation([download], [call("download", { url: `${address}/slow` })]);
   await once(server, "request");
   live.handle.cancel("enough");
   expect(await live.end()).toBe("cancelled");
@@ -53,7 +53,7 @@ test("a cancelled download closes the socket of its request [S4.18]", async () =
 });
 
 test("a download with an aborted signal sends no request [S4.18]", async () => {
-  const live = begin([download], [call("download", { url: `${address}/small` })]);
+  const live = startConversation([download], [call("download", { url: `${address}/small` })]);
   live.handle.cancel("at once");
   expect(await live.end()).toBe("cancelled");
   expect(requests).toBe(0);
@@ -64,7 +64,7 @@ test("a thousand downloads leave no listener on the signal of their run [S4.18]"
   const calls = Array.from({ length: 1_000 }, (_, index) =>
     call("download", { url: `${address}/small` }, { id: `c${index}` }),
   );
-  const live = beginWith([calls], (model, world) =>
+  const live = startConversationWith([calls], (model, world) =>
     createAgent({ name: "downloader", model, tools: [download], maxToolConcurrency: 20 }).run({
       input: "Go.",
       world,
@@ -79,9 +79,9 @@ test("a thousand downloads leave no listener on the signal of their run [S4.18]"
 
 test("fetch_pages emits an update for each page during the fetch [S3.15]", async () => {
   const urls = ["/small", "/large", "/other"].map((path) => `${address}${path}`);
-  const { updates, results } = await talk([fetchPages], [call("fetch_pages", { urls })]);
+  const { updates, results } = await runConversation([fetchPages], [call("fetch_pages", { urls })]);
   expect(updates()).toEqual(
     urls.map((url, index) => ({ content: `[${index + 1}/3] fetching ${url}…`, details: { done: index } })),
   );
-  expect(textOfResult(results()[0])?.split("\n")[1]).toBe(`${urls[1]}: 2000 characters`);
+  expect(getResultText(results()[0])?.split("\n")[1]).toBe(`${urls[1]}: 2000 characters`);
 });

@@ -5,7 +5,7 @@ import { call } from "@statewright/testing";
 import { createAgent } from "statewright";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SearchContext, searchFiles } from "../src/file-search.ts";
-import { beginWith, textOfResult } from "./support/talk.ts";
+import { getResultText, startConversationWith } from "./support/talk.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const search = (pattern: string) =>
-  beginWith([call("search_files", { pattern })], (model, world) =>
+  startConversationWith([call("search_files", { pattern })], (model, world) =>
     createAgent({ name: "finder", model, tools: [searchFiles], context: SearchContext }).run({
       input: "Find them.",
       context: { folder },
@@ -28,7 +28,7 @@ test("file search emits an update per file with the files so far, and ends with 
   const live = search("**/*.ts");
   expect(await live.end()).toBe("done");
   const [result] = live.results();
-  const lines = textOfResult(result)?.split("\n") ?? [];
+  const lines = getResultText(result)?.split("\n") ?? [];
   const files = lines.slice(1);
   expect(lines[0]).toBe("Found 3 files matching **/*.ts:");
   expect(files.toSorted()).toEqual(["a.ts", "b.ts", join("inner", "d.ts")]);
@@ -59,5 +59,5 @@ test("a file search stopped inside its loop stores its own text, emits nothing m
   expect(live.wires).toHaveLength(1);
   const [result] = live.results();
   expect(result).toMatchObject({ isError: true, error: { kind: "cancelled" } });
-  expect(textOfResult(result)).toBe("Search cancelled");
+  expect(getResultText(result)).toBe("Search cancelled");
 });

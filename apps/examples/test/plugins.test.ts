@@ -5,8 +5,8 @@ import { loadPlugin, loadTools } from "@statewright/plugins";
 import { call } from "@statewright/testing";
 import { codingTools } from "@statewright/tools";
 import { afterAll, expect, test } from "vitest";
-import { buildFolder, type Language, languages, noteAbsent, recorded, replay } from "./support/languages.ts";
-import { talk, textOfResult } from "./support/talk.ts";
+import { buildFolder, type Language, languages, noteAbsent, readRecording, replay } from "./support/languages.ts";
+import { getResultText, runConversation } from "./support/talk.ts";
 
 const folder = buildFolder();
 const absent: string[] = [];
@@ -15,10 +15,10 @@ afterAll(() => {
   noteAbsent(absent);
 });
 
-/** What starts each plugin here; what has to be built is built once. */
+/** Commands that start the plugins; compiled plugins are built once. */
 const commands = new Map<Language, readonly [string, ...string[]]>();
 
-function commandOf(language: Language): readonly [string, ...string[]] {
+function createCommand(language: Language): readonly [string, ...string[]] {
   const known = commands.get(language);
   if (known !== undefined) return known;
   const started = language.start(folder.path);
@@ -31,10 +31,10 @@ function commandOf(language: Language): readonly [string, ...string[]] {
 test.each(languages)(
   "the plugin in $name describes itself, answers a valid and an invalid call, and exits at the end of its input [S3.41]",
   async (language) => {
-    const [command, ...args] = commandOf(language);
+    const [command, ...args] = createCommand(language);
     const plugin = await loadPlugin({ command, args });
     const { good, bad } = language;
-    const { results } = await talk(plugin.tools, [
+    const { results } = await runConversation(plugin.tools, [
       call(language.tool, JSON.parse(JSON.stringify(good.args)), { id: "c1" }),
       call(language.tool, JSON.parse(JSON.stringify(bad.args)), { id: "c2" }),
     ]);
@@ -42,16 +42,16 @@ test.each(languages)(
     for (const [index, { answer, isError }] of [good, bad].entries()) {
       const result = results()[index];
       expect(result?.isError).toBe(isError);
-      if (typeof answer === "string") expect(textOfResult(result)).toBe(answer);
-      else expect(textOfResult(result)).toMatch(answer);
+      if (typeof answer === "string") expect(getResultText(result)).toBe(answer);
+      else expect(getResultText(result)).toMatch(answer);
     }
   },
 );
 
 test("each plugin fed by hand prints its definition and one result per line, and exits at the end of its input [S3.42]", () => {
   for (const language of languages) {
-    const [command, ...args] = commandOf(language);
-    const { sent, answered } = recorded(language);
+    const [command, ...args] = createCommand(language);
+    const { sent, answered } = readRecording(language);
     const byHand = spawnSync(command, args, { input: sent.map((line) => `${line}\n`).join(""), encoding: "utf8" });
     expect(byHand.status, language.name).toBe(0);
     expect(byHand.stdout.trimEnd().split("\n"), language.name).toHaveLength(answered.length);
@@ -62,7 +62,7 @@ test("each plugin fed by hand prints its definition and one result per line, and
 test("a configuration of five plugins in five languages and the coding tools loads unchanged, one process each [S3.55]", async () => {
   const five = languages.filter(({ name }) => ["Python", "TypeScript (Deno)", "Rust", "bash", "Ruby"].includes(name));
   const plugins = five.map((language) => {
-    const [path, ...args] = commandOf(language);
+    const [path, ...args] = createCommand(language);
     return { path, args };
   });
   const file = join(folder.path, "agent.yaml");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { call } from "@statewright/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readText } from "../src/read-text.ts";
-import { talk, textOfResult } from "./support/talk.ts";
+import { getResultText, runConversation } from "./support/talk.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -16,22 +16,22 @@ test("read_text returns the unchanged file text as its only block, without detai
   const path = join(folder, "note.txt");
   const text = "Line one\r\n\tline two: é 🙂\n\n";
   writeFileSync(path, text);
-  const { results } = await talk([readText], [call("read_text", { path })]);
+  const { results } = await runConversation([readText], [call("read_text", { path })]);
   expect(results()[0]?.content).toEqual([{ type: "text", text }]);
   expect(results()[0]).not.toHaveProperty("details");
 });
 
 test("read_text without a path has invalid arguments, and the error names the missing one [S0.65, S2.71]", async () => {
-  const { results, events } = await talk([readText], [call("read_text", {})]);
+  const { results, events } = await runConversation([readText], [call("read_text", {})]);
   expect(results()[0]?.error?.kind).toBe("invalid_args");
-  expect(textOfResult(results()[0])).toContain("missing 'path'");
+  expect(getResultText(results()[0])).toContain("missing 'path'");
   expect(events.some(({ type }) => type === "tool.started")).toBe(false);
 });
 
 test("a disk error of read_text is a failure with the path and the cause [S0.25, S2.25, S0.65, S2.71]", async () => {
   const path = join(folder, "missing.txt");
-  const { results } = await talk([readText], [call("read_text", { path })]);
+  const { results } = await runConversation([readText], [call("read_text", { path })]);
   expect(results()[0]?.error?.kind).toBe("failed");
-  expect(textOfResult(results()[0])).toMatch(/^Cannot read .*missing\.txt: ENOENT/);
-  expect(textOfResult(results()[0])?.startsWith(`Cannot read ${path}: `)).toBe(true);
+  expect(getResultText(results()[0])).toMatch(/^Cannot read .*missing\.txt: ENOENT/);
+  expect(getResultText(results()[0])?.startsWith(`Cannot read ${path}: `)).toBe(true);
 });

@@ -7,7 +7,7 @@ import { analyse } from "../src/analysis.ts";
 import { calculator } from "../src/calculator.ts";
 import { createPiReader, createYoagentReader } from "../src/readers.ts";
 import { processRows } from "../src/rows.ts";
-import { talk } from "./support/talk.ts";
+import { runConversation } from "./support/talk.ts";
 
 const shows = defineTool({
   name: "show",
@@ -20,7 +20,7 @@ const shows = defineTool({
 });
 
 test("the event reader prints started, partial text, progress and the end of a call [S0.63, S2.69]", async () => {
-  const { events } = await talk(
+  const { events } = await runConversation(
     [analyse, calculator, processRows, shows],
     [
       [call("process_rows", { total: 101 })],
@@ -52,7 +52,7 @@ test("the event reader prints started, partial text, progress and the end of a c
 });
 
 test("every dialect starts and ends each call once, also a refused one, and the agent end is last [D15, D16, D23]", async () => {
-  const { events } = await talk(
+  const { events } = await runConversation(
     [calculator],
     [
       [
@@ -88,8 +88,8 @@ test("every dialect starts and ends each call once, also a refused one, and the 
 test("a denied call has a separate end event in a dialect that supports denials [D15]", async () => {
   const no = defineMiddleware({ name: "no", beforeTool: () => decide.deny("not today") });
   const { createAgent } = await import("statewright");
-  const { beginWith } = await import("./support/talk.ts");
-  const live = beginWith([call("calculator", { expression: "1+2" })], (model, world) =>
+  const { startConversationWith } = await import("./support/talk.ts");
+  const live = startConversationWith([call("calculator", { expression: "1+2" })], (model, world) =>
     createAgent({ name: "denier", model, tools: [calculator], middleware: [no] }).run({ input: "Go.", world }),
   );
   await live.end();
@@ -101,7 +101,7 @@ test("a denied call has a separate end event in a dialect that supports denials 
 
 test("a failed run ends its agent in a dialect with the reason [D16]", async () => {
   const fails = failWith(new Error("no such model"));
-  const { events } = await talk([calculator], [fails, fails, fails]);
+  const { events } = await runConversation([calculator], [fails, fails, fails]);
   const translate = piDialect();
   const told = events.flatMap((event) => [...translate(event)]);
   expect(told.at(-1)).toMatchObject({
@@ -112,7 +112,7 @@ test("a failed run ends its agent in a dialect with the reason [D16]", async () 
 });
 
 test("the pi reader prints arguments, partial results and results", async () => {
-  const { events } = await talk(
+  const { events } = await runConversation(
     [calculator, processRows],
     [[call("process_rows", { total: 1 })], [call("calculator", { expression: "x" })]],
   );

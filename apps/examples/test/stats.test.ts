@@ -1,17 +1,17 @@
 import { call } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { stats } from "../src/stats.ts";
-import { schemaOf, talk, textOfResult } from "./support/talk.ts";
+import { getResultText, getSchema, runConversation } from "./support/talk.ts";
 
 const ask = async (args: { numbers?: unknown; precision?: number }) => {
-  const live = await talk([stats], [call("stats", JSON.parse(JSON.stringify(args)))]);
+  const live = await runConversation([stats], [call("stats", JSON.parse(JSON.stringify(args)))]);
   const [result] = live.results();
-  return { result, text: textOfResult(result), live };
+  return { result, text: getResultText(result), live };
 };
 
 test("stats requires numbers, defaults precision to 2, and refuses empty or wrong input with its own text [S3.22]", async () => {
   const { live } = await ask({ numbers: [1] });
-  expect(schemaOf(live.wires[0])).toMatchObject({ required: ["numbers"], properties: { precision: { default: 2 } } });
+  expect(getSchema(live.wires[0])).toMatchObject({ required: ["numbers"], properties: { precision: { default: 2 } } });
   for (const numbers of [[], "12", { 0: 1 }, null]) {
     const { result, text } = await ask({ numbers });
     expect(result?.error?.kind).toBe("invalid_args");

@@ -1,4 +1,4 @@
-/** What an agent tells whoever subscribes to it, by the events of pi, and what the example prints of it. */
+/** Events of an agent in the event format of pi, and the output of the example that subscribes to them. */
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, ToolError } from "statewright";
 import { type PiEvent, piDialect } from "statewright/adapter";

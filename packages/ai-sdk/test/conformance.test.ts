@@ -8,7 +8,7 @@ import { createModelV2, createModelV3, createModelV4, finish, finishV2 } from ".
 type AnyPart = LanguageModelV2StreamPart & LanguageModelV3StreamPart & LanguageModelV4StreamPart;
 
 /** Stream parts of a reply: texts and arguments in chunks. */
-function partsOf([answer]: readonly ModelReply[]): AnyPart[] {
+function listParts([answer]: readonly ModelReply[]): AnyPart[] {
   const parts = (answer?.content ?? []).flatMap((block, index): unknown[] => {
     const id = `${index}`;
     if (block.type === "text")
@@ -34,9 +34,9 @@ function opened(made: { readonly model: Parameters<typeof aiModel>[0]; readonly 
   return { model: aiModel(made.model), listRequests: () => made.asked.map((asked) => JSON.stringify(asked)) };
 }
 
-const v4: OpenModel = (answers) => opened(createModelV4([...partsOf(answers), finish()]));
-const v3: OpenModel = (answers) => opened(createModelV3([...partsOf(answers), finish()]));
-const v2: OpenModel = (answers) => opened(createModelV2([...partsOf(answers), finishV2()]));
+const v4: OpenModel = (answers) => opened(createModelV4([...listParts(answers), finish()]));
+const v3: OpenModel = (answers) => opened(createModelV3([...listParts(answers), finish()]));
+const v2: OpenModel = (answers) => opened(createModelV2([...listParts(answers), finishV2()]));
 
 test.each(modelConformance)("the adapter over a model of V4: $name [S1.88]", ({ run }) => run(v4));
 test.each(modelConformance)("the adapter over a model of V3: $name [S1.88]", ({ run }) => run(v3));

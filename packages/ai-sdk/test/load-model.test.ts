@@ -3,7 +3,7 @@ import { loadModel } from "../src/index.ts";
 import { createModelV4, finish } from "./support/language-models.ts";
 import { ask, createCallOptions, getRejection } from "./support/requests.ts";
 
-const messageOf = async (promise: Promise<unknown>): Promise<string> =>
+const getMessage = async (promise: Promise<unknown>): Promise<string> =>
   ((await getRejection(promise)) as Error).message;
 
 describe("loadModel", () => {
@@ -25,14 +25,14 @@ describe("loadModel", () => {
   });
 
   test("loadModel names a package that is not installed and the command that installs it", async () => {
-    expect(await messageOf(loadModel("mistral/small"))).toBe(
+    expect(await getMessage(loadModel("mistral/small"))).toBe(
       'invalid_option: model "mistral/small": expected the package @ai-sdk/mistral, got a package that is not installed. Install the package with `npm install @ai-sdk/mistral`, or create the model with modelRegistry. See docs/errors.md#invalid_option.',
     );
   });
 
   test("loadModel reports a package that fails to load as broken, not as missing", async () => {
     const load = () => Promise.reject(new Error("Unexpected token"));
-    expect(await messageOf(loadModel("mistral/small", { load }))).toContain("cannot be loaded");
+    expect(await getMessage(loadModel("mistral/small", { load }))).toContain("cannot be loaded");
   });
 
   test("loadModel reports a package with a missing dependency as broken, not as missing", async () => {
@@ -40,11 +40,11 @@ describe("loadModel", () => {
       Promise.reject(
         new Error("Cannot find package '@ai-sdk/provider' imported from /app/node_modules/@ai-sdk/mistral/index.js"),
       );
-    expect(await messageOf(loadModel("mistral/small", { load }))).toContain("cannot be loaded");
+    expect(await getMessage(loadModel("mistral/small", { load }))).toContain("cannot be loaded");
   });
 
   test("loadModel names a package without language models", async () => {
-    expect(await messageOf(loadModel("elevenlabs/eleven_v3", { load: async () => ({ elevenlabs: {} }) }))).toContain(
+    expect(await getMessage(loadModel("elevenlabs/eleven_v3", { load: async () => ({ elevenlabs: {} }) }))).toContain(
       'expected a language model of the package @ai-sdk/elevenlabs for "elevenlabs/eleven_v3", got none',
     );
   });
@@ -53,7 +53,7 @@ describe("loadModel", () => {
     "loadModel refuses the name %j",
     async (name) => {
       const load = () => Promise.reject(new Error("must not be asked"));
-      expect(await messageOf(loadModel(name, { load }))).toContain(
+      expect(await getMessage(loadModel(name, { load }))).toContain(
         `model name: expected "provider/model", got ${JSON.stringify(name)}`,
       );
     },

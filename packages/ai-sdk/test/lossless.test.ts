@@ -49,7 +49,7 @@ function inPieces(
   ];
 }
 
-function spoken(type: "text" | "reasoning") {
+function createReplyParts(type: "text" | "reasoning") {
   return fc.tuple(text, metadata).map(
     ([said, provider]) =>
       (id: string): Said => ({
@@ -234,23 +234,23 @@ const answered = (spec: Spec) =>
         { type: "text", text: said },
         { type: "image", mimeType: "image/png", data },
       ] as ContentBlock[],
-      output: { type: "content", value: [{ type: "text", text: said }, imageIn(spec, data)] },
+      output: { type: "content", value: [{ type: "text", text: said }, getImage(spec, data)] },
     })),
   );
 
-function wordsIn(content: readonly ContentBlock[]): string {
+function listWords(content: readonly ContentBlock[]): string {
   return content.map((block) => getBlockText(block) ?? "").join("\n");
 }
 
-function imageIn(spec: Spec, data: string): object {
+function getImage(spec: Spec, data: string): object {
   if (spec === "v4") return { type: "file", mediaType: "image/png", data: { type: "data", data } };
   return { type: spec === "v3" ? "image-data" : "media", mediaType: "image/png", data };
 }
 
-function turnsOf(spec: Spec) {
+function listTurns(spec: Spec) {
   const part = fc.oneof(
-    spoken("text"),
-    spoken("reasoning"),
+    createReplyParts("text"),
+    createReplyParts("reasoning"),
     called,
     ranByProvider,
     drawn(spec),
@@ -292,7 +292,7 @@ test.each<Spec>(["v2", "v3", "v4"])(
   "a conversation with a model of %s goes back to it without a loss, however often it was saved",
   async (spec) => {
     await fc.assert(
-      fc.asyncProperty(turnsOf(spec), async (turns) => {
+      fc.asyncProperty(listTurns(spec), async (turns) => {
         const messages: Message[] = [];
         const expected: object[] = [];
         for (const [turn, { person, parts, answer, isError }] of turns.entries()) {
@@ -326,7 +326,7 @@ test.each<Spec>(["v2", "v3", "v4"])(
                     type: "tool-approval-response",
                     approvalId,
                     approved: !failed,
-                    ...(failed ? { reason: wordsIn(answer.content) } : {}),
+                    ...(failed ? { reason: listWords(answer.content) } : {}),
                   },
             ),
           });

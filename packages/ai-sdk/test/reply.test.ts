@@ -284,7 +284,7 @@ describe("provider parts", () => {
   });
 });
 
-describe("odd streams", () => {
+describe("malformed reply streams", () => {
   test("empty text makes no block, a stream id may repeat, and a delta may come without a start", async () => {
     const reply = await replyV4(
       { type: "text-start", id: "0" },

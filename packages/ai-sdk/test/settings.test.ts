@@ -125,7 +125,7 @@ describe("client warnings", () => {
     [{ type: "other", message: "temperature was ignored" }, "temperature was ignored"],
     [{ type: "novel", of: 1 }, '{"type":"novel","of":1}'],
     [{ type: "novel", feature: "x" }, "x is novel"],
-  ])("%o is told in words, and stays with the reply", async (warning, words) => {
+  ])("client warning %o becomes a text and is saved with the reply", async (warning, words) => {
     const { model } = createModelV4([{ type: "stream-start", warnings: [warning as never] }, finish()]);
     const told: string[] = [];
     const reply = await aiModel(model).respond(ask("Hi"), {

@@ -24,7 +24,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
 }
 
 const local: FetchOptions = { allowPrivate: ["127.0.0.1"], resolve: async () => ["127.0.0.1"] };
-const textOf = (body: Uint8Array) => Buffer.from(body).toString();
+const getText = (body: Uint8Array) => Buffer.from(body).toString();
 
 test("fetchUrl resolves a name once, checks every address, connects to it, also for redirects, and caps bytes [R9]", async () => {
   const seen: string[] = [];
@@ -48,7 +48,7 @@ test("fetchUrl resolves a name once, checks every address, connects to it, also 
     return asked === 1 ? ["127.0.0.1"] : ["10.0.0.1"];
   };
   const page = await fetchUrl(`http://name.invalid:${port}/page`, { ...local, resolve });
-  expect([page.status, textOf(page.body), asked]).toEqual([200, "page", 1]);
+  expect([page.status, getText(page.body), asked]).toEqual([200, "page", 1]);
   expect(seen).toEqual([`name.invalid:${port} /page`]);
 
   const mixed = { ...local, resolve: async () => ["127.0.0.1", "10.0.0.1"] };

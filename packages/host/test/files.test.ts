@@ -27,7 +27,7 @@ const put = (path: string, content: string | Buffer = "") => {
   fs.mkdirSync(join(root, path, ".."), { recursive: true });
   fs.writeFileSync(join(root, path), content);
 };
-const pathsOf = async (options: Parameters<Workspace["list"]>[0] = {}) =>
+const listPaths = async (options: Parameters<Workspace["list"]>[0] = {}) =>
   (await files.list(options)).entries.map((entry) => entry.path);
 
 /** Checks that the error has the path as given, and not the root. */
@@ -144,7 +144,7 @@ describe("paths outside the root", () => {
       await expectFailure(files.stat(path), "outside", message);
       await expectFailure(files.write(path, "x"), "outside", message);
       // A path below a file may be refused as not a folder, inside and outside of the root.
-      expect(["outside", "not_found"]).toContain(await files.list({ path }).catch(codeOf));
+      expect(["outside", "not_found"]).toContain(await files.list({ path }).catch(getCode));
     }
     for (const path of ["..", "out", "evil", "/etc"]) await expectFailure(files.list({ path }), "outside", path);
     for (const path of ["out/new", "evil/deep/new", "out-new"])
@@ -171,19 +171,19 @@ describe("paths outside the root", () => {
       await once(flipper.stdout, "data");
       const seen = { inside: 0, outside: 0, written: 0, refused: 0 };
       for (let turn = 0; turn < 1000 || Math.min(...Object.values(seen)) < 50; turn++) {
-        const read = await files.read("door/secret").catch(codeOf);
+        const read = await files.read("door/secret").catch(getCode);
         if (read === "outside") seen.outside++;
         else {
           expect(read).toMatchObject({ text: "inside" });
           seen.inside++;
         }
-        const wrote = await files.write(`door/new-${turn % 3}`, "x").catch(codeOf);
+        const wrote = await files.write(`door/new-${turn % 3}`, "x").catch(getCode);
         if (wrote === "outside") seen.refused++;
         else {
           expect(wrote).toMatchObject({ path: `inside/new-${turn % 3}` });
           seen.written++;
         }
-        const listed = await files.list({ path: "door" }).catch(codeOf);
+        const listed = await files.list({ path: "door" }).catch(getCode);
         if (listed !== "outside") {
           expect(listed).toMatchObject({ entries: expect.arrayContaining([{ path: "inside/secret", kind: "file" }]) });
         }
@@ -195,7 +195,7 @@ describe("paths outside the root", () => {
   });
 });
 
-function codeOf(error: unknown): string {
+function getCode(error: unknown): string {
   return isHostError(error) ? error.code : String(error);
 }
 
@@ -312,14 +312,14 @@ describe("listing", () => {
       unreadable: [],
       truncated: false,
     });
-    expect(await pathsOf({ path: "link" })).toEqual(["a/b", "a/b/c.txt", "a/z.txt"]);
-    expect(await pathsOf({ depth: 1, skip: ["a", "é"] })).toContain("node_modules");
-    expect(await pathsOf({ path: "a", depth: 1 })).toEqual(["a/b", "a/z.txt"]);
+    expect(await listPaths({ path: "link" })).toEqual(["a/b", "a/b/c.txt", "a/z.txt"]);
+    expect(await listPaths({ depth: 1, skip: ["a", "é"] })).toContain("node_modules");
+    expect(await listPaths({ path: "a", depth: 1 })).toEqual(["a/b", "a/z.txt"]);
   });
 
   test("a bounded listing is a prefix of the full one and reports the bound", async () => {
     for (const path of ["a/1", "a/2", "b/1", "c"]) put(path);
-    const all = await pathsOf();
+    const all = await listPaths();
     for (let limit = 0; limit <= all.length; limit++) {
       const listing = await files.list({ limit });
       expect(listing.entries.map((entry) => entry.path)).toEqual(all.slice(0, limit));
@@ -378,16 +378,16 @@ describe("listing", () => {
       put(path);
     }
     const below = ["pkg/.gitignore", "pkg/debug.log", "pkg/dist", "pkg/dist/a"];
-    expect(await pathsOf()).toEqual([".gitignore", "keep.log", "pkg", ...below]);
-    expect(await pathsOf({ path: "pkg" })).toEqual(below);
+    expect(await listPaths()).toEqual([".gitignore", "keep.log", "pkg", ...below]);
+    expect(await listPaths({ path: "pkg" })).toEqual(below);
     expect((await files.list()).skipped).toEqual(["dist", "pkg/build", "pkg/local", "pkg/x.log", "x.log"]);
-    expect(await pathsOf({ gitignore: false })).toContain("pkg/build/a");
+    expect(await listPaths({ gitignore: false })).toContain("pkg/build/a");
   });
 
   test("a listing ignores a .gitignore that links outside the root", async () => {
     fs.writeFileSync(join(base, "rules"), "*.txt");
     fs.symlinkSync("../rules", join(root, ".gitignore"));
     put("a.txt");
-    expect(await pathsOf()).toContain("a.txt");
+    expect(await listPaths()).toContain("a.txt");
   });
 });

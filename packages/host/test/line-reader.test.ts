@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createLineReader } from "../src/line-reader.ts";
 
-function linesOf(chunks: readonly string[], maxLength = Number.POSITIVE_INFINITY) {
+function listLines(chunks: readonly string[], maxLength = Number.POSITIVE_INFINITY) {
   const lines: string[] = [];
   const tooLong: number[] = [];
   const reader = createLineReader(
@@ -19,7 +19,7 @@ test("lines of a text in any chunks are split only at line feeds", () => {
   fc.assert(
     fc.property(fc.array(piece), (chunks) => {
       const parts = chunks.join("").split("\n");
-      const { lines, rest } = linesOf(chunks);
+      const { lines, rest } = listLines(chunks);
       expect([...lines, rest]).toEqual(parts);
     }),
     { numRuns: 500, seed: 7 },
@@ -27,7 +27,7 @@ test("lines of a text in any chunks are split only at line feeds", () => {
 });
 
 test("a line above the limit is reported once, and nothing after the line is read", () => {
-  const { lines, tooLong, rest } = linesOf(["ab\nabc", "d\nef\n", "gh\n"], 3);
+  const { lines, tooLong, rest } = listLines(["ab\nabc", "d\nef\n", "gh\n"], 3);
   expect(lines).toEqual(["ab"]);
   expect(tooLong).toEqual([4]);
   expect(rest).toBe("");

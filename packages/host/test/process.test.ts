@@ -472,10 +472,10 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     const strangers = [0, 1, 2].map(() => spawn("sleep", ["1000"], { detached: true, stdio: "ignore" }));
     strays.push(...strangers);
     const [live = 0, released = 0, reborn = 0] = strangers.map((stranger) => stranger.pid ?? 0);
-    const bornOf = (pid: number) => getProcessGroup(pid).startId?.split("/")[1];
+    const getBirth = (pid: number) => getProcessGroup(pid).startId?.split("/")[1];
     const watcher = spawnWatcher();
-    for (const pid of [live, released]) watcher?.stdin?.write(`+ ${pid} ${bornOf(pid)}\n`);
-    watcher?.stdin?.write(`+ ${reborn} 1${bornOf(reborn)}\n- ${released} -\n- 99 -\n`);
+    for (const pid of [live, released]) watcher?.stdin?.write(`+ ${pid} ${getBirth(pid)}\n`);
+    watcher?.stdin?.write(`+ ${reborn} 1${getBirth(reborn)}\n- ${released} -\n- 99 -\n`);
     watcher?.stdin?.end();
     await once(strangers[0]!, "exit");
     if (watcher?.exitCode === null) await once(watcher, "exit");

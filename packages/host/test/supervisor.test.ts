@@ -44,7 +44,7 @@ const said = (it: Supervisor<Numbered>): Promise<number | string> =>
   );
 
 /** Creates a promise that the test resolves. */
-function gate() {
+function createGate() {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -53,7 +53,7 @@ function gate() {
 }
 
 test("calls during a plugin restart wait for a single start and use its process", async () => {
-  const { open, opened } = gate();
+  const { open, opened } = createGate();
   const begun: number[] = [];
   const { it, live, lives, endLast } = kept({
     startNext: async () => {
@@ -104,7 +104,7 @@ test("trust is requested at each plugin start, and a refusal starts nothing and 
 });
 
 test("a failed plugin start is unavailable for every waiting call, and the next call tries again", async () => {
-  const { open, opened } = gate();
+  const { open, opened } = createGate();
   let fails = true;
   const { it, live, endLast } = kept({
     startNext: async () => {
@@ -130,7 +130,7 @@ test("a failed plugin start is unavailable for every waiting call, and the next 
 
 test("a manual restart ends the previous process first, calls wait for the next one, and a concurrent close leaves none alive", async () => {
   const { it, live, lives } = kept();
-  const { open, opened } = gate();
+  const { open, opened } = createGate();
   const restarted = it.restart(async () => {
     expect(lives.map((life) => life.isAlive())).toEqual([false]);
     await opened;
@@ -167,7 +167,7 @@ test("a failed manual restart leaves no active process, and the next call starts
 
 test("a call that waits during several restarts gets the process of the last one", async () => {
   const { it, live } = kept();
-  const { open, opened } = gate();
+  const { open, opened } = createGate();
   const first = it.restart(async () => {
     await opened;
     return live();

@@ -2,7 +2,7 @@ import type { ToolError, ToolRuntime } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../src/index.ts";
-import { call, type EchoServer, echoServer } from "./support/openapi.ts";
+import { call, type EchoServer, startEchoServer } from "./support/openapi.ts";
 
 const document = {
   openapi: "3.1.0",
@@ -15,7 +15,7 @@ let server: EchoServer;
 let other: EchoServer;
 
 beforeAll(async () => {
-  [server, other] = await Promise.all([echoServer(), echoServer()]);
+  [server, other] = await Promise.all([startEchoServer(), startEchoServer()]);
 });
 afterEach(() => {
   server.answers.clear();

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { toModelTool } from "@statewright/core/adapter";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../src/index.ts";
-import { call, type EchoServer, echoServer, type Told } from "./support/openapi.ts";
+import { call, type EchoServer, startEchoServer, type Told } from "./support/openapi.ts";
 
 const pets = join(import.meta.dirname, "fixtures/pets.yaml");
 const shop = join(import.meta.dirname, "fixtures/shop.json");
@@ -17,7 +17,7 @@ const secrets = {
 let server: EchoServer;
 
 beforeAll(async () => {
-  server = await echoServer();
+  server = await startEchoServer();
 });
 afterAll(() => server.close());
 
@@ -51,8 +51,8 @@ test("OpenAPI operations become tools with names, descriptions, effects and sche
   expect(specs.get("add_pet")).toMatchObject({ effect: "once", safety: { access: "write" } });
   expect(specs.get("put_pets_id")).toMatchObject({ effect: "idempotent", originalName: "put /pets/{id}" });
   expect(specs.get("drop_pet")).toMatchObject({ effect: "idempotent", safety: { access: "destructive" } });
-  const schemaOf = (name: string) => toModelTool(specs.get(name)!).inputSchema;
-  expect(schemaOf("list_pets")).toEqual({
+  const getSchema = (name: string) => toModelTool(specs.get(name)!).inputSchema;
+  expect(getSchema("list_pets")).toEqual({
     type: "object",
     properties: {
       limit: { type: "integer", maximum: 100, default: 20 },
@@ -71,7 +71,7 @@ test("OpenAPI operations become tools with names, descriptions, effects and sche
       mother: { anyOf: [{ allOf: [{ $ref: "#/$defs/Pet" }] }, { type: "null" }] },
     },
   };
-  expect(schemaOf("add_pet")).toEqual({
+  expect(getSchema("add_pet")).toEqual({
     type: "object",
     properties: { limit: { type: "integer", maximum: 100, default: 20 }, body: { $ref: "#/$defs/Pet" } },
     required: ["body"],
@@ -79,7 +79,7 @@ test("OpenAPI operations become tools with names, descriptions, effects and sche
     $defs: { Pet: pet },
   });
   // Names used in two places get a prefix; headers that the request itself sets are not arguments.
-  expect(schemaOf("pets_get")).toMatchObject({
+  expect(getSchema("pets_get")).toMatchObject({
     properties: {
       path_id: { type: "string" },
       query_id: { type: "integer", exclusiveMinimum: 0 },
@@ -88,7 +88,7 @@ test("OpenAPI operations become tools with names, descriptions, effects and sche
     },
     required: ["path_id"],
   });
-  expect(Object.keys(Object(schemaOf("pets_get")["properties"]))).toHaveLength(4);
+  expect(Object.keys(Object(getSchema("pets_get")["properties"]))).toHaveLength(4);
 });
 
 test("an OpenAPI 3.1 document keeps its schemas, annotations next to references, and data that resembles references", async () => {

@@ -6,7 +6,14 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
 import { drawOutline, toSvg } from "../src/index.ts";
-import { anyGraph, anyMachine, createGraph, createLargeGraph, createNestedGraph, either } from "./support/graphs.ts";
+import {
+  anyMachine,
+  createGraph,
+  createLargeGraph,
+  createNestedGraph,
+  either,
+  generateGraph,
+} from "./support/graphs.ts";
 import { isInside, isOverlapping, type Picture, type Rect, readPicture } from "./support/read-picture.ts";
 
 /** Number of random machines, and a third of the random graphs; more with STATEWRIGHT_WHOLE=1. */
@@ -15,12 +22,12 @@ const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 20;
 describe("picture content", () => {
   test("a picture of a random graph has exactly its declared edges at every depth, like the Mermaid text [E23]", () => {
     let graphs = 0;
-    const property = fc.property(anyGraph(2), (graph) => {
+    const property = fc.property(generateGraph(2), (graph) => {
       graphs += 1;
       const picture = readPicture(toSvg(graph));
-      const { nodes, edges } = declaredIn(graph, "");
+      const { nodes, edges } = listDeclared(graph, "");
       expect(picture.edges.map(({ id }) => id).toSorted()).toEqual(edges.toSorted());
-      expect(namesIn(picture)).toEqual(nodes.toSorted());
+      expect(listNames(picture)).toEqual(nodes.toSorted());
       expect(toMermaid(graph).match(/^ *\w+ (-->|--o|==>|-\.->) \w+$/gm)).toHaveLength(edges.length);
       checkPlaces(picture);
     });
@@ -246,7 +253,7 @@ function order(): GraphDefinition {
 }
 
 /** Ids of nodes and edges of the declaration. */
-function declaredIn(
+function listDeclared(
   graph: GraphDefinition,
   path: string,
 ): { readonly nodes: readonly string[]; readonly edges: readonly string[] } {
@@ -257,7 +264,7 @@ function declaredIn(
   );
   const ends = edges.some((edge) => edge.endsWith(`-> ${path}${END}`)) ? [END] : [];
   const inner = [...graph.nodes.values()].map(({ name, subgraph }) =>
-    subgraph === undefined ? { nodes: [], edges: [] } : declaredIn(subgraph.graph, `${path}${name}.`),
+    subgraph === undefined ? { nodes: [], edges: [] } : listDeclared(subgraph.graph, `${path}${name}.`),
   );
   return {
     nodes: [
@@ -268,7 +275,7 @@ function declaredIn(
   };
 }
 
-function namesIn({ nodes, regions }: Picture): readonly string[] {
+function listNames({ nodes, regions }: Picture): readonly string[] {
   return [...nodes, ...regions].map(({ id }) => id).toSorted();
 }
 
@@ -302,9 +309,9 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
     const ends = id.split(" -> ");
     const strange = all.filter((each) => !ends.some((end) => end === each.id || holds(each.id, end)));
     const spots = points.map(({ x, y }) => ({ x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4 }));
-    const boxOf = (end?: string): Rect | undefined => all.find((each) => each.id === end)?.rect;
-    refuse(touches(spots.at(0), boxOf(ends[0]), 1), `${id} does not leave its source`);
-    refuse(touches(spots.at(-1), boxOf(ends[1]), 10), `${id} does not come to its target`);
+    const getBox = (end?: string): Rect | undefined => all.find((each) => each.id === end)?.rect;
+    refuse(touches(spots.at(0), getBox(ends[0]), 1), `${id} does not leave its source`);
+    refuse(touches(spots.at(-1), getBox(ends[1]), 10), `${id} does not come to its target`);
     refuse(
       spots.every((spot) => isInside(spot, box)),
       `${id} is outside`,

@@ -11,7 +11,7 @@ import {
   loadTools,
   type PluginOptions,
 } from "../src/index.ts";
-import { say } from "./support/calls.ts";
+import { callTool } from "./support/calls.ts";
 
 const home = mkdtempSync(join(tmpdir(), "statewright-trust-"));
 const folder = join(home, "workspace");
@@ -114,10 +114,10 @@ test("a workspace cannot store its own trust, a damaged trust file trusts nothin
   rmSync(join(home, "trusted.json"));
   await configTrust(join(home, "trusted.json")).add(found);
   vi.stubEnv("OUR_SECRET", "5ecret");
-  expect(await say((await load()).tools, {})).toBe("undefined");
+  expect(await callTool((await load()).tools, {})).toBe("undefined");
   const own = await loadTools(file);
   open.push(own);
-  expect(await say(own.tools, {})).toBe("5ecret");
+  expect(await callTool(own.tools, {})).toBe("5ecret");
   vi.unstubAllEnvs();
 });
 
@@ -214,11 +214,11 @@ test("an exited plugin restarts as long as its program is unchanged since it was
     await expect.poll(() => plugins[0]?.pid).toBeUndefined();
   };
   await end();
-  expect(await say(tools, {})).toBe("undefined");
+  expect(await callTool(tools, {})).toBe("undefined");
   await end();
   rmSync(marker);
   writeFileSync(join(folder, "plugin.mjs"), `import "node:fs"; ${readFileSync(join(folder, "plugin.mjs"), "utf8")}`);
-  expect(await say(tools, {})).toContain("its current state is not approved");
+  expect(await callTool(tools, {})).toContain("its current state is not approved");
   expect(existsSync(marker)).toBe(false);
 });
 
@@ -231,11 +231,11 @@ test("a plugin that owes an answer does not restart when its changed program is 
   const trust = configTrust(join(home, "trusted.json"));
   await trust.add(await describeConfiguration(file));
   const { tools } = await load({ timeoutMs: 1, staleGraceMs: 1 });
-  expect(await say(tools, {})).toContain("Timed out");
+  expect(await callTool(tools, {})).toContain("Timed out");
   rmSync(marker);
   writeFileSync(program, `import "node:fs"; ${silent}`);
   // The second call lasts longer than the missing answer of the first one.
   const timed = tools.map((tool) => ({ ...tool, spec: { ...tool.spec, timeoutMs: undefined } }));
-  expect(await say(timed, {})).toContain("its current state is not approved");
+  expect(await callTool(timed, {})).toContain("its current state is not approved");
   expect(existsSync(marker)).toBe(false);
 });

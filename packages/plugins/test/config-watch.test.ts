@@ -6,8 +6,8 @@ import { systemWorld } from "@statewright/core/adapter";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import * as z from "zod";
 import { type ConfigChange, type ConfiguredTools, loadTools, type ToolConfigOptions } from "../src/index.ts";
-import { begin, say } from "./support/calls.ts";
-import { isAlive, loggedWorld } from "./support/plugins.ts";
+import { callTool, startCalls } from "./support/calls.ts";
+import { createLoggedWorld, isAlive } from "./support/plugins.ts";
 
 const fixture = join(import.meta.dirname, "fixtures/plugin.mjs");
 const named = (name: string) =>
@@ -74,7 +74,7 @@ test("a changed configuration file is applied: written in place, renamed into pl
 });
 
 test("an invalid configuration file changes nothing and is reported once, also in the log, and the next file applies", async () => {
-  const world = loggedWorld();
+  const world = createLoggedWorld();
   const pids: number[] = [];
   const plugins = { world, onStderr: (line: string) => pids.push(Number(line)) };
   writeFileSync(join(folder, "pid.mjs"), `console.error(process.pid); await import(${JSON.stringify(fixture)});`);
@@ -86,7 +86,7 @@ test("an invalid configuration file changes nothing and is reported once, also i
   expect(await next()).toMatchObject({ error: { code: "plugin_failed" } });
   expect(world.lines.filter(({ text }) => text.includes("was not reloaded"))).toHaveLength(2);
   expect(configured.plugins.map((each) => each.pid)).toEqual([pid]);
-  expect(await say([...configured.registry.tools().values()], { say: "still" })).toBe("still");
+  expect(await callTool([...configured.registry.tools().values()], { say: "still" })).toBe("still");
   // A name of another registrant is not removed from the registry.
   configured.registry.register(named("see"));
   const other = `{ path: ${process.execPath}, args: [pid.mjs, echo, name=other] }`;
@@ -124,15 +124,15 @@ test("a plugin removed from the configuration ends after its calls, restarts onc
   const isHeld = new Promise<void>((resolve) => {
     heard = resolve;
   });
-  const live = begin(offered, [{ args: { say: "slow", hold: true, stderr: "held" } }]);
+  const live = startCalls(offered, [{ args: { say: "slow", hold: true, stderr: "held" } }]);
   await isHeld;
   replace("tools: { preset: one }");
   expect(await next()).toMatchObject({ added: ["look"], removed: ["echo"] });
   expect(isAlive(pid)).toBe(true);
   process.kill(pid, "SIGUSR2");
   expect((await live.answers()).map(getMessageText)).toEqual(["slow"]);
-  expect(await say(offered, { say: "late" })).toBe("late");
+  expect(await callTool(offered, { say: "late" })).toBe("late");
   expect(isAlive(pid)).toBe(false);
   await configured.close();
-  expect(await say(offered, { say: "too late" })).toContain("is closed");
+  expect(await callTool(offered, { say: "too late" })).toContain("is closed");
 });

@@ -5,7 +5,7 @@ import { defineTool } from "@statewright/core";
 import { afterAll, afterEach, expect, test } from "vitest";
 import * as z from "zod";
 import { type ConfiguredTools, loadTools, type ToolConfigOptions } from "../src/index.ts";
-import { say } from "./support/calls.ts";
+import { callTool } from "./support/calls.ts";
 import { isAlive } from "./support/plugins.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-config-"));
@@ -49,14 +49,14 @@ tools:
 `);
   expect(tools.map(({ spec }) => spec.name)).toEqual(["look", "echo", "args"]);
   expect(tools[2]?.spec.description).toBe('["--verbose","a b",""]');
-  expect(await say(tools, { say: "hello" })).toBe("hello");
+  expect(await callTool(tools, { say: "hello" })).toBe("hello");
   expect(new Set(plugins.map(({ pid }) => pid)).size).toBe(2);
 });
 
 test("a plugin path is relative to the folder of its configuration, and JSON configurations load too [S3.39]", async () => {
   writeFileSync(join(folder, "plugin.sh"), `#!/bin/sh\nexec "${process.execPath}" "${fixture}"\n`, { mode: 0o755 });
   const { tools } = await load(JSON.stringify({ tools: { plugins: [{ path: "./plugin.sh" }] } }), {}, "agent.json");
-  expect(await say(tools, { say: "hello" })).toBe("hello");
+  expect(await callTool(tools, { say: "hello" })).toBe("hello");
 });
 
 test("a configuration with MCP servers needs a connector, and options in its place are refused", async () => {

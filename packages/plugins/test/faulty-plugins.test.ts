@@ -4,7 +4,7 @@ import { getMessageText } from "@statewright/core";
 import { faults } from "@statewright/testing";
 import { expect, test } from "vitest";
 import { loadPlugin } from "../src/index.ts";
-import { answers } from "./support/calls.ts";
+import { collectAnswers } from "./support/calls.ts";
 import { keep } from "./support/plugins.ts";
 
 const echo = { command: process.execPath, args: [join(import.meta.dirname, "fixtures/plugin.mjs"), "echo"] };
@@ -15,7 +15,7 @@ test.each([
 ] as const)("a plugin answers the first call and fails the second: %s", async (how, text) => {
   const plugin = await loadPlugin(faults.plugin(echo, { failNth: 2, how }));
   keep(plugin);
-  const said = (id: string) => answers(plugin.tools, [{ id, args: { say: "hello" } }]);
+  const said = (id: string) => collectAnswers(plugin.tools, [{ id, args: { say: "hello" } }]);
   const [first] = await said("c1");
   expect(first && [first.isError, getMessageText(first)]).toEqual([false, "hello"]);
   const [second] = await said("c2");

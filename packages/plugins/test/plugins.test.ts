@@ -7,8 +7,8 @@ import { runProcess } from "@statewright/host";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, expect, test } from "vitest";
 import { loadPlugin } from "../src/index.ts";
-import { answers, begin, say } from "./support/calls.ts";
-import { isAlive, load, loggedWorld } from "./support/plugins.ts";
+import { callTool, collectAnswers, startCalls } from "./support/calls.ts";
+import { createLoggedWorld, isAlive, load } from "./support/plugins.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "statewright-plugins-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -16,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 test("protocol 1 is exact byte for byte: one describe line, then one line per call [S3.25, S3.28, S3.29]", async () => {
   const log = join(folder, "lines");
   const { tools } = await load("record", { extra: log });
-  await answers(tools, [
+  await collectAnswers(tools, [
     { id: "c1", args: { say: "one" } },
     { id: "c2", args: { say: "two" } },
   ]);
@@ -34,11 +34,11 @@ test("protocol 1 is exact byte for byte: one describe line, then one line per ca
 test("a cancelled call sends no unknown line to a protocol 1 plugin, and the next call gets its own answer [T41]", async () => {
   const log = join(folder, "cancelled");
   const plugin = await load("record", { extra: log });
-  const held = begin(plugin.tools, [{ id: "c1", args: { say: "late", hold: true } }]);
+  const held = startCalls(plugin.tools, [{ id: "c1", args: { say: "late", hold: true } }]);
   await isSent(held);
   held.handle.cancel("enough");
   await held.handle.result;
-  const next = begin(plugin.tools, [{ id: "c2", args: { say: "mine" } }]);
+  const next = startCalls(plugin.tools, [{ id: "c2", args: { say: "mine" } }]);
   await isSent(next);
   process.kill(plugin.pid ?? 0, "SIGUSR2");
   expect(getMessageText((await next.answers())[0] ?? fail())).toBe("mine");
@@ -57,7 +57,7 @@ test("a plugin starts once at load and keeps its process over calls and runs [S3
   const plugin = await load();
   expect(isAlive(plugin.pid)).toBe(true);
   const details = async () => {
-    const live = begin(plugin.tools, [{ args: { say: "a" } }]);
+    const live = startCalls(plugin.tools, [{ args: { say: "a" } }]);
     await live.answers();
     return live.events.flatMap((event) => (event.type === "tool.completed" ? [event.result.details] : []));
   };
@@ -79,7 +79,7 @@ test("a compiled tool and a plugin tool share a registry and look alike to a mod
   expect(registry.names()).toEqual(["echo", "echo_here"]);
   const [theirs, ours] = registry.forModel();
   expect({ ...theirs, name: "" }).toEqual({ ...ours, name: "" });
-  const said = await answers(
+  const said = await collectAnswers(
     [...registry.tools().values()],
     [
       { name: "echo", args: { say: "hello" } },
@@ -99,7 +99,7 @@ test("a compiled tool and a plugin tool share a registry and look alike to a mod
 
 test("a plugin reply is a result, an error reply is an error with its text, and a text without the flag is no error [S3.30, S3.31, S3.32, S3.49]", async () => {
   const { tools } = await load();
-  const [good, bad, plain] = await answers(
+  const [good, bad, plain] = await collectAnswers(
     tools,
     [
       { args: { say: "good" } },
@@ -115,7 +115,7 @@ test("a plugin reply is a result, an error reply is an error with its text, and 
 
 test("text blocks of a plugin are joined in order without separator, and an image between them keeps its place [S3.36, S3.38]", async () => {
   const { tools } = await load();
-  const [joined, mixed] = await answers(tools, [
+  const [joined, mixed] = await collectAnswers(tools, [
     {
       args: {
         say: "",
@@ -149,7 +149,7 @@ test("text blocks of a plugin are joined in order without separator, and an imag
 test("plugin content that is neither text nor image reaches the model unchanged", async () => {
   const { tools } = await load();
   const say = (blocks: readonly Json[]) => ({ args: { say: "", blocks } });
-  const [video, broken, mixed] = await answers(tools, [
+  const [video, broken, mixed] = await collectAnswers(tools, [
     say([{ type: "video", url: "x" }]),
     say([{ type: "image", data: "AA==" }, 7, null]),
     say(["bare ", { type: "text", text: "text" }]),
@@ -163,18 +163,18 @@ test("a plugin that exits in a call fails that call, the next call gets a new pr
   const plugin = await load();
   const other = await load();
   const [before, otherBefore] = [plugin.pid, other.pid];
-  const [crashed] = await answers(plugin.tools, [{ args: { say: "", exit: 7 } }]);
+  const [crashed] = await collectAnswers(plugin.tools, [{ args: { say: "", exit: 7 } }]);
   expect(crashed).toMatchObject({ isError: true });
   expect(getMessageText(crashed ?? fail())).toContain("exited with code 7");
-  expect(await say(plugin.tools, { say: "again" })).toBe("again");
+  expect(await callTool(plugin.tools, { say: "again" })).toBe("again");
   expect(plugin.pid).not.toBe(before);
   expect(other.pid).toBe(otherBefore);
-  expect(await say(other.tools, { say: "still here" })).toBe("still here");
+  expect(await callTool(other.tools, { say: "still here" })).toBe("still here");
 });
 
 test("a waiting call is not failed by the exit of a plugin in the call before, since it was never sent", async () => {
   const { tools } = await load();
-  const [crashed, next] = await answers(tools, [{ args: { say: "", exit: 7 } }, { args: { say: "mine" } }]);
+  const [crashed, next] = await collectAnswers(tools, [{ args: { say: "", exit: 7 } }, { args: { say: "mine" } }]);
   expect(crashed?.isError).toBe(true);
   expect(getMessageText(next ?? fail())).toBe("mine");
 });
@@ -182,7 +182,7 @@ test("a waiting call is not failed by the exit of a plugin in the call before, s
 test("an incomplete JSON line of a plugin fails the call at once, and the next call gets its own answer [S3.34, T45]", async () => {
   const { tools } = await load();
   const pretty = `${JSON.stringify({ content: [{ type: "text", text: "pretty" }] }, null, 2)}\n`;
-  const [broken, next] = await answers(tools, [{ args: { say: "", raw: pretty } }, { args: { say: "mine" } }], {
+  const [broken, next] = await collectAnswers(tools, [{ args: { say: "", raw: pretty } }, { args: { say: "mine" } }], {
     strategy: "sequential",
   });
   expect(broken?.isError).toBe(true);
@@ -191,10 +191,10 @@ test("an incomplete JSON line of a plugin fails the call at once, and the next c
 });
 
 test("plugin stderr and non-answer lines go to the log, never to the model [S3.35]", async () => {
-  const world = loggedWorld();
+  const world = createLoggedWorld();
   const lines: string[] = [];
   const plugin = await load("echo", { world, onStderr: (line) => lines.push(line) });
-  const [answer] = await answers(plugin.tools, [{ args: { say: "answer", noise: true, stderr: "a warning" } }]);
+  const [answer] = await collectAnswers(plugin.tools, [{ args: { say: "answer", noise: true, stderr: "a warning" } }]);
   expect(getMessageText(answer ?? fail())).toBe("answer");
   await plugin.close();
   expect(lines).toEqual(["a warning"]);
@@ -203,9 +203,9 @@ test("plugin stderr and non-answer lines go to the log, never to the model [S3.3
 });
 
 test("plugin stderr without a listener goes to the log with the plugin name [S3.35]", async () => {
-  const world = loggedWorld();
+  const world = createLoggedWorld();
   const plugin = await load("echo", { world });
-  await answers(plugin.tools, [{ args: { say: "x", stderr: "a warning" } }]);
+  await collectAnswers(plugin.tools, [{ args: { say: "x", stderr: "a warning" } }]);
   await plugin.close();
   expect(world.lines.filter(({ level }) => level === "info").map(({ text }) => text)).toEqual([
     `${process.execPath}: a warning`,
@@ -215,25 +215,25 @@ test("plugin stderr without a listener goes to the log with the plugin name [S3.
 test("plugin answers cut inside a character, or with characters that resemble line ends, arrive complete [T45]", async () => {
   const { tools } = await load();
   const strange = "é 🙂 \u2028 \u2029 \r \u0085 end";
-  expect(await say(tools, { say: strange, pieces: true })).toBe(strange);
-  expect(await say(tools, { say: "", raw: `{"content":[{"type":"text","text":"a\u2028b"}]}\n` })).toBe("a\u2028b");
+  expect(await callTool(tools, { say: strange, pieces: true })).toBe(strange);
+  expect(await callTool(tools, { say: "", raw: `{"content":[{"type":"text","text":"a\u2028b"}]}\n` })).toBe("a\u2028b");
 });
 
 test("an endless line of a plugin is cut at the limit, and the next call is answered [T44]", async () => {
   const { tools } = await load("echo", { maxLineLength: 1_000 });
-  const [long] = await answers(tools, [{ args: { say: "x".repeat(2_000) } }]);
+  const [long] = await collectAnswers(tools, [{ args: { say: "x".repeat(2_000) } }]);
   expect(getMessageText(long ?? fail())).toContain("longer than 1000 characters");
-  expect(await say(tools, { say: "short" })).toBe("short");
+  expect(await callTool(tools, { say: "short" })).toBe("short");
 });
 
 test("a flood of plugin output without a line end ends the plugin at the limit and is not buffered further", async () => {
   const { tools } = await load("echo");
   const bytes = process.env["STATEWRIGHT_WHOLE"] === "1" ? 2 ** 30 : 2 ** 26;
   const before = process.memoryUsage.rss();
-  const [flooded] = await answers(tools, [{ args: { say: "", flood: bytes } }]);
+  const [flooded] = await collectAnswers(tools, [{ args: { say: "", flood: bytes } }]);
   expect(getMessageText(flooded ?? fail())).toContain("longer than 16777216 characters");
   expect(process.memoryUsage.rss() - before).toBeLessThan(2 ** 28);
-  expect(await say(tools, { say: "short" })).toBe("short");
+  expect(await callTool(tools, { say: "short" })).toBe("short");
 });
 
 test("a plugin that fails to load reports its path and the cause, and no process remains [S3.40]", async () => {
@@ -281,14 +281,14 @@ test("loadPlugin refuses unknown and invalid options before it starts a process"
 });
 
 test("plugin output before its description is ignored", async () => {
-  expect(await say((await load("noise-before")).tools, { say: "hello" })).toBe("hello");
+  expect(await callTool((await load("noise-before")).tools, { say: "hello" })).toBe("hello");
 });
 
 test("a plugin that describes a list has several tools and receives the name of the called one [S3.43, D14]", async () => {
   const { tools } = await load("list");
   expect(tools.map(({ spec }) => spec.name)).toEqual(["echo", "shout"]);
-  expect(await say(tools, { say: "loud" }, "shout")).toBe("LOUD");
-  expect(await say(tools, { say: "quiet" }, "echo")).toBe("quiet");
+  expect(await callTool(tools, { say: "loud" }, "shout")).toBe("LOUD");
+  expect(await callTool(tools, { say: "quiet" }, "echo")).toBe("quiet");
 });
 
 test("a foreign plugin tool name becomes snake_case and keeps its original towards the plugin [D32]", async () => {
@@ -334,7 +334,7 @@ test("a plugin inherits the environment, or a reduced one by option [D25]", asyn
 
 test("a protocol 1 plugin emits no updates, whatever it prints [S3.54, D22]", async () => {
   const { tools } = await load();
-  const live = begin(tools, [{ args: { say: "done", updates: true } }]);
+  const live = startCalls(tools, [{ args: { say: "done", updates: true } }]);
   expect(getMessageText((await live.answers())[0] ?? fail())).toBe("done");
   expect(live.events.some(({ type }) => type === "tool.update" || type === "tool.progress")).toBe(false);
 });
@@ -342,7 +342,7 @@ test("a protocol 1 plugin emits no updates, whatever it prints [S3.54, D22]", as
 test("a protocol 2 plugin reports progress, answers out of order, and receives cancels and the end", async () => {
   const lines: string[] = [];
   const plugin = await load("two", { onStderr: (line) => lines.push(line) });
-  const live = begin(plugin.tools, [
+  const live = startCalls(plugin.tools, [
     { id: "slow", args: { say: "slow", hold: true } },
     { id: "fast", args: { say: "fast" } },
   ]);
@@ -357,7 +357,7 @@ test("a protocol 2 plugin reports progress, answers out of order, and receives c
     event.type === "tool.progress" ? [event.text] : event.type === "tool.update" ? [event.partial] : [],
   );
   expect(told).toEqual(["begun fast", { content: [{ type: "text", text: "half of fast" }], details: { half: true } }]);
-  const held = begin(plugin.tools, [{ id: "held", args: { say: "never", hold: true } }]);
+  const held = startCalls(plugin.tools, [{ id: "held", args: { say: "never", hold: true } }]);
   await new Promise<void>((resolve) => {
     held.handle.on((event) => {
       if (event.type === "tool.started") setImmediate(resolve);
@@ -365,28 +365,28 @@ test("a protocol 2 plugin reports progress, answers out of order, and receives c
   });
   held.handle.cancel("enough");
   await held.handle.result;
-  await say(plugin.tools, { say: "x" });
+  await callTool(plugin.tools, { say: "x" });
   await plugin.close();
   expect(lines).toEqual(["cancelled held", "shutting down"]);
 });
 
 test("two threads may use one call id of a plugin at the same time", async () => {
   const plugin = await load("two");
-  const first = begin(plugin.tools, [{ id: "same", args: { say: "first", hold: true } }]);
-  const second = begin(plugin.tools, [{ id: "same", args: { say: "second" } }]);
+  const first = startCalls(plugin.tools, [{ id: "same", args: { say: "first", hold: true } }]);
+  const second = startCalls(plugin.tools, [{ id: "same", args: { say: "second" } }]);
   expect(getMessageText((await second.answers())[0] ?? fail())).toBe("second");
   process.kill(plugin.pid ?? 0, "SIGUSR2");
   expect(getMessageText((await first.answers())[0] ?? fail())).toBe("first");
 });
 
 test("a repeated call is not answered by the late answer to its abandoned first attempt", async () => {
-  const world = loggedWorld();
+  const world = createLoggedWorld();
   const plugin = await load("two", { world });
-  const first = begin(plugin.tools, [{ id: "c1", args: { say: "first", hold: true } }]);
+  const first = startCalls(plugin.tools, [{ id: "c1", args: { say: "first", hold: true } }]);
   await isSent(first);
   first.handle.cancel("enough");
   await first.handle.result;
-  const second = begin(plugin.tools, [{ id: "c1", args: { say: "second", hold: true } }]);
+  const second = startCalls(plugin.tools, [{ id: "c1", args: { say: "second", hold: true } }]);
   await isSent(second);
   process.kill(plugin.pid ?? 0, "SIGUSR2");
   expect(getMessageText((await second.answers())[0] ?? fail())).toBe("second");
@@ -401,7 +401,7 @@ test("an unanswered plugin call times out and is logged once, the process stays,
     world: { ...world, log: (level, text, fields) => void (level === "warn" && lines.push({ text, fields })) },
   });
   const { pid } = plugin;
-  const late = begin(plugin.tools, [{ id: "late", args: { say: "too late", hold: true } }], { world });
+  const late = startCalls(plugin.tools, [{ id: "late", args: { say: "too late", hold: true } }], { world });
   await isSent(late);
   await world.advance(499);
   expect(late.events.some(({ type }) => type === "tool.failed")).toBe(false);
@@ -410,7 +410,7 @@ test("an unanswered plugin call times out and is logged once, the process stays,
   expect(getMessageText(timedOut ?? fail())).toBe("Timed out after 500 ms");
   expect(lines).toEqual([{ text: expect.stringContaining("timed out"), fields: { tool: "echo", callId: "late" } }]);
   expect(isAlive(pid)).toBe(true);
-  const next = begin(plugin.tools, [{ id: "next", args: { say: "mine" } }], { world });
+  const next = startCalls(plugin.tools, [{ id: "next", args: { say: "mine" } }], { world });
   await isSent(next);
   process.kill(pid ?? 0, "SIGUSR2");
   expect(getMessageText((await next.answers())[0] ?? fail())).toBe("mine");
@@ -428,11 +428,11 @@ test("a plugin whose late answer does not arrive restarts once the next call has
   };
   const plugin = await load("echo", { timeoutMs: 500, world, staleGraceMs: 400 });
   const { pid } = plugin;
-  const silent = begin(plugin.tools, [{ args: { say: "never", silent: true } }], { world });
+  const silent = startCalls(plugin.tools, [{ args: { say: "never", silent: true } }], { world });
   await isSent(silent);
   await clock.advance(500);
   await silent.answers();
-  const next = begin(plugin.tools, [{ args: { say: "mine" } }], { world });
+  const next = startCalls(plugin.tools, [{ args: { say: "mine" } }], { world });
   await isSent(next);
   await clock.advance(399);
   expect(isAnew).toBe(false);
@@ -446,20 +446,20 @@ test("a plugin whose late answer does not arrive restarts once the next call has
 test("a plugin that restarts with other tools is refused until a manual restart accepts the new tools [S3.50, R13]", async () => {
   const plugin = await load("changes");
   const before = plugin.tools[0]?.spec.description;
-  await answers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
-  expect(await say(plugin.tools, { say: "x" })).toContain("changed since it was loaded");
+  await collectAnswers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
+  expect(await callTool(plugin.tools, { say: "x" })).toContain("changed since it was loaded");
   await plugin.restart();
   expect(plugin.tools[0]?.spec.description).not.toBe(before);
-  expect(await say(plugin.tools, { say: "x" })).toBe("x");
+  expect(await callTool(plugin.tools, { say: "x" })).toBe("x");
 });
 
 test("a plugin that exits repeatedly stops restarting, and one with restarts disabled does not restart", async () => {
   const plugin = await load("echo", { maxRestarts: 2 });
-  for (let n = 0; n < 3; n++) await answers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
-  expect(await say(plugin.tools, { say: "x" })).toContain("started again 2 times");
+  for (let n = 0; n < 3; n++) await collectAnswers(plugin.tools, [{ args: { say: "", exit: 1 } }]);
+  expect(await callTool(plugin.tools, { say: "x" })).toContain("started again 2 times");
   const once = await load("echo", { restart: "never" });
-  await answers(once.tools, [{ args: { say: "", exit: 1 } }]);
-  expect(await say(once.tools, { say: "x" })).toContain("has ended");
+  await collectAnswers(once.tools, [{ args: { say: "", exit: 1 } }]);
+  expect(await callTool(once.tools, { say: "x" })).toContain("has ended");
 });
 
 test("a closed plugin ends its child processes and answers no further call [T46]", async () => {
@@ -467,16 +467,16 @@ test("a closed plugin ends its child processes and answers no further call [T46]
   const { pid } = plugin;
   await plugin.close();
   expect(isAlive(pid)).toBe(false);
-  expect(await say(plugin.tools, { say: "x" })).toContain("is closed");
+  expect(await callTool(plugin.tools, { say: "x" })).toContain("is closed");
 });
 
 test("a call abandoned while it waits passes its turn to the next call", async () => {
   const plugin = await load();
-  const first = begin(plugin.tools, [{ id: "first", args: { say: "first", hold: true } }]);
+  const first = startCalls(plugin.tools, [{ id: "first", args: { say: "first", hold: true } }]);
   await isSent(first);
-  const second = begin(plugin.tools, [{ id: "second", args: { say: "second" } }]);
+  const second = startCalls(plugin.tools, [{ id: "second", args: { say: "second" } }]);
   await isSent(second);
-  const third = begin(plugin.tools, [{ id: "third", args: { say: "third" } }]);
+  const third = startCalls(plugin.tools, [{ id: "third", args: { say: "third" } }]);
   await isSent(third);
   second.handle.cancel("enough");
   await second.handle.result;
@@ -486,14 +486,14 @@ test("a call abandoned while it waits passes its turn to the next call", async (
 });
 
 test("a second answer to a plugin call is not used for the next call", async () => {
-  const world = loggedWorld();
+  const world = createLoggedWorld();
   const { tools } = await load("echo", { world });
   const asked = [
     { id: "one", args: { say: "1", twice: true } },
     { id: "two", args: { say: "2", twice: true } },
     { id: "three", args: { say: "3" } },
   ];
-  expect((await answers(tools, asked)).map(getMessageText)).toEqual(["1", "2", "3"]);
+  expect((await collectAnswers(tools, asked)).map(getMessageText)).toEqual(["1", "2", "3"]);
   expect(world.lines.filter(({ text }) => text.includes("dropped a reply without a call"))).toHaveLength(2);
 });
 
@@ -506,7 +506,7 @@ test("a plugin with unusable tools is ended", async () => {
 test("a call during a plugin restart waits for the new process, and no second process starts", async () => {
   const log = join(folder, "restarts");
   const plugin = await load("record", { extra: log });
-  const [said] = await Promise.all([say(plugin.tools, { say: "x" }), plugin.restart(), plugin.restart()]);
+  const [said] = await Promise.all([callTool(plugin.tools, { say: "x" }), plugin.restart(), plugin.restart()]);
   expect(said).toBe("x");
   await plugin.close();
   expect(readFileSync(log, "utf8").split('{"type":"describe"}').length - 1).toBe(3);
@@ -517,16 +517,16 @@ test("an onStderr that throws ends the plugin, and its active call reports the e
     throw new Error("no room");
   };
   const plugin = await load("echo", { onStderr });
-  expect(await say(plugin.tools, { say: "", stderr: "x", hold: true })).toContain("reading its output failed");
+  expect(await callTool(plugin.tools, { say: "", stderr: "x", hold: true })).toContain("reading its output failed");
   await plugin.close();
-  expect(await say((await load("echo", { onStderr })).tools, { say: "anew" })).toBe("anew");
+  expect(await callTool((await load("echo", { onStderr })).tools, { say: "anew" })).toBe("anew");
 });
 
 test("a plugin that no longer reads its input is still ended", async () => {
   const world = virtualClock({ waitsForWork: false });
   const plugin = await load("two", { world });
-  expect(await say(plugin.tools, { say: "last", deaf: true })).toBe("last");
-  const large = begin(plugin.tools, [{ args: { say: "x".repeat(500_000), hold: true } }]);
+  expect(await callTool(plugin.tools, { say: "last", deaf: true })).toBe("last");
+  const large = startCalls(plugin.tools, [{ args: { say: "x".repeat(500_000), hold: true } }]);
   await isSent(large);
   const closed = plugin.close();
   await world.advance(2_000);
@@ -548,12 +548,14 @@ test("an idle plugin does not keep our process alive and exits with it", async (
 });
 
 test("a flood on plugin stderr blocks no call", async () => {
-  expect(await say((await load("flood-stderr", { onStderr: () => undefined })).tools, { say: "here" })).toBe("here");
+  expect(await callTool((await load("flood-stderr", { onStderr: () => undefined })).tools, { say: "here" })).toBe(
+    "here",
+  );
 });
 
 test("arguments refused by the plugin's schema do not reach the plugin", async () => {
   const { tools } = await load();
-  const [wrong] = await answers(tools, [{ args: { say: 7 } }]);
+  const [wrong] = await collectAnswers(tools, [{ args: { say: 7 } }]);
   expect(getMessageText(wrong ?? fail())).toContain("say");
   expect(wrong?.isError).toBe(true);
 });

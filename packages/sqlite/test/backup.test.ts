@@ -11,10 +11,10 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Child, startChild } from "./support/child-process.ts";
-import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let copy: string;
 let opened: SqliteStore[];
@@ -28,7 +28,7 @@ const world = systemWorld({
 });
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   copy = join(home.path, "copy.db");
   opened = [];
@@ -50,7 +50,7 @@ function open(path: string): SqliteStore {
 
 async function steps(store: SqliteStore, thread: string, count: number): Promise<void> {
   const claim = await store.claim({ ...graph, thread });
-  for (let id = 1; id <= count; id++) await saveCommit(store, superstep(thread, claim, id));
+  for (let id = 1; id <= count; id++) await saveCommit(store, createSuperstep(thread, claim, id));
 }
 
 function numbers(count: number): readonly string[] {
@@ -60,9 +60,9 @@ function numbers(count: number): readonly string[] {
 test("a backup taken while this store writes is a prefix of its commits and opens without a warning [F5]", async () => {
   const store = open(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 200; id++) await saveCommit(store, superstep("t", claim, id, "x".repeat(2_000)));
+  for (let id = 1; id <= 200; id++) await saveCommit(store, createSuperstep("t", claim, id, "x".repeat(2_000)));
   const backup = store.backup(copy);
-  for (let id = 201; id <= 260; id++) await saveCommit(store, superstep("t", claim, id, String(id)));
+  for (let id = 201; id <= 260; id++) await saveCommit(store, createSuperstep("t", claim, id, String(id)));
   await backup;
   const restored = open(copy);
   const items = await readItems(restored, "t");

@@ -16,15 +16,15 @@ import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
 import { createGrowingGraph, createOpenSchema, first, listEffects, listRounds } from "./support/growing-graph.ts";
-import { graph, question, running, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createInterruptRow, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let diary: string;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   diary = join(home.path, "diary.txt");
 });
@@ -121,7 +121,7 @@ describe("a damaged thread", () => {
     const graphs = createGrowingGraph(diary, 20, 2);
     await run(graphs, { store, thread: "t", input: first }).result;
     const claim = await store.claim({ ...graph, graph: "growing", thread: "t" });
-    const answered = { ...question("q1", "yes"), step: claim.head?.step ?? 0 };
+    const answered = { ...createInterruptRow("q1", "yes"), step: claim.head?.step ?? 0 };
     const at = { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq };
     await saveCommit(store, { ...at, interrupts: [answered], release: true });
     store.close();
@@ -144,14 +144,14 @@ describe("lists of many threads", () => {
 
   async function waiting(store: SqliteStore, thread: string, dueAt: number): Promise<void> {
     const claim = await store.claim({ ...graph, thread });
-    await saveCommit(store, { ...superstep(thread, claim, 1), run: running("r1", thread) });
-    const { answer: _, answeredAt: _at, ...open } = question("q1", "");
+    await saveCommit(store, { ...createSuperstep(thread, claim, 1), run: createRunRow("r1", thread) });
+    const { answer: _, answeredAt: _at, ...open } = createInterruptRow("q1", "");
     await saveCommit(store, {
       thread,
       branch: "main",
       epoch: claim.epoch,
       seq: 1,
-      run: { ...running("r1", thread), status: "waiting" },
+      run: { ...createRunRow("r1", thread), status: "waiting" },
       interrupts: [open],
       timers: [{ arm: { id: "wait", kind: "after", generation: 1, dueAt, about: thread } }],
       release: true,
@@ -170,12 +170,12 @@ describe("lists of many threads", () => {
       db.exec(`UPDATE runs SET attempt = 77 WHERE branch = ${ofB}`);
     });
     const damaged = sqliteStore(file, { world });
-    const threadsOf = (rows: readonly { readonly thread: string }[]): string =>
+    const listThreads = (rows: readonly { readonly thread: string }[]): string =>
       rows.map(({ thread }) => thread).join("");
-    expect(threadsOf(await damaged.openInterrupts())).toBe("dca");
-    expect(threadsOf(await damaged.openInterrupts({ limit: 3 }))).toBe("dca");
-    expect(threadsOf(await damaged.timers({ limit: 2 }))).toBe("ac");
-    expect(threadsOf(await damaged.runs({ limit: 3 }))).toBe("dca");
+    expect(listThreads(await damaged.openInterrupts())).toBe("dca");
+    expect(listThreads(await damaged.openInterrupts({ limit: 3 }))).toBe("dca");
+    expect(listThreads(await damaged.timers({ limit: 2 }))).toBe("ac");
+    expect(listThreads(await damaged.runs({ limit: 3 }))).toBe("dca");
     expect(logged).toHaveLength(4);
     expect(logged.join("\n")).toContain('"thread":"b"');
     await refusal(damaged.openInterrupts({ thread: "b" }));
@@ -189,8 +189,8 @@ describe("lists of many threads", () => {
 test("a missing newest checkpoint of a held thread is detected by its remaining deltas", async () => {
   const store = sqliteStore(file);
   const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, { ...superstep("t", { epoch, branch }, 1), run: running("r", "t") });
-  for (const id of [2, 3]) await saveCommit(store, superstep("t", { epoch, branch }, id));
+  await saveCommit(store, { ...createSuperstep("t", { epoch, branch }, 1), run: createRunRow("r", "t") });
+  for (const id of [2, 3]) await saveCommit(store, createSuperstep("t", { epoch, branch }, id));
   expect((await store.verify()).faults).toEqual([]);
   change(file, (db) => db.exec("DELETE FROM checkpoints WHERE key & 0xffffff = 3"));
   const what = 'the newest checkpoint of the branch "main" is missing, but its changes exist';

@@ -7,16 +7,16 @@ import type { Commit } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createGrowingGraph, first, listEffects, listRounds } from "./support/growing-graph.ts";
-import { append, checkpoint, graph, running, saveCommit, superstep } from "./support/rows.ts";
+import { append, createCheckpoint, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let diary: string;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   diary = join(home.path, "diary.txt");
 });
@@ -33,7 +33,11 @@ async function fill(store: ReturnType<typeof sqliteStore>, bytes: number): Promi
   const claim = await store.claim({ ...graph, thread: "ballast" });
   const text = JSON.stringify("x".repeat(bytes));
   const deltas = [{ channel: "big", kind: "replace", base: true, text }] as const;
-  await saveCommit(store, { ...superstep("ballast", claim, 1), checkpoint: checkpoint(1, deltas), release: true });
+  await saveCommit(store, {
+    ...createSuperstep("ballast", claim, 1),
+    checkpoint: createCheckpoint(1, deltas),
+    release: true,
+  });
 }
 
 describe("a run on a full disk", () => {
@@ -161,8 +165,8 @@ describe("disk reserve", () => {
     for (let id = 1; ; id++) {
       const item = "x".repeat(5_000);
       const commit: Commit = {
-        ...superstep("t", { epoch, branch: "main" }, id),
-        checkpoint: checkpoint(id, [append("items", [item])]),
+        ...createSuperstep("t", { epoch, branch: "main" }, id),
+        checkpoint: createCheckpoint(id, [append("items", [item])]),
       };
       const failure = await saveCommit(store, commit).then(
         () => undefined,
@@ -180,9 +184,9 @@ describe("disk reserve", () => {
     for (let index = 0; index < 100; index++) claims.push(await store.claim({ ...graph, thread: `u${index}` }));
     const { epoch } = await store.claim({ ...graph, thread: "t" });
     const next = await exhaust(store, epoch);
-    const large = { ...superstep("t", { epoch, branch: "main" }, next), effects: [] };
+    const large = { ...createSuperstep("t", { epoch, branch: "main" }, next), effects: [] };
     const text = JSON.stringify("x".repeat(50_000));
-    const wanting = saveCommit(store, { ...large, checkpoint: checkpoint(next, [append("items", [text])]) });
+    const wanting = saveCommit(store, { ...large, checkpoint: createCheckpoint(next, [append("items", [text])]) });
     const refused = expect(wanting).rejects.toMatchObject({ code: "store_full" });
     await Promise.all(
       claims.map(({ epoch: own }, index) =>
@@ -192,7 +196,7 @@ describe("disk reserve", () => {
           epoch: own,
           seq: 0,
           run: {
-            ...running(`r${index}`, `u${index}`),
+            ...createRunRow(`r${index}`, `u${index}`),
             status: "paused",
             error: { name: "Error", message: "m".repeat(200) },
           },

@@ -4,14 +4,22 @@ import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startChild } from "./support/child-process.ts";
-import { append, checkpoint, graph, question, readItems, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import {
+  append,
+  createCheckpoint,
+  createInterruptRow,
+  createSuperstep,
+  graph,
+  readItems,
+  saveCommit,
+} from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
 });
 
@@ -51,7 +59,7 @@ describe("a killed process", () => {
       );
       expect(await store.effects(`t${kill}`, "main")).toHaveLength(saved);
       expect(await store.history(`t${kill}`, { limit: 10_000 })).toHaveLength(saved);
-      await saveCommit(store, superstep(`t${kill}`, next, saved + 1));
+      await saveCommit(store, createSuperstep(`t${kill}`, next, saved + 1));
       store.close();
       last = saved;
     }
@@ -64,7 +72,7 @@ describe("a truncated or damaged log", () => {
   async function image(commits: number): Promise<string> {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (let id = 1; id <= commits; id++) await saveCommit(store, superstep("t", claim, id));
+    for (let id = 1; id <= commits; id++) await saveCommit(store, createSuperstep("t", claim, id));
     const path = join(home.path, "image.db");
     copyFileSync(file, path);
     copyFileSync(`${file}-wal`, `${path}-wal`);
@@ -122,13 +130,13 @@ describe("a file with flipped bits", () => {
   test("a changed control state, delta, outcome, answer or timer is refused by name, whichever bit changed", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (let id = 1; id <= 3; id++) await saveCommit(store, superstep("t", claim, id, `item-${id}`));
+    for (let id = 1; id <= 3; id++) await saveCommit(store, createSuperstep("t", claim, id, `item-${id}`));
     await saveCommit(store, {
       thread: "t",
       branch: "main",
       epoch: claim.epoch,
       seq: 4,
-      interrupts: [question("q1", "answer-1")],
+      interrupts: [createInterruptRow("q1", "answer-1")],
       timers: [{ arm: { id: "wait", kind: "after", generation: 3, dueAt: 9_000, about: "timer-1" } }],
     });
     await saveCommit(store, {
@@ -136,7 +144,7 @@ describe("a file with flipped bits", () => {
       branch: "main",
       epoch: claim.epoch,
       seq: 5,
-      checkpoint: checkpoint(4, [append("other", ["unread"])]),
+      checkpoint: createCheckpoint(4, [append("other", ["unread"])]),
     });
     store.close();
     const reads: Record<
@@ -154,7 +162,7 @@ describe("a file with flipped bits", () => {
     };
     const clean = readFileSync(file);
     for (const [what, { text, read }] of Object.entries(reads)) {
-      const places = placesOf(clean, text);
+      const places = listPlaces(clean, text);
       expect(places.length, what).toBeGreaterThan(0);
       for (let index = 0; index < text.length; index++) {
         const copy = join(home.path, "flipped.db");
@@ -178,17 +186,17 @@ describe("a file with flipped bits", () => {
       branch: "main",
       epoch: claim.epoch,
       seq: 1,
-      checkpoint: checkpoint(1, [{ channel: "x", kind: "replace", base: true, text: '"old"' }]),
+      checkpoint: createCheckpoint(1, [{ channel: "x", kind: "replace", base: true, text: '"old"' }]),
     });
     await saveCommit(store, {
       thread: "t",
       branch: "main",
       epoch: claim.epoch,
       seq: 2,
-      checkpoint: checkpoint(2, [{ channel: "x", kind: "replace", base: true, text: '"new"' }]),
+      checkpoint: createCheckpoint(2, [{ channel: "x", kind: "replace", base: true, text: '"new"' }]),
     });
     store.close();
-    for (const place of placesOf(readFileSync(file), '"old"')) flipBit(file, place + 1, 0);
+    for (const place of listPlaces(readFileSync(file), '"old"')) flipBit(file, place + 1, 0);
     const damaged = sqliteStore(file);
     expect(await damaged.state("t", 2)).toEqual([{ channel: "x", deltas: [{ kind: "replace", text: '"new"' }] }]);
     await expect(damaged.state("t", 1)).rejects.toMatchObject({
@@ -202,7 +210,7 @@ describe("a file with flipped bits", () => {
   test("a checkpoint replaced by another one breaks the hash chain [I5]", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
-    for (let id = 1; id <= 3; id++) await saveCommit(store, superstep("t", claim, id));
+    for (let id = 1; id <= 3; id++) await saveCommit(store, createSuperstep("t", claim, id));
     store.close();
     const { default: Database } = await import("better-sqlite3");
     const raw = new Database(file);
@@ -216,7 +224,7 @@ describe("a file with flipped bits", () => {
   });
 });
 
-function placesOf(bytes: Buffer, text: string): readonly number[] {
+function listPlaces(bytes: Buffer, text: string): readonly number[] {
   const places: number[] = [];
   for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) places.push(at);
   return places;

@@ -9,15 +9,15 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change, readBytes, readText } from "./support/database-file.ts";
 import {
   append,
-  artifact,
-  checkpoint,
-  effect,
+  createArtifactWrite,
+  createCheckpoint,
+  createEffectRow,
+  createInterruptRow,
+  createRunRow,
+  createSuperstep,
   graph,
-  question,
   readItems,
-  running,
   saveCommit,
-  superstep,
 } from "./support/rows.ts";
 import { createMemoryFolder, openFile } from "./support/stores.ts";
 
@@ -61,9 +61,9 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
   const said = JSON.stringify(sentinel);
   const claim = await store.claim({ ...graph, thread });
   const { epoch, branch } = claim;
-  const failed = { ...running("r1", thread), error: { name: "Error", message: sentinel }, reason: sentinel };
+  const failed = { ...createRunRow("r1", thread), error: { name: "Error", message: sentinel }, reason: sentinel };
   await saveCommit(store, { thread, branch, epoch, seq: 1, run: { ...failed, status: "failed" } });
-  const { row } = checkpoint(1);
+  const { row } = createCheckpoint(1);
   const deltas = [append("items", [sentinel]), { channel: "last", kind: "replace", base: true, text: said } as const];
   await saveCommit(store, { thread, branch, epoch, seq: 2, checkpoint: { row: { ...row, control: said }, deltas } });
   await saveCommit(store, {
@@ -71,13 +71,16 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
     branch,
     epoch,
     seq: 3,
-    effects: [{ ...effect(1, "once", sentinel), args: sentinel }],
-    interrupts: [{ ...question("q", sentinel), payload: said, onExpire: said, answeredBy: sentinel }],
+    effects: [{ ...createEffectRow(1, "once", sentinel), args: sentinel }],
+    interrupts: [{ ...createInterruptRow("q", sentinel), payload: said, onExpire: said, answeredBy: sentinel }],
     events: [{ seq: 3, branch, at: 5, text: said }],
-    artifacts: [await artifact(sentinel, sentinel), await artifact(`${sentinel} once more`, sentinel)],
+    artifacts: [
+      await createArtifactWrite(sentinel, sentinel),
+      await createArtifactWrite(`${sentinel} once more`, sentinel),
+    ],
     release: true,
   });
-  const queued = { ...running("r2", thread), status: "queued", input: said, queuedAt: 9 } as const;
+  const queued = { ...createRunRow("r2", thread), status: "queued", input: said, queuedAt: 9 } as const;
   await store.enqueue({ thread, run: queued });
   await store.dequeue(thread, "r2", { at: 10, reason: sentinel });
   await store.enqueue({ thread, run: { ...queued, id: "r3" } });
@@ -150,16 +153,16 @@ test.each(sealedColumns)(
     const store = open(newest);
     for (const thread of ["t", "u"]) await fillSentinel(store, thread);
     const claim = await store.claim({ ...graph, thread: "t" });
-    const { seq: _, ...again } = superstep("t", claim, 2, "another");
+    const { seq: _, ...again } = createSuperstep("t", claim, 2, "another");
     await saveCommit(store, {
       ...again,
       seq: 4,
-      interrupts: [{ ...question("q2", "b"), onExpire: "1" }],
-      effects: [{ ...effect(2, "once", "b"), args: "b" }],
+      interrupts: [{ ...createInterruptRow("q2", "b"), onExpire: "1" }],
+      effects: [{ ...createEffectRow(2, "once", "b"), args: "b" }],
       events: [{ seq: 4, branch: "main", at: 6, text: "2" }],
       release: true,
     });
-    const more = { ...running("r4", "t"), status: "queued", input: '"4"', queuedAt: 9 } as const;
+    const more = { ...createRunRow("r4", "t"), status: "queued", input: '"4"', queuedAt: 9 } as const;
     await store.enqueue({ thread: "t", run: more });
     store.close();
     const filled = `${column} IS NOT NULL`;
@@ -229,12 +232,12 @@ test("encrypted values do not decrypt as those of another thread or column under
 test("keys are rotated while a writer is active, and the old key is no longer needed [E49]", async () => {
   const before = open(old);
   const claim = await before.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 30; id++) await saveCommit(before, superstep("t", claim, id));
+  for (let id = 1; id <= 30; id++) await saveCommit(before, createSuperstep("t", claim, id));
   await fillThread(before, "u");
   const portrait = await portraitOf(before, "u");
   const rotating = open(newest, old);
   const work = rotating.rotate();
-  for (let id = 31; id <= 60; id++) await saveCommit(before, superstep("t", claim, id));
+  for (let id = 31; id <= 60; id++) await saveCommit(before, createSuperstep("t", claim, id));
   expect(await work).toBeGreaterThan(60);
   await saveCommit(before, { thread: "t", branch: "main", epoch: claim.epoch, seq: 60, release: true });
   before.close();
@@ -246,7 +249,7 @@ test("keys are rotated while a writer is active, and the old key is no longer ne
   expect(await portraitOf(after, "u")).toEqual(portrait);
   expect((await after.verify()).faults).toEqual([]);
   const next = await after.claim({ ...graph, thread: "t" });
-  await saveCommit(after, superstep("t", next, 61));
+  await saveCommit(after, createSuperstep("t", next, 61));
   expect((await after.verify()).faults).toEqual([]);
 });
 
@@ -274,13 +277,13 @@ test("an active writer uses the newest key as soon as it is given [E49]", async 
   let ring = [old];
   const store = openWith(() => ring);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, superstep("t", claim, 1));
+  await saveCommit(store, createSuperstep("t", claim, 1));
   ring = [newest, old];
-  await saveCommit(store, superstep("t", claim, 2));
+  await saveCommit(store, createSuperstep("t", claim, 2));
   await store.rotate();
   expect(await store.rotate()).toBe(0);
   ring = [newest];
-  await saveCommit(store, superstep("t", claim, 3));
+  await saveCommit(store, createSuperstep("t", claim, 3));
   store.close();
   const after = open(newest);
   expect(await readItems(after, "t")).toEqual(["1", "2", "3"]);
@@ -290,7 +293,7 @@ test("an active writer uses the newest key as soon as it is given [E49]", async 
 test("an interrupted key rotation continues at its position [E49]", async () => {
   const store = open(old);
   const claim = await store.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 900; id++) store.commit(superstep("t", claim, id), () => undefined);
+  for (let id = 1; id <= 900; id++) store.commit(createSuperstep("t", claim, id), () => undefined);
   await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 900, release: true });
   store.close();
   const cut = open(newest, old);

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterAll, expect, test } from "vitest";
 import { change, listTables } from "./support/database-file.ts";
-import { graph, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-const home = folder();
+const home = createFolder();
 afterAll(home.remove);
 
 const docs = join(import.meta.dirname, "../../../docs");
@@ -49,7 +49,7 @@ test("the SQL queries of the docs return rows, also in an encrypted file", async
   const file = join(home.path, "asked.db");
   const store = sqliteStore(file, { encryption: { keys: () => [{ id: "one", key: new Uint8Array(32) }] } });
   const claim = await store.claim({ ...graph, thread: "t7" });
-  for (const id of [1, 2]) await saveCommit(store, superstep("t7", claim, id));
+  for (const id of [1, 2]) await saveCommit(store, createSuperstep("t7", claim, id));
   store.close();
   const [history = [], threads = []] = change(file, (db) => asked.map((sql) => db.prepare(sql).raw().all()));
   expect(history).toHaveLength(2);

@@ -3,15 +3,15 @@ import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { checkpoint, graph, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createCheckpoint, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let store: SqliteStore;
 let other: SqliteStore;
 
 beforeEach(async () => {
-  home = folder();
+  home = createFolder();
   store = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
   other = sqliteStore(join(home.path, "agent.db"), { durability: "normal" });
   // The owner row is written by the first claim of the owner.
@@ -36,25 +36,25 @@ test("a run that is released before its first commit leaves no trace", async () 
   await letGo("t", await begins("t"), 0);
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
 
-  await saveCommit(store, { ...superstep("t", await begins("t"), 1), release: true });
+  await saveCommit(store, { ...createSuperstep("t", await begins("t"), 1), release: true });
   const before = await other.exportThread("t");
   await letGo("t", await begins("t"), 1);
   expect(await other.exportThread("t")).toEqual(before);
 });
 
 test("a first commit is refused after changes by others on the thread, and those changes stay", async () => {
-  await saveCommit(store, { ...superstep("t", await begins("t"), 1), release: true });
+  await saveCommit(store, { ...createSuperstep("t", await begins("t"), 1), release: true });
   const meanwhile = {
     run: async () =>
-      saveCommit(other, { ...superstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
-    fork: () => other.branch({ thread: "t", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] }),
+      saveCommit(other, { ...createSuperstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
+    fork: () => other.branch({ thread: "t", branch: "b", from: 1, checkpoint: createCheckpoint(1), interrupts: [] }),
     remove: () => other.delete("t"),
   };
   for (const [what, does] of Object.entries(meanwhile)) {
     const late = await begins("t");
     await does();
     const now = what === "remove" ? undefined : await other.exportThread("t");
-    await expect(saveCommit(store, superstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
+    await expect(saveCommit(store, createSuperstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
       code: "fenced",
     });
     if (now !== undefined) expect(await other.exportThread("t"), what).toEqual(now);
@@ -69,13 +69,13 @@ test("changes allowed next to an active run are allowed before its first commit,
   const path = join(home.path, "sealed.db");
   const [one, two] = [sqliteStore(path, { encryption }), sqliteStore(path, { encryption })];
   const first = await one.claim({ ...graph, thread: "t" });
-  for (const id of [1, 2, 3]) await saveCommit(one, { ...superstep("t", first, id), release: id === 3 });
+  for (const id of [1, 2, 3]) await saveCommit(one, { ...createSuperstep("t", first, id), release: id === 3 });
   const claim = await one.claim({ ...graph, thread: "t", startsRun: true });
   keys.now = ["b", "a"];
   expect(await two.rotate("t")).toBeGreaterThan(0);
   expect(await two.prune({ thread: "t", keepLast: 1, merge: (rows) => rows })).toBe(2);
   keys.now = ["b"];
-  await saveCommit(one, superstep("t", claim, 4));
+  await saveCommit(one, createSuperstep("t", claim, 4));
   await expect(two.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
   expect(await two.state("t", 4)).toMatchObject([{ channel: "items", deltas: { length: 4 } }]);
   expect(await two.verify()).toMatchObject({ faults: [] });
@@ -85,7 +85,7 @@ test("changes allowed next to an active run are allowed before its first commit,
 
 test("a thread imported from an image is not confused with another that replaced it since", async () => {
   for (const thread of ["x", "t"])
-    await saveCommit(store, { ...superstep(thread, await begins(thread), 1), release: true });
+    await saveCommit(store, { ...createSuperstep(thread, await begins(thread), 1), release: true });
   const image = await store.exportThread("t");
   await store.delete("t");
   await store.importThread(image);
@@ -93,21 +93,21 @@ test("a thread imported from an image is not confused with another that replaced
   // The rows reuse the rowids of the deleted ones, except those of its branch, which another thread has by now.
   const again = async (): Promise<void> => {
     await other.delete("t");
-    await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: checkpoint(1), interrupts: [] });
+    await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: createCheckpoint(1), interrupts: [] });
     await other.importThread(image);
   };
   await expect(again()).rejects.toMatchObject({ code: "thread_busy" });
-  await saveCommit(store, superstep("t", late, 2));
+  await saveCommit(store, createSuperstep("t", late, 2));
   expect((await other.head("t"))?.id).toBe(2);
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
 
 test("a failed first commit leaves the thread to be claimed by the next one", async () => {
   const claim = await begins("t");
-  const unfit = { ...superstep("t", claim, 1), after: 7 };
+  const unfit = { ...createSuperstep("t", claim, 1), after: 7 };
   await expect(saveCommit(store, unfit)).rejects.toMatchObject({ code: "store_failed" });
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
-  await saveCommit(store, superstep("t", claim, 1));
+  await saveCommit(store, createSuperstep("t", claim, 1));
   await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
 });
 
@@ -121,7 +121,7 @@ test("a row queued next to a starting run finds its thread and is followed by th
   await store.post({ thread: "t", id: "l", kind: "steer", messages: "[]", at: 1 });
   await store.enqueue({ thread: "t", run: queued });
   await expect(other.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
-  await saveCommit(store, { ...superstep("t", claim, 1), release: true });
+  await saveCommit(store, { ...createSuperstep("t", claim, 1), release: true });
   expect((await other.claim({ ...graph, thread: "t" })).queued).toBe(1);
   expect(await other.inbox("t", "main")).toHaveLength(1);
 });

@@ -6,27 +6,27 @@ import { getCopyPath } from "../src/file/migrate.ts";
 import { openDatabase } from "../src/file/open-database.ts";
 import { migrations } from "../src/file/schema.ts";
 import { createRandom } from "./gates/seeded.ts";
-import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
 import { createSecondFormat, secondSteps } from "./support/second-format.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(async () => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   const store = sqliteStore(file);
   for (const thread of ["a", "b"])
-    await saveCommit(store, superstep(thread, await store.claim({ ...graph, thread }), 1));
+    await saveCommit(store, createSuperstep(thread, await store.claim({ ...graph, thread }), 1));
   store.close();
 });
 
 afterEach(() => home.remove());
 
 /** Returns the format of a file; throws for a file that equals neither format row by row. */
-function formatOf(path: string): number {
+function getFormat(path: string): number {
   const { db } = openDatabase(path, { steps: createSecondFormat() });
   // Opening migrates a file of the old format: its copy is next to it then.
   const notes = db.prepare("SELECT id, note FROM threads ORDER BY id").raw().all();
@@ -72,7 +72,7 @@ describe("a file of an older format", () => {
       const old = sqliteStore(died);
       expect(await readItems(old, "a")).toEqual(["1"]);
       old.close();
-      expect(formatOf(died)).toBe(1);
+      expect(getFormat(died)).toBe(1);
     }
   });
 
@@ -89,7 +89,7 @@ describe("a file of an older format", () => {
       for (const left of readdirSync(home.path)) if (left.startsWith("torn.db")) rmSync(join(home.path, left));
       copyFileSync(image, torn);
       writeFileSync(`${torn}-wal`, log.subarray(0, cut === 0 ? log.length : random.whole(log.length)));
-      met.add(formatOf(torn));
+      met.add(getFormat(torn));
     }
     expect([...met].sort()).toEqual([1, 2]);
   });

@@ -19,13 +19,13 @@ import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { asks, breaks, calls, createEveryValue, dies, keeps, nests } from "./golden/graphs.ts";
 import { createGoldenFile, getGoldenFile, getGoldenText, newestFormat } from "./golden/make.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
 const formats = Array.from({ length: newestFormat }, (_, index) => index + 1);
 const graphs = [asks, breaks, calls, dies, keeps, nests];
 
 describe.each(formats)("a file of format %i", (format) => {
-  const home = folder();
+  const home = createFolder();
   const path = join(home.path, "golden.db");
   const world = virtualClock({ now: 1_750_000_000_000 + 3_600_000 });
   let store: Store;

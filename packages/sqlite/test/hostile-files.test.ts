@@ -7,25 +7,25 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
 import { change } from "./support/database-file.ts";
 import { createGrowingGraph, first } from "./support/growing-graph.ts";
-import { graph, question, running, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createInterruptRow, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(async () => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r1", "t") });
-  const { answer: _, answeredAt: _at, ...open } = question("q1", "");
+  await saveCommit(store, { ...createSuperstep("t", claim, 1), run: createRunRow("r1", "t") });
+  const { answer: _, answeredAt: _at, ...open } = createInterruptRow("q1", "");
   await saveCommit(store, {
     thread: "t",
     branch: "main",
     epoch: claim.epoch,
     seq: 1,
-    run: { ...running("r1", "t"), status: "waiting" },
+    run: { ...createRunRow("r1", "t"), status: "waiting" },
     interrupts: [open],
     timers: [{ arm: { id: "wait", kind: "after", generation: 1, dueAt: 5, about: "x" } }],
     release: true,

@@ -6,10 +6,10 @@ import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createOpenSchema } from "./support/growing-graph.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
 test("an engine continues a run that could not pause while the file was locked, and starts the queued run", async () => {
-  const home = folder();
+  const home = createFolder();
   const file = join(home.path, "agent.db");
   const { schedule, ...world } = systemWorld();
   // Retry delays of the store elapse at once.

@@ -4,14 +4,14 @@ import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { refuseOldNode, refuseOldSqlite } from "../src/file/open-database.ts";
-import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
 });
 
@@ -20,7 +20,7 @@ afterEach(() => home.remove());
 async function written(): Promise<void> {
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, superstep("t", claim, 1));
+  await saveCommit(store, createSuperstep("t", claim, 1));
   store.close();
 }
 
@@ -31,7 +31,7 @@ function raw(work: (db: Database.Database) => void): void {
 }
 
 /** Checks that the file is refused, unchanged, and without new files next to it. */
-function refused(code: string, says: string): void {
+function expectRefusal(code: string, says: string): void {
   const before = readFileSync(file);
   const beside = readdirSync(home.path);
   expect(() => sqliteStore(file)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(says) }));
@@ -43,12 +43,12 @@ describe("refused files", () => {
   test("a file of a newer version is refused with the next step", async () => {
     await written();
     raw((db) => db.pragma("user_version = 99"));
-    refused("store_newer", "Update Statewright");
+    expectRefusal("store_newer", "Update Statewright");
   });
 
   test("a database of another program is refused", () => {
     raw((db) => db.exec("CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')"));
-    refused("store_corrupt", "another application");
+    expectRefusal("store_corrupt", "another application");
   });
 
   test("a database of another program in WAL mode is refused, and its log is kept", () => {
@@ -56,7 +56,7 @@ describe("refused files", () => {
       db.pragma("journal_mode = WAL");
       db.exec("CREATE TABLE notes (text TEXT)");
     });
-    refused("store_corrupt", "another application");
+    expectRefusal("store_corrupt", "another application");
   });
 
   test("a file that is not a database is refused", () => {
@@ -64,7 +64,7 @@ describe("refused files", () => {
       file,
       "a text that is long enough to be looked at as the header of a database file, and some more of it",
     );
-    refused("store_corrupt", "not a database");
+    expectRefusal("store_corrupt", "not a database");
   });
 
   const planted = {
@@ -79,7 +79,7 @@ describe("refused files", () => {
     test(`a database file with a foreign change is refused: ${what}`, async () => {
       await written();
       raw((db) => db.exec(sql));
-      refused("store_corrupt", "differs from the schema of Statewright");
+      expectRefusal("store_corrupt", "differs from the schema of Statewright");
     });
   }
 
@@ -90,13 +90,16 @@ describe("refused files", () => {
       db.pragma("application_id = 1398239860");
       db.pragma("user_version = 1");
     });
-    refused("store_failed", `was made by a development version. Start a new file, or export it with that version`);
+    expectRefusal(
+      "store_failed",
+      `was made by a development version. Start a new file, or export it with that version`,
+    );
   });
 
   test("a file with our application id and without our tables is refused", () => {
     raw((db) => db.pragma("application_id = 1398239860"));
     raw((db) => db.pragma("user_version = 1"));
-    refused("store_corrupt", "");
+    expectRefusal("store_corrupt", "");
   });
 
   test("a truncated file is refused when it is read", async () => {

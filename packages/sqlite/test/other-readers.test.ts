@@ -20,7 +20,7 @@ import {
 } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
 const reader = fileURLToPath(new URL("./support/processes/reading-process.ts", import.meta.url));
 const anything = <Value>(): Schema<Value, Value> => ({
@@ -28,7 +28,7 @@ const anything = <Value>(): Schema<Value, Value> => ({
 });
 
 test("after each superstep another process reads the state, deltas and calls that the API reports [K6]", async () => {
-  const home = folder();
+  const home = createFolder();
   onTestFinished(() => home.remove());
   const file = join(home.path, "agent.db");
   const [store, peer] = [sqliteStore(file), sqliteStore(file)];

@@ -6,22 +6,22 @@ import { systemWorld } from "@statewright/core/adapter";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
-import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
 });
 
 afterEach(() => home.remove());
 
 /** Starts another program that has the file open. */
-async function stranger(): Promise<{ order(what: "take" | "give"): Promise<void>; end(): void }> {
+async function startOtherWriter(): Promise<{ order(what: "take" | "give"): Promise<void>; end(): void }> {
   const child: ChildProcess = fork(
     fileURLToPath(new URL("./support/processes/lock-process.ts", import.meta.url)),
     [file],
@@ -29,17 +29,17 @@ async function stranger(): Promise<{ order(what: "take" | "give"): Promise<void>
       execArgv: [],
     },
   );
-  const said = (what: string): Promise<void> =>
+  const waitForMessage = (what: string): Promise<void> =>
     new Promise((resolve, reject) => {
       child.once("exit", () => reject(new Error("the other program ended")));
       child.on("message", (message) => {
         if (message === what) resolve();
       });
     });
-  await said("ready");
+  await waitForMessage("ready");
   return {
     order: async (what) => {
-      const done = said(what);
+      const done = waitForMessage(what);
       child.send(what);
       await done;
     },
@@ -56,11 +56,11 @@ describe("a file with other writers [F4]", () => {
     };
     const store = sqliteStore(file, { world: { ...world, log } });
     const claim = await store.claim({ ...graph, thread: "t" });
-    await saveCommit(store, superstep("t", claim, 1));
-    const other = await stranger();
+    await saveCommit(store, createSuperstep("t", claim, 1));
+    const other = await startOtherWriter();
     await other.order("take");
     let told: "saved" | StatewrightError["code"] | undefined;
-    const saved = saveCommit(store, superstep("t", claim, 2)).then(
+    const saved = saveCommit(store, createSuperstep("t", claim, 2)).then(
       () => {
         told = "saved";
       },

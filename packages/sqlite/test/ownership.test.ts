@@ -4,16 +4,16 @@ import type { Store } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Child, startChild } from "./support/child-process.ts";
-import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let children: Child[];
 let stores: Store[];
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   children = [];
   stores = [];
@@ -152,7 +152,7 @@ describe("thread ownership", () => {
     const store = open();
     const next = await store.claim({ ...graph, thread: "t" });
     await expect(stale.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 })).rejects.toThrow("fenced");
-    await saveCommit(store, superstep("t", next, 1, "mine"));
+    await saveCommit(store, createSuperstep("t", next, 1, "mine"));
     expect(await readItems(store, "t")).toEqual(["mine"]);
   });
 
@@ -171,7 +171,7 @@ describe("thread ownership", () => {
     );
     await Promise.all(
       names.map((thread, index) =>
-        saveCommit(store, superstep(thread, recovered[index] as { epoch: number; branch: string }, 2)),
+        saveCommit(store, createSuperstep(thread, recovered[index] as { epoch: number; branch: string }, 2)),
       ),
     );
     expect(await readItems(store, "t999")).toEqual(["1", "2"]);

@@ -8,7 +8,7 @@ import { sqliteStore } from "@statewright/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { saveCommit } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
 const threads = ["t", "u"] as const;
 /** Target threads of copies. */
@@ -125,7 +125,7 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
         return claim;
       }
       case "commit": {
-        const commit = commitOf(engine, item);
+        const commit = getCommit(engine, item);
         await saveCommit(store, commit);
         const row = commit.checkpoint?.row;
         if (row !== undefined) {
@@ -136,7 +136,7 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
       }
       case "branch": {
         const { thread, branch, from, deltas } = item;
-        const row = { ...rowOf(engine, 0, from, from), source: "fork", branch } as const;
+        const row = { ...getRow(engine, 0, from, from), source: "fork", branch } as const;
         const checkpoint = { row, deltas };
         const lines = item.inner.map(({ line, from: at }) => ({ namespace: `${branch}${line}`, from: at, checkpoint }));
         return await store.branch({ thread, branch, from, checkpoint, interrupts: [], inner: lines });
@@ -159,13 +159,13 @@ async function perform(store: Store, engine: Engine, item: Work): Promise<unknow
   }
 }
 
-function rowOf(engine: Engine, id: number, parent: number | undefined, step: number) {
+function getRow(engine: Engine, id: number, parent: number | undefined, step: number) {
   const control = JSON.stringify({ at: engine.time });
   const from = { id, branch: "main", step, parent, source: "step", nodes: ["n"], control, run: "r1" } as const;
   return { ...from, at: engine.time, durationMs: 0.5, seq: engine.time, bytes: 3 };
 }
 
-function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit {
+function getCommit(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit {
   const { thread, run: given, checkpoint, gap, effects, question, timers, release, stale } = item;
   const claim = engine.claims.get(thread);
   const branch = `${claim?.branch ?? "main"}${item.line}`;
@@ -187,7 +187,7 @@ function commitOf(engine: Engine, item: Extract<Work, { do: "commit" }>): Commit
       : { run: { ...run, thread, branch, graph: "g", version: 1, attempt: 1, startedAt: 1_000, endedAt: at + 1 } }),
     ...(checkpoint === undefined
       ? {}
-      : { checkpoint: { row: { ...rowOf(engine, id, head?.id ?? origin, step + 1), branch }, deltas: checkpoint } }),
+      : { checkpoint: { row: { ...getRow(engine, id, head?.id ?? origin, step + 1), branch }, deltas: checkpoint } }),
     timers: timers.map(({ do: act, id, generation, dueAt }) =>
       act === "drop"
         ? { drop: { id, generation } }
@@ -270,7 +270,7 @@ describe("file and memory parity", () => {
   test("random operations have equal results and threads in a file and in memory, also after reopening", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(work, { maxLength: 40 }), async (items) => {
-        const home = folder();
+        const home = createFolder();
         const path = join(home.path, "agent.db");
         const [memory, file] = [memoryStore(), sqliteStore(path, { durability: "normal" })];
         const [one, other] = [engine(), engine()];

@@ -10,9 +10,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
 import { readBytes } from "./support/database-file.ts";
 import { createManualWorld } from "./support/manual-world.ts";
-import { graph, readItems, running, saveCommit, superstep } from "./support/rows.ts";
+import { createRunRow, createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { createSecondFormat } from "./support/second-format.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
 /** Recorded file operations, and the calls that fail with their error code. */
 const asked: string[] = [];
@@ -49,13 +49,13 @@ function watchDisk(): void {
   syncBuiltinESMExports();
 }
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let copy: string;
 let stores: Store[];
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   copy = join(home.path, "copy.db");
   stores = [];
@@ -150,7 +150,7 @@ describe("before a power cut", () => {
   test("keys rotated with durability normal are on disk when that is reported", async () => {
     const ring = [{ id: "k1", key: new Uint8Array(32) }];
     const store = open({ durability: "normal", encryption: { keys: () => ring } });
-    await saveCommit(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
+    await saveCommit(store, createSuperstep("t", await store.claim({ ...graph, thread: "t" }), 1));
     ring.unshift({ id: "k2", key: new Uint8Array(32).fill(2) });
     const pragma = vi.spyOn(Database.prototype, "pragma");
     expect(await store.rotate()).toBeGreaterThan(0);
@@ -174,7 +174,7 @@ describe("before a power cut", () => {
     const store = open();
     const claim = await store.claim({ ...graph, thread: "t" });
     const text = "plain-5c1f ".repeat(1_000);
-    await saveCommit(store, { ...superstep("t", claim, 1, text), release: true });
+    await saveCommit(store, { ...createSuperstep("t", claim, 1, text), release: true });
     store.close();
     const keys = () => [{ id: "k1", key: new Uint8Array(32) }];
     const { exec } = Database.prototype;
@@ -199,7 +199,7 @@ describe("after a power cut", () => {
   test("a journal without its file does not block creation, and a log without its file is not deleted", async () => {
     writeFileSync(`${file}-journal`, "x".repeat(512));
     const store = open();
-    await saveCommit(store, superstep("t", await store.claim({ ...graph, thread: "t" }), 1));
+    await saveCommit(store, createSuperstep("t", await store.claim({ ...graph, thread: "t" }), 1));
     writeFileSync(`${copy}-wal`, "commits");
     expect(() => sqliteStore(copy)).toThrow(
       expect.objectContaining({
@@ -242,7 +242,7 @@ describe("failing disks", () => {
     refused.set("remove", "EROFS");
     const paused = (message: string): Commit => ({
       ...{ thread: "t", branch, epoch, seq: 0, release: true },
-      run: { ...running("r1", "t"), status: "paused", error: { name: "Error", message } },
+      run: { ...createRunRow("r1", "t"), status: "paused", error: { name: "Error", message } },
     });
     expect(await failure(saveCommit(store, paused("x".repeat(500_000))))).toBe("store_full");
     expect(await failure(saveCommit(store, paused("no room")))).toBe("none");
@@ -260,7 +260,8 @@ describe("failing disks", () => {
     await Promise.resolve();
     world.turn();
     const { epoch, branch } = await claiming;
-    const write = (as: number): Promise<string> => failure(saveCommit(store, superstep("t", { epoch: as, branch }, 1)));
+    const write = (as: number): Promise<string> =>
+      failure(saveCommit(store, createSuperstep("t", { epoch: as, branch }, 1)));
     undoing.fails = true;
     const group = [write(epoch), write(epoch + 1)];
     world.turn();
@@ -278,10 +279,10 @@ describe("failing disks", () => {
     const { epoch, branch } = await begun(store);
     const pragma = vi.spyOn(Database.prototype, "pragma");
     confirming.fails = true;
-    expect(await failure(saveCommit(store, superstep("t", { epoch, branch }, 1)))).toBe("store_failed");
+    expect(await failure(saveCommit(store, createSuperstep("t", { epoch, branch }, 1)))).toBe("store_failed");
     confirming.fails = false;
     expect(pragma.mock.calls.map(([said]) => said)).toContain("user_version = 1");
-    await saveCommit(store, superstep("t", { epoch, branch }, 1));
+    await saveCommit(store, createSuperstep("t", { epoch, branch }, 1));
     expect(await readItems(store, "t")).toEqual(["1"]);
   });
 
@@ -289,7 +290,7 @@ describe("failing disks", () => {
     const confirming = failing("COMMIT");
     const store = open();
     const { epoch, branch } = await begun(store);
-    await saveCommit(store, superstep("t", { epoch, branch }, 1));
+    await saveCommit(store, createSuperstep("t", { epoch, branch }, 1));
     confirming.fails = true;
     expect(await failure(saveCommit(store, { thread: "t", branch, epoch, seq: 2, release: true }))).toBe(
       "store_failed",

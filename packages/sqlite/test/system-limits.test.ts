@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runLimited } from "./support/run-limited.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
 test("a process without file handles fails before anything is started or recorded, and an open store needs no more [F22]", async () => {
-  const home = folder();
+  const home = createFolder();
   const ended = await runLimited(
     "./processes/handles-process.ts",
     [join(home.path, "agent.db"), join(home.path, "diary.txt")],

@@ -4,21 +4,30 @@ import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
-import { append, checkpoint, effect, graph, question, running, saveCommit, superstep } from "./support/rows.ts";
-import { folder } from "./support/stores.ts";
+import {
+  append,
+  createCheckpoint,
+  createEffectRow,
+  createInterruptRow,
+  createRunRow,
+  createSuperstep,
+  graph,
+  saveCommit,
+} from "./support/rows.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let store: SqliteStore;
 let claim: Claim;
 
 beforeEach(async () => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
   claim = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r", "t") });
-  for (let id = 2; id <= 5; id++) await saveCommit(store, superstep("t", claim, id));
+  await saveCommit(store, { ...createSuperstep("t", claim, 1), run: createRunRow("r", "t") });
+  for (let id = 2; id <= 5; id++) await saveCommit(store, createSuperstep("t", claim, id));
 });
 
 afterEach(() => {
@@ -59,7 +68,7 @@ test("a superstep does not write its thread row, and lists still show its time",
 test("without an active run the thread row records each change", async () => {
   const by = await store.claim({ ...graph, thread: "u" });
   for (let id = 1; id <= 3; id++) {
-    await saveCommit(store, superstep("u", by, id));
+    await saveCommit(store, createSuperstep("u", by, id));
     expect((await store.threads({ limit: 1, since: 1_000 + id, until: 1_005 })).map(({ id }) => id)).toEqual(["u"]);
   }
 });
@@ -71,7 +80,7 @@ test("the thread row is complete after the thread is released by its run or by c
   expect(rowOfThread(join(home.path, "left.db"))).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
 
   const again = await store.claim({ ...graph, thread: "t" });
-  for (let id = 6; id <= 8; id++) await saveCommit(store, superstep("t", again, id));
+  for (let id = 6; id <= 8; id++) await saveCommit(store, createSuperstep("t", again, id));
   store.close();
   expect(rowOfThread(file)).toEqual({ seq: 8, checkpoint: 8, updated: 1_008 });
 });
@@ -83,12 +92,12 @@ test("claiming or forking a dead owner's thread continues after its last checkpo
     nextCheckpoint: 6,
     head: { id: 5 },
   });
-  const fork = { thread: "t", branch: "b", from: 3, checkpoint: checkpoint(3), interrupts: [] };
+  const fork = { thread: "t", branch: "b", from: 3, checkpoint: createCheckpoint(3), interrupts: [] };
   expect(await killed((left) => left.branch(fork))).toMatchObject({ id: 6, seq: 6, parent: 3 });
 });
 
 test("checkpoint numbers of a deleted subgraph namespace are not reused", async () => {
-  const { row } = checkpoint(6);
+  const { row } = createCheckpoint(6);
   const inner = { ...row, branch: "main/5:0", parent: undefined };
   const at = { thread: "t", branch: "main/5:0", epoch: claim.epoch };
   await saveCommit(store, { ...at, seq: 6, checkpoint: { row: inner, deltas: [append("items", ["6"])] } });
@@ -111,32 +120,32 @@ test("checkpoint numbers of a deleted subgraph namespace are not reused", async 
 
 test("journal rows alone do not write the thread row, and changes without a checkpoint write it at once", async () => {
   const at = { thread: "t", branch: "main", epoch: claim.epoch };
-  await saveCommit(store, { ...at, seq: 5, effects: [{ ...effect(5), endedAt: 2_000 }] });
+  await saveCommit(store, { ...at, seq: 5, effects: [{ ...createEffectRow(5), endedAt: 2_000 }] });
   expect(rowOfThread(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
   expect(await store.thread("t")).toMatchObject({ updatedAt: 1_005 });
-  await saveCommit(store, { ...at, seq: 5, interrupts: [{ ...question("q", "yes"), answeredAt: 2_000 }] });
+  await saveCommit(store, { ...at, seq: 5, interrupts: [{ ...createInterruptRow("q", "yes"), answeredAt: 2_000 }] });
   expect(rowOfThread(file)).toEqual({ seq: 5, checkpoint: 5, updated: 2_000 });
-  await saveCommit(store, superstep("t", claim, 6));
+  await saveCommit(store, createSuperstep("t", claim, 6));
   expect(await store.thread("t")).toMatchObject({ updatedAt: 2_000 });
   await saveCommit(store, { ...at, seq: 7, events: [{ seq: 7, branch: "main", at: 2_100, text: "{}" }] });
   expect(rowOfThread(file)).toMatchObject({ seq: 7, checkpoint: 6 });
-  await saveCommit(store, { ...at, seq: 7, run: running("r1", "t") });
-  const { row } = checkpoint(7);
+  await saveCommit(store, { ...at, seq: 7, run: createRunRow("r1", "t") });
+  const { row } = createCheckpoint(7);
   await saveCommit(store, { ...at, seq: 8, checkpoint: { row: { ...row, seq: 8 }, deltas: [] } });
   const events = await store.events("t", { after: 6, limit: 9 });
   expect(events).toMatchObject([{ fact: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
 });
 
 test("a failed write leaves a gap that is refused, and its changes do not count", async () => {
-  const wrong = { ...superstep("t", claim, 6), branch: "main", checkpoint: checkpoint(9) };
-  const next = { ...superstep("t", claim, 7), after: 6 };
+  const wrong = { ...createSuperstep("t", claim, 6), branch: "main", checkpoint: createCheckpoint(9) };
+  const next = { ...createSuperstep("t", claim, 7), after: 6 };
   const told = await Promise.allSettled([saveCommit(store, wrong), saveCommit(store, next)]);
   expect(told.map((each) => (each.status === "rejected" ? each.reason.code : "kept"))).toEqual([
     "store_failed",
     "store_failed",
   ]);
-  await saveCommit(store, { ...superstep("t", claim, 6), after: 5 });
-  await saveCommit(store, { ...superstep("t", claim, 7), after: 6 });
+  await saveCommit(store, { ...createSuperstep("t", claim, 6), after: 5 });
+  await saveCommit(store, { ...createSuperstep("t", claim, 7), after: 6 });
   expect(await killed((left) => left.claim({ ...graph, thread: "t" }))).toMatchObject({
     nextSeq: 8,
     nextCheckpoint: 8,

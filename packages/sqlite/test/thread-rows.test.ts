@@ -7,14 +7,14 @@ import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { sharedTables, threadTables } from "../src/rows/thread-tables.ts";
 import { countRows, listTables, readBytes, readText } from "./support/database-file.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let store: ReturnType<typeof sqliteStore>;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
 });

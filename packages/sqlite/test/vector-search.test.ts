@@ -17,13 +17,13 @@ import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readBytes } from "./support/database-file.ts";
-import { folder } from "./support/stores.ts";
+import { createFolder } from "./support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let opened: Store[] = [];
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
 });
 
 afterEach(() => {

@@ -4,11 +4,11 @@ import { expect, test } from "vitest";
 import { call, type ScriptedCall, type ScriptedText, say, scriptedModel } from "../src/index.ts";
 
 const scripted: OpenModel = (answers) => {
-  const model = scriptedModel(answers.map(scriptOf));
+  const model = scriptedModel(answers.map(getScript));
   return { model, listRequests: () => model.requests.map((request) => JSON.stringify(request)) };
 };
 
-function scriptOf({ content }: ModelReply): readonly (ScriptedText | ScriptedCall)[] {
+function getScript({ content }: ModelReply): readonly (ScriptedText | ScriptedCall)[] {
   return content.flatMap((block): readonly (ScriptedText | ScriptedCall)[] => {
     if (block.type === "text") return [say(block.text)];
     return block.type === "call" ? [call(block.name, block.args as JsonObject, { id: block.id })] : [];
@@ -16,10 +16,10 @@ function scriptOf({ content }: ModelReply): readonly (ScriptedText | ScriptedCal
 }
 
 test("the scripted model passes every test of the model suite [S1.88]", async () => {
-  expect(await failedOf(scripted)).toEqual([]);
+  expect(await listFailed(scripted)).toEqual([]);
 });
 
-async function failedOf(open: OpenModel): Promise<readonly string[]> {
+async function listFailed(open: OpenModel): Promise<readonly string[]> {
   const failed: string[] = [];
   for (const { name, run } of modelConformance) await run(open).catch(() => failed.push(name));
   return failed;
@@ -45,7 +45,7 @@ test("the model suite detects an adapter that loses arguments, ids, images and f
       },
     };
   };
-  expect(await failedOf(careless)).toEqual([
+  expect(await listFailed(careless)).toEqual([
     "arguments arrive complete: unicode, quotes, nesting and numbers",
     "two tool calls in one response arrive in order, and the reply finishes with calls",
     "streamed argument pieces add up to the complete arguments, with the id and the name of their tool call",

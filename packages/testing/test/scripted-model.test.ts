@@ -27,7 +27,7 @@ function asks(...ids: string[]): Message {
   };
 }
 
-function answers(callId: string, text = "found"): Message {
+function createToolAnswer(callId: string, text = "found"): Message {
   return { role: "tool", id: `t:${callId}`, callId, name: "look", content: [{ type: "text", text }], isError: false };
 }
 
@@ -49,11 +49,16 @@ describe("scriptedModel", () => {
       { type: "call", id: "call_2", name: "look", args: { at: 2 } },
     ]);
     expect(first.finish).toBe("calls");
-    const two = [user("hi"), { role: "assistant" as const, id: "a1", ...first }, answers("call_1"), answers("call_2")];
+    const two = [
+      user("hi"),
+      { role: "assistant" as const, id: "a1", ...first },
+      createToolAnswer("call_1"),
+      createToolAnswer("call_2"),
+    ];
     const second = await model.respond(request(...two), quiet);
     expect(second.content).toEqual([{ type: "call", id: "call_3", name: "look", args: {} }]);
     const third = await model.respond(
-      request(...two, { role: "assistant", id: "a2", ...second }, answers("call_3")),
+      request(...two, { role: "assistant", id: "a2", ...second }, createToolAnswer("call_3")),
       quiet,
     );
     expect(third).toMatchObject({ finish: "stop", content: [{ type: "text", text: "Done" }] });
@@ -143,7 +148,7 @@ describe("scriptedModel", () => {
       (seen: ModelRequest) => say(`I saw ${seen.messages.length} messages`),
       say("last"),
     ] as const;
-    const before: Message[] = [user("hi"), asks("call_1"), answers("call_1")];
+    const before: Message[] = [user("hi"), asks("call_1"), createToolAnswer("call_1")];
     expect(await scriptedModel(script).respond(request(...before), quiet)).toMatchObject({
       content: [{ text: "I saw 3 messages" }],
     });
@@ -159,13 +164,18 @@ describe("scriptedModel", () => {
   });
 
   test("a recreated scripted model finds its position among replies of other team members", async () => {
-    const spoken = (id: string, name: string): readonly Message[] => [
+    const createToolCalls = (id: string, name: string): readonly Message[] => [
       { role: "assistant", id: `m${id}`, finish: "calls", content: [{ type: "call", id, name, args: {} }] },
       { role: "tool", id: `t${id}`, callId: id, name, content: [{ type: "text", text: "ok" }], isError: false },
     ];
-    const team = [user("pay"), ...spoken("1", "to_billing"), ...spoken("2", "look"), ...spoken("3", "to_triage")];
+    const team = [
+      user("pay"),
+      ...createToolCalls("1", "to_billing"),
+      ...createToolCalls("2", "look"),
+      ...createToolCalls("3", "to_triage"),
+    ];
     const billing = [call("look", {}), call("to_triage", {}), say("paid")];
-    const again = [...team, ...spoken("4", "to_billing")];
+    const again = [...team, ...createToolCalls("4", "to_billing")];
     expect(await scriptedModel(billing).respond(request(...again), quiet)).toMatchObject({
       content: [{ text: "paid" }],
     });
@@ -190,7 +200,7 @@ describe("scriptedModel", () => {
       return last?.role === "tool" ? say(last.isError ? "It failed" : "It worked") : call("look", {});
     });
     expect((await model.respond(request(user("hi")), quiet)).finish).toBe("calls");
-    expect(await model.respond(request(user("hi"), asks("c"), answers("c")), quiet)).toMatchObject({
+    expect(await model.respond(request(user("hi"), asks("c"), createToolAnswer("c")), quiet)).toMatchObject({
       content: [{ text: "It worked" }],
     });
   });
@@ -257,14 +267,22 @@ describe("scriptedModel", () => {
 
 describe("strict transcripts", () => {
   const cases: readonly [string, readonly Message[], boolean][] = [
-    ["every call is answered in order", [user("hi"), asks("a", "b"), answers("a"), answers("b"), user("and?")], true],
-    ["two calls with one id are answered twice", [asks("a", "a"), answers("a"), answers("a")], true],
+    [
+      "every call is answered in order",
+      [user("hi"), asks("a", "b"), createToolAnswer("a"), createToolAnswer("b"), user("and?")],
+      true,
+    ],
+    ["two calls with one id are answered twice", [asks("a", "a"), createToolAnswer("a"), createToolAnswer("a")], true],
     ["a call without an answer at the end", [user("hi"), asks("a")], false],
-    ["a call without an answer before a user message", [asks("a", "b"), answers("a"), user("hi"), answers("b")], false],
-    ["a call answered twice", [asks("a"), answers("a"), answers("a")], false],
-    ["answers out of order", [asks("a", "b"), answers("b"), answers("a")], false],
-    ["an answer without a call", [user("hi"), answers("a")], false],
-    ["an answer before its call", [answers("a"), asks("a")], false],
+    [
+      "a call without an answer before a user message",
+      [asks("a", "b"), createToolAnswer("a"), user("hi"), createToolAnswer("b")],
+      false,
+    ],
+    ["a call answered twice", [asks("a"), createToolAnswer("a"), createToolAnswer("a")], false],
+    ["answers out of order", [asks("a", "b"), createToolAnswer("b"), createToolAnswer("a")], false],
+    ["an answer without a call", [user("hi"), createToolAnswer("a")], false],
+    ["an answer before its call", [createToolAnswer("a"), asks("a")], false],
   ];
   test("a transcript is refused unless each call is answered once, in order and at once [T56]", async () => {
     for (const [name, messages, sound] of cases)

@@ -13,15 +13,15 @@ const folder = createTestFolder();
 const shell = (options: Partial<ShellOptions> = {}) => bash({ root: folder.root, ...options });
 
 /** Returns the error of a command that times out after it has written this text. */
-async function outOfTime(command: string, text: string, options: Partial<ShellOptions> = {}): Promise<ToolError> {
+async function getTimeoutError(command: string, text: string, options: Partial<ShellOptions> = {}): Promise<ToolError> {
   const { world, advance } = createManualWorld();
   let isOver = false;
-  const goOn = () => {
+  const continueRun = () => {
     advance(2_000);
-    if (!isOver) setImmediate(goOn);
+    if (!isOver) setImmediate(continueRun);
   };
   const update = ({ content }: ToolOutput) => {
-    if (String(content).includes(text)) goOn();
+    if (String(content).includes(text)) continueRun();
   };
   const runtime = { signal: new AbortController().signal, update, injected: {} };
   const args = { command, timeout_ms: 1_000 };
@@ -56,7 +56,7 @@ test("an exit code is a result; a missing command, a timeout, a missing shell, a
   expect(strict.result).toMatchObject({ isError: true, error: { kind: "failed" }, details: { exitCode: 4 } });
   expect(strict.text).toContain("half");
   expect((await runCall(shell(), { command: "no-such-command-at-all" })).result.error?.kind).toBe("not_found");
-  const late = await outOfTime("echo partly; sleep 60", "partly");
+  const late = await getTimeoutError("echo partly; sleep 60", "partly");
   expect(late).toMatchObject({ kind: "timeout", modelMessage: expect.stringContaining("partly") });
   expect((await runCall(shell({ shell: "no-such-shell" }), { command: "true" })).result.error?.kind).toBe("failed");
 });
@@ -124,7 +124,7 @@ test("background processes of a bash command end with it and after a timeout, an
   expect(text).toBe("started\n[exit code 0]");
   expect(listPids(seconds)).toEqual([]);
 
-  const error = await outOfTime(`(echo begun; sleep ${seconds}; echo late) & sleep ${seconds}`, "begun");
+  const error = await getTimeoutError(`(echo begun; sleep ${seconds}; echo late) & sleep ${seconds}`, "begun");
   expect(error.kind).toBe("timeout");
   await waitUntilGone(seconds);
 });
@@ -144,13 +144,13 @@ test("bash takes one command argument, an allowed environment, its own process g
   expect(quoted.text).toBe("a b|$HOME|x|\n[exit code 0]");
   const own = await runCall(shell(), { command: 'kill -0 -- "-$$" && echo own' });
   expect(own.text).toContain("own");
-  expect((await outOfTime("echo begun; sleep 60", "begun")).kind).toBe("timeout");
+  expect((await getTimeoutError("echo begun; sleep 60", "begun")).kind).toBe("timeout");
 });
 
 describe("bash commands", () => {
   test("a bash command that ignores SIGTERM is killed after the grace time", async () => {
     const seconds = createUniqueSeconds();
-    const error = await outOfTime(`trap "" TERM; echo deaf; while :; do sleep ${seconds}; done`, "deaf");
+    const error = await getTimeoutError(`trap "" TERM; echo deaf; while :; do sleep ${seconds}; done`, "deaf");
     expect(error.kind).toBe("timeout");
     expect(error.modelMessage).toContain("deaf");
     expect(error.modelMessage).toContain("did not end within 1000 ms");

@@ -13,9 +13,9 @@ test("random edits equal manual replacement and change nothing when repeated", (
       old: line,
       new: chance.flip(0.5) ? `${line} more` : `<${line.length}${line}>`,
     }));
-    const textOf = (all: readonly string[]) => all.map((line, at) => line + ends[at]).join("");
-    const expected = textOf(lines.map((line) => edits.find(({ old }) => old === line)?.new ?? line));
-    const once = applyEdits(textOf(lines), edits);
+    const getText = (all: readonly string[]) => all.map((line, at) => line + ends[at]).join("");
+    const expected = getText(lines.map((line) => edits.find(({ old }) => old === line)?.new ?? line));
+    const once = applyEdits(getText(lines), edits);
     expect(once).toEqual({ text: expected, isDone: false });
     expect(applyEdits(once.text, edits)).toEqual({ text: expected, isDone: true });
   }

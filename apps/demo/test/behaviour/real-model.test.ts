@@ -2,8 +2,8 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { alive, play, scratch } from "../support/demo.ts";
-import { repository, token } from "../support/trees.ts";
+import { createScratchFolder, listAlive, play } from "../support/demo.ts";
+import { createRepository, token } from "../support/trees.ts";
 
 interface Received {
   readonly path: string;
@@ -103,8 +103,8 @@ const key = "sk-ant-test-0123456789";
 
 test("the demo with --model runs the audit with a real model after it states what it sends where", async () => {
   const { url, received } = await provider();
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const args = [target, "--model", "anthropic/claude-sonnet-4-5"];
   const played = await play(home, args, { env: { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: url } });
   expect(played.err).toBe("");
@@ -114,7 +114,7 @@ test("the demo with --model runs the audit with a real model after it states wha
   expect(said).toContain("Model: anthropic/claude-sonnet-4-5. The demo sends file names of this tree");
   expect(said).toContain(`${url}, with the key in ANTHROPIC_API_KEY.`);
 
-  // Survey three times and judge once: what was killed, and what resumed, asked nothing again.
+  // Three survey requests and one judge request: neither the kill nor the resume repeated a request.
   expect(received).toHaveLength(4);
   expect(received.every(({ path, headers }) => path === "/v1/messages" && headers["x-api-key"] === key)).toBe(true);
   expect(played.out).toContain("SIGKILL with 3 tool calls in flight.");
@@ -128,13 +128,13 @@ test("the demo with --model runs the audit with a real model after it states wha
   expect(sent).toContain("export const kettle");
   expect(sent).not.toContain(token);
   expect(sent).not.toContain(home);
-  expect(alive(played.pids)).toEqual([]);
+  expect(listAlive(played.pids)).toEqual([]);
 });
 
 test("the demo with only an API key set sends no request", async () => {
   const { url, received } = await provider();
-  const home = scratch();
-  const played = await play(home, [repository(join(home, "teapot"))], {
+  const home = createScratchFolder();
+  const played = await play(home, [createRepository(join(home, "teapot"))], {
     env: { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: url, OPENAI_API_KEY: key, OPENAI_BASE_URL: url },
   });
   expect(played.code).toBe(0);
@@ -143,8 +143,8 @@ test("the demo with only an API key set sends no request", async () => {
 });
 
 test("the demo with an unreachable provider fails with the next step and continues later", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const env = { ANTHROPIC_API_KEY: key, ANTHROPIC_BASE_URL: "http://127.0.0.1:9/v1" };
   const failed = await play(home, [target, "--model", "anthropic/claude-sonnet-4-5"], { env });
   expect(failed.code).toBe(1);
@@ -158,8 +158,8 @@ test("the demo with an unreachable provider fails with the next step and continu
 });
 
 test("the demo names a provider package that is not installed", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const failed = await play(home, [target, "--model", "nobody/model-1"]);
   expect(failed.code).toBe(1);
   expect(failed.err).toContain("npm install @ai-sdk/nobody");

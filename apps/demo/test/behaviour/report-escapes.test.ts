@@ -11,10 +11,10 @@ test("the audit report escapes Markdown, HTML and terminal sequences from models
     decision: { note: hostile },
   };
   const report = renderReport(state as never, hostile);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches terminal control characters
   expect(report).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/);
   expect(report.split("\n").filter((line) => line.startsWith("#"))).toEqual(["# Audit", "## Measured", "## Findings"]);
-  // Outside of what the report itself writes, every sign of Markdown has a backslash before it, and no element begins.
+  // Outside of the text of the report itself, every Markdown character is escaped by a backslash, and no HTML element begins.
   const signs = report.replaceAll(/\\./g, "").replaceAll("&lt;", "");
   expect(signs).not.toMatch(/[<`[\]&_]/);
   expect(

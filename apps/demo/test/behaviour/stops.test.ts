@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { beforeAll, describe, expect, test } from "vitest";
-import { alive, type PlayOptions, play, processesOf, scratch } from "../support/demo.ts";
-import { repository, tree } from "../support/trees.ts";
+import { createScratchFolder, listAlive, listProcesses, type PlayOptions, play } from "../support/demo.ts";
+import { createRepository, createTree } from "../support/trees.ts";
 
 /** Do something once, when the demo has printed `text`. */
 function when(
@@ -31,8 +31,8 @@ function some(...moments: readonly string[]): readonly string[] {
 test.each(some("attempt 1 failed", "Answer an interrupt", "started (pid", "step 6 saved"))(
   "Ctrl-C at “%s” stops the demo with everything saved, and the demo continues from there",
   async (moment) => {
-    const home = scratch();
-    const target = repository(join(home, "teapot"));
+    const home = createScratchFolder();
+    const target = createRepository(join(home, "teapot"));
     const stopped = await play(
       home,
       [target],
@@ -41,8 +41,8 @@ test.each(some("attempt 1 failed", "Answer an interrupt", "started (pid", "step 
     expect(stopped.err).toBe("");
     expect(stopped.code).toBe(130);
     expect(stopped.out).toMatch(resumeInstruction);
-    expect(alive(stopped.pids)).toEqual([]);
-    expect(processesOf(home)).toEqual([]);
+    expect(listAlive(stopped.pids)).toEqual([]);
+    expect(listProcesses(home)).toEqual([]);
 
     const resumed = await play(home, ["--resume", stopped.state]);
     expect(resumed.err).toBe("");
@@ -52,8 +52,8 @@ test.each(some("attempt 1 failed", "Answer an interrupt", "started (pid", "step 
 );
 
 test("a second Ctrl-C ends the demo at once and leaves no process", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const stopped = await play(
     home,
     [target],
@@ -63,7 +63,7 @@ test("a second Ctrl-C ends the demo at once and leaves no process", async () => 
     }),
   );
   expect(stopped.code).toBe(130);
-  await expect.poll(() => [...alive(stopped.pids), ...processesOf(home)], { timeout: 5_000 }).toEqual([]);
+  await expect.poll(() => [...listAlive(stopped.pids), ...listProcesses(home)], { timeout: 5_000 }).toEqual([]);
   expect((await play(home, ["--resume", stopped.state])).code).toBe(0);
 });
 
@@ -71,7 +71,7 @@ describe("a killed demo", () => {
   let whole: string;
   beforeAll(async () => {
     const home = mkdtempSync(join(tmpdir(), "demo-test-"));
-    const played = await play(home, [repository(join(home, "teapot"))]);
+    const played = await play(home, [createRepository(join(home, "teapot"))]);
     whole = readFileSync(join(played.state, "report.md"), "utf8");
     rmSync(home, { recursive: true, force: true });
   });
@@ -79,14 +79,14 @@ describe("a killed demo", () => {
   test.each(some("step 6 saved", "process 4 started", "step 4 saved", "ask.interrupted → ask.executing", "Fork from"))(
     "a demo killed at “%s” leaves no process, and continues to the report of an uninterrupted demo",
     async (moment) => {
-      const home = scratch();
+      const home = createScratchFolder();
       const killed = await play(
         home,
-        [repository(join(home, "teapot"))],
+        [createRepository(join(home, "teapot"))],
         when(moment, (demo) => demo.kill("SIGKILL")),
       );
       expect(killed.code).toBe(-1);
-      await expect.poll(() => [...alive(killed.pids), ...processesOf(home)], { timeout: 10_000 }).toEqual([]);
+      await expect.poll(() => [...listAlive(killed.pids), ...listProcesses(home)], { timeout: 10_000 }).toEqual([]);
 
       const resumed = await play(home, ["--resume", killed.state]);
       expect(resumed.err).toBe("");
@@ -99,8 +99,8 @@ describe("a killed demo", () => {
 });
 
 test("a demo process killed from outside is reported, and the demo continues later", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const died = await play(
     home,
     [target],
@@ -116,28 +116,28 @@ test("a demo process killed from outside is reported, and the demo continues lat
 });
 
 test("a full disk pauses the demo run with a message, and the run continues once there is room", async () => {
-  const home = scratch();
+  const home = createScratchFolder();
   // Long names make a listing that does not fit.
   const files = Array.from({ length: 390 }, (_file, index) => [`${"long-name-".repeat(20)}${index}.js`, "1\n"]);
-  const target = tree(join(home, "long"), Object.fromEntries(files));
+  const target = createTree(join(home, "long"), Object.fromEntries(files));
   const paused = await play(home, [target, "--max-db-kb", "128"]);
   expect(paused.code).toBe(1);
   expect(paused.err).toMatch(/^Paused: store_full: .+Free disk space/);
   expect(paused.out).toMatch(resumeInstruction);
-  expect(alive(paused.pids)).toEqual([]);
+  expect(listAlive(paused.pids)).toEqual([]);
   const resumed = await play(home, ["--resume", paused.state]);
   expect(resumed.err).toBe("");
   expect(resumed.code).toBe(0);
 });
 
 test("a closed stdout reader ends the demo without an error", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const left = await play(
     home,
     [target],
     when("Run an agent", (demo) => demo.stdout?.destroy()),
   );
   expect(left.err).toBe("");
-  await expect.poll(() => [...alive(left.pids), ...processesOf(home)], { timeout: 5_000 }).toEqual([]);
+  await expect.poll(() => [...listAlive(left.pids), ...listProcesses(home)], { timeout: 5_000 }).toEqual([]);
 });

@@ -3,8 +3,16 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { alive, effectsOf, entry, type Played, play, processesOf, scratch } from "../support/demo.ts";
-import { git, repository, token } from "../support/trees.ts";
+import {
+  createScratchFolder,
+  entry,
+  listAlive,
+  listEffects,
+  listProcesses,
+  type Played,
+  play,
+} from "../support/demo.ts";
+import { createRepository, runGit, token } from "../support/trees.ts";
 
 describe("the demo on a repository", () => {
   let home: string;
@@ -13,7 +21,7 @@ describe("the demo on a repository", () => {
 
   beforeAll(async () => {
     home = realpathSync(mkdtempSync(join(tmpdir(), "demo-test-")));
-    target = repository(join(home, "teapot"));
+    target = createRepository(join(home, "teapot"));
     played = await play(home, [target, "--keep"]);
   });
   afterAll(() => rmSync(home, { recursive: true, force: true }));
@@ -54,7 +62,7 @@ describe("the demo on a repository", () => {
     expect(played.out).toMatch(/= git_history 200 {2}saved result reused/);
     expect(played.out).toMatch(/= read_file README\.md {2}saved result reused/);
     expect(played.out).toContain("no finished effect ran twice");
-    const effects = effectsOf(played.state);
+    const effects = listEffects(played.state);
     for (const [key, lines] of effects) {
       const first = lines.findIndex(({ phase }) => phase === "finished");
       expect(lines.slice(first + 1), key).toEqual([]);
@@ -104,15 +112,15 @@ describe("the demo on a repository", () => {
   });
 
   test("the demo leaves the audited tree unchanged and no process running", () => {
-    expect(git(target, "status", "--porcelain", "--ignored")).toBe("");
-    expect(alive(played.pids)).toEqual([]);
-    expect(processesOf(home)).toEqual([]);
+    expect(runGit(target, "status", "--porcelain", "--ignored")).toBe("");
+    expect(listAlive(played.pids)).toEqual([]);
+    expect(listProcesses(home)).toEqual([]);
   });
 });
 
 test("the demo without --keep leaves only the report, and with --out only the report at that path", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const first = await play(home, [target]);
   expect(first.code).toBe(0);
   expect(readdirSync(first.state)).toEqual(["report.md"]);
@@ -123,8 +131,8 @@ test("the demo without --keep leaves only the report, and with --out only the re
 });
 
 test("a refusal writes no report at its path, and the other branch of the demo writes its own report", async () => {
-  const home = scratch();
-  const played = await play(home, [repository(join(home, "teapot")), "--answer", "no"]);
+  const home = createScratchFolder();
+  const played = await play(home, [createRepository(join(home, "teapot")), "--answer", "no"]);
   expect(played.code).toBe(0);
   expect(played.out).toMatch(/^ {2}report +not written +written$/m);
   expect(readdirSync(played.state)).toEqual(["report.other-answer.md"]);
@@ -135,8 +143,8 @@ const terminalProgram = "script";
 const canPlayTerminal = process.platform === "linux" && spawnSync(terminalProgram, ["--version"]).status === 0;
 
 test.skipIf(!canPlayTerminal)("the demo asks in colour at a terminal and stores the note", async () => {
-  const home = scratch();
-  const target = repository(join(home, "teapot"));
+  const home = createScratchFolder();
+  const target = createRepository(join(home, "teapot"));
   const command = `'${process.execPath}' '${entry}' '${target}' --keep`;
   const { NO_COLOR: _plain, ...inherited } = process.env;
   const terminal = spawn(terminalProgram, ["-qec", command, "/dev/null"], {
@@ -156,5 +164,5 @@ test.skipIf(!canPlayTerminal)("the demo asks in colour at a terminal and stores 
   expect(out).toContain("\u001b[1m");
   expect(out).toMatch(/answer +no +yes/);
   expect(out).toMatch(/note +not today/);
-  expect(processesOf(home)).toEqual([]);
+  expect(listProcesses(home)).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { alive, play, processesOf, scratch } from "../support/demo.ts";
-import { repository, tree } from "../support/trees.ts";
+import { createScratchFolder, listAlive, listProcesses, play } from "../support/demo.ts";
+import { createRepository, createTree } from "../support/trees.ts";
 
 test.each([
   ["a missing folder", ["nowhere"], /^Folder ".+nowhere" does not exist\./],
@@ -33,7 +33,7 @@ test.each([
     /^--answer: expected yes or no, got "perhaps"\. Pass yes or no\./,
   ],
 ])("the demo refuses %s with one clear message and starts nothing", async (_what, args, message) => {
-  const home = tree(scratch(), { "a-file": "", "other/demo.json": "{}", "stopped/demo.json": "{}" });
+  const home = createTree(createScratchFolder(), { "a-file": "", "other/demo.json": "{}", "stopped/demo.json": "{}" });
   const played = await play(home, args, { env: { OPENAI_API_KEY: "" } });
   expect(played.code).toBe(2);
   expect(played.err).toMatch(message);
@@ -42,8 +42,8 @@ test.each([
 });
 
 test("the demo audits a folder without git and packages by its folders, in any language", async () => {
-  const home = scratch();
-  const target = tree(join(home, "plain"), {
+  const home = createScratchFolder();
+  const target = createTree(join(home, "plain"), {
     Makefile: "all:\n",
     "src/main.c": "int main(void) { return 0; }\n",
     "docs/a.md": "# A\n",
@@ -58,8 +58,8 @@ test("the demo audits a folder without git and packages by its folders, in any l
 });
 
 test("audited folders without packages share the tests and the README of the tree", async () => {
-  const home = scratch();
-  const target = tree(join(home, "plain"), {
+  const home = createScratchFolder();
+  const target = createTree(join(home, "plain"), {
     "README.md": "# Foo\n",
     "src/foo.py": "x = 1\n",
     "tests/test_foo.py": "def test(): pass\n",
@@ -70,8 +70,8 @@ test("audited folders without packages share the tests and the README of the tre
 });
 
 test("an unwritable temporary folder is reported before the demo starts", async () => {
-  const home = scratch();
-  const target = tree(join(home, "plain"), { "a.c": "" });
+  const home = createScratchFolder();
+  const target = createTree(join(home, "plain"), { "a.c": "" });
   const played = await play(home, [target], { env: { TMPDIR: join(home, "nowhere") } });
   expect(played.code).toBe(2);
   expect(played.err).toMatch(/^Could not create a folder in ".+nowhere" \(ENOENT\)\. Set TMPDIR/);
@@ -79,15 +79,17 @@ test("an unwritable temporary folder is reported before the demo starts", async 
 });
 
 test("the demo reports a host without git", async () => {
-  const home = scratch();
-  const played = await play(home, [repository(join(home, "teapot"))], { env: { PATH: join(home, "no-tools-here") } });
+  const home = createScratchFolder();
+  const played = await play(home, [createRepository(join(home, "teapot"))], {
+    env: { PATH: join(home, "no-tools-here") },
+  });
   expect(played.err).toBe("");
   expect(played.code).toBe(0);
   expect(played.out).toContain("no git history: this host has no git");
 });
 
 test("the demo on an empty tree has no findings and still runs all its steps", async () => {
-  const home = scratch();
+  const home = createScratchFolder();
   mkdirSync(join(home, "empty"));
   const played = await play(home, [join(home, "empty")]);
   expect(played.err).toBe("");
@@ -102,8 +104,8 @@ const root = process.getuid?.() === 0;
 test.skipIf(process.platform === "win32")(
   "unreadable files and folders are findings of the audit, not failures",
   async () => {
-    const home = scratch();
-    const target = tree(join(home, "locked"), {
+    const home = createScratchFolder();
+    const target = createTree(join(home, "locked"), {
       "src/a.py": "a = 1\n",
       "src/b.py": "b = 1\n",
       "closed/c.py": "c = 1\n",
@@ -123,7 +125,7 @@ test.skipIf(process.platform === "win32")(
 );
 
 test("the demo refuses a folder that it cannot read", async () => {
-  const home = scratch();
+  const home = createScratchFolder();
   mkdirSync(join(home, "closed"));
   chmodSync(join(home, "closed"), 0o000);
   const played = await play(home, [join(home, "closed")], root ? { uid: 65_534 } : {});
@@ -132,9 +134,9 @@ test("the demo refuses a folder that it cannot read", async () => {
 });
 
 test("the demo audits a huge tree within limits and reports the limits", async () => {
-  const home = scratch();
+  const home = createScratchFolder();
   const files = Array.from({ length: 5_500 }, (_file, index) => [`part-${index % 40}/file-${index}.js`, `${index}\n`]);
-  const played = await play(home, [tree(join(home, "huge"), Object.fromEntries(files))]);
+  const played = await play(home, [createTree(join(home, "huge"), Object.fromEntries(files))]);
   expect(played.err).toBe("");
   expect(played.code).toBe(0);
   expect(played.out.match(/✓ check /g)).toHaveLength(24);
@@ -142,12 +144,15 @@ test("the demo audits a huge tree within limits and reports the limits", async (
 });
 
 test("the demo escapes control characters in file names and contents", async () => {
-  const home = scratch();
-  const target = tree(join(home, "odd"), { "README.md": "# \u001b[2JGone\n", "a\u001b]0;b\u0007|c/x.py": "x = 1\n" });
+  const home = createScratchFolder();
+  const target = createTree(join(home, "odd"), {
+    "README.md": "# \u001b[2JGone\n",
+    "a\u001b]0;b\u0007|c/x.py": "x = 1\n",
+  });
   const played = await play(home, [target]);
   expect(played.code).toBe(0);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: this is what must not be there
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches the forbidden characters
   expect(played.out).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
-  expect(alive(played.pids)).toEqual([]);
-  expect(processesOf(home)).toEqual([]);
+  expect(listAlive(played.pids)).toEqual([]);
+  expect(listProcesses(home)).toEqual([]);
 });

@@ -10,7 +10,7 @@ import { type EffectLine, readEffects } from "../../src/effects-log.ts";
 /** The file that `npm run demo` starts. */
 export const entry = fileURLToPath(new URL("../../src/index.ts", import.meta.url));
 
-/** How a demo ended, and what it printed. */
+/** Exit code and output of a demo process. */
 export interface Played {
   readonly code: number;
   readonly out: string;
@@ -29,8 +29,8 @@ export interface PlayOptions {
   readonly onOutput?: (out: string, demo: ChildProcess) => void;
 }
 
-/** A folder that is gone when the test is over; every user may write into it. */
-export function scratch(): string {
+/** Creates a folder that every user may write; removed after the test. */
+export function createScratchFolder(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "demo-test-")));
   chmodSync(folder, 0o777);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -70,7 +70,7 @@ export async function play(home: string, args: readonly string[], options: PlayO
 }
 
 /** The processes of a demo that are still there. A zombie is not: its parent only has to be told. */
-export function alive(pids: readonly number[]): readonly number[] {
+export function listAlive(pids: readonly number[]): readonly number[] {
   return pids.filter((pid) => {
     try {
       process.kill(pid, 0);
@@ -81,8 +81,8 @@ export function alive(pids: readonly number[]): readonly number[] {
   });
 }
 
-/** Every process of this host whose command line names `text`; empty where the host does not tell. */
-export function processesOf(text: string): readonly string[] {
+/** Lists processes with `text` in their command line; empty when the host has no process list. */
+export function listProcesses(text: string): readonly string[] {
   if (!existsSync("/proc/self/cmdline")) return [];
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -96,8 +96,8 @@ export function processesOf(text: string): readonly string[] {
     .filter((line) => line.includes(text));
 }
 
-/** The effects log of a demo, by idempotency key: what began and finished, in order. */
-export function effectsOf(state: string): ReadonlyMap<string, readonly EffectLine[]> {
+/** Reads the effects log of a demo: starts and ends by idempotency key, in order. */
+export function listEffects(state: string): ReadonlyMap<string, readonly EffectLine[]> {
   const byKey = new Map<string, EffectLine[]>();
   for (const line of readEffects(join(state, "effects.log")))
     byKey.set(line.key, [...(byKey.get(line.key) ?? []), line]);

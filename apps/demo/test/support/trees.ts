@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** Write files below a folder, and give the folder. */
-export function tree(root: string, files: Readonly<Record<string, string>>): string {
+export function createTree(root: string, files: Readonly<Record<string, string>>): string {
   mkdirSync(root, { recursive: true });
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -14,7 +14,7 @@ export function tree(root: string, files: Readonly<Record<string, string>>): str
 }
 
 /** Run git in a folder, without the settings of this host. */
-export function git(folder: string, ...args: readonly string[]): string {
+export function runGit(folder: string, ...args: readonly string[]): string {
   const who = ["-c", "user.name=Someone", "-c", "user.email=someone@example.org"];
   const env = { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_SYSTEM: "/dev/null" };
   return execFileSync("git", ["-C", folder, ...who, ...args], { encoding: "utf8", env });
@@ -24,8 +24,8 @@ export function git(folder: string, ...args: readonly string[]): string {
 export const token = `ghp_${"a1B2c3D4".repeat(5)}`;
 
 /** A repository with two packages, two commits, and a secret that does not belong there. */
-export function repository(root: string): string {
-  tree(root, {
+export function createRepository(root: string): string {
+  createTree(root, {
     "README.md": "# Teapot\n\nBrews tea.\n",
     "package.json": JSON.stringify({ name: "teapot", license: "MIT", description: "Brews tea." }),
     "src/index.ts": `export const kettle = "on";\n// ${"TODO"}: pour\nconst key = "${token}";\n`,
@@ -36,10 +36,10 @@ export function repository(root: string): string {
     "packages/lid/package.json": JSON.stringify({ name: "lid" }),
     "packages/lid/src/lid.ts": `export const lid = "${token}";\n`,
   });
-  git(root, "init", "-q");
-  git(root, "add", ".");
-  git(root, "commit", "-q", "-m", "A pot and a lid");
+  runGit(root, "init", "-q");
+  runGit(root, "add", ".");
+  runGit(root, "commit", "-q", "-m", "A pot and a lid");
   writeFileSync(join(root, "packages/pot/src/pot.ts"), "export const pot = 2;\n");
-  git(root, "commit", "-q", "-a", "-m", "A larger pot");
+  runGit(root, "commit", "-q", "-a", "-m", "A larger pot");
   return root;
 }

@@ -1,4 +1,4 @@
-/** What the agents of the examples promise, beyond what their scenes show. */
+/** Guarantees of the example agents that their scenes do not show. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,14 +11,14 @@ import { createResearchAgent, type Library } from "../../src/agents/research.ts"
 import { smallLibrary } from "../../src/agents/scenes.ts";
 import { type Bank, createSupportDesk } from "../../src/agents/support.ts";
 
-function folder(): string {
+function createFolder(): string {
   const path = mkdtempSync(join(tmpdir(), "agents-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
 
 test("memories of the chat example survive the process and belong to one user", async () => {
-  const file = join(folder(), "chat.db");
+  const file = join(createFolder(), "chat.db");
   const summariser = scriptedModel([say("A summary.")]);
   const first = sqliteStore(file);
   const model = scriptedModel([call("remember", { topic: "diet", text: "Ann is a vegetarian." }), say("Noted.")]);
@@ -66,7 +66,7 @@ test("a refused refund keeps the money, and the model reads the reason", async (
 });
 
 test("the refund example pays once after a restart, no model sees the card, and the bank key is not in the file", async () => {
-  const file = join(folder(), "support.db");
+  const file = join(createFolder(), "support.db");
   const paid: string[] = [];
   const bank: Bank = {
     refund: async ({ key, idempotencyKey }) => {

@@ -1,4 +1,4 @@
-/** What `npm run example` shows of each agent. */
+/** Output of `npm run example` for each agent. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import {
 } from "../../src/agents/scenes.ts";
 import type { Print } from "../../src/print.ts";
 
-async function shown(scene: (print: Print) => Promise<void>): Promise<readonly string[]> {
+async function printScene(scene: (print: Print) => Promise<void>): Promise<readonly string[]> {
   let text = "";
   await scene((piece) => {
     text += piece;
@@ -23,7 +23,7 @@ async function shown(scene: (print: Print) => Promise<void>): Promise<readonly s
 }
 
 test("the memory scene recalls in a later conversation text from an earlier one", async () => {
-  expect(await shown(runChatScene)).toEqual([
+  expect(await printScene(runChatScene)).toEqual([
     "monday, Ann: I am a vegetarian, by the way.",
     "monday, assistant: Noted: no meat for you.",
     "friday, Ann: What shall I cook tonight?",
@@ -32,7 +32,7 @@ test("the memory scene recalls in a later conversation text from an earlier one"
 });
 
 test("the research scene runs two researchers in parallel, and the report names their sources", async () => {
-  expect(await shown(runResearchScene)).toEqual([
+  expect(await printScene(runResearchScene)).toEqual([
     "look_into",
     "look_into",
     "  search_library",
@@ -44,7 +44,7 @@ test("the research scene runs two researchers in parallel, and the report names 
 });
 
 test("the refund scene waits for an approval of a large refund", async () => {
-  const [status, question = "", ...rest] = await shown(runSupportScene);
+  const [status, question = "", ...rest] = await printScene(runSupportScene);
   expect(status).toBe("waiting");
   expect(JSON.parse(question)).toMatchObject({
     tool: "refund",
@@ -69,18 +69,18 @@ test("the review scene reviews the last commit of a repository", async () => {
     git("add", ".");
     git("commit", "-qm", message);
   }
-  expect(await shown((print) => runReviewScene(print, { root }))).toEqual([
+  expect(await printScene((print) => runReviewScene(print, { root }))).toEqual([
     "request_changes",
     "src/rate.ts:1 risk: A scripted reviewer has read it.",
   ]);
 });
 
 test("the invoice scene reads an invoice that did not add up again", async () => {
-  expect(await shown(runInvoiceScene)).toEqual(["Paper 12.5", "Freight 5", "2026-17: 17.5 EUR"]);
+  expect(await printScene(runInvoiceScene)).toEqual(["Paper 12.5", "Freight 5", "2026-17: 17.5 EUR"]);
 });
 
 test("the fallback scene answers with the second provider when the first is overloaded", async () => {
-  expect(await shown(runProvidersScene)).toEqual([
+  expect(await printScene(runProvidersScene)).toEqual([
     "first/model: overloaded, then first/model",
     "first/model: overloaded, then second/model",
     "Good morning.",

@@ -1,10 +1,10 @@
-/** The plugins of six languages, how each is started, and what it answers; where its language is absent, a recording answers. */
+/** Plugins in six languages with start command and expected answers; a recording replaces a language that is not installed. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** One call and what its answer says. */
+/** One call and its expected answer. */
 export interface Example {
   readonly args: Readonly<Record<string, string | readonly number[] | readonly unknown[] | object>>;
   readonly answer: string | RegExp;
@@ -16,7 +16,7 @@ export interface Language {
   readonly name: string;
   readonly tool: string;
   readonly recording: string;
-  /** What starts it here, in a folder for what has to be built; undefined where the language is absent. */
+  /** Returns the start command, with build output in the given folder; undefined when the language is not installed. */
   readonly start: (folder: string) => readonly [command: string, ...args: string[]] | undefined;
   readonly good: Example;
   readonly bad: Example;
@@ -113,8 +113,8 @@ export const languages: readonly Language[] = [
   },
 ];
 
-/** The lines that a plugin was sent and those that it answered, when its language was there. */
-export function recorded({ recording }: Language): {
+/** Request and response lines recorded with the language installed. */
+export function readRecording({ recording }: Language): {
   readonly sent: readonly string[];
   readonly answered: readonly string[];
 } {
@@ -123,18 +123,18 @@ export function recorded({ recording }: Language): {
   return { sent: marked("> "), answered: marked("< ") };
 }
 
-/** What answers in the place of an absent language: the recording, line for line, and nothing to any other line. */
+/** Returns the command that replays the recording line for line and ignores every other line. */
 export function replay({ recording }: Language): readonly [command: string, ...args: string[]] {
   return [process.execPath, replayer, join(recordings, recording)];
 }
 
-/** A folder for what is built, gone at the end. */
+/** Creates a folder for build output, with a function that removes it. */
 export function buildFolder(): { readonly path: string; readonly remove: () => void } {
   const path = mkdtempSync(join(tmpdir(), "statewright-plugins-"));
   return { path, remove: () => rmSync(path, { recursive: true }) };
 }
 
-/** Say which languages a recording stood in for, where the summary of the tests finds it. */
+/** Records the languages replaced by recordings, for the test summary. */
 export function noteAbsent(names: readonly string[]): void {
   const reports = join(import.meta.dirname, "../../.reports");
   mkdirSync(reports, { recursive: true });

@@ -12,12 +12,12 @@ import {
   type World,
 } from "statewright";
 
-/** A conversation that can be watched and stopped on its way. Time moves when the test moves it. */
+/** A running conversation with observable events and a stop function. The test advances the clock. */
 export interface LiveTalk {
   readonly world: VirtualClock;
   readonly handle: RunHandle<unknown>;
   readonly events: readonly RunEvent[];
-  /** What the model was sent, one request after the other. */
+  /** Model requests, in order. */
   readonly wires: readonly ModelRequest[];
   /** How the calls ended, in that order. */
   readonly results: () => readonly ToolResult[];
@@ -28,7 +28,7 @@ export interface LiveTalk {
 }
 
 /** Begin a conversation: `start` runs an agent with the model that answers from `script`, then says "Done.". */
-export function beginWith(
+export function startConversationWith(
   script: readonly ScriptedEntry[],
   start: (model: Model, world: World) => RunHandle<unknown>,
 ): LiveTalk {
@@ -66,21 +66,21 @@ export function beginWith(
 }
 
 /** Begin a conversation of an agent that has only tools. */
-export function begin(tools: readonly Tool[], script: readonly ScriptedEntry[]): LiveTalk {
-  return beginWith(script, (model, world) =>
+export function startConversation(tools: readonly Tool[], script: readonly ScriptedEntry[]): LiveTalk {
+  return startConversationWith(script, (model, world) =>
     createAgent({ name: "talker", model, tools }).run({ input: "Go.", world }),
   );
 }
 
 /** Have such a conversation to its end. */
-export async function talk(tools: readonly Tool[], script: readonly ScriptedEntry[]): Promise<LiveTalk> {
-  const live = begin(tools, script);
+export async function runConversation(tools: readonly Tool[], script: readonly ScriptedEntry[]): Promise<LiveTalk> {
+  const live = startConversation(tools, script);
   await live.end();
   return live;
 }
 
 /** The text of a result's first block. */
-export function textOfResult(result: ToolResult | undefined): string | undefined {
+export function getResultText(result: ToolResult | undefined): string | undefined {
   const [first] = result?.content ?? [];
   return first?.type === "text" ? first.text : undefined;
 }
@@ -91,6 +91,6 @@ export function wireText(wire: ModelRequest | undefined): string {
 }
 
 /** The schema of the first tool on a wire. */
-export function schemaOf(wire: ModelRequest | undefined): unknown {
+export function getSchema(wire: ModelRequest | undefined): unknown {
   return wire?.tools[0]?.inputSchema;
 }

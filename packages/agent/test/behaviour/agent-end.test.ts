@@ -57,14 +57,14 @@ describe("incomplete answers", () => {
 describe("an agent that never ends", () => {
   const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "nothing" });
   const endless = () => createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look] });
-  const messageOf = (result: Promise<unknown>): Promise<string> =>
+  const getMessage = (result: Promise<unknown>): Promise<string> =>
     result.then(
       () => "it ended",
       (error: unknown) => (isStatewrightError(error, "step_limit") ? error.message : String(error)),
     );
 
   test("an agent at its step limit fails with its number of model requests and the options that end agents", async () => {
-    const said = await messageOf(endless().run({ input: "Go", maxSteps: 6 }).result);
+    const said = await getMessage(endless().run({ input: "Go", maxSteps: 6 }).result);
     expect(said).toContain("did not end within 6 supersteps: its model was called 3 times since the last user message");
     for (const option of ["maxTurns", "stopWhen", "maxSteps"]) expect(said).toContain(option);
     expect(said).not.toContain("cycle");
@@ -79,20 +79,20 @@ describe("an agent that never ends", () => {
       store,
     });
     await agent.run({ thread: "t", input: "Hello" }).result;
-    const said = await messageOf(agent.run({ thread: "t", input: "Go", maxSteps: 2 }).result);
+    const said = await getMessage(agent.run({ thread: "t", input: "Go", maxSteps: 2 }).result);
     expect(said).toContain("called once since");
     const inner = endless();
     const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
       .nodes({ a: subgraph(inner, { input: () => inner.toInput("Go"), output: () => ({ n: 1 }) }) })
       .edges({ [START]: "a", a: END });
-    expect(await messageOf(run(outer, { maxSteps: 4, input: {} }).result)).toContain("called 2 times since");
+    expect(await getMessage(run(outer, { maxSteps: 4, input: {} }).result)).toContain("called 2 times since");
   });
 
   test("the step limit error of a graph without tools names a cycle and no model", async () => {
     const graph = defineGraph({ name: "g", state: defineState({ n: z.number().default(0) }) })
       .nodes({ a: ({ n }) => ({ n: n + 1 }) })
       .edges({ [START]: "a", a: route(["a", END], () => "a") });
-    const said = await messageOf(run(graph, { maxSteps: 2, input: {} }).result);
+    const said = await getMessage(run(graph, { maxSteps: 2, input: {} }).result);
     expect(said).toContain("Fix a cycle without an exit, or resume with a higher maxSteps");
     expect(said).not.toContain("model");
   });

@@ -101,7 +101,7 @@ describe("an inner agent at a limit", () => {
   const usage = { inputTokens: 500_000, outputTokens: 0 };
   const prices = { scripted: { input: 1, output: 1 } };
   /** An agent with tool calls of 400 ms that reaches no answer before any limit. */
-  function clerk(
+  function createClerk(
     limit: Partial<Pick<AgentOptions<NoState, unknown, unknown>, "maxTurns" | "middleware">>,
     hasOutput: boolean,
   ) {
@@ -141,7 +141,7 @@ describe("an inner agent at a limit", () => {
         const boss = createAgent({
           name: "boss",
           model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
-          tools: [agentTool(clerk(limit, hasOutput), { description: "Looks." })],
+          tools: [agentTool(createClerk(limit, hasOutput), { description: "Looks." })],
         });
         const world = virtualClock();
         const { result } = boss.run({ input: "go", world });
@@ -158,7 +158,7 @@ describe("an inner agent at a limit", () => {
 
   test.each(limits)("an agent node ended by %s is distinguishable from an answered one", async (_, limit, by) => {
     for (const hasOutput of [false, true]) {
-      const inner = clerk(limit, hasOutput);
+      const inner = createClerk(limit, hasOutput);
       const desk = defineGraph({ name: "desk", state: defineState({ given: z.unknown(), by: z.string().default("") }) })
         .nodes({
           clerk: subgraph(inner, {
@@ -180,7 +180,7 @@ describe("an inner agent at a limit", () => {
     const boss = createAgent({
       name: "boss",
       model: scriptedModel([call("clerk", { task: "look" }), say("done")]),
-      tools: [agentTool(clerk({}, false), { description: "Looks.", timeoutMs: 1_000 })],
+      tools: [agentTool(createClerk({}, false), { description: "Looks.", timeoutMs: 1_000 })],
     });
     const world = virtualClock();
     const { result } = boss.run({ input: "go", world });

@@ -61,7 +61,7 @@ function byCreateAgent() {
 const whole = byCreateAgent();
 
 /** The same agent, assembled by hand. */
-function byHand() {
+function buildByHand() {
   const tools = toolRegistry([pay]);
   return defineGraph({
     name: "clerk",
@@ -79,7 +79,7 @@ function byHand() {
     });
 }
 
-async function talk(
+async function runConversation(
   graph: Graph<GraphTypes & { readonly state: { readonly messages: readonly Message[] } }>,
   store: Store,
 ) {
@@ -92,13 +92,13 @@ async function talk(
 
 describe("the graph of an agent", () => {
   test("a graph assembled from agent parts equals createAgent in its diagram, its states and its runs", async () => {
-    const own = byHand();
+    const own = buildByHand();
     expect(toMermaid(own)).toBe(toMermaid(whole));
     expect(Object.keys(own.machine.states ?? {})).toEqual(Object.keys(whole.machine.states ?? {}));
     expect(checkGraph(own).violations).toEqual([]);
     expect(checkGraph(whole).violations).toEqual([]);
-    const told = await talk(own as never, memoryStore());
-    expect(told).toEqual(await talk(whole as never, memoryStore()));
+    const told = await runConversation(own as never, memoryStore());
+    expect(told).toEqual(await runConversation(whole as never, memoryStore()));
     expect(told).toEqual([
       "waiting",
       "done",
@@ -109,7 +109,7 @@ describe("the graph of an agent", () => {
   test("createAgent resumes a thread that a hand-assembled agent graph started", async () => {
     const store = memoryStore();
     const input = { messages: whole.toInput("Pay 7 cents.").messages };
-    await run(byHand(), { store, thread: "t", input }).result;
+    await run(buildByHand(), { store, thread: "t", input }).result;
     const { status, state } = await byCreateAgent().resume({ thread: "t", store, answers: { approve: true } }).result;
     expect(status).toBe("done");
     expect(state.messages.map(getMessageText)).toContain("paid 7");

@@ -13,22 +13,22 @@ function made(name: string, run: () => unknown = () => `${name} done`) {
 
 /** Tool that runs until the test releases it. */
 function slow() {
-  let letGo = (): void => undefined;
-  let begun = (): void => undefined;
+  let release = (): void => undefined;
+  let markStarted = (): void => undefined;
   const isAtWork = new Promise<void>((resolve) => {
-    begun = resolve;
+    markStarted = resolve;
   });
   const tool = made("slow", async () => {
-    begun();
+    markStarted();
     await new Promise<void>((resolve) => {
-      letGo = resolve;
+      release = resolve;
     });
     return "finished";
   });
-  return { tool, isAtWork, letGo: () => letGo() };
+  return { tool, isAtWork, letGo: () => release() };
 }
 
-function toldIn(events: readonly RunEvent[]): readonly YoagentEvent[] {
+function listYoagentEvents(events: readonly RunEvent[]): readonly YoagentEvent[] {
   return events.flatMap(yoagentDialect());
 }
 
@@ -47,7 +47,7 @@ describe("agent runs", () => {
       if (event.type === "message.delta") expect(isOver).toBe(false);
       events.push(event);
     }
-    const told = toldIn(events);
+    const told = listYoagentEvents(events);
     const deltas = told.flatMap((event) =>
       event.type === "MessageUpdate" && event.kind === "text" ? [event.delta] : [],
     );
@@ -69,13 +69,13 @@ describe("agent runs", () => {
     })();
     await work.isAtWork;
     await new Promise((resolve) => setImmediate(resolve));
-    const before = toldIn(events).map(({ type }) => type);
+    const before = listYoagentEvents(events).map(({ type }) => type);
     expect(before).toContain("MessageUpdate");
     expect(before).toContain("ToolExecutionStart");
     expect(before).not.toContain("ToolExecutionEnd");
     work.letGo();
     await reading;
-    const told = toldIn(events);
+    const told = listYoagentEvents(events);
     const types = told.map(({ type }) => type);
     expect(types.indexOf("ToolExecutionEnd")).toBeLessThan(types.lastIndexOf("MessageUpdate"));
     expect(told.at(-1)?.type).toBe("AgentEnd");

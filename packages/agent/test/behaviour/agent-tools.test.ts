@@ -86,8 +86,9 @@ describe("allowedTools", () => {
   const tools = ["search", "order", "pay"].map((name) =>
     defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run: () => name }),
   );
-  const shown = (model: { readonly requests: readonly { readonly tools: readonly { readonly name: string }[] }[] }) =>
-    model.requests.map((request) => request.tools.map(({ name }) => name));
+  const listShownTools = (model: {
+    readonly requests: readonly { readonly tools: readonly { readonly name: string }[] }[];
+  }) => model.requests.map((request) => request.tools.map(({ name }) => name));
 
   test("an allowedTools list advertises these tools in every turn, and a call of another tool is not run", async () => {
     const model = scriptedModel([[call("pay", {}), call("search", {})], say("Done")]);
@@ -96,7 +97,7 @@ describe("allowedTools", () => {
     const run = agent.run({ thread: "t", input: "Go" });
     run.on((event) => events.push(event));
     const { state } = await run.result;
-    expect(shown(model)).toEqual([
+    expect(listShownTools(model)).toEqual([
       ["order", "search"],
       ["order", "search"],
     ]);
@@ -123,7 +124,7 @@ describe("allowedTools", () => {
       },
     });
     await agent.run({ thread: "t", input: "Go", context: { customer: "c1" } }).result;
-    expect(shown(model)).toEqual([["search"], ["order", "search"], ["order", "search"]]);
+    expect(listShownTools(model)).toEqual([["search"], ["order", "search"], ["order", "search"]]);
   });
 
   test("allowedTools with an unknown name is refused at creation, or fails the turn", async () => {

@@ -27,7 +27,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { createPayTool } from "../support/payment-tool.ts";
 
-function shown({ messages }: ModelRequest): readonly string[] {
+function listShownTexts({ messages }: ModelRequest): readonly string[] {
   return messages.map((message) => {
     const text = getMessageText(message);
     const calls =
@@ -38,14 +38,14 @@ function shown({ messages }: ModelRequest): readonly string[] {
   });
 }
 
-function answersIn(messages: readonly Message[]): readonly string[] {
+function listAnswers(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) =>
     message.role === "tool" ? [`${message.isError ? "error: " : ""}${getMessageText(message)}`] : [],
   );
 }
 
 /** A desk agent that hands over payment questions, and an accountant that hands back other questions. */
-function desk(
+function createDesk(
   scripts: {
     readonly triage: Parameters<typeof scriptedModel>[0];
     readonly billing: Parameters<typeof scriptedModel>[0];
@@ -69,7 +69,7 @@ function desk(
 
 describe("hand-offs", () => {
   test("a hand-off is an answered tool call; the next agent gets the full conversation, and events name the active agent", async () => {
-    const { team: office, billing } = desk({
+    const { team: office, billing } = createDesk({
       triage: [call("transfer_to_billing", {})],
       billing: [say("You owe nothing.")],
     });
@@ -78,7 +78,7 @@ describe("hand-offs", () => {
     run.on((event) => events.push(event));
     const { state } = await run.result;
     expect(state.activeAgent).toBe("billing");
-    expect(billing.requests.map(shown)).toEqual([
+    expect(billing.requests.map(listShownTexts)).toEqual([
       ["user What do I owe?", "assistant transfer_to_billing", "tool The conversation is now with billing."],
     ]);
     expect(billing.requests[0]?.instructions).toBe("Bill.");
@@ -89,13 +89,13 @@ describe("hand-offs", () => {
   });
 
   test("a hand-off may return to the first agent and go forth again", async () => {
-    const { team: office } = desk({
+    const { team: office } = createDesk({
       triage: [call("transfer_to_billing", {}), call("transfer_to_billing", {})],
       billing: [call("transfer_to_triage", {}), say("Settled.")],
     });
     const { state } = await office.run({ input: "Hello." }).result;
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("Settled.");
-    expect(answersIn(state.messages)).toEqual([
+    expect(listAnswers(state.messages)).toEqual([
       "The conversation is now with billing.",
       "The conversation is now with triage.",
       "The conversation is now with billing.",
@@ -112,7 +112,7 @@ describe("hand-offs", () => {
       tools: [look, handoff(b), handoff(c)],
     });
     const { state } = await team({ name: "t", agents: [a, b, c] }).run({ input: "Go." }).result;
-    expect(answersIn(state.messages)).toEqual([
+    expect(listAnswers(state.messages)).toEqual([
       "seen",
       "The conversation is now with b.",
       "error: Not handed over: b has the conversation already.",
@@ -142,14 +142,14 @@ describe("hand-offs", () => {
       tools: [handoff("a")],
     });
     const { state } = await team({ name: "t", agents: [self] }).run({ input: "Go." }).result;
-    expect(answersIn(state.messages)).toEqual(["error: Not handed over: you are a."]);
+    expect(listAnswers(state.messages)).toEqual(["error: Not handed over: you are a."]);
     const alone = createAgent({
       name: "a",
       model: scriptedModel([call("transfer_to_b", {}), say("Then not.")]),
       tools: [handoff("b")],
     });
     const end = await alone.run({ input: "Go." }).result;
-    expect(answersIn(end.state.messages)).toEqual([
+    expect(listAnswers(end.state.messages)).toEqual([
       "error: Not handed over: the agent b does not exist here. Answer yourself.",
     ]);
   });
@@ -163,12 +163,12 @@ describe("hand-off limits", () => {
 
   test("after ten hand-offs since the last user message a further hand-off is refused with an error to the agent", async () => {
     const scripts = pingPong(6);
-    const { team: office } = desk({
+    const { team: office } = createDesk({
       triage: [...scripts.triage.slice(0, 6), say("I answer.")],
       billing: scripts.billing,
     });
     const { state } = await office.run({ input: "Go." }).result;
-    const answers = answersIn(state.messages);
+    const answers = listAnswers(state.messages);
     expect(answers).toHaveLength(11);
     expect(answers[10]).toBe(
       "error: Not handed over: the conversation was already handed over 10 times since the last user message. Answer yourself.",
@@ -177,7 +177,7 @@ describe("hand-off limits", () => {
   });
 
   test("maxHandoffs sets the hand-off limit, and the count restarts with each input", async () => {
-    const { team: office } = desk(
+    const { team: office } = createDesk(
       {
         triage: [call("transfer_to_billing", {}), call("transfer_to_billing", {})],
         billing: [call("transfer_to_triage", {}), say("One."), call("transfer_to_triage", {})],
@@ -186,7 +186,7 @@ describe("hand-off limits", () => {
     );
     const store = memoryStore();
     const first = await office.run({ input: "Go.", store, thread: "t" }).result;
-    expect(answersIn(first.state.messages)).toEqual([
+    expect(listAnswers(first.state.messages)).toEqual([
       "The conversation is now with billing.",
       "error: Not handed over: the conversation was already handed over 1 times since the last user message. Answer yourself.",
     ]);
@@ -201,7 +201,7 @@ describe("input routing of a team", () => {
 
   test("the next input of a team goes to its active agent, also in another process", async () => {
     const store = memoryStore();
-    const { team: office } = desk(scripts());
+    const { team: office } = createDesk(scripts());
     await office.run({ input: "First.", store, thread: "t" }).result;
     const peer = store.peer();
     store.crash();
@@ -211,7 +211,7 @@ describe("input routing of a team", () => {
 
   test("the next input of a team with inputTo start goes to the start agent", async () => {
     const store = memoryStore();
-    const { team: office } = desk(scripts(), { inputTo: "start" });
+    const { team: office } = createDesk(scripts(), { inputTo: "start" });
     await office.run({ input: "First.", store, thread: "t" }).result;
     const { state } = await office.run({ input: "Second.", store, thread: "t" }).result;
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("Triage again.");
@@ -242,7 +242,7 @@ describe("hand-off filters", () => {
       ],
     });
     const { state } = await office.run({ input: "What do I owe?" }).result;
-    expect(billing.requests.map(shown)).toEqual([
+    expect(billing.requests.map(listShownTexts)).toEqual([
       ["user What do I owe?"],
       ["user What do I owe?", "assistant look", "tool seen"],
     ]);
@@ -250,7 +250,7 @@ describe("hand-off filters", () => {
   });
 
   test("a hand-off filter that leaves a call without its answer fails with invalid_transcript", async () => {
-    const { team: office } = desk(
+    const { team: office } = createDesk(
       { triage: [call("transfer_to_billing", {})], billing: [say("x")] },
       { filter: (messages) => messages.filter(({ role }) => role !== "tool") },
     );
@@ -371,7 +371,7 @@ test("a crash after a hand-off and before the answer resumes with the agent that
     team: office,
     triage,
     billing,
-  } = desk({
+  } = createDesk({
     triage: [call("transfer_to_billing", {})],
     billing: [say("Here.")],
   });
@@ -388,14 +388,14 @@ test("a crash after a hand-off and before the answer resumes with the agent that
 });
 
 test("the diagram of a team contains its agents, and a team can be a tool of another agent", async () => {
-  const { team: office } = desk({ triage: [call("transfer_to_billing", {})], billing: [say("x")] });
+  const { team: office } = createDesk({ triage: [call("transfer_to_billing", {})], billing: [say("x")] });
   const boss = createAgent({
     name: "boss",
     model: scriptedModel([call("desk", { task: "What do I owe?" }), say("Done.")]),
     tools: [agentTool(office, { description: "Answers customers." })],
   });
   const { state } = await boss.run({ input: "Go." }).result;
-  expect(answersIn(state.messages)).toEqual(["x"]);
+  expect(listAnswers(state.messages)).toEqual(["x"]);
   const picture = toMermaid(office);
   for (const line of ["triage[triage]", "triage_tools{{triage_tools}}", "triage_tools -.-> billing"])
     expect(picture).toContain(line);
@@ -405,8 +405,10 @@ describe("invalid teams", () => {
   const model = scriptedModel([]);
   const a = createAgent({ name: "a", model, tools: [handoff("nobody")] });
   const b = createAgent({ name: "b", model });
-  const who = (answer: z.ZodType) => defineMiddleware({ name: "who", interrupts: { name: answer } });
-  const asking = (name: string, answer: z.ZodType) => createAgent({ name, model, middleware: [who(answer)] });
+  const createInterruptMiddleware = (answer: z.ZodType) =>
+    defineMiddleware({ name: "who", interrupts: { name: answer } });
+  const createAskingAgent = (name: string, answer: z.ZodType) =>
+    createAgent({ name, model, middleware: [createInterruptMiddleware(answer)] });
   const spending = (name: string, turns: number) => createAgent({ name, model, middleware: [budget({ turns })] });
   test.each([
     [
@@ -446,12 +448,17 @@ describe("invalid teams", () => {
     ],
     [
       "with two questions of one key, of which only one could be answered",
-      () => team({ name: "t", agents: [asking("a", z.string()), asking("b", z.number())] }),
+      () => team({ name: "t", agents: [createAskingAgent("a", z.string()), createAskingAgent("b", z.number())] }),
       /team "t": expected one interrupt under the key "name", got different interrupts of agent "a" and agent "b"/,
     ],
     [
       "with a question of the middleware around them under the key of one of theirs",
-      () => team({ name: "t", agents: [asking("a", z.string())], middleware: [who(z.number())] }),
+      () =>
+        team({
+          name: "t",
+          agents: [createAskingAgent("a", z.string())],
+          middleware: [createInterruptMiddleware(z.number())],
+        }),
       /team "t": .*got different interrupts of agent "a" and middleware "who"/,
     ],
     ["with an invalid number", () => team({ name: "t", agents: [b], maxHandoffs: 0 }), /maxHandoffs/],
@@ -461,7 +468,8 @@ describe("invalid teams", () => {
   test("several agents of a team may share an interrupt key or a tool without a body", () => {
     const name = z.string();
     const pick = defineTool({ name: "pick", description: "Picks.", input: z.object({}), output: z.string() });
-    const member = (of: string) => createAgent({ name: of, model, tools: [pick], middleware: [who(name)] });
+    const member = (of: string) =>
+      createAgent({ name: of, model, tools: [pick], middleware: [createInterruptMiddleware(name)] });
     const { interrupts } = team({ name: "t", agents: [member("a"), member("b")] });
     expect(Object.keys(interrupts)).toEqual(["approve", "name", "pick"]);
   });

@@ -7,7 +7,7 @@ import { type AgentInput, createAgent, maxFileBytes } from "../../src/index.ts";
 const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0]);
 const pngText = "iVBORw0KGgoAAAAA";
 
-function contentOf(input: AgentInput) {
+function getContent(input: AgentInput) {
   const agent = createAgent({ name: "a", model: scriptedModel([]) });
   const [message] = agent.toInput(input).messages as readonly Message[];
   return message?.content;
@@ -21,7 +21,7 @@ describe("files", () => {
     ["a data URL", `data:image/png;base64,${pngText}`],
     ["base64 with a media type", { data: pngText, mimeType: "image/png" }],
   ])("an input accepts an image as %s", (_how, file) => {
-    expect(contentOf({ text: "What is it?", files: [file] })).toEqual([
+    expect(getContent({ text: "What is it?", files: [file] })).toEqual([
       { type: "image", mimeType: "image/png", data: pngText },
       { type: "text", text: "What is it?" },
     ]);
@@ -53,7 +53,7 @@ describe("files", () => {
       { type: "image", mimeType: "image/png", uploaded: { openai: "file-1" } },
     ],
   ])("an input file is classified as image or file: %j", (file, block) => {
-    expect(contentOf({ files: [file] })).toEqual([block]);
+    expect(getContent({ files: [file] })).toEqual([block]);
   });
 
   test("files of an input reach the model and are kept in the conversation", async () => {
@@ -94,15 +94,17 @@ describe("files", () => {
     ["no list", png, /files that are not an array/],
     ["the second one", [png, 7], /file 2/],
   ])("an input file is refused: %s", (_what, files, says) => {
-    expect(() => contentOf({ files } as AgentInput)).toThrow(says);
-    expect(() => contentOf({ files } as AgentInput)).toThrow(expect.objectContaining({ code: "invalid_input" }));
+    expect(() => getContent({ files } as AgentInput)).toThrow(says);
+    expect(() => getContent({ files } as AgentInput)).toThrow(expect.objectContaining({ code: "invalid_input" }));
   });
 
   test("input files are bounded in size, each and in total", () => {
     const half = { data: new Uint8Array(maxFileBytes / 2 + 1), mimeType: "audio/wav" };
-    expect(contentOf({ files: [half] })).toHaveLength(1);
-    expect(() => contentOf({ files: [half, half] })).toThrow(/20,971,522 bytes, the maximum per message is 20,971,520/);
-    expect(() => contentOf({ files: [new Uint8Array(maxFileBytes + 1)] })).toThrow(
+    expect(getContent({ files: [half] })).toHaveLength(1);
+    expect(() => getContent({ files: [half, half] })).toThrow(
+      /20,971,522 bytes, the maximum per message is 20,971,520/,
+    );
+    expect(() => getContent({ files: [new Uint8Array(maxFileBytes + 1)] })).toThrow(
       /the maximum per message is 20,971,520/,
     );
   });

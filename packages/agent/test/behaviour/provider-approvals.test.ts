@@ -31,7 +31,7 @@ const work = defineTool({
 });
 
 /** Model whose provider requests an approval first, and then repeats the answer. */
-function asking(beside: readonly ToolCallBlock[] = []) {
+function createApprovalModel(beside: readonly ToolCallBlock[] = []) {
   const requests: ModelRequest[] = [];
   const model: Model = {
     id: "made",
@@ -47,7 +47,7 @@ function asking(beside: readonly ToolCallBlock[] = []) {
 }
 
 const providerTools = [{ name: "search", id: "made.search", args: {} }];
-const answers = (messages: readonly Message[] = []): readonly unknown[] =>
+const listAnswers = (messages: readonly Message[] = []): readonly unknown[] =>
   messages.flatMap((message) => (message.role === "tool" ? [[message.callId, message.isError, message.content]] : []));
 
 test.each([
@@ -62,7 +62,7 @@ test.each([
     "A person changed the arguments, but the provider can run the call only unchanged.",
   ],
 ])("a provider approval is answered in another process: %s", async (_, answer, isError, text) => {
-  const { model, requests } = asking();
+  const { model, requests } = createApprovalModel();
   const store = memoryStore();
   const agent = (at: Store) => createAgent({ name: "a", model, providerTools, store: at });
   const first = await agent(store).run({ thread: "t", input: "go" }).result;
@@ -74,34 +74,34 @@ test.each([
   store.crash();
   const end = await agent(next).resume({ thread: "t", answers: { approve: answer } }).result;
   expect(end).toMatchObject({ status: "done", ended: { by: "answer" } });
-  expect(answers(requests[1]?.messages)).toEqual([["c1", isError, [{ type: "text", text }]]]);
+  expect(listAnswers(requests[1]?.messages)).toEqual([["c1", isError, [{ type: "text", text }]]]);
 });
 
 test("tool calls next to a provider approval run before the approval and are answered in call order", async () => {
   worked.length = 0;
-  const { model, requests } = asking([{ type: "call", id: "c2", name: "work", args: {} }]);
+  const { model, requests } = createApprovalModel([{ type: "call", id: "c2", name: "work", args: {} }]);
   const store = memoryStore();
   const agent = createAgent({ name: "a", model, tools: [work], store });
   const first = await agent.run({ thread: "t", input: "go" }).result;
   expect([first.status, worked]).toEqual(["waiting", ["work"]]);
   await agent.resume({ thread: "t", answers: { approve: true } }).result;
-  expect(answers(requests[1]?.messages).map((answer) => (answer as readonly unknown[])[0])).toEqual(["c1", "c2"]);
+  expect(listAnswers(requests[1]?.messages).map((answer) => (answer as readonly unknown[])[0])).toEqual(["c1", "c2"]);
   expect(worked).toEqual(["work"]);
 });
 
 test("a provider approval without a store fails the run with missing_store", async () => {
-  const agent = createAgent({ name: "a", model: asking().model, providerTools });
+  const agent = createAgent({ name: "a", model: createApprovalModel().model, providerTools });
   await expect(agent.run({ input: "go" }).result).rejects.toThrow("missing_store");
 });
 
 /** Runs an agent whose provider requests an approval; returns the run and the requests of its model. */
 async function asksWith(middleware: readonly Middleware[], more: object = {}, beside: readonly ToolCallBlock[] = []) {
-  const { model, requests } = asking(beside);
+  const { model, requests } = createApprovalModel(beside);
   const store = memoryStore();
   const world = virtualClock();
   const agent = createAgent({ name: "a", model, providerTools, store, middleware, ...more });
   const first = await agent.run({ thread: "t", input: "go", world }).result;
-  return { agent, world, store, first, told: () => answers(requests[1]?.messages) };
+  return { agent, world, store, first, told: () => listAnswers(requests[1]?.messages) };
 }
 
 test.each([
@@ -162,7 +162,7 @@ test.each([
   expect(first.status === "waiting" && first.interrupts).toHaveLength(1);
   const { state } = await agent.resume({ thread: "t", answers: { approve: true } }).result;
   const refused = [{ type: "text", text: expect.stringMatching(text) }];
-  expect(answers(state.messages)).toEqual([
+  expect(listAnswers(state.messages)).toEqual([
     ["c1", false, [{ type: "text", text: "Approved." }]],
     ["c2", true, refused],
   ]);
@@ -172,7 +172,7 @@ test("an approved provider call counts as an executed call", async () => {
   const { agent } = await asksWith([limitCalls({ perThread: 1 })]);
   await agent.resume({ thread: "t", answers: { approve: true } }).result;
   const later = await agent.run({ thread: "t", input: "again" }).result;
-  expect(answers(later.state.messages)).toMatchObject([
+  expect(listAnswers(later.state.messages)).toMatchObject([
     ["c1", false, [{ text: "Approved." }]],
     ["c1", true, [{ text: expect.stringContaining("limit of 1 calls") }]],
   ]);

@@ -11,7 +11,7 @@ type Settings = Partial<
 >;
 
 /** Creates an agent with three tool calls; `speak` runs during the first one. */
-async function talk(settings: Settings, speak: (handle: RunHandle<unknown>, store: Store) => Promise<void>) {
+async function runConversation(settings: Settings, speak: (handle: RunHandle<unknown>, store: Store) => Promise<void>) {
   const store = memoryStore();
   const ran: string[] = [];
   const work = defineTool({
@@ -40,14 +40,14 @@ async function talk(settings: Settings, speak: (handle: RunHandle<unknown>, stor
 
 describe("steered agents", () => {
   test("an agent sends its instructions and its tools, and runs its calls by its strategy setting [S2.67]", async () => {
-    const { model, ran } = await talk({ strategy: "sequential" }, async () => undefined);
+    const { model, ran } = await runConversation({ strategy: "sequential" }, async () => undefined);
     expect(ran).toEqual(["a", "b", "c"]);
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(["Be brief.", "Be brief."]);
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["work"]);
   });
 
   test("a steered agent skips calls not yet started and continues with the steered message", async () => {
-    const { said, ran } = await talk({ strategy: "sequential" }, (handle) => handle.steer("stop"));
+    const { said, ran } = await runConversation({ strategy: "sequential" }, (handle) => handle.steer("stop"));
     expect(ran).toEqual(["a"]);
     expect(said.slice(2)).toEqual([
       "tool: a",
@@ -59,11 +59,14 @@ describe("steered agents", () => {
   });
 
   test("a steered agent with finish-batch finishes its calls and takes queued messages one by one", async () => {
-    const { said } = await talk({ strategy: "sequential", steering: "finish-batch", inbox: "one" }, async (handle) => {
-      await handle.steer("first");
-      await handle.steer("second");
-      await handle.followUp("last");
-    });
+    const { said } = await runConversation(
+      { strategy: "sequential", steering: "finish-batch", inbox: "one" },
+      async (handle) => {
+        await handle.steer("first");
+        await handle.steer("second");
+        await handle.followUp("last");
+      },
+    );
     expect(said.slice(2)).toEqual([
       "tool: a",
       "tool: b",
@@ -78,7 +81,7 @@ describe("steered agents", () => {
   });
 
   test("an agent is steered by another agent with the same store, and its maxToolCalls still applies", async () => {
-    const { said } = await talk({ maxToolCalls: 2 }, async (_, store) => {
+    const { said } = await runConversation({ maxToolCalls: 2 }, async (_, store) => {
       await steer(createAgent({ name: "talker", model: scriptedModel([]) }), { store, thread: "t", input: "hurry" });
     });
     expect(said.slice(2)).toEqual([

@@ -225,7 +225,7 @@ describe("structured output", () => {
 });
 
 describe("output with tools", () => {
-  const withTools = (script: readonly ScriptedEntry[], more: { readonly native?: boolean } = {}) => {
+  const addTools = (script: readonly ScriptedEntry[], more: { readonly native?: boolean } = {}) => {
     const model = { ...scriptedModel(script), ...(more.native && { structuredOutput: true }) };
     return { model, agent: createAgent({ name: "clerk", model, tools: [look], output: Order }) };
   };
@@ -234,14 +234,14 @@ describe("output with tools", () => {
     ["natively", true, say('{"item":"lamp","count":2}')],
     ["by a final call", false, final("lamp", 2)],
   ] as const)("an output is returned %s after the tool calls that precede it", async (_how, keeps, answer) => {
-    const { model, agent } = withTools([call("look", { word: "lamp" }), answer], { native: keeps });
+    const { model, agent } = addTools([call("look", { word: "lamp" }), answer], { native: keeps });
     expect(await agent.run({ input: "Two lamps." }).result).toMatchObject({ output: order });
     expect(model.requests).toHaveLength(2);
     expect(model.requests[0]?.tools.some(({ name }) => name === "look")).toBe(true);
   });
 
   test("tool calls next to a final call run first, each is answered in place, and the agent ends", async () => {
-    const { model, agent } = withTools([[final("lamp", 2), call("look", { word: "lamp" })]]);
+    const { model, agent } = addTools([[final("lamp", 2), call("look", { word: "lamp" })]]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ status: "done", output: order });
     expect(state.messages.slice(2).map(getMessageText)).toEqual(["Given.", "lamp is there"]);
@@ -249,7 +249,7 @@ describe("output with tools", () => {
   });
 
   test("a final call is rejected when another call of its message failed", async () => {
-    const { model, agent } = withTools([[call("look", { word: "nothing" }), final("lamp", 2)], final("lamp", 1)]);
+    const { model, agent } = addTools([[call("look", { word: "nothing" }), final("lamp", 2)], final("lamp", 1)]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ output: { item: "lamp", count: 1 } });
     expect(getMessageText(state.messages[3] as Message)).toMatch(
@@ -259,7 +259,7 @@ describe("output with tools", () => {
   });
 
   test("of two final calls in one message the first counts", async () => {
-    const { agent } = withTools([[final("lamp", 2), final("lamp", 3)]]);
+    const { agent } = addTools([[final("lamp", 2), final("lamp", 3)]]);
     const { state, ...result } = await agent.run({ input: "Two lamps." }).result;
     expect(result).toMatchObject({ output: order });
     expect(state.messages.slice(2).map(getMessageText)).toEqual([
@@ -447,7 +447,7 @@ describe("output of a thread", () => {
         await ask("notes", { model: small, request: { messages: messages.slice(0, 1), tools: [] } });
       },
     });
-    const clerk = (version: number) =>
+    const createClerk = (version: number) =>
       createAgent({
         name: "clerk",
         version,
@@ -455,14 +455,14 @@ describe("output of a thread", () => {
         output: Order,
         middleware: [notes],
       });
-    clerk(1)
+    createClerk(1)
       .run({ thread: "t", input: "Two lamps.", store })
       .result.catch(() => "it is dead");
     await dead;
     const head = await peer.head("t", "main");
     const recorded = await peer.effects("t", "main", head?.step ?? 0);
     expect(recorded.map(({ key }) => key)).toEqual(["tools:afterAgent", "tools:afterAgent:notes:notes"]);
-    const result = await clerk(2).resume({ thread: "t", store: peer }).result;
+    const result = await createClerk(2).resume({ thread: "t", store: peer }).result;
     expect(result).toMatchObject({ status: "done", output: order, ended: { by: "answer" } });
   });
 

@@ -28,13 +28,13 @@ import * as z from "zod";
 import { createPayTool } from "../support/payment-tool.ts";
 
 /** Returns the text of the last message of a request. */
-function lastOf({ messages }: ModelRequest): string {
+function getLast({ messages }: ModelRequest): string {
   const last = messages.at(-1);
   return last === undefined ? "" : getMessageText(last);
 }
 
 /** Returns the answers of the last tool calls. */
-function answersIn(messages: readonly Message[]): readonly string[] {
+function listAnswers(messages: readonly Message[]): readonly string[] {
   return messages.flatMap((message) =>
     message.role === "tool" ? [`${message.isError ? "error: " : ""}${getMessageText(message)}`] : [],
   );
@@ -54,25 +54,25 @@ function researcher() {
     name: "Researcher",
     instructions: "You research.",
     model: scriptedModel((request) =>
-      request.messages.at(-1)?.role === "user" ? call("look_up", { word: lastOf(request) }) : say(lastOf(request)),
+      request.messages.at(-1)?.role === "user" ? call("look_up", { word: getLast(request) }) : say(getLast(request)),
     ),
     tools: [lookUp],
   });
 }
 
 /** Calls a sub-agent for every task in one message, then answers with the results. */
-function boss(tools: Parameters<typeof createAgent>[0]["tools"], ...tasks: readonly string[]) {
+function createBoss(tools: Parameters<typeof createAgent>[0]["tools"], ...tasks: readonly string[]) {
   const model = scriptedModel((request) =>
     request.messages.at(-1)?.role === "user"
       ? tasks.map((task) => call("researcher", { task }))
-      : say(answersIn(request.messages).join(" | ")),
+      : say(listAnswers(request.messages).join(" | ")),
   );
   return { model, agent: createAgent({ name: "boss", model, ...(tools && { tools }) }) };
 }
 
 describe("agents as tools", () => {
   test("an agent tool is called with a task, and only its answer reaches the calling model", async () => {
-    const { agent, model } = boss([agentTool(researcher(), { description: "Researches a topic." })], "bees");
+    const { agent, model } = createBoss([agentTool(researcher(), { description: "Researches a topic." })], "bees");
     const { state } = await agent.run({ input: "Find out." }).result;
     expect(getMessageText(state.messages.at(-1) as Message)).toBe("bees: found");
     const [first, second] = model.requests;
@@ -94,7 +94,7 @@ describe("agents as tools", () => {
       instructions: (_state, { name }) => `You write for ${name}.`,
       output: z.object({ title: z.string(), words: z.int() }),
       model: scriptedModel((request) => {
-        told.push(`${request.instructions} ${lastOf(request)}`);
+        told.push(`${request.instructions} ${getLast(request)}`);
         return call("final_answer", { title: "Bees", words: 3 });
       }),
     });
@@ -122,7 +122,7 @@ describe("agents as tools", () => {
     });
     const { state } = await run.result;
     expect(told).toEqual(["You write for Ann. 3 words about bees"]);
-    expect(answersIn(state.messages)[0]).toMatch(/^Bees \(answer\)/);
+    expect(listAnswers(state.messages)[0]).toMatch(/^Bees \(answer\)/);
     expect(results).toEqual([3]);
   });
 
@@ -143,19 +143,19 @@ describe("agents as tools", () => {
   });
 
   test("the diagram of an agent contains its sub-agent inside the tool node", () => {
-    const { agent } = boss([agentTool(researcher(), { description: "Researches." })]);
+    const { agent } = createBoss([agentTool(researcher(), { description: "Researches." })]);
     expect(toMermaid(agent)).toContain("subgraph tools_researcher [researcher]");
   });
 });
 
 describe("parallel sub-agents", () => {
   test("sub-agents of one message run in parallel, their events name the call, and the answers are in call order", async () => {
-    const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "ants", "bees", "cats");
+    const { agent } = createBoss([agentTool(researcher(), { description: "Researches." })], "ants", "bees", "cats");
     const run = agent.run({ input: "Find out.", store: memoryStore(), thread: "t" });
     const events: RunEvent[] = [];
     run.on((event) => events.push(event));
     const { state } = await run.result;
-    expect(answersIn(state.messages)).toEqual(["ants: found", "bees: found", "cats: found"]);
+    expect(listAnswers(state.messages)).toEqual(["ants: found", "bees: found", "cats: found"]);
     const inner = events.filter(({ within }) => within === "researcher");
     expect(new Set(inner.map(({ withinId }) => withinId))).toEqual(new Set(["1:0:0", "1:0:1", "1:0:2"]));
     const spoken = inner.flatMap((event) =>
@@ -173,7 +173,7 @@ describe("parallel sub-agents", () => {
   });
 
   test("the text stream of a run contains only the text of the outermost agent", async () => {
-    const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "ants");
+    const { agent } = createBoss([agentTool(researcher(), { description: "Researches." })], "ants");
     const run = agent.run({ input: "Find out." });
     let text = "";
     for await (const part of run.text()) text += part;
@@ -187,7 +187,7 @@ describe("parallel sub-agents", () => {
       name: "researcher",
       model: scriptedModel((request) => {
         if (request.messages.at(-1)?.role === "tool") return say("Enough.", { usage });
-        return lastOf(request) === "fails"
+        return getLast(request) === "fails"
           ? failWith(new Error("no"))
           : [say("Looking.", { usage }), call("look_up", { word: "x" })];
       }),
@@ -222,13 +222,13 @@ describe("sub-agent interrupts", () => {
     beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),
   });
 
-  function desk() {
+  function createDesk() {
     const clerk = createAgent({
       name: "clerk",
       model: scriptedModel((request) =>
         request.messages.at(-1)?.role === "user"
-          ? call("pay", { cents: Number(lastOf(request)) })
-          : say(lastOf(request)),
+          ? call("pay", { cents: Number(getLast(request)) })
+          : say(getLast(request)),
       ),
       tools: [pay],
       middleware: [first],
@@ -236,7 +236,7 @@ describe("sub-agent interrupts", () => {
     const model = scriptedModel((request) =>
       request.messages.at(-1)?.role === "user"
         ? [call("clerk", { task: "7" }), call("clerk", { task: "8" })]
-        : say(answersIn(request.messages).join(" | ")),
+        : say(listAnswers(request.messages).join(" | ")),
     );
     return { model, agent: createAgent({ name: "desk", model, tools: [agentTool(clerk, { description: "Pays." })] }) };
   }
@@ -244,7 +244,7 @@ describe("sub-agent interrupts", () => {
   test("interrupts of a sub-agent reach the outermost caller as clerk.approve, and each is answered separately", async () => {
     paid.length = 0;
     const store = memoryStore();
-    const { agent, model } = desk();
+    const { agent, model } = createDesk();
     const at = { store, thread: "t" };
     const waits = await agent.run({ ...at, input: "Pay." }).result;
     expect(waits).toMatchObject({
@@ -263,7 +263,7 @@ describe("sub-agent interrupts", () => {
     const end = await agent.resume({ ...at, answers: { "clerk.approve": { approved: false, reason: "too much" } } })
       .result;
     expect(end.status).toBe("done");
-    expect(answersIn(end.state.messages)).toEqual(["A person denied this call: too much", "paid 8"]);
+    expect(listAnswers(end.state.messages)).toEqual(["A person denied this call: too much", "paid 8"]);
     expect(paid).toEqual([8]);
     expect(model.requests).toHaveLength(2);
   });
@@ -280,21 +280,21 @@ describe("unanswered sub-agents", () => {
       ...more,
     });
 
-  async function answerOf(worker: ReturnType<typeof endless>, more: { readonly maxSteps?: number } = {}) {
-    const { agent } = boss([agentTool(worker, { description: "Researches." })], "x");
+  async function getAnswer(worker: ReturnType<typeof endless>, more: { readonly maxSteps?: number } = {}) {
+    const { agent } = createBoss([agentTool(worker, { description: "Researches." })], "x");
     const { status, state } = await agent.run({ input: "Go.", ...more }).result;
-    return [status, ...answersIn(state.messages)];
+    return [status, ...listAnswers(state.messages)];
   }
 
   test("a sub-agent stopped by stopWhen is an error, and the model reads the reason and the last text [T55]", async () => {
-    expect(await answerOf(endless({ stopWhen: turnCountIs(3) }))).toEqual([
+    expect(await getAnswer(endless({ stopWhen: turnCountIs(3) }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: it was ended by stopWhen. Findings so far: Note 3.",
     ]);
   });
 
   test("a sub-agent ended by its own middleware returns an error with the reason, and the calling agent continues [T55]", async () => {
-    expect(await answerOf(endless({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
+    expect(await getAnswer(endless({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: The limit of 2 calls in this run is reached. Findings so far: Note 3.",
     ]);
@@ -308,7 +308,7 @@ describe("unanswered sub-agents", () => {
           ? end("I had to stop.", { by: "budget", reason: "2 turns are used up" })
           : undefined,
     });
-    expect(await answerOf(endless({ middleware: [budget] }))).toEqual([
+    expect(await getAnswer(endless({ middleware: [budget] }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: 2 turns are used up. Findings so far: Note 2.",
     ]);
@@ -322,7 +322,7 @@ describe("unanswered sub-agents", () => {
         respond: async () => ({ content: [{ type: "text", text: "Half of" }], finish: "length" as const }),
       },
     });
-    expect(await answerOf(cut)).toEqual([
+    expect(await getAnswer(cut)).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: its answer was truncated at the length limit. Findings so far: Half of",
     ]);
@@ -333,13 +333,13 @@ describe("unanswered sub-agents", () => {
       name: "researcher",
       model: { id: "withheld", respond: async () => ({ content: [], finish: "filter" as const }) },
     });
-    expect(await answerOf(withheld)).toEqual([
+    expect(await getAnswer(withheld)).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: its answer was withheld by the provider.",
     ]);
     const tool = agentTool(withheld, { description: "x", accept: ["filter"], output: ({ ended }) => ended.by });
-    const { state } = await boss([tool], "x").agent.run({ input: "Go." }).result;
-    expect(answersIn(state.messages)).toEqual(["filter"]);
+    const { state } = await createBoss([tool], "x").agent.run({ input: "Go." }).result;
+    expect(listAnswers(state.messages)).toEqual(["filter"]);
   });
 
   test.each([
@@ -369,7 +369,10 @@ describe("unanswered sub-agents", () => {
       model: scriptedModel(() => say("It is Ann.")),
       middleware: [guardrail],
     });
-    expect(await answerOf(guarded)).toEqual(["done", `error: researcher was stopped before it had an answer: ${said}`]);
+    expect(await getAnswer(guarded)).toEqual([
+      "done",
+      `error: researcher was stopped before it had an answer: ${said}`,
+    ]);
   });
 
   test("a failed sub-agent returns an error without the cause", async () => {
@@ -380,7 +383,7 @@ describe("unanswered sub-agents", () => {
       ]),
       retry: { attempts: 1 },
     });
-    expect(await answerOf(broken)).toEqual(["done", "error: researcher failed before it had an answer."]);
+    expect(await getAnswer(broken)).toEqual(["done", "error: researcher failed before it had an answer."]);
   });
 
   test("accept of an agent tool lists the ends that count as success", async () => {
@@ -390,9 +393,9 @@ describe("unanswered sub-agents", () => {
       accept: ["answer", "tool", "stopWhen"],
       output: ({ messages, ended }) => `${ended.by} after ${messages.length}`,
     });
-    const { agent } = boss([tool], "x");
+    const { agent } = createBoss([tool], "x");
     const { state } = await agent.run({ input: "Go." }).result;
-    expect(answersIn(state.messages)).toEqual(["stopWhen after 3"]);
+    expect(listAnswers(state.messages)).toEqual(["stopWhen after 3"]);
   });
 
   test("a sub-agent is cancelled with its run, and its tool call is answered as cancelled", async () => {
@@ -405,14 +408,14 @@ describe("unanswered sub-agents", () => {
           new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error))),
       },
     });
-    const { agent } = boss([agentTool(hanging, { description: "Researches." })], "x");
+    const { agent } = createBoss([agentTool(hanging, { description: "Researches." })], "x");
     const run = agent.run({ input: "Go.", world, store: memoryStore(), thread: "t" });
     run.on((event) => {
       if (event.type === "model.started" && event.within === "researcher") run.cancel("not needed");
     });
     const { status, state } = await run.result;
     expect(status).toBe("cancelled");
-    expect(answersIn(state.messages)).toEqual(["error: Cancelled"]);
+    expect(listAnswers(state.messages)).toEqual(["error: Cancelled"]);
   });
 });
 
@@ -435,7 +438,7 @@ describe("middleware around sub-agents", () => {
       middleware: [budget({ turns: 3 })],
     });
     const end = await agent.run({ input: "Go.", store: memoryStore(), thread: "t" }).result;
-    expect(answersIn(end.state.messages)).toEqual([
+    expect(listAnswers(end.state.messages)).toEqual([
       "error: researcher was stopped before it had an answer: the budget of 3 turns is exhausted. Findings so far: Note.",
     ]);
     expect(end).toMatchObject({ status: "done", ended: { by: "budget" } });
@@ -454,7 +457,7 @@ describe("middleware around sub-agents", () => {
     const [asked] = waits.status === "waiting" ? waits.interrupts : [];
     expect(asked).toMatchObject({ key: "researcher.budget", payload: { exceeded: "turns" } });
     const end = await agent.resume({ ...at, answers: { [asked?.id as `${string}:${string}`]: { turns: 5 } } }).result;
-    expect(answersIn(end.state.messages)).toEqual(["Read all."]);
+    expect(listAnswers(end.state.messages)).toEqual(["Read all."]);
     expect(end).toMatchObject({ status: "done", ended: { by: "answer" } });
   });
 
@@ -469,7 +472,7 @@ describe("middleware around sub-agents", () => {
           return undefined;
         },
       });
-    const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
+    const { agent } = createBoss([agentTool(researcher(), { description: "Researches." })], "bees");
     expect(agent.name).toBe("boss");
     const model = scriptedModel([call("researcher", { task: "bees" }), say("Done.")]);
     const outer = createAgent({
@@ -517,7 +520,7 @@ describe("agents as graph nodes", () => {
       name: "clerk",
       state: defineState({ tone: z.string() }),
       instructions: ({ tone }) => `Be ${tone}.`,
-      model: scriptedModel((request) => say(`${request.instructions} ${lastOf(request)}`)),
+      model: scriptedModel((request) => say(`${request.instructions} ${getLast(request)}`)),
     });
     const desk = defineGraph({
       name: "desk",
@@ -554,12 +557,12 @@ describe("recursive agents", () => {
     const deepest: string[] = [];
     const model = scriptedModel((request) => {
       const last = request.messages.at(-1);
-      if (last?.role === "user") return call("helper", { task: `${lastOf(request)}+` });
+      if (last?.role === "user") return call("helper", { task: `${getLast(request)}+` });
       if (last !== undefined && getMessageText(last).startsWith("Not run")) deepest.push(getMessageText(last));
       return say(
-        lastOf(request).startsWith("Not run")
-          ? `stopped at ${lastOf({ ...request, messages: request.messages.slice(0, 1) })}`
-          : lastOf(request),
+        getLast(request).startsWith("Not run")
+          ? `stopped at ${getLast({ ...request, messages: request.messages.slice(0, 1) })}`
+          : getLast(request),
       );
     });
     const tools = toolRegistry([lookUp]);
@@ -573,17 +576,17 @@ describe("recursive agents", () => {
 });
 
 test("an agent tool declares the effect idempotent", () => {
-  const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
+  const { agent } = createBoss([agentTool(researcher(), { description: "Researches." })], "bees");
   expect(agent.tools.map(({ spec }) => spec.name)).toEqual(["researcher"]);
   expect(agent.tools[0]?.spec.effect).toBe("idempotent");
 });
 
 test("a conversation continues over several inputs, each with its own sub-agent calls", async () => {
   const store = memoryStore();
-  const { agent } = boss([agentTool(researcher(), { description: "Researches." })], "bees");
+  const { agent } = createBoss([agentTool(researcher(), { description: "Researches." })], "bees");
   await agent.run({ input: "One.", store, thread: "t" }).result;
   const { state } = await agent.run({ input: "Two.", store, thread: "t" }).result;
-  expect(answersIn(state.messages)).toEqual(["bees: found", "bees: found"]);
+  expect(listAnswers(state.messages)).toEqual(["bees: found", "bees: found"]);
   const calls = state.messages.flatMap((message) => (message.role === "assistant" ? listToolCalls(message) : []));
   expect(calls).toHaveLength(2);
 });

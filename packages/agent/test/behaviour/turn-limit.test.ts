@@ -22,7 +22,7 @@ const look = defineTool({
   effect: "pure",
   run: () => "nothing",
 });
-const turnsIn = (messages: readonly Message[]): number =>
+const listTurns = (messages: readonly Message[]): number =>
   messages.filter((message) => message.role === "assistant" && message.ended === undefined).length;
 const spinning = (more: object = {}) =>
   createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look], ...more });
@@ -44,7 +44,7 @@ describe("default turn limit", () => {
         reason: "the default limit of 50 turns is reached; set maxTurns of the agent to change it",
       },
     });
-    expect(turnsIn(end.state.messages)).toBe(50);
+    expect(listTurns(end.state.messages)).toBe(50);
     expect(end.state.messages).toHaveLength(102);
   });
 
@@ -63,7 +63,7 @@ describe("default turn limit", () => {
   ])("an agent with %s is not stopped by the default turn limit", async (_, more) => {
     const agent = createAgent({ name: "a", model: scriptedModel(busy(51)), tools: [look], ...more });
     const end = await agent.run({ input: "Go" }).result;
-    expect([end.text, turnsIn(end.state.messages)]).toEqual(["found", 52]);
+    expect([end.text, listTurns(end.state.messages)]).toEqual(["found", 52]);
   });
 });
 
@@ -113,7 +113,7 @@ describe("the turn limit", () => {
       if (event.type === "message.completed" && event.message.ended !== undefined) told.push(event.message.ended.by);
     });
     const { state, ended } = await resumed.result;
-    expect([ended?.by, turnsIn(state.messages), told]).toEqual(["maxTurns", 4, ["maxTurns"]]);
+    expect([ended?.by, listTurns(state.messages), told]).toEqual(["maxTurns", 4, ["maxTurns"]]);
   });
 
   test("a sub-agent that reaches its turn limit returns an error", async () => {

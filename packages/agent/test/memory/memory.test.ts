@@ -23,7 +23,7 @@ import * as z from "zod";
 const Guest = defineContext({ user: z.string() });
 const namespace = ({ context }: { readonly context: { readonly user: string } }) => ["users", context.user];
 const texts = (request: ModelRequest | undefined): readonly string[] => request?.messages.map(getMessageText) ?? [];
-const answers = (messages: readonly Message[]): readonly string[] =>
+const listAnswers = (messages: readonly Message[]): readonly string[] =>
   messages.filter(({ role }) => role === "tool").map(getMessageText);
 const items = async (store: MemoryStore, user = "ann") =>
   (await longTermStore(store).under("users", user).list()).map(({ key, value }) => [
@@ -41,7 +41,7 @@ async function seeded(user: string, memories: Readonly<Record<string, string>>):
   return store;
 }
 
-function withTools(store: MemoryStore, script: readonly ScriptedEntry[]) {
+function addTools(store: MemoryStore, script: readonly ScriptedEntry[]) {
   const model = scriptedModel(script);
   const agent = createAgent({ name: "a", model, tools: memoryTools({ namespace }), context: Guest, store });
   let threads = 0;
@@ -59,10 +59,10 @@ test("a memory saved in one conversation is recalled in another, for the same us
     call("recall", { query: "soup" }),
     say("ok"),
   ];
-  const { ask } = withTools(store, script);
-  expect(answers((await ask("ann")).state.messages)).toEqual(["Remembered as favourite-food."]);
-  expect(answers((await ask("ann")).state.messages)).toEqual(["favourite-food: Likes soup"]);
-  expect(answers((await ask("bob")).state.messages)).toEqual(["No memory was found."]);
+  const { ask } = addTools(store, script);
+  expect(listAnswers((await ask("ann")).state.messages)).toEqual(["Remembered as favourite-food."]);
+  expect(listAnswers((await ask("ann")).state.messages)).toEqual(["favourite-food: Likes soup"]);
+  expect(listAnswers((await ask("bob")).state.messages)).toEqual(["No memory was found."]);
 });
 
 test("a memory topic is replaced, is forgotten by its key, and may use any letters", async () => {
@@ -78,9 +78,9 @@ test("a memory topic is replaced, is forgotten by its key, and may use any lette
     [call("forget", { key: "HOME" }), call("forget", { key: "nothing" })],
     say("ok"),
   ];
-  const { ask } = withTools(store, script);
+  const { ask } = addTools(store, script);
   const { state } = await ask("ann");
-  expect(answers(state.messages).slice(-2)).toEqual(["Forgotten: home.", "There is no memory under nothing."]);
+  expect(listAnswers(state.messages).slice(-2)).toEqual(["Forgotten: home.", "There is no memory under nothing."]);
   expect((await items(store)).map(([, text]) => text).toSorted()).toEqual(["Kyoto", "x", "y"]);
 });
 
@@ -92,8 +92,8 @@ test("recall ranks rare words higher, and returns the newest memories for an emp
     d: "has a cat",
   });
   const script = [call("recall", { query: "Which coffee does she like?" }), call("recall", { query: "" }), say("ok")];
-  const { ask } = withTools(store, script);
-  const [coffee, newest] = answers((await ask("ann")).state.messages);
+  const { ask } = addTools(store, script);
+  const [coffee, newest] = listAnswers((await ask("ann")).state.messages);
   expect(coffee?.split("\n")[0]).toBe("b: likes tea and coffee");
   expect(newest?.split("\n")).toEqual([
     "d: has a cat",
@@ -121,9 +121,9 @@ test("memories in a store with vectors are found by meaning", async () => {
   const middleware = [recallMemories({ namespace, by: "nearness", limit: 1 })];
   const agent = createAgent({ name: "a", model, tools, context: Guest, middleware, store });
   const ask = (thread: string, input: string) => agent.run({ thread, input, context: { user: "ann" } }).result;
-  expect(answers((await ask("t", "What shall I cook?")).state.messages)).toEqual(["diet: eats no meat"]);
+  expect(listAnswers((await ask("t", "What shall I cook?")).state.messages)).toEqual(["diet: eats no meat"]);
   expect(texts(model.requests[0])[0]).toMatch(/:\n- diet: eats no meat$/);
-  expect(answers((await ask("u", "Where am I?")).state.messages)).toEqual(["home: lives in Oslo"]);
+  expect(listAnswers((await ask("u", "Where am I?")).state.messages)).toEqual(["home: lives in Oslo"]);
 });
 
 test("memory tools do not show their namespace to the model or let the model choose a namespace", () => {

@@ -24,7 +24,7 @@ import {
 } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { desk, noting } from "../support/desk.ts";
+import { createDesk, createRecordingTool } from "../support/desk.ts";
 
 const prices = { scripted: { input: 1, output: 10, cacheRead: 0.1 }, small: { input: 0.5, output: 1 } };
 const spends = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
@@ -37,7 +37,7 @@ interface Spent {
   readonly wallMs: number;
   readonly refused: number;
 }
-const spentIn = (state: unknown, name = "budget"): Spent =>
+const sumSpent = (state: unknown, name = "budget"): Spent =>
   (state as { readonly [channel: string]: Spent })[`${name}Spent`] as Spent;
 
 const texts = (messages: readonly Message[]): readonly string[] =>
@@ -102,7 +102,7 @@ describe("budget limits", () => {
     expect(ended).toEqual(usedUp("2 turns"));
     expect(texts(state.messages).at(-1)).toBe("assistant I stop here: the budget of 2 turns is exhausted.");
     expect(agent.requests).toHaveLength(2);
-    expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
+    expect(sumSpent(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
 
   test("a budget that is not reached does not affect the agent", async () => {
@@ -135,7 +135,7 @@ describe("budget limits", () => {
       "tool Not run: the budget of 3 tool calls is exhausted.",
       "tool Not run: the budget of 3 tool calls is exhausted.",
     ]);
-    expect(spentIn(state)).toMatchObject({ toolCalls: 3, refused: 2 });
+    expect(sumSpent(state)).toMatchObject({ toolCalls: 3, refused: 2 });
   });
 
   test("a budget of tool calls used up exactly still allows the model's answer", async () => {
@@ -145,9 +145,9 @@ describe("budget limits", () => {
 
   test("a budget of tool calls counts a call with modified arguments once", async () => {
     const log: string[] = [];
-    const working = noting(log, "ping");
+    const working = createRecordingTool(log, "ping");
     const middleware = [budget({ toolCalls: 1 }), { name: "louder", beforeTool: () => decide.modify({ text: "A" }) }];
-    const agent = desk({ tools: [working], middleware, script: [call("ping", { text: "a" }), say("done")] });
+    const agent = createDesk({ tools: [working], middleware, script: [call("ping", { text: "a" }), say("done")] });
     const { status } = await agent.run().result;
     expect([status, log]).toEqual(["done", ["ping A"]]);
   });
@@ -159,7 +159,7 @@ describe("budget limits", () => {
     });
     const { state, ended } = await agent.run();
     expect(ended).toEqual(usedUp("100 tokens"));
-    expect(spentIn(state)).toMatchObject({ tokens: 100, turns: 2 });
+    expect(sumSpent(state)).toMatchObject({ tokens: 100, turns: 2 });
   });
 
   test("a budget of cost uses prices per million tokens, with cached tokens priced separately", async () => {
@@ -170,7 +170,7 @@ describe("budget limits", () => {
     });
     const { state, ended } = await agent.run();
     expect(ended).toEqual(usedUp("a cost of 1.5"));
-    expect(spentIn(state).cost).toBeCloseTo(0.5 + 0.05 + 1);
+    expect(sumSpent(state).cost).toBeCloseTo(0.5 + 0.05 + 1);
   });
 
   test("a budget of cost is used up by parts whose floating-point sum is slightly below the limit", async () => {
@@ -179,7 +179,7 @@ describe("budget limits", () => {
     const agent = under({ budget: { cost: 1, prices }, script });
     const { state, ended } = await agent.run();
     expect(ended).toEqual(usedUp("a cost of 1"));
-    expect([agent.requests.length, spentIn(state).cost < 1]).toEqual([10, true]);
+    expect([agent.requests.length, sumSpent(state).cost < 1]).toEqual([10, true]);
   });
 
   test("a budget of wallMs counts model requests and tool calls, not the time of an open interrupt", async () => {
@@ -208,7 +208,7 @@ describe("budget limits", () => {
     await step(agent.resume({ sure: true }));
     const { state, ended } = await step(agent.resume({ sure: true }));
     expect(ended).toEqual(usedUp("1000 ms of active time"));
-    expect(spentIn(state)).toMatchObject({ wallMs: 1_200, turns: 2 });
+    expect(sumSpent(state)).toMatchObject({ wallMs: 1_200, turns: 2 });
   });
 });
 
@@ -243,7 +243,7 @@ test("a budget reports and records active time in whole milliseconds", async () 
   const going = agent.run();
   await agent.world.advance(2_000);
   const { state } = await going;
-  expect([spentIn(state).wallMs, Number.isInteger(Reflect.get(spentIn(state), "until"))]).toEqual([601, true]);
+  expect([sumSpent(state).wallMs, Number.isInteger(Reflect.get(sumSpent(state), "until"))]).toEqual([601, true]);
   expect(entered.join(" ")).not.toMatch(/\d\.\d/);
   expect(entered.length).toBeGreaterThan(0);
 });
@@ -278,7 +278,7 @@ describe("unknown usage", () => {
     });
     const { state, ended } = await agent.run();
     expect(ended?.reason).toBe("a model reported no token usage, and the budget limits tokens");
-    expect(spentIn(state)).toMatchObject({ tokens: 0, cost: 0, unknownTokens: 1, unknownCost: 1 });
+    expect(sumSpent(state)).toMatchObject({ tokens: 0, cost: 0, unknownTokens: 1, unknownCost: 1 });
   });
 
   test("a budget of cost refuses a model without a price before any request", async () => {
@@ -317,7 +317,7 @@ describe("unknown usage", () => {
       middleware: [summing],
     });
     const { state, ended } = await agent.run();
-    expect(spentIn(state)).toMatchObject({ tokens: 102, unknownCost: 1 });
+    expect(sumSpent(state)).toMatchObject({ tokens: 102, unknownCost: 1 });
     expect(ended).toEqual({ by: "budget", reason: "the cost of a model call is unknown, and the budget limits cost" });
   });
 
@@ -329,7 +329,7 @@ describe("unknown usage", () => {
     const going = agent.run();
     await agent.world.advance(60_000);
     const { state } = await going;
-    expect(spentIn(state)).toMatchObject({ tokens: 10, unknownAttempts: 1, turns: 1 });
+    expect(sumSpent(state)).toMatchObject({ tokens: 10, unknownAttempts: 1, turns: 1 });
   });
 });
 
@@ -345,7 +345,7 @@ describe("failed requests", () => {
   const failing = (requests: number) => Array.from({ length: requests }, overloaded);
 
   /** Runs the agent, and resumes it after each failure like a new process. */
-  async function untilItEnds(agent: ReturnType<typeof under>) {
+  async function runUntilEnd(agent: ReturnType<typeof under>) {
     for (let going = agent.run(), passes = 1; ; going = agent.resume(), passes++) {
       const ending = going.then(
         (result) => result,
@@ -362,19 +362,19 @@ describe("failed requests", () => {
     "failed model calls count for a budget: resumes continue until the budget of the %s is used up [I10]",
     async (per) => {
       const agent = under({ budget: { per, tokens: 60 }, script: failing(40) });
-      const { passes, result } = await untilItEnds(agent);
+      const { passes, result } = await runUntilEnd(agent);
       expect([passes, agent.requests.length]).toEqual([3, 6]);
       expect(result.ended).toEqual(usedUp("60 tokens"));
-      expect(spentIn(result.state)).toMatchObject({ tokens: 60, turns: 0, unknownAttempts: 0 });
+      expect(sumSpent(result.state)).toMatchObject({ tokens: 60, turns: 0, unknownAttempts: 0 });
     },
   );
 
   test("a budget counts failed attempts once, although the final answer lists them too", async () => {
     const agent = under({ budget: { tokens: 1_000 }, script: [...failing(7), say("done", spends(5, 5))] });
-    const { passes, result } = await untilItEnds(agent);
+    const { passes, result } = await runUntilEnd(agent);
     expect([passes, agent.requests.length]).toEqual([3, 8]);
     expect(result.state.messages.at(-1)).toMatchObject({ failedAttempts: { length: 7 } });
-    expect(spentIn(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownAttempts: 0, unknownTokens: 0 });
+    expect(sumSpent(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownAttempts: 0, unknownTokens: 0 });
   });
 
   test("failed requests count their time for a budget of wallMs", async () => {
@@ -387,9 +387,9 @@ describe("failed requests", () => {
     };
     const broken = failWith(new StatewrightError("model_failed", { what: "no", next: "Mend it" }));
     const agent = under({ budget: { wallMs: 1_000 }, script: [broken, broken, broken], middleware: [slow] });
-    const { passes, result } = await untilItEnds(agent);
+    const { passes, result } = await runUntilEnd(agent);
     expect([passes, result.ended]).toEqual([3, usedUp("1000 ms of active time")]);
-    expect(spentIn(result.state)).toMatchObject({ wallMs: 1_200 });
+    expect(sumSpent(result.state)).toMatchObject({ wallMs: 1_200 });
   });
 });
 
@@ -409,7 +409,7 @@ test("auxiliary model calls of beforeAgent and afterAgent count for a budget, fa
   const agent = under({ budget: { tokens: 1_000 }, script: [say("done", spends(5, 0))], middleware: [asks] });
   const going = agent.run();
   await agent.world.advance(1_000_000);
-  expect(spentIn((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownAttempts: 0 });
+  expect(sumSpent((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownAttempts: 0 });
 });
 
 describe("budget interrupts", () => {
@@ -436,7 +436,7 @@ describe("budget interrupts", () => {
     });
     const second = await agent.resume({ budget: { turns: 2 } });
     expect(second).toMatchObject({ status: "done", ended: { by: "answer" } });
-    expect(spentIn(second.state)).toMatchObject({ turns: 3, extended: { turns: 2 } });
+    expect(sumSpent(second.state)).toMatchObject({ turns: 3, extended: { turns: 2 } });
     expect(agent.requests).toHaveLength(3);
   });
 
@@ -559,7 +559,7 @@ describe("budget trees", () => {
     const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
     expect(ended).toEqual({ by: "answer" });
     expect(asked).toHaveLength(6);
-    expect(spentIn(state)).toMatchObject({ turns: 6, tokens: 60, toolCalls: 4 });
+    expect(sumSpent(state)).toMatchObject({ turns: 6, tokens: 60, toolCalls: 4 });
   });
 
   test("a budget of a tree adds no commits: spending of sub-agents is written with existing commits", async () => {
@@ -583,7 +583,7 @@ describe("budget trees", () => {
       const { lead, asked } = tree({ turns }, 3, 3);
       const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
       expect(asked).toHaveLength(turns);
-      expect(spentIn(state).turns).toBe(turns);
+      expect(sumSpent(state).turns).toBe(turns);
       expect(ended).toEqual(usedUp(`${turns} turns`));
       // A stopped sub-agent is not a success.
       const stopped = state.messages.filter((message) => message.role === "tool" && message.isError);
@@ -596,7 +596,7 @@ describe("budget trees", () => {
     async (toolCalls) => {
       const { lead } = tree({ toolCalls }, 2, 3);
       const { state } = await lead.run({ thread: "t", input: "go" }).result;
-      expect(spentIn(state).toolCalls).toBe(toolCalls);
+      expect(sumSpent(state).toolCalls).toBe(toolCalls);
     },
   );
 
@@ -604,7 +604,7 @@ describe("budget trees", () => {
     const { lead, asked } = tree({ tokens: 30 }, 3, 1);
     const { state } = await lead.run({ thread: "t", input: "go" }).result;
     expect(asked).toEqual(["lead", "researcher", "researcher"]);
-    expect(spentIn(state).tokens).toBe(30);
+    expect(sumSpent(state).tokens).toBe(30);
   });
 
   test("a single answer to a budget interrupt extends the budget for all waiting sub-agents", async () => {
@@ -616,11 +616,11 @@ describe("budget trees", () => {
       status: "waiting",
       interrupts: [{ payload: { spent: { extended: { turns: 2 } } } }],
     });
-    expect([spentIn(second.state).turns, asked]).toHaveLength(2);
+    expect([sumSpent(second.state).turns, asked]).toHaveLength(2);
     const third = await lead.resume({ thread: "t", answers: { budget: true } }).result;
     expect(third).toMatchObject({ status: "done", ended: { by: "answer" } });
     expect(asked).toHaveLength(6);
-    expect(spentIn(third.state)).toMatchObject({ turns: 6, extended: { turns: 5 } });
+    expect(sumSpent(third.state)).toMatchObject({ turns: 6, extended: { turns: 5 } });
   });
 
   test.each([
@@ -662,14 +662,14 @@ describe("budget trees", () => {
     });
     const { result } = lead.run({ thread: "t", input: "go" });
     if (isFatal) await expect(result).rejects.toThrow("unknown_interrupt");
-    else expect(spentIn((await result).state)).toMatchObject({ turns: 2, tokens: 20 });
+    else expect(sumSpent((await result).state)).toMatchObject({ turns: 2, tokens: 20 });
   });
 
   test("a budget with tree false does not count spending of sub-agents", async () => {
     const { lead } = tree({ turns: 3, tree: false }, 2, 3);
     const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
     expect(ended).toEqual({ by: "answer" });
-    expect(spentIn(state)).toMatchObject({ turns: 2, toolCalls: 2 });
+    expect(sumSpent(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
 
   test("a budget shared by an agent and its sub-agent counts once", async () => {
@@ -682,7 +682,7 @@ describe("budget trees", () => {
       middleware: [shared],
     });
     const { state, ended } = await outer.run({ thread: "t", input: "go" }).result;
-    expect([ended, spentIn(state).turns]).toEqual([{ by: "answer" }, 3]);
+    expect([ended, sumSpent(state).turns]).toEqual([{ by: "answer" }, 3]);
   });
 });
 
@@ -723,7 +723,7 @@ test("a recursive agent has its own turn count in each call, and all calls spend
   const { state, ended } = await agent.run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "answer" });
   expect(texts(state.messages)).toContain("tool a part");
-  expect(spentIn(state)).toMatchObject({ turns: 9, toolCalls: 6 });
+  expect(sumSpent(state)).toMatchObject({ turns: 9, toolCalls: 6 });
 });
 
 test("a team spends from one budget, and each of its agents has its own turn count", async () => {
@@ -738,7 +738,7 @@ test("a team spends from one budget, and each of its agents has its own turn cou
   ];
   const office = team({ name: "office", agents: members(3), middleware: [budget({ turns: 10 })] });
   const { state, ended } = await office.run({ thread: "t", input: "pay" }).result;
-  expect([ended, spentIn(state).turns]).toEqual([{ by: "answer" }, 4]);
+  expect([ended, sumSpent(state).turns]).toEqual([{ by: "answer" }, 4]);
   const hurried = team({ name: "office", agents: members(3), middleware: [budget({ turns: 3 })] });
   expect((await hurried.run({ thread: "t", input: "pay" }).result).ended).toEqual(usedUp("3 turns"));
   const short = team({ name: "office", agents: members(2) });
@@ -767,7 +767,7 @@ test("the spending of a cancelled run counts in its thread", async () => {
   });
   expect(await agent.run()).toMatchObject({ status: "cancelled" });
   const { state } = await agent.run("more");
-  expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
+  expect(sumSpent(state)).toMatchObject({ turns: 2, tokens: 14 });
 });
 
 test.each([
@@ -800,7 +800,7 @@ test.each([
       const going = agent.run({ thread: "t", input: "go" });
       expect((await going.result).status).toBe("cancelled");
       const { state } = await agent.resume({ thread: "t" }).result;
-      expect([how, spentIn(state).turns]).toEqual([how, turns]);
+      expect([how, sumSpent(state).turns]).toEqual([how, turns]);
     }
   },
 );
@@ -822,7 +822,7 @@ test("the spending of a failed run counts in its thread, also without a resume",
   await expect(agent.run()).rejects.toThrow("broken");
   isBroken = false;
   const { state } = await agent.run("more", { onBusy: "cancel" });
-  expect(spentIn(state)).toMatchObject({ turns: 2, tokens: 14 });
+  expect(sumSpent(state)).toMatchObject({ turns: 2, tokens: 14 });
 });
 
 test.each([

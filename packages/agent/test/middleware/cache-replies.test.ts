@@ -3,10 +3,10 @@ import { cacheReplies, promptCache } from "@statewright/agent/middleware";
 import { getMessageText, type Middleware, memoryStore } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
 /** Creates agents with shared middleware; each question has its own thread. */
-function office(middleware: readonly Middleware[]) {
+function createOffice(middleware: readonly Middleware[]) {
   const world = virtualClock();
   const store = memoryStore();
   let threads = 0;
@@ -22,14 +22,14 @@ function office(middleware: readonly Middleware[]) {
 }
 
 test("cacheReplies answers an equal request once, and a cached reply has no usage", async () => {
-  const { ask, model } = office([cacheReplies({ ttlMs: 1_000 })]);
+  const { ask, model } = createOffice([cacheReplies({ ttlMs: 1_000 })]);
   expect(await ask("hi")).toMatchObject({ text: "answer 1", usage: { inputTokens: expect.any(Number) } });
   expect(await ask("hi")).toEqual({ text: "answer 1", usage: undefined });
   expect([(await ask("ho"))?.text, model.requests.length]).toEqual(["answer 2", 2]);
 });
 
 test("cacheReplies treats other instructions, models or settings as different requests", async () => {
-  const { ask, model } = office([cacheReplies({ ttlMs: 1_000 })]);
+  const { ask, model } = createOffice([cacheReplies({ ttlMs: 1_000 })]);
   await ask("hi");
   await ask("hi", { instructions: "Be brief." });
   const other = scriptedModel(() => say("other"), { id: "other" });
@@ -38,13 +38,13 @@ test("cacheReplies treats other instructions, models or settings as different re
 });
 
 test("cacheReplies ignores prompt cache marks when it compares requests", async () => {
-  const { ask, model } = office([promptCache(), cacheReplies({ ttlMs: 1_000 })]);
+  const { ask, model } = createOffice([promptCache(), cacheReplies({ ttlMs: 1_000 })]);
   await ask("hi");
   expect([(await ask("hi"))?.text, model.requests.length]).toEqual(["answer 1", 1]);
 });
 
 test("cacheReplies expires a reply after its TTL and evicts the oldest at capacity", async () => {
-  const { ask, model, world } = office([cacheReplies({ ttlMs: 1_000, maxEntries: 2 })]);
+  const { ask, model, world } = createOffice([cacheReplies({ ttlMs: 1_000, maxEntries: 2 })]);
   await ask("a");
   await world.advance(1_000);
   expect((await ask("a"))?.text).toBe("answer 2");
@@ -55,7 +55,7 @@ test("cacheReplies expires a reply after its TTL and evicts the oldest at capaci
 });
 
 test("cacheReplies does not store a reply larger than its capacity", async () => {
-  const { ask, model } = office([cacheReplies({ ttlMs: 1_000, maxBytes: 10 })]);
+  const { ask, model } = createOffice([cacheReplies({ ttlMs: 1_000, maxBytes: 10 })]);
   await ask("a");
   expect([(await ask("a"))?.text, model.requests.length]).toEqual(["answer 2", 2]);
 });
@@ -64,14 +64,14 @@ test("tool calls of a cached reply are executed like all others", async () => {
   const log: string[] = [];
   const model = scriptedModel((request) => (request.messages.length === 1 ? call("ping", { text: "x" }) : say("ok")));
   const middleware = [cacheReplies({ ttlMs: 1_000 })];
-  const agent = createAgent({ name: "a", model, tools: [noting(log, "ping")], middleware });
+  const agent = createAgent({ name: "a", model, tools: [createRecordingTool(log, "ping")], middleware });
   await agent.run({ input: "go" }).result;
   const { state } = await agent.run({ input: "go" }).result;
   expect([model.requests.length, log, state.messages.length]).toEqual([2, ["ping x", "ping x"], 4]);
 });
 
 test("cached replies in the long-term store are found by other processes and committed with the superstep", async () => {
-  const shared = office([cacheReplies({ ttlMs: 1_000, namespace: ["replies"] })]);
+  const shared = createOffice([cacheReplies({ ttlMs: 1_000, namespace: ["replies"] })]);
   await shared.ask("hi");
   const model = scriptedModel(() => say("never"));
   const agent = createAgent({

@@ -4,7 +4,7 @@ import { defineTool, inject, memoryStore, readArtifact, type Tool } from "@state
 import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { answers, desk, noting } from "../support/desk.ts";
+import { createDesk, createRecordingTool, listAnswers } from "../support/desk.ts";
 
 test("cacheResults answers an equal call of a pure tool until the TTL ends, in any argument order", async () => {
   let runs = 0;
@@ -19,14 +19,14 @@ test("cacheResults answers an equal call of a pure tool until the TTL ends, in a
     },
   });
   const again = call("add", { b: 2, a: 1 });
-  const agent = desk({
+  const agent = createDesk({
     tools: [add],
     middleware: [cacheResults({ ttlMs: 1_000 })],
     script: [call("add", { a: 1, b: 2 }), again, call("add", { a: 2, b: 2 }), say("ok"), again, say("ok")],
   });
-  expect(answers(await agent.run().result)).toEqual(["3, run 1", "3, run 1", "4, run 2"]);
+  expect(listAnswers(await agent.run().result)).toEqual(["3, run 1", "3, run 1", "4, run 2"]);
   await agent.world.advance(1_000);
-  expect(answers(await agent.run("again").result).at(-1)).toBe("3, run 3");
+  expect(listAnswers(await agent.run("again").result).at(-1)).toBe("3, run 3");
 });
 
 test("cacheResults never caches effectful tools, tools with hidden arguments, or failures", async () => {
@@ -51,10 +51,14 @@ test("cacheResults never caches effectful tools, tools with hidden arguments, or
     },
   });
   expect(Object.keys(mine.spec.inject)).toEqual(["key"]);
-  const tools = [noting(log, "write", { effect: "idempotent" }), noting(log, "once", { effect: "once" }), flaky];
+  const tools = [
+    createRecordingTool(log, "write", { effect: "idempotent" }),
+    createRecordingTool(log, "once", { effect: "once" }),
+    flaky,
+  ];
   const names = ["write", "once", "flaky"];
   const round = names.map((name) => call(name, {}));
-  const agent = desk({ tools, middleware: [cacheResults({ ttlMs: 1_000 })], script: [round, round, say("ok")] });
+  const agent = createDesk({ tools, middleware: [cacheResults({ ttlMs: 1_000 })], script: [round, round, say("ok")] });
   await agent.run().result;
   expect([log, failures]).toEqual([["write", "once", "write", "once"], 2]);
   const hook = cacheResults({ ttlMs: 1_000 }).aroundTool;
@@ -86,7 +90,7 @@ test("cacheResults never caches artifact pages, since each thread has its own", 
   });
   for (const thread of ["one", "two"]) {
     const end = await agent.run({ thread, input: "go" }).result;
-    expect(answers(end)).toEqual([`of ${thread}`]);
+    expect(listAnswers(end)).toEqual([`of ${thread}`]);
   }
   expect(pages).toEqual(["one", "two"]);
 });
@@ -94,8 +98,8 @@ test("cacheResults never caches artifact pages, since each thread has its own", 
 test("cacheResults keeps at most maxEntries and evicts the least recently used", async () => {
   const log: string[] = [];
   const texts = ["a", "b", "a", "c", "a", "b"];
-  const agent = desk({
-    tools: [noting(log, "echo", { effect: "pure" })],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "echo", { effect: "pure" })],
     middleware: [cacheResults({ ttlMs: 1_000, maxEntries: 2 })],
     script: [...texts.map((text) => call("echo", { text })), say("ok")],
   });
@@ -125,7 +129,7 @@ test("cacheResults keeps at most its byte limit and skips results larger than th
     ["c", 400],
     ["b", 400],
   ] as const;
-  const agent = desk({
+  const agent = createDesk({
     tools: [page],
     middleware: [cacheResults({ ttlMs: 1_000, maxBytes: 1_200 })],
     script: [...pages.map(([of, size]) => call("page", { of, size })), say("ok")],

@@ -21,7 +21,7 @@ import {
 } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 import { checkRequest } from "../support/provider-rules.ts";
 
 const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 25;
@@ -68,7 +68,9 @@ test("conversations with all context middleware: every request is accepted, ever
         call(name, { text: `${sent.length}` }, { id: `call_${round}_${sent.length}_${name}` }),
       );
     });
-    const tools = names.map((name) => noting([], name, { gives: `${name} ${"found ".repeat(20)}bob@example.com` }));
+    const tools = names.map((name) =>
+      createRecordingTool([], name, { gives: `${name} ${"found ".repeat(20)}bob@example.com` }),
+    );
     const middleware = some(random);
     const agent = createAgent({ name: "a", model, instructions: "Help.", tools, middleware, store });
     const turns = 2 + Math.floor(random.next() * 4);

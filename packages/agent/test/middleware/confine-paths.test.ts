@@ -2,7 +2,7 @@ import { confinePaths } from "@statewright/agent/middleware";
 import { decide, defineMiddleware } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { answers, desk, noting } from "../support/desk.ts";
+import { createDesk, createRecordingTool, listAnswers } from "../support/desk.ts";
 
 /** A file system with two links. */
 const links = new Map([
@@ -15,8 +15,11 @@ const place = async (_root: string, path: string): Promise<string | undefined> =
 test("confinePaths refuses a path outside the workspace with its name, and the tool does not run", async () => {
   const log: string[] = [];
   const files = { access: "write", filesystem: "write" } as const;
-  const agent = desk({
-    tools: [noting(log, "save", { safety: { ...files, roots: ["src"] } }), noting(log, "loose", { safety: files })],
+  const agent = createDesk({
+    tools: [
+      createRecordingTool(log, "save", { safety: { ...files, roots: ["src"] } }),
+      createRecordingTool(log, "loose", { safety: files }),
+    ],
     middleware: [confinePaths({ root: "/work", resolvePath: place, paths: { save: ["text"] } })],
     script: [
       [
@@ -29,8 +32,8 @@ test("confinePaths refuses a path outside the workspace with its name, and the t
   const end = await agent.run().result;
   expect(log).toEqual(["save way-in", "save src/a"]);
   const no = '!The path in "text" is outside the workspace. Use a path inside it.';
-  expect(answers(end).slice(2, 6)).toEqual([no, no, no, no]);
-  expect(answers(end)[6]).toMatch(/its path arguments are not configured/);
+  expect(listAnswers(end).slice(2, 6)).toEqual([no, no, no, no]);
+  expect(listAnswers(end)[6]).toMatch(/its path arguments are not configured/);
 });
 
 test("confinePaths refuses a place that is not a function and an empty root", () => {
@@ -40,13 +43,13 @@ test("confinePaths refuses a place that is not a function and an empty root", ()
 
 test("confinePaths disables a tool whose listed path argument does not exist", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "save")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "save")],
     middleware: [confinePaths({ root: "/work", resolvePath: place, paths: { save: ["txt"] } })],
     script: [call("save", { text: "/etc" }), say("ok")],
   });
   const end = await agent.run().result;
-  expect(answers(end)).toEqual(['!The tool "save" has no argument "txt" to check. It is disabled here.']);
+  expect(listAnswers(end)).toEqual(['!The tool "save" has no argument "txt" to check. It is disabled here.']);
   expect(log).toEqual([]);
 });
 
@@ -64,8 +67,12 @@ test("confinePaths checks paths set by other middleware, in any order", async ()
     [confined, around],
     [around, confined],
   ]) {
-    const agent = desk({ tools: [noting(log, "save")], middleware, script: [call("save", { text: "a" }), say("ok")] });
-    expect(answers(await agent.run().result)).toEqual([
+    const agent = createDesk({
+      tools: [createRecordingTool(log, "save")],
+      middleware,
+      script: [call("save", { text: "a" }), say("ok")],
+    });
+    expect(listAnswers(await agent.run().result)).toEqual([
       '!The path in "text" is outside the workspace. Use a path inside it.',
     ]);
   }

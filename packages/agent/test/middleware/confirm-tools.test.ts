@@ -3,24 +3,24 @@ import { confirmTools, guardUntrusted } from "@statewright/agent/middleware";
 import { approval, defineGraph, defineState, END, memoryStore, resume, run, START, subgraph } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { answers, desk, noting, questions } from "../support/desk.ts";
+import { createDesk, createRecordingTool, listAnswers, listQuestions } from "../support/desk.ts";
 
 test("a tool with confirm always pauses for approval and resumes, and one with confirm never does not pause [S1.84, S1.87]", async () => {
   const log: string[] = [];
   const tools = [
-    noting(log, "deploy", { safety: { access: "write", confirm: "always" } }),
-    noting(log, "wipe", { safety: { access: "destructive", confirm: "never" } }),
-    noting(log, "drop", { safety: { access: "destructive" } }),
-    noting(log, "pay", { safety: { access: "write", spend: true, confirm: "policy" } }),
-    noting(log, "read", { safety: { access: "read" } }),
-    noting(log, "plain"),
+    createRecordingTool(log, "deploy", { safety: { access: "write", confirm: "always" } }),
+    createRecordingTool(log, "wipe", { safety: { access: "destructive", confirm: "never" } }),
+    createRecordingTool(log, "drop", { safety: { access: "destructive" } }),
+    createRecordingTool(log, "pay", { safety: { access: "write", spend: true, confirm: "policy" } }),
+    createRecordingTool(log, "read", { safety: { access: "read" } }),
+    createRecordingTool(log, "plain"),
   ];
-  const agent = desk({
+  const agent = createDesk({
     tools,
     middleware: [confirmTools()],
     script: [["deploy", "wipe", "drop", "pay", "read", "plain"].map((name) => call(name, {})), say("ok")],
   });
-  const open = questions(await agent.run().result);
+  const open = listQuestions(await agent.run().result);
   expect(open.map(({ key, payload }) => [key, (payload as { tool: string }).tool])).toEqual([
     ["approve", "deploy"],
     ["approve", "drop"],
@@ -34,7 +34,7 @@ test("a tool with confirm always pauses for approval and resumes, and one with c
     [pay ?? ""]: { respond: "paid in cash" },
   }).result;
   expect([end.status, log.slice(3)]).toEqual(["done", ["deploy"]]);
-  expect(answers(end)).toEqual([
+  expect(listAnswers(end)).toEqual([
     "deploy done",
     "wipe done",
     "!A person denied this call: keep it",
@@ -47,34 +47,34 @@ test("a tool with confirm always pauses for approval and resumes, and one with c
 test("a confirmTools policy decides with its reason, but does not override confirm always and never", async () => {
   const log: string[] = [];
   const tools = [
-    noting(log, "a", { safety: { access: "write", confirm: "policy" } }),
-    noting(log, "b", { safety: { access: "write", confirm: "always" } }),
-    noting(log, "c", { safety: { access: "write", confirm: "never" } }),
+    createRecordingTool(log, "a", { safety: { access: "write", confirm: "policy" } }),
+    createRecordingTool(log, "b", { safety: { access: "write", confirm: "always" } }),
+    createRecordingTool(log, "c", { safety: { access: "write", confirm: "never" } }),
   ];
   const policy = confirmTools({
     policy: ({ args }) => ((args as { text: string }).text === "much" ? "it is much" : false),
   });
-  const agent = desk({
+  const agent = createDesk({
     tools,
     middleware: [policy],
     script: [[call("a", { text: "much" }), call("a", {}), call("b", {}), call("c", { text: "much" })], say("ok")],
   });
-  const open = questions(await agent.run().result);
+  const open = listQuestions(await agent.run().result);
   expect(open.map(({ payload }) => (payload as { reason: string }).reason)).toEqual(["it is much", "B needs approval"]);
   expect(log).toEqual(["a", "c much"]);
 });
 
 test("an approval that expires counts as a refusal", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "drop", { safety: { access: "destructive" } })],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "drop", { safety: { access: "destructive" } })],
     middleware: [confirmTools({ expiresMs: 1_000 })],
     script: [call("drop", {}), say("ok")],
   });
   await agent.run().result;
   await agent.world.advance(1_001);
   const end = await agent.resume().result;
-  expect([answers(end), log]).toEqual([["!This call was denied: no answer in time"], []]);
+  expect([listAnswers(end), log]).toEqual([["!This call was denied: no answer in time"], []]);
 });
 
 test("confirmTools and guardUntrusted refuse an invalid expiresMs and an unknown onExpire", () => {
@@ -91,7 +91,7 @@ test("a tool call confirmed by both an agent and its outer graph interrupts once
   const clerk = createAgent({
     name: "clerk",
     model: scriptedModel([call("pay", {}), say("Paid.")]),
-    tools: [noting(log, "pay", { safety: { access: "write", confirm: "always" } })],
+    tools: [createRecordingTool(log, "pay", { safety: { access: "write", confirm: "always" } })],
     middleware: [confirmTools()],
   });
   const office = defineGraph({

@@ -11,15 +11,15 @@ import {
 import { call, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
-const shown = ({ messages }: ModelRequest): readonly string[] =>
+const listShownTexts = ({ messages }: ModelRequest): readonly string[] =>
   messages.map((message) => `${message.role} ${getMessageText(message)}`);
 
 function guarded(middleware: readonly Middleware[], script: readonly ScriptedEntry[]) {
   const model = scriptedModel(script);
   const events: RunEvent[] = [];
-  const tools = [noting([], "ping")];
+  const tools = [createRecordingTool([], "ping")];
   const agent = createAgent({ name: "desk", model, tools, middleware, store: memoryStore() });
   const ask = async (input: string | readonly Message[]) => {
     const handle = agent.run({ thread: "t", input });
@@ -42,7 +42,11 @@ test("an input refused by a guardrail ends the agent without a model request, na
   expect([refused.end.status, refused.text, model.requests.length]).toEqual(["done", "I do not help with that.", 1]);
   expect(refused.last).toMatchObject({ ended: { by: "guardrail", reason: "weapons" } });
   await ask("how are you?");
-  expect(shown(model.requests[1] as ModelRequest)).toEqual(["user hi", "assistant hello", "user how are you?"]);
+  expect(listShownTexts(model.requests[1] as ModelRequest)).toEqual([
+    "user hi",
+    "assistant hello",
+    "user how are you?",
+  ]);
 });
 
 test("an input guardrail checks each message once, not at every request", async () => {
@@ -59,7 +63,7 @@ test("an input guardrail checks messages steered into an active run", async () =
   const agent = createAgent({
     name: "desk",
     model,
-    tools: [noting([], "slow")],
+    tools: [createRecordingTool([], "slow")],
     middleware: [noBombs],
     store: memoryStore(),
   });
@@ -82,7 +86,7 @@ test("an answer that fails a guardrail is requested again with the reason, and o
   const { model, ask, streamed, events } = guarded([polite], [say("that is stupid"), say("that is unusual")]);
   const { end, text, last } = await ask("well?");
   expect([text, end.state.messages.length, streamed()]).toEqual(["that is unusual", 2, ""]);
-  expect(shown(model.requests[1] as ModelRequest)).toEqual([
+  expect(listShownTexts(model.requests[1] as ModelRequest)).toEqual([
     "user well?",
     "assistant that is stupid",
     "user Say it politely.",

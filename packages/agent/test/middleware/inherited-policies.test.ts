@@ -39,7 +39,7 @@ import {
   virtualClock,
 } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
 const ping = call("ping", {});
 
@@ -69,7 +69,7 @@ function worker({ tools, script, own = [] }: Parts) {
 }
 
 /** A calling agent with `count` parallel sub-agents as tools. */
-function boss(parts: Parts) {
+function createBoss(parts: Parts) {
   const { middleware, store = memoryStore(), count = 1 } = parts;
   return createAgent({
     name: "boss",
@@ -89,8 +89,8 @@ const asked = { messages: [{ role: "user", id: "u", content: [{ type: "text", te
 
 /** All forms of sub-agents, each run to its end. */
 const forms: Readonly<Record<string, (parts: Parts) => Promise<{ readonly state: object }>>> = {
-  "a tool": (parts) => boss(parts).run(go).result,
-  "tools side by side": (parts) => boss({ ...parts, count: 3 }).run(go).result,
+  "a tool": (parts) => createBoss(parts).run(go).result,
+  "tools side by side": (parts) => createBoss({ ...parts, count: 3 }).run(go).result,
   "a node of a graph": (parts) => {
     const channels = Object.assign({}, ...parts.middleware.map((each) => each.channels));
     const graph = defineGraph({
@@ -134,7 +134,7 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
     const log: string[] = [];
     const { state } = await form({
       middleware: [limitCalls({ tools: { ping: { perRun: 2 } } })],
-      tools: [noting(log, "ping") as Tool],
+      tools: [createRecordingTool(log, "ping") as Tool],
       script: [ping, [ping, ping], ping],
     });
     expect(log).toEqual(["ping", "ping"]);
@@ -145,7 +145,7 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
     const log: string[] = [];
     await form({
       middleware: [limitRate({ calls: 2, perMs: 86_400_000, tools: ["ping"], atLimit: "refuse" })],
-      tools: [noting(log, "ping") as Tool],
+      tools: [createRecordingTool(log, "ping") as Tool],
       script: [[ping, ping, ping]],
     });
     expect(log).toEqual(["ping", "ping"]);
@@ -154,8 +154,8 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
   test("guardUntrusted of the calling agent records external content of a sub-agent and disables risky tools [T54]", async () => {
     const log: string[] = [];
     const tools = [
-      noting(log, "fetch_page", { safety: { access: "read", network: true } }),
-      noting(log, "send_mail", { safety: { access: "write" } }),
+      createRecordingTool(log, "fetch_page", { safety: { access: "read", network: true } }),
+      createRecordingTool(log, "send_mail", { safety: { access: "write" } }),
     ] as readonly Tool[];
     const { state } = await form({
       middleware: [guardUntrusted({ action: "refuse" })],
@@ -173,13 +173,13 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
   test("calls of unclassified tools and paths outside the workspace are refused inside a sub-agent [T54]", async () => {
     const log: string[] = [];
     const place = async (_root: string, path: string) => (path.startsWith("..") ? undefined : path);
-    const save = noting(log, "save", { safety: { access: "write", filesystem: "write" } });
+    const save = createRecordingTool(log, "save", { safety: { access: "write", filesystem: "write" } });
     await form({
       middleware: [
         refuseUnclassified(),
         confinePaths({ root: "/work", resolvePath: place, paths: { save: ["text"] } }),
       ],
-      tools: [noting(log, "mystery"), save] as readonly Tool[],
+      tools: [createRecordingTool(log, "mystery"), save] as readonly Tool[],
       script: [[call("mystery", {}), call("save", { text: "../a" }), call("save", { text: "b" })]],
     });
     expect(new Set(log)).toEqual(new Set(["save b"]));
@@ -194,7 +194,10 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
     };
     await form({
       middleware: [redactSecrets({ texts: ["tok-12345"] }), dryRun({ mayRun: ({ name }) => name !== "write" })],
-      tools: [noting(log, "leak", { gives: "key tok-12345" }), noting(log, "write")] as readonly Tool[],
+      tools: [
+        createRecordingTool(log, "leak", { gives: "key tok-12345" }),
+        createRecordingTool(log, "write"),
+      ] as readonly Tool[],
       script: [[call("leak", {}), call("write", {})], reads],
     });
     expect(new Set(log)).toEqual(new Set(["leak"]));
@@ -209,10 +212,10 @@ test("limits of a sub-agent count only its own calls, in addition to limits of t
     [3, 2, 3],
   ] as const) {
     const log: string[] = [];
-    const agent = boss({
+    const agent = createBoss({
       middleware: [limitCalls({ tools: { ping: { perRun: outer } } })],
       own: [limitCalls({ perRun: inner })],
-      tools: [noting(log, "ping") as Tool],
+      tools: [createRecordingTool(log, "ping") as Tool],
       script: [ping, ping, ping],
       count: 2,
     });
@@ -226,20 +229,24 @@ test("a limitCalls shared with a sub-agent counts a call once, and tree false ex
   for (const tree of [true, false]) {
     const log: string[] = [];
     const limit = limitCalls({ tools: { ping: { perThread: 2 } }, tree });
-    const parts = { middleware: [limit], tools: [noting(log, "ping") as Tool], script: [ping, ping, ping] };
-    await boss({ ...parts, own: tree ? [limit] : [] }).run(go).result;
+    const parts = {
+      middleware: [limit],
+      tools: [createRecordingTool(log, "ping") as Tool],
+      script: [ping, ping, ping],
+    };
+    await createBoss({ ...parts, own: tree ? [limit] : [] }).run(go).result;
     expect(log).toHaveLength(tree ? 2 : 3);
   }
 });
 
 test("an ending limit of the calling agent ends the run from inside a sub-agent, and one of the sub-agent ends its call", async () => {
   const limit = limitCalls({ tools: { ping: { perRun: 1 } }, atLimit: "end" });
-  const parts = { tools: [noting([], "ping") as Tool], script: [ping, ping] };
-  expect(await boss({ ...parts, middleware: [limit] }).run(go).result).toMatchObject({
+  const parts = { tools: [createRecordingTool([], "ping") as Tool], script: [ping, ping] };
+  expect(await createBoss({ ...parts, middleware: [limit] }).run(go).result).toMatchObject({
     status: "cancelled",
     reason: 'The limit of 1 calls of "ping" in this run is reached.',
   });
-  expect((await boss({ ...parts, middleware: [], own: [limit] }).run(go).result).status).toBe("done");
+  expect((await createBoss({ ...parts, middleware: [], own: [limit] }).run(go).result).status).toBe("done");
 });
 
 test("calls made by sub-agents before a crash count after the resume, each once", async () => {
@@ -251,20 +258,20 @@ test("calls made by sub-agents before a crash count after the resume, each once"
       guardUntrusted({ action: "refuse", isHarmful: ({ name }) => name === "send_mail" }),
     ],
     tools: [
-      noting(log, "ping", { safety: { access: "read", network: true } }),
-      noting(log, "send_mail", { safety: { access: "write" } }),
+      createRecordingTool(log, "ping", { safety: { access: "read", network: true } }),
+      createRecordingTool(log, "send_mail", { safety: { access: "write" } }),
     ] as readonly Tool[],
     script: [[ping, ping], ping, [ping, call("send_mail", {})]],
   };
   const world = virtualClock();
   const dies: readonly ScriptedEntry[] = [[ping, ping], stall()];
-  void boss({ ...parts, script: dies, store })
+  void createBoss({ ...parts, script: dies, store })
     .run({ ...go, world })
     .result.catch(() => "died");
   await world.settle();
   expect(log).toEqual(["ping", "ping"]);
   store.crash();
-  const again = boss({ ...parts, store: store.peer() });
+  const again = createBoss({ ...parts, store: store.peer() });
   const { state } = await again.resume({ thread: "t" }).result;
   expect(log).toEqual(["ping", "ping", "ping"]);
   expect(state).toMatchObject({ callCounts: { inRun: { ping: 3 } }, untrustedFrom: ["ping"] });
@@ -278,8 +285,9 @@ test("inherited limits on sub-agents add no commits", async () => {
       commits += 1;
       kept.commit(write, told);
     };
-    const tools = [noting([], "ping", { safety: { access: "read", network: true } }) as Tool];
-    await boss({ middleware, tools, script: [ping, [ping, ping], ping], store: { ...kept, commit } }).run(go).result;
+    const tools = [createRecordingTool([], "ping", { safety: { access: "read", network: true } }) as Tool];
+    await createBoss({ middleware, tools, script: [ping, [ping, ping], ping], store: { ...kept, commit } }).run(go)
+      .result;
     return commits;
   };
   const policies = [
@@ -294,7 +302,9 @@ test("a risky call inside a graph that declares no interrupts is interrupted for
   const log: string[] = [];
   const guard = guardUntrusted();
   const sending = defineGraph({ name: "sending", state: defineState({ messages: channel.messages() }) })
-    .nodes({ tools: toolNode({ tools: [noting(log, "send_mail", { safety: { access: "write" } }) as Tool] }) })
+    .nodes({
+      tools: toolNode({ tools: [createRecordingTool(log, "send_mail", { safety: { access: "write" } }) as Tool] }),
+    })
     .edges({ [START]: "tools", tools: END });
   const desk = defineGraph({
     name: "desk",
@@ -338,10 +348,10 @@ test("parallel calls of sub-agents wait for their turn under both rate limits", 
       return undefined;
     },
   });
-  const { result } = boss({
+  const { result } = createBoss({
     middleware: [limitRate({ calls: 1, perMs: 1_000, tools: ["ping"] })],
     own: [limitRate({ calls: 5, perMs: 5_000, tools: ["ping"] }), timed],
-    tools: [noting([], "ping") as Tool],
+    tools: [createRecordingTool([], "ping") as Tool],
     script: [ping, ping],
     count: 3,
   }).run({ ...go, world });

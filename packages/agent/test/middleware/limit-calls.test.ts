@@ -15,43 +15,43 @@ import {
 } from "@statewright/core";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
-import { answers, desk, noting } from "../support/desk.ts";
+import { createDesk, createRecordingTool, listAnswers } from "../support/desk.ts";
 
 const ping = (text = "") => call("ping", { text });
-const refused = (text: string): boolean => text.startsWith("!The limit of");
+const isRefusal = (text: string): boolean => text.startsWith("!The limit of");
 
 describe("call limits", () => {
   test("a limitCalls perRun covers all messages of a run and restarts with a new run", async () => {
     const log: string[] = [];
-    const agent = desk({
-      tools: [noting(log, "ping"), noting(log, "pong")],
+    const agent = createDesk({
+      tools: [createRecordingTool(log, "ping"), createRecordingTool(log, "pong")],
       middleware: [limitCalls({ perRun: 3 })],
       script: [[ping(), call("pong", {})], [ping(), ping()], say("ok"), ping(), say("ok")],
     });
-    expect(answers(await agent.run().result).map(refused)).toEqual([false, false, false, true]);
-    expect(answers(await agent.run("more").result).map(refused)).toEqual([false, false, false, true, false]);
+    expect(listAnswers(await agent.run().result).map(isRefusal)).toEqual([false, false, false, true]);
+    expect(listAnswers(await agent.run("more").result).map(isRefusal)).toEqual([false, false, false, true, false]);
     expect(log).toHaveLength(4);
   });
 
   test("a limitCalls perThread covers all runs of a thread, and a limit of one tool does not affect others", async () => {
     const log: string[] = [];
-    const agent = desk({
-      tools: [noting(log, "ping"), noting(log, "pong")],
+    const agent = createDesk({
+      tools: [createRecordingTool(log, "ping"), createRecordingTool(log, "pong")],
       middleware: [limitCalls({ tools: { ping: { perThread: 2 }, pong: { perRun: 1 } } })],
       script: [[ping(), call("pong", {})], say("ok"), [ping(), ping(), call("pong", {}), call("pong", {})], say("ok")],
     });
     await agent.run().result;
     const end = await agent.run("more").result;
-    expect(answers(end).map(refused)).toEqual([false, false, false, true, false, true]);
-    expect(answers(end)[3]).toBe(
+    expect(listAnswers(end).map(isRefusal)).toEqual([false, false, false, true, false, true]);
+    expect(listAnswers(end)[3]).toBe(
       '!The limit of 2 calls of "ping" in this conversation is reached. Continue without this call.',
     );
   });
 
   test("limitCalls with atLimit end ends the run as cancelled with the reason", async () => {
     const log: string[] = [];
-    const agent = desk({
-      tools: [noting(log, "ping")],
+    const agent = createDesk({
+      tools: [createRecordingTool(log, "ping")],
       middleware: [limitCalls({ perRun: 1, atLimit: "end" })],
       script: [ping(), ping()],
     });
@@ -64,8 +64,8 @@ describe("call limits", () => {
 
   test("limitCalls does not count a refused call", async () => {
     const log: string[] = [];
-    const agent = desk({
-      tools: [noting(log, "ping")],
+    const agent = createDesk({
+      tools: [createRecordingTool(log, "ping")],
       middleware: [
         limitCalls({ perRun: 1 }),
         {
@@ -76,7 +76,7 @@ describe("call limits", () => {
       ],
       script: [ping("x"), ping("y"), ping("z"), say("ok")],
     });
-    expect(answers(await agent.run().result).map(refused)).toEqual([false, false, true]);
+    expect(listAnswers(await agent.run().result).map(isRefusal)).toEqual([false, false, true]);
     expect(log).toEqual(["ping y"]);
   });
 });
@@ -84,15 +84,19 @@ describe("call limits", () => {
 test("limitCalls stores its counts in the state: a killed process and a trimmed conversation do not reset them", async () => {
   const log: string[] = [];
   const store = memoryStore();
-  const options = { tools: [noting(log, "ping")], middleware: [limitCalls({ perRun: 2, perThread: 3 })] };
-  const dying = desk({ ...options, store, script: [[ping(), ping()], () => new Promise(() => undefined) as never] });
+  const options = { tools: [createRecordingTool(log, "ping")], middleware: [limitCalls({ perRun: 2, perThread: 3 })] };
+  const dying = createDesk({
+    ...options,
+    store,
+    script: [[ping(), ping()], () => new Promise(() => undefined) as never],
+  });
   void dying.run().result.catch(() => "died");
   await dying.world.settle();
   store.crash();
   const peer = store.peer();
-  const resumed = await desk({ ...options, store: peer, script: [[ping(), ping()], ping(), say("ok")] }).resume()
+  const resumed = await createDesk({ ...options, store: peer, script: [[ping(), ping()], ping(), say("ok")] }).resume()
     .result;
-  expect([resumed.status, answers(resumed).map(refused)]).toEqual(["done", [false, false, true]]);
+  expect([resumed.status, listAnswers(resumed).map(isRefusal)]).toEqual(["done", [false, false, true]]);
 
   const cutter = createAgent({
     name: "desk",
@@ -107,13 +111,13 @@ test("limitCalls stores its counts in the state: a killed process and a trimmed 
     values: { messages: resumed.state.messages.map(({ id }) => ({ remove: id })) } as never,
   });
   const end = await cutter.run({ thread: "t", input: "again" }).result;
-  expect(answers(end).map(refused)).toEqual([false, true]);
+  expect(listAnswers(end).map(isRefusal)).toEqual([false, true]);
   expect(log).toHaveLength(3);
 });
 
 test("a custom graph without the channel of limitCalls is refused at definition", () => {
   const limits = limitCalls({ perRun: 1 });
-  const tools = toolNode({ tools: [noting([], "ping") as Tool], middleware: [limits] });
+  const tools = toolNode({ tools: [createRecordingTool([], "ping") as Tool], middleware: [limits] });
   const define = (channels: Middleware["channels"]) =>
     defineGraph({ name: "g", state: defineState({ ...channels, messages: channel.messages() }) })
       .nodes({ tools })

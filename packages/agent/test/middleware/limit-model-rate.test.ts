@@ -13,7 +13,7 @@ import {
 import { expect, test } from "vitest";
 
 /** Runs with shared middleware; each records its model requests in `log`. */
-function office(middleware: readonly Middleware[], world: VirtualClock) {
+function createOffice(middleware: readonly Middleware[], world: VirtualClock) {
   const log: string[] = [];
   const ask = (name: string, input = name) => {
     const model = scriptedModel(() => {
@@ -28,7 +28,7 @@ function office(middleware: readonly Middleware[], world: VirtualClock) {
 
 test("model requests above the rate wait for their turn in order, across all runs", async () => {
   const world = virtualClock();
-  const { ask, log } = office([limitModelRate({ requests: 2, perMs: 1_000 })], world);
+  const { ask, log } = createOffice([limitModelRate({ requests: 2, perMs: 1_000 })], world);
   const runs = ["a", "b", "c", "d", "e"].map((name) => ask(name).result);
   await world.settle();
   expect(log).toEqual(["a 0", "b 0"]);
@@ -40,7 +40,7 @@ test("model requests above the rate wait for their turn in order, across all run
 
 test("a run cancelled while it waits for a model rate turn takes no turn and leaves no timer", async () => {
   const world = virtualClock();
-  const { ask, log } = office([limitModelRate({ requests: 1, perMs: 1_000 })], world);
+  const { ask, log } = createOffice([limitModelRate({ requests: 1, perMs: 1_000 })], world);
   const [, b, c, d] = ["a", "b", "c", "d"].map((name) => ask(name));
   await world.settle();
   c?.cancel("enough");
@@ -52,7 +52,7 @@ test("a run cancelled while it waits for a model rate turn takes no turn and lea
 
 test("limitModelRate by tokens delays a request until it fits, and then counts the reported usage", async () => {
   const world = virtualClock();
-  const { ask, log } = office([limitModelRate({ tokens: 1_000, perMs: 1_000 })], world);
+  const { ask, log } = createOffice([limitModelRate({ tokens: 1_000, perMs: 1_000 })], world);
   await ask("a", "x".repeat(2_400)).result;
   const runs = [ask("b", "x".repeat(2_400)).result, ask("c", "short").result];
   await world.settle();
@@ -64,7 +64,7 @@ test("limitModelRate by tokens delays a request until it fits, and then counts t
 
 test("a model request larger than the whole token rate waits for an empty window and is sent", async () => {
   const world = virtualClock();
-  const { ask, log } = office([limitModelRate({ tokens: 10, perMs: 1_000 })], world);
+  const { ask, log } = createOffice([limitModelRate({ tokens: 10, perMs: 1_000 })], world);
   const runs = [ask("a").result, ask("b", "x".repeat(400)).result];
   await world.advance(1_000);
   await Promise.all(runs);
@@ -75,7 +75,7 @@ test("every model request takes a rate turn: retries, fallbacks and auxiliary mo
   const world = virtualClock();
   const began = world.clock.now();
   const log: string[] = [];
-  const noting = (name: string, model: Model): Model => ({
+  const recordRequests = (name: string, model: Model): Model => ({
     ...model,
     respond: (request, options) => {
       log.push(`${name} ${world.clock.now() - began}`);
@@ -83,10 +83,10 @@ test("every model request takes a rate turn: retries, fallbacks and auxiliary mo
     },
   });
   const overloaded = failWith(Object.assign(new Error("overloaded"), { status: 529 }));
-  const small = noting("small", scriptedModel([say("in short")]));
+  const small = recordRequests("small", scriptedModel([say("in short")]));
   const agent = createAgent({
     name: "a",
-    model: noting("first", scriptedModel([overloaded, overloaded])),
+    model: recordRequests("first", scriptedModel([overloaded, overloaded])),
     middleware: [
       limitModelRate({ requests: 1, perMs: 60_000 }),
       modelRetry({ attempts: 2, initialMs: 10, jitter: 0 }),
@@ -96,7 +96,7 @@ test("every model request takes a rate turn: retries, fallbacks and auxiliary mo
           void (await ask("short", { model: small, request: { messages: [], tools: [] } })) as undefined,
       },
     ],
-    fallback: [noting("second", scriptedModel([say("ok")]))],
+    fallback: [recordRequests("second", scriptedModel([say("ok")]))],
     // Waiting for a rate turn does not count as model time.
     timeouts: { totalMs: 5_000 },
   });
@@ -124,7 +124,7 @@ test("limitModelRate counts a failed request with its known token usage", async 
 });
 
 /** A calling agent with one sub-agent per task in one message; returns the time of each request. */
-function firm(tasks: number, boss: readonly Middleware[], helper: readonly Middleware[] = []) {
+function createFirm(tasks: number, boss: readonly Middleware[], helper: readonly Middleware[] = []) {
   const world = virtualClock();
   const began = world.clock.now();
   const sent: string[] = [];
@@ -152,7 +152,7 @@ function firm(tasks: number, boss: readonly Middleware[], helper: readonly Middl
 }
 
 test("parallel sub-agents obey the model rate of the calling agent", async () => {
-  const { run, world, sent } = firm(4, [limitModelRate({ requests: 2, perMs: 1_000 })]);
+  const { run, world, sent } = createFirm(4, [limitModelRate({ requests: 2, perMs: 1_000 })]);
   await world.advance(5_000);
   expect((await run.result).status).toBe("done");
   expect(sent).toEqual(["boss 0", "helper 0", "helper 1000", "helper 1000", "helper 2000", "boss 2000"]);
@@ -160,13 +160,13 @@ test("parallel sub-agents obey the model rate of the calling agent", async () =>
 });
 
 test("limitModelRate with tree false excludes sub-agents, and a shared limit counts a request once", async () => {
-  const alone = firm(2, [limitModelRate({ requests: 1, perMs: 1_000, tree: false })]);
+  const alone = createFirm(2, [limitModelRate({ requests: 1, perMs: 1_000, tree: false })]);
   await alone.world.advance(1_000);
   await alone.run.result;
   expect(alone.sent).toEqual(["boss 0", "helper 0", "helper 0", "boss 1000"]);
 
   const shared = limitModelRate({ requests: 1, perMs: 1_000 });
-  const both = firm(2, [shared], [shared]);
+  const both = createFirm(2, [shared], [shared]);
   await both.world.advance(3_000);
   await both.run.result;
   expect(both.sent).toEqual(["boss 0", "helper 1000", "helper 2000", "boss 3000"]);
@@ -185,7 +185,7 @@ test.each([
   for (const isInnerFirst of [true, false]) {
     const made = (isInnerFirst ? limits : limits.toReversed()).map((limit) => limit());
     const [own, whole] = isInnerFirst ? made : made.toReversed();
-    const { run, world, sent } = firm(times.length - 2, [whole as Middleware], [own as Middleware]);
+    const { run, world, sent } = createFirm(times.length - 2, [whole as Middleware], [own as Middleware]);
     await world.advance(30_000);
     await run.result;
     expect(
@@ -201,7 +201,7 @@ test("two model rate limits listed in different orders cause no deadlock", async
   const one = limitModelRate({ requests: 1, perMs: 1_000 });
   const other = limitModelRate({ requests: 1, perMs: 1_500 });
   const log: string[] = [];
-  const asking = (name: string, middleware: readonly Middleware[]) =>
+  const createAskingAgent = (name: string, middleware: readonly Middleware[]) =>
     createAgent({
       name,
       middleware,
@@ -212,10 +212,10 @@ test("two model rate limits listed in different orders cause no deadlock", async
     }).run({ input: "go", world });
   const began = world.clock.now();
   const runs = [
-    asking("a", [one, other]),
-    asking("b", [other, one]),
-    asking("c", [one, other]),
-    asking("d", [other, one]),
+    createAskingAgent("a", [one, other]),
+    createAskingAgent("b", [other, one]),
+    createAskingAgent("c", [one, other]),
+    createAskingAgent("d", [other, one]),
   ];
   await world.settle();
   runs[2]?.cancel("enough");
@@ -242,7 +242,7 @@ test("a model request blocked by another hook takes no rate turn", async () => {
       if (isShut) throw new Error("shut");
     },
   };
-  const { ask, log } = office([gate, limitModelRate({ requests: 1, perMs: 1_000 })], world);
+  const { ask, log } = createOffice([gate, limitModelRate({ requests: 1, perMs: 1_000 })], world);
   await expect(ask("a").result).rejects.toThrow("shut");
   isShut = false;
   const { result } = ask("b");

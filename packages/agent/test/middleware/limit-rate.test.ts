@@ -2,14 +2,14 @@ import { limitRate } from "@statewright/agent/middleware";
 import { decide, defineMiddleware } from "@statewright/core";
 import { call, say, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { answers, desk, noting } from "../support/desk.ts";
+import { createDesk, createRecordingTool, listAnswers } from "../support/desk.ts";
 
 const four = ["a", "b", "c", "d"].map((text) => call("ping", { text }));
 
 test("tool calls above the rate wait for their turn in order, on the run's clock", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "ping")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "ping")],
     middleware: [limitRate({ calls: 2, perMs: 1_000 })],
     script: [four, say("ok")],
   });
@@ -25,8 +25,8 @@ test("tool calls above the rate wait for their turn in order, on the run's clock
 
 test("a cancelled run stops waiting for its rate turn: no further call runs, and no timer remains", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "ping")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "ping")],
     middleware: [limitRate({ calls: 2, perMs: 1_000 })],
     script: [four, say("ok")],
   });
@@ -35,20 +35,20 @@ test("a cancelled run stops waiting for its rate turn: no further call runs, and
   handle.cancel("enough");
   const end = await handle.result;
   expect([end.status, log, agent.world.timers]).toEqual(["cancelled", ["ping a", "ping b"], 0]);
-  expect(answers(end).map((text) => text.startsWith("!"))).toEqual([false, false, true, true]);
+  expect(listAnswers(end).map((text) => text.startsWith("!"))).toEqual([false, false, true, true]);
 });
 
 test("the rate turn of a cancelled waiting call goes to another call, also in another run", async () => {
   const log: string[] = [];
   const middleware = [limitRate({ calls: 1, perMs: 1_000 })];
   const world = virtualClock();
-  const tools = [noting(log, "ping")];
+  const tools = [createRecordingTool(log, "ping")];
   const script = (text: string) => [call("ping", { text }), say("ok")];
-  const first = desk({ tools, middleware, world, script: script("first") }).run();
+  const first = createDesk({ tools, middleware, world, script: script("first") }).run();
   await first.result;
-  const given = desk({ tools, middleware, world, script: script("given up") }).run();
+  const given = createDesk({ tools, middleware, world, script: script("given up") }).run();
   await world.settle();
-  const behind = desk({ tools, middleware, world, script: script("behind") }).run().result;
+  const behind = createDesk({ tools, middleware, world, script: script("behind") }).run().result;
   await world.settle();
   given.cancel("enough");
   await given.result;
@@ -60,13 +60,13 @@ test("the rate turn of a cancelled waiting call goes to another call, also in an
 
 test("limitRate with over refuse answers calls above the rate with the retry time, and unlisted tools are free", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "ping"), noting(log, "free")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "ping"), createRecordingTool(log, "free")],
     middleware: [limitRate({ calls: 2, perMs: 1_000, tools: ["ping"], atLimit: "refuse" })],
     script: [[...four, call("free", {})], say("ok")],
   });
   const end = await agent.run().result;
-  expect(answers(end).slice(2)).toEqual([
+  expect(listAnswers(end).slice(2)).toEqual([
     '!Too many calls of "ping". Try again in 1000 ms.',
     '!Too many calls of "ping". Try again in 1000 ms.',
     "free done",
@@ -78,8 +78,8 @@ test("a tool call with modified arguments takes one rate turn", async () => {
   for (const over of ["wait", "refuse"] as const) {
     const log: string[] = [];
     const louder = { name: "louder", beforeTool: () => decide.modify({ text: "A" }) };
-    const agent = desk({
-      tools: [noting(log, "ping")],
+    const agent = createDesk({
+      tools: [createRecordingTool(log, "ping")],
       middleware: [limitRate({ calls: 1, perMs: 1_000, atLimit: over }), louder],
       script: [call("ping", { text: "a" }), say("ok")],
     });
@@ -94,8 +94,8 @@ test("a tool call refused by an earlier hook takes no rate turn", async () => {
     name: "no x",
     beforeTool: ({ call: made }) => ((made.args as { text: string }).text === "x" ? decide.deny("no x") : undefined),
   });
-  const agent = desk({
-    tools: [noting(log, "ping")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "ping")],
     middleware: [noX, limitRate({ calls: 1, perMs: 1_000, atLimit: "refuse" })],
     script: [call("ping", { text: "x" }), call("ping", { text: "y" }), say("ok")],
   });

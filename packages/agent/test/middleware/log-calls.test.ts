@@ -3,7 +3,7 @@ import { logCalls } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
 async function logged(script: Parameters<typeof scriptedModel>[0], args = false): Promise<readonly string[]> {
   const lines: string[] = [];
@@ -11,7 +11,7 @@ async function logged(script: Parameters<typeof scriptedModel>[0], args = false)
   const agent = createAgent({
     name: "a",
     model: scriptedModel(script),
-    tools: [noting([], "ping")],
+    tools: [createRecordingTool([], "ping")],
     middleware,
     store: memoryStore(),
     retry: { attempts: 1 },
@@ -48,7 +48,7 @@ test("logCalls escapes control characters in names, arguments and errors [R20]",
   const lines = await logged([call(`no${steers}`, { [steers]: steers }), failWith(thrown)], true);
   expect(lines.length).toBeGreaterThan(2);
   expect(lines[1]).toContain("\\u001b[2J\\u009b31m\\u202egnp");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches terminal control characters
   for (const line of lines) expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/);
 });
 

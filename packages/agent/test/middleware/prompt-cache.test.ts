@@ -3,22 +3,22 @@ import { promptCache, trimMessages } from "@statewright/agent/middleware";
 import { defineMiddleware, type Message, type ModelRequest, memoryStore, type Tool } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
 /** Lists the prompt cache marks for Anthropic: roles and ids of messages, names of tools. */
-function marks({ messages, tools }: ModelRequest): readonly string[] {
+function listMarks({ messages, tools }: ModelRequest): readonly string[] {
   const isMarked = (part: { readonly provider?: unknown }): boolean =>
     JSON.stringify(part.provider ?? null).includes("ephemeral");
   return [
     ...tools.filter(isMarked).map(({ name }) => `tool ${name}`),
     ...messages.flatMap((message) =>
       (message.role === "user" ? message.content.some(isMarked) : isMarked(message))
-        ? `${message.role} ${shown(message)}`
+        ? `${message.role} ${getShownText(message)}`
         : [],
     ),
   ];
 }
-const shown = (message: Message): string =>
+const getShownText = (message: Message): string =>
   typeof message.content === "string"
     ? message.content
     : message.content.map((block) => (block.type === "text" ? block.text : block.type)).join();
@@ -30,7 +30,7 @@ test("promptCache marks the instructions, the end of the previous request and th
     say("done"),
     say("hello"),
   ]);
-  const tools = [noting([], "ping")];
+  const tools = [createRecordingTool([], "ping")];
   const agent = createAgent({
     name: "a",
     model,
@@ -41,7 +41,7 @@ test("promptCache marks the instructions, the end of the previous request and th
   });
   await agent.run({ thread: "t", input: "go" }).result;
   await agent.run({ thread: "t", input: "more" }).result;
-  expect(model.requests.map(marks)).toEqual([
+  expect(model.requests.map(listMarks)).toEqual([
     ["system Help.", "user go"],
     ["system Help.", "user go", "tool ping done"],
     ["system Help.", "tool ping done", "tool ping done"],
@@ -60,8 +60,9 @@ test("promptCache does not mark messages that a hook appends, since no later req
     }),
   });
   const middleware = [noted, promptCache()];
-  await createAgent({ name: "a", model, tools: [noting([], "ping")], middleware }).run({ input: "go" }).result;
-  expect(model.requests.map(marks)).toEqual([
+  await createAgent({ name: "a", model, tools: [createRecordingTool([], "ping")], middleware }).run({ input: "go" })
+    .result;
+  expect(model.requests.map(listMarks)).toEqual([
     ["tool ping", "user go"],
     ["tool ping", "user go", "tool ping done"],
     ["tool ping", "tool ping done", "tool ping done"],
@@ -70,10 +71,10 @@ test("promptCache does not mark messages that a hook appends, since no later req
 
 test("promptCache marks the last tool when there are no instructions, and accepts a longer TTL", async () => {
   const model = scriptedModel([say("done")]);
-  const tools = [noting([], "b"), noting([], "a")];
+  const tools = [createRecordingTool([], "b"), createRecordingTool([], "a")];
   await createAgent({ name: "a", model, tools, middleware: [promptCache({ ttl: "1h" })] }).run({ input: "go" }).result;
   const [request] = model.requests;
-  expect(marks(request as ModelRequest)).toEqual(["tool b", "user go"]);
+  expect(listMarks(request as ModelRequest)).toEqual(["tool b", "user go"]);
   expect(JSON.stringify(request)).toContain('"cacheControl":{"type":"ephemeral","ttl":"1h"}');
 });
 
@@ -103,7 +104,7 @@ test("promptCache keeps other provider options of the request and of its blocks"
 
 test("promptCache keeps the relative order of any two tools in every request", async () => {
   const { random } = virtualClock({ seed: 11 });
-  const all = Array.from({ length: 12 }, (_, index) => noting([], `tool_${(index * 7) % 12}`));
+  const all = Array.from({ length: 12 }, (_, index) => createRecordingTool([], `tool_${(index * 7) % 12}`));
   const orders: string[][] = [];
   for (let turn = 0; turn < 100; turn++) {
     const tools: Tool[] = all.filter(() => random.next() < 0.5).toSorted(() => random.next() - 0.5);

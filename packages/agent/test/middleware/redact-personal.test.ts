@@ -15,7 +15,7 @@ import * as z from "zod";
 const person = "Ann, ann@example.com, card 4111 1111 1111 1111";
 
 /** Runs an agent whose tool `look` returns `gives`; collects all emitted events. */
-function desk(options: RedactPersonalOptions, script: readonly ScriptedEntry[], gives: unknown = person) {
+function createDesk(options: RedactPersonalOptions, script: readonly ScriptedEntry[], gives: unknown = person) {
   const model = scriptedModel(script);
   const events: RunEvent[] = [];
   const look = defineTool({
@@ -47,7 +47,7 @@ function desk(options: RedactPersonalOptions, script: readonly ScriptedEntry[], 
 }
 
 test("user messages reach the model without personal data and stay unchanged in the state", async () => {
-  const { ask, sent } = desk({}, [say("ok"), say("ok")]);
+  const { ask, sent } = createDesk({}, [say("ok"), say("ok")]);
   await ask(`I am ${person}`);
   const { state } = await ask("and now?");
   expect(sent()).not.toMatch(/example\.com|4111/);
@@ -56,7 +56,7 @@ test("user messages reach the model without personal data and stay unchanged in 
 });
 
 test("tool results are redacted before they are saved, emitted or sent: text, data, updates and errors", async () => {
-  const { ask, sent, events } = desk({}, [call("look", {}), say("ok")], {
+  const { ask, sent, events } = createDesk({}, [call("look", {}), say("ok")], {
     content: person,
     value: { mail: "ann@example.com" },
     details: [person],
@@ -124,7 +124,7 @@ test("structured output is redacted and streams no personal data, for native out
 });
 
 test("redactPersonal with mask keeps the end of a value", async () => {
-  const { ask } = desk({ strategy: "mask" }, [
+  const { ask } = createDesk({ strategy: "mask" }, [
     say("ann@example.com 4111 1111 1111 1111 192.168.0.17 DE89 3704 0044 0532 0130 00"),
   ]);
   expect((await ask("go")).text).toBe("a***@example.com ***1111 *** ***3000");
@@ -133,7 +133,7 @@ test("redactPersonal with mask keeps the end of a value", async () => {
 test("redactPersonal with hash gives a value one hash in every spelling, and another hash under another key", async () => {
   const answer = say("card 4111 1111 1111 1111 or 4111111111111111, mail a@example.com");
   const hashed = async (hashKey: string) =>
-    (await desk({ strategy: { card: "hash" }, hashKey }, [answer]).ask("go")).text;
+    (await createDesk({ strategy: { card: "hash" }, hashKey }, [answer]).ask("go")).text;
   const one = await hashed("a key of sixteen characters");
   const [, first, second] = /^card (\[card:[0-9a-f]{12}\]) or (\[card:[0-9a-f]{12}\]), mail \[email\]$/.exec(one) ?? [];
   expect(first).toBe(second);
@@ -141,7 +141,7 @@ test("redactPersonal with hash gives a value one hash in every spelling, and ano
 });
 
 test("redactPersonal with hash stops streaming after a match and retracts nothing", async () => {
-  const { ask, events, streamed } = desk({ strategy: "hash", hashKey: "a key of sixteen characters" }, [
+  const { ask, events, streamed } = createDesk({ strategy: "hash", hashKey: "a key of sixteen characters" }, [
     say("see ann@example.com for more"),
   ]);
   const { text } = await ask("go");
@@ -150,18 +150,18 @@ test("redactPersonal with hash stops streaming after a match and retracts nothin
 });
 
 test("redactPersonal with block ends the agent for an input, drops an answer, and withholds a result", async () => {
-  const input = desk({ strategy: { card: "block" } }, []);
+  const input = createDesk({ strategy: { card: "block" } }, []);
   const refused = await input.ask(person);
   expect(refused.text).toBe("Your message contains personal data (card). Please rephrase it without them.");
   expect([input.model.requests.length, refused.last]).toMatchObject([
     0,
     { ended: { by: "guardrail", reason: "personal data: card" } },
   ]);
-  const output = desk({ strategy: { card: "block" } }, [say(`You are ${person} indeed`)]);
+  const output = createDesk({ strategy: { card: "block" } }, [say(`You are ${person} indeed`)]);
   const dropped = await output.ask("go");
   expect(dropped.text).toBe("The answer was withheld: it contains personal data (card).");
   expect(JSON.stringify([dropped.state, output.events])).not.toContain("4111");
-  const tool = desk({ strategy: { card: "block" } }, [call("look", {}), say("ok")]);
+  const tool = createDesk({ strategy: { card: "block" } }, [call("look", {}), say("ok")]);
   const { state } = await tool.ask("go");
   expect(state.messages[2]).toMatchObject({
     isError: true,
@@ -171,19 +171,19 @@ test("redactPersonal with block ends the agent for an input, drops an answer, an
 });
 
 test("a user may continue after a blocked input, and the blocked message is sent redacted", async () => {
-  const { ask, sent } = desk({ strategy: "block" }, [say("ok")]);
+  const { ask, sent } = createDesk({ strategy: "block" }, [say("ok")]);
   await ask(person);
   expect((await ask("without it then")).text).toBe("ok");
   expect(sent()).not.toMatch(/4111|example\.com/);
 });
 
 test("redactPersonal can be disabled separately for input, results and answers", async () => {
-  const { ask, sent } = desk({ input: false, toolResults: false }, [call("look", {}), say(person)]);
+  const { ask, sent } = createDesk({ input: false, toolResults: false }, [call("look", {}), say(person)]);
   const { state, text } = await ask(person);
   expect(sent()).toContain("4111 1111 1111 1111");
   expect(getMessageText(state.messages[2] as Message)).toBe(person);
   expect(text).toBe("Ann, [email], card [card]");
-  expect((await desk({ output: false }, [say(person)]).ask("go")).text).toBe(person);
+  expect((await createDesk({ output: false }, [say(person)]).ask("go")).text).toBe(person);
 });
 
 test("redactPersonal accepts custom detectors, and then streams nothing before the answer is complete", async () => {
@@ -194,7 +194,7 @@ test("redactPersonal accepts custom detectors, and then streams nothing before t
         [...text.matchAll(/C-\d+/g)].map(({ index, 0: id }) => ({ start: index, end: index + id.length })),
     },
   ];
-  const { ask, streamed } = desk({ kinds: ["email"], detectors }, [
+  const { ask, streamed } = createDesk({ kinds: ["email"], detectors }, [
     say("C-12 is ann@example.com, C-13 is 4111 1111 1111 1111"),
   ]);
   expect((await ask("go")).text).toBe("[customer] is [email], [customer] is 4111 1111 1111 1111");
@@ -215,7 +215,7 @@ test("redactPersonal drops a signed reasoning block with personal data and redac
 });
 
 test("redactPersonal covers the tasks, answers and tool results of sub-agents", async () => {
-  const inner = desk({ kinds: [] }, [call("look", {}), say(`Found: ${person}`)]);
+  const inner = createDesk({ kinds: [] }, [call("look", {}), say(`Found: ${person}`)]);
   const helper = agentTool(inner.agent, { name: "helper", description: "Helps." });
   const model = scriptedModel([call("helper", { task: `Find ${person}` }), say("ok")]);
   const agent = createAgent({

@@ -4,7 +4,7 @@ import { call, say } from "@statewright/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { answers, desk, questions } from "../support/desk.ts";
+import { createDesk, listAnswers, listQuestions } from "../support/desk.ts";
 
 const key = "sk-abcdefghijklmnop0123";
 const word = "hunter2-correct-horse";
@@ -33,19 +33,19 @@ const leak = defineTool({
 
 test("secrets are redacted in results, errors, partial results, progress, and arguments in events and interrupts [S1.86, T26]", async () => {
   const store = memoryStore();
-  const agent = desk({
+  const agent = createDesk({
     tools: [leak],
     store,
     middleware: [redactSecrets({ texts: [word] }), confirmTools()],
     script: [[call("leak", { to: `a ${key}` }), call("leak", { to: "nobody" })], say("ok")],
   });
-  const open = questions(await agent.run().result);
+  const open = listQuestions(await agent.run().result);
   expect(open.map(({ payload }) => (payload as { args: unknown }).args)).toEqual([
     { to: "a [redacted]" },
     { to: "nobody" },
   ]);
   const end = await agent.resume(Object.fromEntries(open.map(({ id }) => [id, true]))).result;
-  expect(answers(end)).toEqual([
+  expect(listAnswers(end)).toEqual([
     'key [redacted], ok{"type":"json","value":{"word":"[redacted]"}}',
     "!cannot use [redacted]",
   ]);

@@ -3,11 +3,11 @@ import { selectToolsByModel } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
 const names = ["ask", "buy", "call", "dig"];
 
-function office(
+function createOffice(
   picks: readonly ScriptedEntry[],
   script: readonly ScriptedEntry[],
   more: { readonly max?: number; readonly always?: readonly string[] } = {},
@@ -19,7 +19,7 @@ function office(
   const agent = createAgent({
     name: "a",
     model,
-    tools: names.map((name) => noting(log, name)),
+    tools: names.map((name) => createRecordingTool(log, name)),
     middleware,
     store: memoryStore(),
   });
@@ -29,7 +29,7 @@ function office(
 
 test("selectToolsByModel advertises the selected tools until the next user message, in registry order", async () => {
   const picks = [call("pick_tools", { names: ["dig", "buy"] }), call("pick_tools", { names: ["ask"] })];
-  const { ask, shown, picker, log } = office(picks, [call("dig", {}), say("ok"), say("well")]);
+  const { ask, shown, picker, log } = createOffice(picks, [call("dig", {}), say("ok"), say("well")]);
   await ask("Dig a hole");
   await ask("Now ask");
   expect(shown()).toEqual(["buy dig", "buy dig", "ask"]);
@@ -39,34 +39,34 @@ test("selectToolsByModel advertises the selected tools until the next user messa
 
 test("selectToolsByModel advertises at most max tools, ignores unknown names, and keeps those in always", async () => {
   const picks = [call("pick_tools", { names: ["rob", "dig", "dig", "buy", "ask"] })];
-  const { ask, shown } = office(picks, [say("ok")], { always: ["call"] });
+  const { ask, shown } = createOffice(picks, [say("ok")], { always: ["call"] });
   await ask("go");
   expect(shown()).toEqual(["buy call dig"]);
 });
 
 test("selectToolsByModel understands tool names written as text", async () => {
-  const { ask, shown } = office([say("You need buy, and ask.")], [say("ok")]);
+  const { ask, shown } = createOffice([say("You need buy, and ask.")], [say("ok")]);
   await ask("go");
   expect(shown()).toEqual(["ask buy"]);
 });
 
 test("selectToolsByModel hides no tool when the selecting model fails or names no known tool", async () => {
   const away = new StatewrightError("model_failed", { what: "away", next: "Wait", details: { retryable: false } });
-  const { ask, shown } = office([failWith(away), say("none of them")], [say("ok"), say("ok")]);
+  const { ask, shown } = createOffice([failWith(away), say("none of them")], [say("ok"), say("ok")]);
   await ask("go");
   await ask("on");
   expect(shown()).toEqual(["ask buy call dig", "ask buy call dig"]);
 });
 
 test("a call of a tool that selectToolsByModel did not select is not run", async () => {
-  const { ask, log } = office([call("pick_tools", { names: ["ask"] })], [call("buy", {}), say("ok")]);
+  const { ask, log } = createOffice([call("pick_tools", { names: ["ask"] })], [call("buy", {}), say("ok")]);
   const { state } = await ask("go");
   expect(log).toEqual([]);
   expect(state.messages[2]).toMatchObject({ role: "tool", isError: true });
 });
 
 test("selectToolsByModel makes no model call when the number of tools is within max", async () => {
-  const { ask, shown, picker } = office([], [say("ok")], { max: 4 });
+  const { ask, shown, picker } = createOffice([], [say("ok")], { max: 4 });
   await ask("go");
   expect([shown(), picker.requests.length]).toEqual([["ask buy call dig"], 0]);
 });

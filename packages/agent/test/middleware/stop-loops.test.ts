@@ -2,21 +2,21 @@ import { stopLoops } from "@statewright/agent/middleware";
 import { memoryStore } from "@statewright/core";
 import { call, say } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { answers, desk, noting } from "../support/desk.ts";
+import { createDesk, createRecordingTool, listAnswers } from "../support/desk.ts";
 
 const same = () => call("look", { text: "there" });
 
 test("stopLoops refuses a repeated equal call with a warning, then ends the run as cancelled", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "look")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "look")],
     middleware: [stopLoops({ same: 2, warnings: 1 })],
     script: [same(), same(), same(), same(), same()],
   });
   const end = await agent.run().result;
   expect(log).toEqual(["look there", "look there"]);
   expect(end).toMatchObject({ status: "cancelled", reason: 'the model repeated the same call of "look" 4 times' });
-  expect(answers(end).map((text) => text.slice(0, 23))).toEqual([
+  expect(listAnswers(end).map((text) => text.slice(0, 23))).toEqual([
     "look done",
     "look done",
     "!You have made this cal",
@@ -26,8 +26,8 @@ test("stopLoops refuses a repeated equal call with a warning, then ends the run 
 
 test("stopLoops restarts its count for other arguments, other tools and user messages, and counts each call of a message", async () => {
   const log: string[] = [];
-  const agent = desk({
-    tools: [noting(log, "look"), noting(log, "hear")],
+  const agent = createDesk({
+    tools: [createRecordingTool(log, "look"), createRecordingTool(log, "hear")],
     middleware: [stopLoops({ same: 2 })],
     script: [
       [same(), call("look", { text: "here" }), call("hear", { text: "there" }), same(), same()],
@@ -37,20 +37,24 @@ test("stopLoops restarts its count for other arguments, other tools and user mes
     ],
   });
   const first = await agent.run().result;
-  expect(answers(first).map((text) => text.startsWith("!"))).toEqual([false, false, false, false, true]);
+  expect(listAnswers(first).map((text) => text.startsWith("!"))).toEqual([false, false, false, false, true]);
   const second = await agent.run("once more").result;
-  expect(answers(second).slice(5)).toEqual(["look done", "look done"]);
+  expect(listAnswers(second).slice(5)).toEqual(["look done", "look done"]);
 });
 
 test("stopLoops counts from the transcript, also in a new process", async () => {
   const log: string[] = [];
   const store = memoryStore();
-  const options = { tools: [noting(log, "look")], middleware: [stopLoops({ same: 2 })] };
-  const dying = desk({ ...options, store, script: [same(), same(), () => new Promise(() => undefined) as never] });
+  const options = { tools: [createRecordingTool(log, "look")], middleware: [stopLoops({ same: 2 })] };
+  const dying = createDesk({
+    ...options,
+    store,
+    script: [same(), same(), () => new Promise(() => undefined) as never],
+  });
   void dying.run().result.catch(() => "died");
   await dying.world.settle();
   store.crash();
-  const next = desk({ ...options, store: store.peer(), script: [same(), same(), same(), say("ok")] });
+  const next = createDesk({ ...options, store: store.peer(), script: [same(), same(), same(), say("ok")] });
   const end = await next.resume().result;
   expect([end.status, log]).toEqual(["done", ["look there", "look there"]]);
 });

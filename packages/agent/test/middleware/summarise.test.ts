@@ -18,7 +18,7 @@ import {
 } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 import { checkRequest } from "../support/provider-rules.ts";
 import { createRandomConversation } from "../support/random-conversation.ts";
 
@@ -29,14 +29,15 @@ const away = new StatewrightError("model_failed", {
   next: "Wait",
   details: { retryable: false },
 });
-const said = (id: string): Message => ({
+const createUserMessage = (id: string): Message => ({
   role: "assistant",
   id,
   content: [{ type: "text", text: id }],
   finish: "stop",
 });
 const user = (id: string, text = id): Message => ({ role: "user", id, content: [{ type: "text", text }] });
-const shown = ({ messages }: ModelRequest): readonly string[] => messages.map((message) => getMessageText(message));
+const listShownTexts = ({ messages }: ModelRequest): readonly string[] =>
+  messages.map((message) => getMessageText(message));
 
 /** Model that numbers its summaries and records its requests. */
 function summariser() {
@@ -59,10 +60,10 @@ test("a conversation above the trigger continues with a summary, and the state k
   expect(writer.requests).toHaveLength(0);
   const end = await tell("four");
   expect(writer.requests).toHaveLength(1);
-  expect(shown(writer.requests[0] as ModelRequest)).toEqual([
+  expect(listShownTexts(writer.requests[0] as ModelRequest)).toEqual([
     "The conversation:\nuser: one\n\nassistant: ok\n\nuser: two\n\nassistant: ok\n\nuser: three\n\nassistant: ok",
   ]);
-  expect(shown(model.requests[3] as ModelRequest)).toEqual([
+  expect(listShownTexts(model.requests[3] as ModelRequest)).toEqual([
     "A summary of the conversation until now:\nsummary 1",
     "four",
   ]);
@@ -74,11 +75,11 @@ test("the next summary extends the previous one and covers only new messages", a
   const { model, say: tell } = chat({ triggerMessages: 4, keepMessages: 1 }, writer);
   for (const input of ["one", "two", "three", "four", "five"]) await tell(input);
   expect(writer.requests).toHaveLength(2);
-  const [second] = shown(writer.requests[1] as ModelRequest);
+  const [second] = listShownTexts(writer.requests[1] as ModelRequest);
   expect(second).toContain("Summary of what came before:\nsummary 1");
   expect(second).not.toContain("one");
   expect(second).toContain("user: four");
-  expect(shown(model.requests[4] as ModelRequest)).toEqual([
+  expect(listShownTexts(model.requests[4] as ModelRequest)).toEqual([
     "A summary of the conversation until now:\nsummary 2",
     "five",
   ]);
@@ -117,15 +118,16 @@ test("summarise after trimMessages still covers the removed messages", async () 
   ];
   const agent = createAgent({ name: "chat", model, store: memoryStore(), middleware });
   for (const input of ["one", "two", "three", "four", "five", "six"]) await agent.run({ thread: "t", input }).result;
-  expect(shown(model.requests[2] as ModelRequest)[0]).toContain("summary 1");
-  for (const request of model.requests.slice(2)) expect(shown(request)[0]).toMatch(/^A summary of the conversation/);
+  expect(listShownTexts(model.requests[2] as ModelRequest)[0]).toContain("summary 1");
+  for (const request of model.requests.slice(2))
+    expect(listShownTexts(request)[0]).toMatch(/^A summary of the conversation/);
 });
 
 test("summarise in a long tool loop keeps the last calls, and the user request is in the summary and in front", async () => {
   const writer = summariser();
   const calls = Array.from({ length: 20 }, (_, index) => call("ping", { text: `${index}` }));
   const model = scriptedModel([...calls, say("done")]);
-  const tools = [noting([], "ping", { gives: "x".repeat(200) })];
+  const tools = [createRecordingTool([], "ping", { gives: "x".repeat(200) })];
   const middleware = [summarise({ model: writer, triggerTokens: 400, keepTokens: 150 })];
   const end = await createAgent({ name: "loop", model, tools, middleware, store: memoryStore() }).run({
     thread: "t",
@@ -133,9 +135,9 @@ test("summarise in a long tool loop keeps the last calls, and the user request i
   }).result;
   expect(end.status).toBe("done");
   expect(writer.requests.length).toBeGreaterThan(1);
-  for (const request of model.requests) expect(shown(request)).toContain("Look everything up");
+  for (const request of model.requests) expect(listShownTexts(request)).toContain("Look everything up");
   expect(Math.max(...model.requests.map(({ messages }) => messages.length))).toBeLessThan(14);
-  expect(shown(writer.requests[0] as ModelRequest)[0]).toContain('assistant calls ping: {"text":"0"}');
+  expect(listShownTexts(writer.requests[0] as ModelRequest)[0]).toContain('assistant calls ping: {"text":"0"}');
 });
 
 test("the usage of a summary is recorded with the next message and reported, and its text is not streamed", async () => {
@@ -184,7 +186,7 @@ test("a crash between a summary and the answer does not repeat the summary reque
   expect(writer.requests).toHaveLength(1);
   const end = await agent.resume({ thread: "t" }).result;
   expect([end.status, writer.requests.length]).toEqual(["done", 1]);
-  expect(shown(answers.requests[0] as ModelRequest)[0]).toContain("summary 1");
+  expect(listShownTexts(answers.requests[0] as ModelRequest)[0]).toContain("summary 1");
 });
 
 test("a failed summary is retried with the next request, and the current request is sent unchanged", async () => {
@@ -192,8 +194,8 @@ test("a failed summary is retried with the next request, and the current request
   const { model, say: tell } = chat({ triggerMessages: 2, keepMessages: 1 }, writer);
   const ends = [await tell("one"), await tell("two"), await tell("three"), await tell("four")];
   expect(ends.map(({ status }) => status)).toEqual(["done", "done", "done", "done"]);
-  expect(shown(model.requests[1] as ModelRequest)).toEqual(["one", "ok", "two"]);
-  expect(shown(model.requests.at(-1) as ModelRequest)[0]).toContain("late summary");
+  expect(listShownTexts(model.requests[1] as ModelRequest)).toEqual(["one", "ok", "two"]);
+  expect(listShownTexts(model.requests.at(-1) as ModelRequest)[0]).toContain("late summary");
 });
 
 test("messages longer than the limit of the summarising model are summarised in parts", async () => {
@@ -226,7 +228,7 @@ test("a custom graph with summarise must declare its channel, and is refused wit
         }),
       })
       .edges({ [START]: "model", model: END });
-  const input = { messages: [user("u1"), said("a"), user("u2")] };
+  const input = { messages: [user("u1"), createUserMessage("a"), user("u2")] };
   await expect(run(graph({}), { input }).result).rejects.toThrow(/unknown_channel.*summarise/s);
   const { state } = await run(graph(conversationSummary), { input }).result;
   expect(state).toMatchObject({ conversationSummary: { text: "summary 1", upTo: "a" } });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PartialJson } from "../../src/output/partial-json.ts";
 
-function readingOf(...pieces: readonly string[]): unknown {
+function getReading(...pieces: readonly string[]): unknown {
   const json = new PartialJson();
   for (const piece of pieces) json.add(piece);
   return json.read();
@@ -53,12 +53,12 @@ describe("incremental JSON", () => {
     ['{"a": "b\nc', undefined],
     ['{"a": 01,', undefined],
   ])("%j is %j", (text, value) => {
-    expect(readingOf(text)).toEqual(value);
-    expect(readingOf(...text)).toEqual(value);
+    expect(getReading(text)).toEqual(value);
+    expect(getReading(...text)).toEqual(value);
   });
 
   test("incremental JSON parses a __proto__ key as an own key", () => {
-    const read = readingOf('{"__proto__": {"a": 1}, "b": "c');
+    const read = getReading('{"__proto__": {"a": 1}, "b": "c');
     expect(JSON.stringify(read)).toBe('{"__proto__":{"a":1},"b":"c"}');
     expect(Object.getPrototypeOf(read)).toBe(Object.prototype);
   });
@@ -68,7 +68,7 @@ describe("incremental JSON", () => {
     const more = Array.from({ length: 600 }, () => json.add("["));
     expect(more.lastIndexOf(true)).toBe(499);
     expect(json.read()).toBe(undefined);
-    expect(readingOf("[".repeat(500) + "]".repeat(500))).toEqual(JSON.parse("[".repeat(500) + "]".repeat(500)));
+    expect(getReading("[".repeat(500) + "]".repeat(500))).toEqual(JSON.parse("[".repeat(500) + "]".repeat(500)));
   });
 
   /** Returns whether the part contains only data of the whole: texts may be cut, and members may be missing. */

@@ -12,7 +12,7 @@ async function* written(text: string): AsyncGenerator<RunEvent> {
   yield { ...inTask, type: "message.completed", message: { role: "assistant", id: "m", content, finish: "length" } };
 }
 
-async function readingsOf(text: string): Promise<readonly (readonly number[])[]> {
+async function listReadings(text: string): Promise<readonly (readonly number[])[]> {
   const readings: (readonly number[])[] = [];
   for await (const partial of streamPartialOutputs(written(text), { isWrapped: false }))
     readings.push(partial as readonly number[]);
@@ -23,7 +23,7 @@ test("all partial output reads together copy a linear amount of text, and the la
   const numbers = Array.from({ length: 4_000 }, (_, n) => 10_000 + n);
   const whole = JSON.stringify(numbers);
   for (const text of [whole, whole.slice(0, -1)]) {
-    const readings = await readingsOf(text);
+    const readings = await listReadings(text);
     const copied = readings.reduce((sum, { length }) => sum + length, 0);
     expect(copied).toBeLessThan(40 * text.length);
     expect(readings.at(-1)).toEqual(text === whole ? numbers : numbers.slice(0, -1));

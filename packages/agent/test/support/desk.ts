@@ -27,7 +27,7 @@ export type DeskState = { readonly messages: readonly Message[] };
 export type DeskResult = RunResult<DeskState>;
 
 /** Creates a tool that records its execution in `log`. */
-export function noting(
+export function createRecordingTool(
   log: string[],
   name: string,
   more: Partial<{
@@ -57,7 +57,7 @@ export interface Desk {
 }
 
 /** Creates an agent with a scripted model that refuses transcripts which a provider would refuse. */
-export function desk(options: {
+export function createDesk(options: {
   readonly tools: readonly Tool[];
   readonly middleware: readonly Middleware[];
   readonly script: readonly ScriptedEntry[];
@@ -86,7 +86,7 @@ export function desk(options: {
 }
 
 /** Returns the texts of tool answers, errors with a leading `!`. */
-export function answers({ state }: DeskResult): readonly string[] {
+export function listAnswers({ state }: DeskResult): readonly string[] {
   return state.messages
     .filter((message): message is ToolMessage => message.role === "tool")
     .map(
@@ -96,7 +96,7 @@ export function answers({ state }: DeskResult): readonly string[] {
 }
 
 /** Returns the open interrupts of a waiting run. */
-export function questions(result: DeskResult) {
+export function listQuestions(result: DeskResult) {
   if (result.status !== "waiting") throw new Error(`it is ${result.status}`);
   return result.interrupts;
 }

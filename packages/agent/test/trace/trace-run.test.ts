@@ -3,7 +3,7 @@ import { confirmTools } from "@statewright/agent/middleware";
 import { memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, type ScriptedEntry, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { noting } from "../support/desk.ts";
+import { createRecordingTool } from "../support/desk.ts";
 
 interface Span extends TracedSpan {
   readonly start: SpanStart<Span>;
@@ -39,12 +39,12 @@ function tracing() {
   return { tracer: { startSpan }, spans, tree };
 }
 
-function office(script: readonly ScriptedEntry[], more: Partial<Parameters<typeof createAgent>[0]> = {}) {
+function createOffice(script: readonly ScriptedEntry[], more: Partial<Parameters<typeof createAgent>[0]> = {}) {
   const model = scriptedModel(script, { id: "acme/large" });
   return createAgent({
     name: "desk",
     model,
-    tools: [noting([], "ping")],
+    tools: [createRecordingTool([], "ping")],
     store: memoryStore(),
     retry: { attempts: 1 },
     ...more,
@@ -53,7 +53,7 @@ function office(script: readonly ScriptedEntry[], more: Partial<Parameters<typeo
 
 test("a traced run is an agent span with one child span per model call and tool call, each ended once", async () => {
   const { tracer, tree, spans } = tracing();
-  const agent = office([[call("ping", { text: "secret" }), call("ping", {})], say("my answer")]);
+  const agent = createOffice([[call("ping", { text: "secret" }), call("ping", {})], say("my answer")]);
   await traceRun(agent.run({ thread: "t", input: "my words" }), tracer).result;
   expect(tree()).toEqual([
     "invoke_agent desk 1",
@@ -79,7 +79,10 @@ test("a traced run is an agent span with one child span per model call and tool 
 test("a failure is recorded on the failed span and its parents, and leaves no span open", async () => {
   const { tracer, tree } = tracing();
   const away = new StatewrightError("model_failed", { what: "away", next: "Wait", details: { retryable: false } });
-  const handle = traceRun(office([call("nothing", {}), failWith(away)]).run({ thread: "t", input: "go" }), tracer);
+  const handle = traceRun(
+    createOffice([call("nothing", {}), failWith(away)]).run({ thread: "t", input: "go" }),
+    tracer,
+  );
   await expect(handle.result).rejects.toThrow(/away/);
   expect(tree()[0]).toBe("invoke_agent desk !model_failed 1");
   expect(tree().at(-1)).toBe("  chat acme/large !model_failed 1");
@@ -87,7 +90,7 @@ test("a failure is recorded on the failed span and its parents, and leaves no sp
 
 test("a waiting run ends its trace, and the resume starts a new trace without spans of stored work", async () => {
   const first = tracing();
-  const agent = office([call("ping", {}), say("ok")], { middleware: [confirmTools({ policy: () => true })] });
+  const agent = createOffice([call("ping", {}), say("ok")], { middleware: [confirmTools({ policy: () => true })] });
   const waiting = await traceRun(agent.run({ thread: "t", input: "go" }), first.tracer).result;
   expect(first.tree()).toEqual(["invoke_agent desk 1", "  chat acme/large 1", "  execute_tool ping 1"]);
   const second = tracing();
@@ -99,7 +102,7 @@ test("a waiting run ends its trace, and the resume starts a new trace without sp
 
 test("a cancelled run leaves no span open", async () => {
   const { tracer, spans } = tracing();
-  const handle = traceRun(office([call("ping", {}), say("ok")]).run({ thread: "t", input: "go" }), tracer);
+  const handle = traceRun(createOffice([call("ping", {}), say("ok")]).run({ thread: "t", input: "go" }), tracer);
   handle.cancel("enough");
   expect((await handle.result).status).toBe("cancelled");
   expect(spans.every(({ ended }) => ended === 1)).toBe(true);

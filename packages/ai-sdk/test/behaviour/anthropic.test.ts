@@ -15,7 +15,7 @@ import {
   type WireServer,
 } from "../support/wire-server.ts";
 
-const modelOf = (server: WireServer) =>
+const createModel = (server: WireServer) =>
   aiModel(createAnthropic({ baseURL: `${server.url}/v1`, apiKey: "sk-ant-test-123456" })("claude-sonnet-4-5"));
 
 const answered = (reply: ModelReply, content: string): Message[] => [
@@ -44,7 +44,7 @@ describe("a turn with Anthropic", () => {
       ]),
       events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
     );
-    const model = modelOf(server);
+    const model = createModel(server);
     expect(model.id).toBe("anthropic/claude-sonnet-4-5");
     const options = createCallOptions();
     const first = await model.respond(
@@ -106,7 +106,7 @@ describe("a turn with Anthropic", () => {
       events([...frames.start(), ...frames.search(0), ...frames.text(2, "It rains."), ...frames.end("end_turn")]),
       events([...frames.start(), ...frames.text(0, "Yes."), ...frames.end("end_turn")]),
     );
-    const model = modelOf(server);
+    const model = createModel(server);
     const reply = await model.respond(ask("Is it raining in Oslo?"), createCallOptions());
     expect(reply.finish).toBe("stop");
     expect(reply.content).toEqual([{ type: "text", text: "It rains." }]);
@@ -135,7 +135,7 @@ describe("a turn with Anthropic", () => {
       events([...frames.start(), ...frames.text(0, "It rains."), ...frames.end("end_turn")]),
     );
     const options = createCallOptions();
-    const reply = await modelOf(server).respond(ask("Is it raining in Oslo?"), options);
+    const reply = await createModel(server).respond(ask("Is it raining in Oslo?"), options);
     expect(server.requests).toHaveLength(2);
     expect(getSentList(server.requests[1], "messages").slice(1)).toMatchObject([
       {
@@ -162,7 +162,7 @@ describe("a turn with Anthropic", () => {
       events([...frames.start(), ...frames.text(0, "Let me look."), ...frames.end("pause_turn")]),
       cutAfter([...frames.start(), ...frames.text(0, "It ra")]),
     );
-    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(createModel(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
@@ -170,7 +170,7 @@ describe("a turn with Anthropic", () => {
     await using server = await startWireServer(
       events([...frames.start(), ...frames.text(0, "…"), ...frames.end("pause_turn")]),
     );
-    const reply = await modelOf(server).respond(ask("Oslo?"), createCallOptions());
+    const reply = await createModel(server).respond(ask("Oslo?"), createCallOptions());
     expect(server.requests).toHaveLength(21);
     expect(reply.content).toHaveLength(21);
   });
@@ -181,7 +181,7 @@ describe("a turn with Anthropic", () => {
     );
     const call = (id: string) => ({ type: "call" as const, id, name: "look", args: {} });
     const tool = { role: "tool" as const, name: "look", isError: false };
-    await modelOf(server).respond(
+    await createModel(server).respond(
       {
         tools: [],
         messages: [
@@ -227,7 +227,7 @@ describe("a turn with Anthropic", () => {
         ...frames.end("max_tokens"),
       ]),
     );
-    const reply = await modelOf(server).respond(ask("Oslo?", { tools: [weather] }), createCallOptions());
+    const reply = await createModel(server).respond(ask("Oslo?", { tools: [weather] }), createCallOptions());
     expect(reply).toMatchObject({
       finish: "length",
       content: [{ type: "call", name: "get_weather", args: null, raw: '{"city":"Os' }],
@@ -239,7 +239,7 @@ describe("Anthropic failures", () => {
   test("an Anthropic stream that breaks in the middle is a retryable failure", async () => {
     await using server = await startWireServer(cutAfter([...frames.start(), ...frames.text(0, "It ra")]));
     const options = createCallOptions();
-    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), options));
+    const error = await getRejection(createModel(server).respond(ask("Oslo?"), options));
     const usage = { inputTokens: 20, cachedTokens: 16, cacheWriteTokens: 0 };
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, kind: "broken_reply", usage } });
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
@@ -247,7 +247,7 @@ describe("Anthropic failures", () => {
 
   test("an Anthropic stream that closes without its end event is a failure", async () => {
     await using server = await startWireServer(events([...frames.start(), ...frames.text(0, "It ra")]));
-    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(createModel(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain('the reply of the model "anthropic/claude-sonnet-4-5" broke off');
   });
@@ -255,7 +255,7 @@ describe("Anthropic failures", () => {
   test("an error event inside an Anthropic stream is a failure of its kind", async () => {
     const overloaded = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     await using server = await startWireServer(events([...frames.start(), ...frames.text(0, "It ra"), overloaded]));
-    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(createModel(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain("Overloaded");
   });
@@ -263,7 +263,7 @@ describe("Anthropic failures", () => {
   test("an Anthropic rate limit error has its retry time", async () => {
     const body = { type: "error", error: { type: "rate_limit_error", message: "Too many tokens" } };
     await using server = await startWireServer(status(429, body, { "retry-after": "7" }));
-    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(createModel(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({
       code: "model_failed",
       details: { retryable: true, status: 429, retryAfterMs: 7000 },
@@ -276,7 +276,7 @@ describe("Anthropic failures", () => {
   test("a request refused by Anthropic is not retryable", async () => {
     const body = { type: "error", error: { type: "invalid_request_error", message: "max_tokens: too large" } };
     await using server = await startWireServer(status(400, body));
-    const error = await getRejection(modelOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(createModel(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 400 } });
   });
 
@@ -286,7 +286,7 @@ describe("Anthropic failures", () => {
     const controller = new AbortController();
     const reason = new Error("the user pressed stop");
     const error = await getRejection(
-      modelOf(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
+      createModel(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
     );
     expect(error).toBe(reason);
     await gone.passed;

@@ -34,7 +34,7 @@ function stream(bytes: Uint8Array, then: "end" | "break" | "silence" = "end"): R
 /** Creates the final reply after the tool answer. */
 const hasResult = /tool_result|"role":"tool"|function_call_output|functionResponse/;
 
-function only<Type extends RunEvent["type"]>({ events }: ToolRun, type: Type) {
+function getOnlyEvent<Type extends RunEvent["type"]>({ events }: ToolRun, type: Type) {
   return events.filter((event): event is Extract<RunEvent, { type: Type }> => event.type === type);
 }
 
@@ -86,7 +86,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
         expect(ended.messages[1], where).toMatchObject({ failedAttempts: [{ kind: "broken_reply" }] });
         const told = ended.events.findIndex(({ type }) => type === "message.delta" || type === "message.call_delta");
         const again = ended.events.findIndex(({ type }) => type === "model.retried");
-        expect(only(ended, "message.retracted"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
+        expect(getOnlyEvent(ended, "message.retracted"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
       }
     }
   });
@@ -211,7 +211,7 @@ describe("real connections", () => {
       response.write(bytes, () => end(response));
     };
   const ends = (response: ServerResponse): void => void response.end();
-  const nothing = (): string => "";
+  const returnNothing = (): string => "";
 
   test.each(recordedStreams)(
     "$client: a run completes after a connection that breaks in the middle [F12]",
@@ -224,7 +224,9 @@ describe("real connections", () => {
           sending(bytes, ends),
           sending(toBytes(recorded.answering), ends),
         );
-        const ended = await createToolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), twice).run(nothing);
+        const ended = await createToolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), twice).run(
+          returnNothing,
+        );
         expectWhole(ended, `${recorded.client} at ${share}`);
         expect(server.requests).toHaveLength(3);
       }
@@ -247,7 +249,7 @@ describe("real connections", () => {
       const world = virtualClock({ waitsForWork: false });
       const timeouts = { firstTokenMs: 60_000, idleMs: 60_000 };
       const runs = createToolRuns(() => recorded.model({ baseURL: `${server.url}/v1` }), { ...twice, timeouts });
-      const ending = runs.run(nothing, { ...world, runAll: () => silent.passed });
+      const ending = runs.run(returnNothing, { ...world, runAll: () => silent.passed });
       await silent.passed;
       while (server.requests.length < 2) await world.advance(60_000);
       await gone.passed;

@@ -16,8 +16,8 @@ import {
 } from "../support/wire-server.ts";
 
 const openai = (server: WireServer) => createOpenAI({ baseURL: `${server.url}/v1`, apiKey: "sk-test-123456" });
-const chatOf = (server: WireServer) => aiModel(openai(server).chat("gpt-4o"));
-const responsesOf = (server: WireServer) => aiModel(openai(server)("gpt-5"));
+const getChat = (server: WireServer) => aiModel(openai(server).chat("gpt-4o"));
+const listResponses = (server: WireServer) => aiModel(openai(server)("gpt-5"));
 
 const answered = (reply: ModelReply): Message[] => [
   user("Is it raining in Oslo?"),
@@ -58,7 +58,7 @@ describe("a turn with OpenAI chat completions", () => {
   test("settings reach OpenAI chat, and its text and usage are returned", async () => {
     await using server = await startWireServer(events([...chat.text("It ", "rains."), ...chat.end("stop")]));
     const options = createCallOptions();
-    const reply = await chatOf(server).respond(
+    const reply = await getChat(server).respond(
       ask("Is it raining in Oslo?", {
         instructions: "Be brief.",
         tools: [weather],
@@ -109,7 +109,7 @@ describe("a turn with OpenAI chat completions", () => {
       events([...chat.call("call_1", "get_weather", '{"city":', '"Oslo"}'), ...chat.end("stop")]),
       events([...chat.text("It rains."), ...chat.end("stop")]),
     );
-    const model = chatOf(server);
+    const model = getChat(server);
     const options = createCallOptions();
     const reply = await model.respond(ask("Is it raining in Oslo?", { tools: [weather] }), options);
     expect(reply).toMatchObject({
@@ -135,7 +135,7 @@ describe("a turn with OpenAI chat completions", () => {
       events([...chat.call("call_1", "get_weather", '{"city": Oslo'), ...chat.end("tool_calls")]),
       events([...chat.text("Sorry."), ...chat.end("stop")]),
     );
-    const model = chatOf(server);
+    const model = getChat(server);
     const reply = await model.respond(ask("Oslo?", { tools: [weather] }), createCallOptions());
     expect(reply).toMatchObject({ finish: "calls", content: [{ type: "call", args: null, raw: '{"city": Oslo' }] });
     await model.respond({ messages: answered(reply), tools: [weather] }, createCallOptions());
@@ -144,7 +144,7 @@ describe("a turn with OpenAI chat completions", () => {
 
   test("an image and a file of the user reach OpenAI chat", async () => {
     await using server = await startWireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
-    await chatOf(server).respond(
+    await getChat(server).respond(
       {
         tools: [],
         messages: [
@@ -175,7 +175,7 @@ describe("a turn with OpenAI chat completions", () => {
 
   test("an image in a tool answer follows all answers for OpenAI chat, which takes images there [S3.11]", async () => {
     await using server = await startWireServer(events([...chat.text("A cat."), ...chat.end("stop")]));
-    await chatOf(server).respond({ tools: [], messages: [...pictured, user("And now?")] }, createCallOptions());
+    await getChat(server).respond({ tools: [], messages: [...pictured, user("And now?")] }, createCallOptions());
     expect(getSentList(server.requests[0], "messages").slice(2)).toEqual([
       { role: "tool", tool_call_id: "c1", content: "Here:\n[image/png, shown below]" },
       { role: "tool", tool_call_id: "c2", content: "No" },
@@ -195,8 +195,8 @@ describe("a turn with OpenAI chat completions", () => {
       events([...chat.text("I"), ...chat.end("content_filter")]),
       events([...chat.text("I"), ...chat.end("length")]),
     );
-    expect((await chatOf(server).respond(ask("Hi"), createCallOptions())).finish).toBe("filter");
-    expect((await chatOf(server).respond(ask("Hi"), createCallOptions())).finish).toBe("length");
+    expect((await getChat(server).respond(ask("Hi"), createCallOptions())).finish).toBe("filter");
+    expect((await getChat(server).respond(ask("Hi"), createCallOptions())).finish).toBe("length");
   });
 });
 
@@ -205,7 +205,7 @@ describe("a turn with OpenAI responses", () => {
     await using server = await startWireServer(
       events([...responses.start(), ...responses.text("A cat."), ...responses.end()]),
     );
-    await responsesOf(server).respond({ tools: [], messages: pictured }, createCallOptions());
+    await listResponses(server).respond({ tools: [], messages: pictured }, createCallOptions());
     expect(getSentList(server.requests[0], "input").slice(-2)).toEqual([
       {
         type: "function_call_output",
@@ -226,7 +226,7 @@ describe("a turn with OpenAI responses", () => {
         events([...responses.start(), ...responses.text("Found."), ...responses.end()]),
         events([...chat.text("Ok"), ...chat.end("stop")]),
       );
-      const model = responsesOf(server);
+      const model = listResponses(server);
       const first = await model.respond(ask("Look it up"), createCallOptions());
       expect(first).toMatchObject({
         finish: "calls",
@@ -251,7 +251,7 @@ describe("a turn with OpenAI responses", () => {
         { type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: isAllowed },
       ]);
       // Another provider receives an answered call.
-      await chatOf(server).respond(
+      await getChat(server).respond(
         { tools: [], messages: [user("Look it up"), { role: "assistant", id: "a1", ...first }, answer] },
         createCallOptions(),
       );
@@ -268,7 +268,7 @@ describe("a turn with OpenAI responses", () => {
       events([...responses.start(), ...responses.text("Read."), ...responses.end()]),
     );
     const read = (uploaded: Readonly<Record<string, string>>) =>
-      responsesOf(server).respond(
+      listResponses(server).respond(
         {
           tools: [],
           messages: [
@@ -302,7 +302,7 @@ describe("a turn with OpenAI responses", () => {
       ]),
       events([...responses.start(), ...responses.text("It rains."), ...responses.end()]),
     );
-    const model = responsesOf(server);
+    const model = listResponses(server);
     expect(model.id).toBe("openai/gpt-5");
     const options = createCallOptions();
     const providerOptions = { openai: { store: false, include: ["reasoning.encrypted_content"] } };
@@ -342,7 +342,7 @@ describe("a turn with OpenAI responses", () => {
 
   test("an OpenAI responses stream without response.completed is a failure", async () => {
     await using server = await startWireServer(events([...responses.start(), ...responses.text("It ra")]));
-    const error = await getRejection(responsesOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(listResponses(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
@@ -352,7 +352,7 @@ describe("a turn with OpenAI responses", () => {
       response: { id: "resp_1", error: { code: "server_error", message: "The server had an error" } },
     };
     await using server = await startWireServer(events([...responses.start(), ...responses.text("It ra"), failed]));
-    const error = await getRejection(responsesOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(listResponses(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect((error as Error).message).toContain("The server had an error");
   });
@@ -362,33 +362,33 @@ describe("OpenAI failures", () => {
   test("an OpenAI chat stream that breaks in the middle is a retryable failure", async () => {
     await using server = await startWireServer(cutAfter(chat.text("It ra")));
     const options = createCallOptions();
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), options));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), options));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
     expect(options.deltas).toEqual([{ type: "text", text: "It ra" }]);
   });
 
   test("an OpenAI chat stream that closes without its end is a failure", async () => {
     await using server = await startWireServer(events(chat.text("It ra")));
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an OpenAI frame with invalid JSON is a failure", async () => {
     await using server = await startWireServer(events([...chat.text("It ra"), '{"choices": [', ...chat.end("stop")]));
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an OpenAI answer that is not a stream is a failure", async () => {
     await using server = await startWireServer(status(200, "<html>Welcome to the proxy</html>"));
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
   });
 
   test("an OpenAI rate limit error has its retry time, from the more precise header when present", async () => {
     const body = { error: { message: "Rate limit reached", type: "tokens", code: "rate_limit_exceeded" } };
     await using server = await startWireServer(status(429, body, { "retry-after": "2", "retry-after-ms": "1250" }));
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({
       code: "model_failed",
       details: { retryable: true, status: 429, retryAfterMs: 1250 },
@@ -400,13 +400,13 @@ describe("OpenAI failures", () => {
       error: { message: "You exceeded your quota", type: "insufficient_quota", code: "insufficient_quota" },
     };
     await using server = await startWireServer(status(429, body));
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: false, status: 429 } });
   });
 
   test("an OpenAI server error with a non-JSON body is a failure of its kind", async () => {
     await using server = await startWireServer(status(500, "<html>oops</html>"));
-    const error = await getRejection(chatOf(server).respond(ask("Oslo?"), createCallOptions()));
+    const error = await getRejection(getChat(server).respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true, status: 500 } });
   });
 
@@ -416,7 +416,7 @@ describe("OpenAI failures", () => {
     };
     await using server = await startWireServer(status(401, body));
     const error = (await getRejection(
-      chatOf(server).respond(
+      getChat(server).respond(
         ask("a very private question", { headers: { "x-gateway": "gateway-secret" } }),
         createCallOptions(),
       ),
@@ -430,7 +430,7 @@ describe("OpenAI failures", () => {
 
   test("an unreachable OpenAI server is a failure of its kind", async () => {
     const server = await startWireServer(status(200, {}));
-    const model = chatOf(server);
+    const model = getChat(server);
     await server[Symbol.asyncDispose]();
     const error = await getRejection(model.respond(ask("Oslo?"), createCallOptions()));
     expect(error).toMatchObject({ code: "model_failed", details: { retryable: true } });
@@ -443,7 +443,7 @@ describe("OpenAI failures", () => {
     const controller = new AbortController();
     const reason = new Error("the user pressed stop");
     const error = await getRejection(
-      chatOf(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
+      getChat(server).respond(ask("Oslo?"), { signal: controller.signal, delta: () => controller.abort(reason) }),
     );
     expect(error).toBe(reason);
     await gone.passed;
@@ -452,7 +452,7 @@ describe("OpenAI failures", () => {
   test("an abort before the model request sends nothing", async () => {
     await using server = await startWireServer(status(200, {}));
     const reason = new Error("too late");
-    expect(await getRejection(chatOf(server).respond(ask("Oslo?"), { signal: AbortSignal.abort(reason) }))).toBe(
+    expect(await getRejection(getChat(server).respond(ask("Oslo?"), { signal: AbortSignal.abort(reason) }))).toBe(
       reason,
     );
     expect(server.requests).toEqual([]);

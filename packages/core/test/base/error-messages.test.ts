@@ -15,7 +15,7 @@ const sources = readdirSync(packages).flatMap((name) => {
 });
 
 /** The text of each `new StatewrightError(…)`, up to its closing bracket. */
-function errorsIn(source: string): readonly string[] {
+function listErrors(source: string): readonly string[] {
   return [...source.matchAll(/new StatewrightError\(/g)].map(({ index }) => {
     let depth = 0;
     for (let at = index; at < source.length; at++) {
@@ -27,7 +27,7 @@ function errorsIn(source: string): readonly string[] {
 }
 
 const made = sources.flatMap((file) =>
-  errorsIn(readFileSync(file, "utf8")).map((error) => ({ file: file.slice(packages.length + 1), error })),
+  listErrors(readFileSync(file, "utf8")).map((error) => ({ file: file.slice(packages.length + 1), error })),
 );
 
 test("every error code used in the sources exists and has an entry in the docs", () => {

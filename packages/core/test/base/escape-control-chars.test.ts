@@ -4,7 +4,7 @@ import { escapeControlChars } from "../../src/adapter.ts";
 import { StatewrightError, toolRegistry } from "../../src/index.ts";
 
 const steers = "\u001b]0;title\u0007\u001b[2J\u009b31m\u202egnp.exe\u2066\r\u007f\u2028";
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what steers a terminal
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matches terminal control characters
 const steering = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u202a-\u202e\u2066-\u2069]/;
 
 test("an error escapes characters that control a terminal or change the text direction [R20]", () => {

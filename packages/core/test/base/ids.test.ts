@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkId, createId, fingerprint } from "../../src/adapter.ts";
-import { failureOf } from "../support/failure.ts";
+import { getFailure } from "../support/failure.ts";
 
 test("an id of 1 to 128 allowed characters is accepted and returned unchanged", () => {
   fc.assert(
@@ -15,19 +15,19 @@ test("an id of 1 to 128 allowed characters is accepted and returned unchanged", 
 test.each(["", "a b", "a/b", "é", "a".repeat(129), "a\n", "\ud800", "__proto__", "constructor", "prototype"])(
   "the id %j is refused",
   async (id) => {
-    const error = await failureOf(() => checkId("thread", id), "invalid_id");
+    const error = await getFailure(() => checkId("thread", id), "invalid_id");
     expect(error.message).toContain(JSON.stringify(id));
   },
 );
 
 test("an id that names a built-in object property is refused with that reason", async () => {
-  const { message } = await failureOf(() => checkId("thread", "__proto__"), "invalid_id");
+  const { message } = await getFailure(() => checkId("thread", "__proto__"), "invalid_id");
   expect(message).toContain("every object has a property of this name");
   expect(message).not.toContain("A-Z");
 });
 
 test("an id that is not a string is refused", async () => {
-  await failureOf(() => checkId("thread", 7 as never), "invalid_id");
+  await getFailure(() => checkId("thread", 7 as never), "invalid_id");
 });
 
 test("a fresh id keeps its prefix, matches the id grammar and depends only on the random source", () => {

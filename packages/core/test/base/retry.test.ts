@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkRetry, computeRetryDelayMs } from "../../src/base/retry.ts";
-import { failureOf } from "../support/failure.ts";
+import { getFailure } from "../support/failure.ts";
 
 test("a retry delay grows by the factor up to the maximum", () => {
   const policy = { attempts: 9, initialMs: 100, factor: 3, maxMs: 1_000, jitter: 0 };
@@ -46,6 +46,6 @@ test.each([
   { attempts: 2, maxMs: Number.NaN },
   { attempts: 2, jitter: 1.1 },
 ])("the retry policy %j is refused", async (policy) => {
-  const error = await failureOf(() => checkRetry('the node "a"', policy), "invalid_option");
+  const error = await getFailure(() => checkRetry('the node "a"', policy), "invalid_option");
   expect(error.message).toContain('the node "a"');
 });

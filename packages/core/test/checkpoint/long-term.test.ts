@@ -9,11 +9,11 @@ import {
   longTermStore,
   memoryStore,
 } from "../../src/index.ts";
-import { failureOf } from "../support/failure.ts";
-import { virtualWorld } from "../support/virtual-world.ts";
+import { getFailure } from "../support/failure.ts";
+import { createVirtualWorld } from "../support/virtual-world.ts";
 
 function open() {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
   const root = longTermStore(store, { world });
   return { world, store, root, notes: root.under("users", "u1") };
@@ -109,7 +109,7 @@ describe("long-term item with a ttl", () => {
   });
 
   test("a long-term item swept between read and refresh is expired for the reader, and an unswept item is extended", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const sweeps = async (): Promise<void> => {
       await world.advance(1_000);
@@ -251,7 +251,7 @@ describe("long-term filter", () => {
   test.each(refused)("a long-term filter with %s is refused", async (_, filter) => {
     const { notes } = open();
     await notes.put("ann", values.ann);
-    await failureOf(notes.search({ filter } as LongTermSearch), "invalid_option");
+    await getFailure(notes.search({ filter } as LongTermSearch), "invalid_option");
   });
 });
 
@@ -307,9 +307,9 @@ describe("invalid long-term arguments", () => {
   test.each(ids)("the long-term id %j is refused", async (id) => {
     const bad = id as string;
     expect(() => root.under(bad)).toThrow(expect.objectContaining({ code: "invalid_id" }));
-    await failureOf(notes.get(bad), "invalid_id");
-    await failureOf(notes.put(bad, 1), "invalid_id");
-    await failureOf(notes.delete(bad), "invalid_id");
+    await getFailure(notes.get(bad), "invalid_id");
+    await getFailure(notes.put(bad, 1), "invalid_id");
+    await getFailure(notes.delete(bad), "invalid_id");
   });
 
   test.each<readonly [string, unknown]>([
@@ -318,7 +318,7 @@ describe("invalid long-term arguments", () => {
     ["a promise", Promise.resolve(1)],
     ["an instance of a class that the codec does not know", new (class Point {})()],
   ])("a long-term put refuses the value %s", async (name, value) => {
-    await failureOf(notes.put("k", value), name === "undefined" ? "invalid_option" : "unencodable_value");
+    await getFailure(notes.put("k", value), name === "undefined" ? "invalid_option" : "unencodable_value");
     expect(await notes.get("k")).toBeUndefined();
   });
 
@@ -335,7 +335,7 @@ describe("invalid long-term arguments", () => {
     ["an index of a hostile field", { index: ["__proto__"] }],
     ["null", null],
   ])("a long-term put is refused: %s", async (_, options) => {
-    await failureOf(notes.put("k", 1, options as LongTermPut), "invalid_option");
+    await getFailure(notes.put("k", 1, options as LongTermPut), "invalid_option");
   });
 
   test.each<readonly [string, unknown]>([
@@ -346,15 +346,15 @@ describe("invalid long-term arguments", () => {
     ["a page after an empty value", { after: {} }],
     ["a page after a text", { after: "users/u1" }],
   ])("a long-term search is refused: %s", async (_, query) => {
-    await failureOf(notes.search(query as LongTermSearch), "invalid_option");
+    await getFailure(notes.search(query as LongTermSearch), "invalid_option");
   });
 
   test("a long-term item at the root, a depth of zero, and an invalid store are refused", async () => {
     for (const work of [root.put("k", 1), root.get("k"), root.delete("k"), root.list()])
-      await failureOf(work, "invalid_option");
-    await failureOf(root.namespaces({ depth: 0 }), "invalid_option");
-    await failureOf(() => longTermStore({} as never), "invalid_option");
-    await failureOf(() => longTermStore(memoryStore(), { codecs: 1 } as never), "invalid_option");
+      await getFailure(work, "invalid_option");
+    await getFailure(root.namespaces({ depth: 0 }), "invalid_option");
+    await getFailure(() => longTermStore({} as never), "invalid_option");
+    await getFailure(() => longTermStore(memoryStore(), { codecs: 1 } as never), "invalid_option");
   });
 });
 
@@ -378,5 +378,5 @@ test("long-term values of classes are encoded by the given codec and refused by 
   await purse.put("one", { price: new Money(5) });
   const item = await purse.get("one");
   expect(item?.value).toEqual({ price: expect.any(Money) });
-  await failureOf(longTermStore(store).under("purse").get("one"), "store_corrupt");
+  await getFailure(longTermStore(store).under("purse").get("one"), "store_corrupt");
 });

@@ -32,7 +32,7 @@ const recordDelta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 1, arbitrary: value.map((each): Delta => ({ kind: "replace", value: { of: each } })) },
 );
 
-function rowsOf(deltas: readonly Delta[]): readonly PrunedDelta[] {
+function listRows(deltas: readonly Delta[]): readonly PrunedDelta[] {
   return deltas.map((delta, index) => ({
     channel: "c",
     kind: delta.kind,
@@ -54,7 +54,7 @@ describe("merged deltas", () => {
   ] as const)("merged deltas lead %s to the same value, at checkpoints of the original deltas", (_, delta, initial) => {
     fc.assert(
       fc.property(fc.array(delta, { maxLength: 20 }), (deltas) => {
-        const rows = rowsOf(deltas);
+        const rows = listRows(deltas);
         const merged = mergeDeltas(plainCodec, rows);
         expect(fold(merged, initial)).toEqual(fold(rows, initial));
         const places = merged.map(({ checkpoint }) => checkpoint);
@@ -66,9 +66,9 @@ describe("merged deltas", () => {
   });
 
   test("merging gives one append for a list that only grew, and one value for a replaced record", () => {
-    const grown = rowsOf(["a", "b", "c"].map((item): Delta => ({ kind: "append", items: [item] })));
+    const grown = listRows(["a", "b", "c"].map((item): Delta => ({ kind: "append", items: [item] })));
     expect(mergeDeltas(plainCodec, grown)).toEqual([{ ...grown[2], text: '["a","b","c"]' }]);
-    const patched = rowsOf([
+    const patched = listRows([
       { kind: "replace", value: { a: 1 } },
       { kind: "patch", patches: [{ op: "add", path: ["b"], value: 2 }] },
     ]);
@@ -106,7 +106,7 @@ describe("merged deltas", () => {
   test("a large delta is not rewritten to merge small deltas", () => {
     const large: Delta = { kind: "append", items: ["x".repeat(100_000)] };
     const small = Array.from({ length: 5 }, (): Delta => ({ kind: "append", items: ["y"] }));
-    const rows = rowsOf([large, ...small]);
+    const rows = listRows([large, ...small]);
     const merged = mergeDeltas(plainCodec, rows);
     expect(merged).toHaveLength(2);
     expect(merged[0]).toBe(rows[0]);

@@ -15,18 +15,18 @@ import {
   toolNode,
   toolRegistry,
 } from "../../src/index.ts";
-import { failureOf } from "../support/failure.ts";
+import { getFailure } from "../support/failure.ts";
 
 const Empty = defineState({ n: z.number().default(0) });
-const nothing = () => undefined;
+const returnNothing = () => undefined;
 
 /** Problems that types would refuse too: they are for JavaScript and for generated graphs. */
-async function problemsOf<Types extends StateTypes>(
+async function listProblems<Types extends StateTypes>(
   nodes: Readonly<Record<string, unknown>>,
   edges: object,
   state: StateDefinition<Types> = Empty as never,
 ) {
-  const error = await failureOf(
+  const error = await getFailure(
     () =>
       defineGraph({ name: "wrong", state })
         .nodes(nodes as Record<string, () => undefined>)
@@ -43,20 +43,20 @@ async function problemsOf<Types extends StateTypes>(
 }
 
 test("a graph with ten mistakes reports all of them together, each with code, place and hint [E11]", async () => {
-  const problems = await problemsOf(
+  const problems = await listProblems(
     {
-      done: nothing,
-      "a b": nothing,
-      a: nothing,
-      b: nothing,
-      spin: nothing,
-      spun: nothing,
-      lost: nothing,
-      each: inputNode(z.string(), nothing),
+      done: returnNothing,
+      "a b": returnNothing,
+      a: returnNothing,
+      b: returnNothing,
+      spin: returnNothing,
+      spun: returnNothing,
+      lost: returnNothing,
+      each: inputNode(z.string(), returnNothing),
       tools: toolNode<{ messages: readonly never[] }>({ tools: [] }),
-      open: nothing,
-      late: nothing,
-      waits: nothing,
+      open: returnNothing,
+      late: returnNothing,
+      waits: returnNothing,
     },
     {
       [START]: ["done", "a b", "a", "b", "spin", "each", "tools", "open", "waits"],
@@ -99,8 +99,8 @@ test("a graph with ten mistakes reports all of them together, each with code, pl
 });
 
 test("a join that waits for a node reachable only through the join is reported [E11]", async () => {
-  const problems = await problemsOf(
-    { a: nothing, b: nothing, c: nothing },
+  const problems = await listProblems(
+    { a: returnNothing, b: returnNothing, c: returnNothing },
     { [START]: "a", a: join("c"), b: join("c"), c: route(["b", END], () => "b") },
   );
   expect(problems).toEqual(["join_never_fills c"]);
@@ -108,27 +108,32 @@ test("a join that waits for a node reachable only through the join is reported [
 
 test("a join inside a loop is valid", () => {
   const graph = defineGraph({ name: "loop", state: Empty })
-    .nodes({ a: nothing, b: nothing, c: nothing })
+    .nodes({ a: returnNothing, b: returnNothing, c: returnNothing })
     .edges({ [START]: ["a", "b"], a: join("c"), b: join("c"), c: route(["a", END], () => END) });
   expect(graph.name).toBe("loop");
 });
 
 test("a graph without a first edge is reported with its unreachable nodes [E11]", async () => {
-  expect(await problemsOf({ a: nothing }, { a: END })).toEqual(["missing_start __start__", "unreachable_node a"]);
+  expect(await listProblems({ a: returnNothing }, { a: END })).toEqual([
+    "missing_start __start__",
+    "unreachable_node a",
+  ]);
 });
 
 test.each(["start", "driver", "__end__", "constructor", "toString", "1st", "a.b", "x".repeat(65), ""])(
   "the node name %j is refused [E11]",
   async (name) => {
-    expect(await problemsOf({ [name]: nothing }, { [START]: name, [name]: END })).toContain(`reserved_name ${name}`);
+    expect(await listProblems({ [name]: returnNothing }, { [START]: name, [name]: END })).toContain(
+      `reserved_name ${name}`,
+    );
   },
 );
 
 test("an input node may be reached by sends and commands, and by no other edge", async () => {
-  const each = inputNode(z.string(), nothing);
-  expect(await problemsOf({ each }, { [START]: "each", each: END })).toEqual(["input_node_without_send each"]);
+  const each = inputNode(z.string(), returnNothing);
+  expect(await listProblems({ each }, { [START]: "each", each: END })).toEqual(["input_node_without_send each"]);
   expect(
-    await problemsOf({ each }, { [START]: fanOut("each", () => ["x"], { otherwise: "each" }), each: END }),
+    await listProblems({ each }, { [START]: fanOut("each", () => ["x"], { otherwise: "each" }), each: END }),
   ).toEqual(["input_node_without_send each"]);
   expect(
     defineGraph({ name: "sound", state: Empty })
@@ -140,7 +145,7 @@ test("an input node may be reached by sends and commands, and by no other edge",
 test("a tool node with an empty tool list in a graph with a messages channel is reported as empty only", async () => {
   const Chat = defineState({ n: z.number().default(0), messages: channel.messages() });
   expect(
-    await problemsOf(
+    await listProblems(
       { tools: toolNode<{ messages: readonly never[] }>({ tools: [] }) },
       { [START]: "tools", tools: END },
       Chat,
@@ -158,7 +163,7 @@ test("a tool node with an empty registry is valid, since tools may be registered
 
 test("a command edge may end its branch, so that a node with only a self target is valid", () => {
   const graph = defineGraph({ name: "sound", state: Empty })
-    .nodes({ a: nothing })
+    .nodes({ a: returnNothing })
     .edges({ [START]: "a", a: commandTargets("a") as never });
   expect(graph.nodes.size).toBe(1);
 });
@@ -169,14 +174,14 @@ test.each([
   ["a timeout of zero", { timeoutMs: 0 }],
   ["a timeout that is not a number", { timeoutMs: Number.NaN }],
 ])("a node with %s is refused at definition", async (_name, policy) => {
-  const error = await failureOf(
-    () => defineGraph({ name: "wrong", state: Empty }).nodes({ a: { run: nothing, ...policy } }),
+  const error = await getFailure(
+    () => defineGraph({ name: "wrong", state: Empty }).nodes({ a: { run: returnNothing, ...policy } }),
     "invalid_option",
   );
   expect(error.message).toContain('"a"');
 });
 
 test("a graph name must be an id and a graph version a positive integer", async () => {
-  await failureOf(() => defineGraph({ name: "my graph", state: Empty }), "invalid_id");
-  await failureOf(() => defineGraph({ name: "mine", version: 0, state: Empty }), "invalid_option");
+  await getFailure(() => defineGraph({ name: "my graph", state: Empty }), "invalid_id");
+  await getFailure(() => defineGraph({ name: "mine", version: 0, state: Empty }), "invalid_option");
 });

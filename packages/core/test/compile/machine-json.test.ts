@@ -20,14 +20,14 @@ import {
   START,
 } from "../../src/index.ts";
 import { toMachineJson } from "../../src/inspect.ts";
-import { createDrawnGraph, soundDrawings } from "../inspect/random-graphs.ts";
-import { failureOf } from "../support/failure.ts";
+import { createDrawnGraph, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import { getFailure } from "../support/failure.ts";
 import { listSchemaErrors } from "../support/xstate-schema.ts";
 
-const nothing = () => undefined;
+const returnNothing = () => undefined;
 
 const sequential = defineGraph({ name: "shop.line:v2", state: defineState({ n: z.number().default(0) }) })
-  .nodes({ one: nothing, two: nothing, ask: nothing })
+  .nodes({ one: returnNothing, two: returnNothing, ask: returnNothing })
   .edges({
     [START]: "one",
     one: route(["two", END], () => END),
@@ -36,7 +36,7 @@ const sequential = defineGraph({ name: "shop.line:v2", state: defineState({ n: z
   } as never) as Graph;
 
 const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(z.string()).default([]) }) })
-  .nodes({ plan: nothing, each: inputNode(z.string(), nothing), check: nothing, meet: nothing })
+  .nodes({ plan: returnNothing, each: inputNode(z.string(), returnNothing), check: returnNothing, meet: returnNothing })
   .edges({
     [START]: ["plan", "check"],
     plan: fanOut("each", (state) => state.items, { otherwise: "meet" }),
@@ -46,7 +46,7 @@ const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(
   }) as Graph;
 
 /** Target sets that a superstep of the graph may lead to: each target alone, and the targets of one edge together. */
-function commitsOf(graph: Graph): readonly AnyEventObject[] {
+function listCommits(graph: Graph): readonly AnyEventObject[] {
   const sets = [...graph.edges.values()].map(({ targets }) => targets.filter((target) => target !== END));
   const alone = [...graph.nodes.keys()].map((node) => [node]);
   const all = [[], ...alone, ...sets.filter((set) => set.length > 1)];
@@ -54,8 +54,8 @@ function commitsOf(graph: Graph): readonly AnyEventObject[] {
 }
 
 /** Possible events of the machine in its current state; a superstep ends when none of its nodes executes. */
-function eventsOf(graph: Graph): (snapshot: AnyMachineSnapshot) => AnyEventObject[] {
-  const commits = commitsOf(graph);
+function listEvents(graph: Graph): (snapshot: AnyMachineSnapshot) => AnyEventObject[] {
+  const commits = listCommits(graph);
   return (snapshot) => {
     const standing = snapshot._nodes.map((state) => state.path.join("."));
     const executing = [...graph.nodes.keys()].filter((node) => standing.includes(`${node}.executing`));
@@ -75,7 +75,7 @@ const callEvents = (): AnyEventObject[] => toolCallMachine.events.map((type: str
 type Events = (snapshot: AnyMachineSnapshot) => AnyEventObject[];
 
 /** Every reachable state of the machine, with the target of each event. */
-function walked(machine: AnyStateMachine, events: Events): object {
+function walkMachine(machine: AnyStateMachine, events: Events): object {
   const map = getAdjacencyMap(machine, { events: events as never, limit: 50_000 });
   return Object.fromEntries(
     Object.entries(map).map(([key, { state, transitions }]) => [
@@ -102,8 +102,8 @@ function readBack(machine: AnyStateMachine, json: unknown): AnyStateMachine {
 }
 
 const machines: readonly (readonly [string, AnyStateMachine, Events, number])[] = [
-  ["a sequential graph", sequential.machine, eventsOf(sequential), 12],
-  ["a parallel graph", parallel.machine, eventsOf(parallel), 40],
+  ["a sequential graph", sequential.machine, listEvents(sequential), 12],
+  ["a parallel graph", parallel.machine, listEvents(parallel), 40],
   ["a tool call", toolCallMachine, callEvents, 16],
 ];
 
@@ -113,10 +113,10 @@ describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => 
   });
 
   test("a machine read back from JSON takes the same transitions on every path [E51]", () => {
-    const expected = walked(machine, events);
+    const expected = walkMachine(machine, events);
     expect(Object.keys(expected).length).toBeGreaterThanOrEqual(size);
-    expect(walked(readBack(machine, serializeMachine(machine)), events)).toEqual(expected);
-    expect(walked(readBack(machine, machine.config), events)).toEqual(expected);
+    expect(walkMachine(readBack(machine, serializeMachine(machine)), events)).toEqual(expected);
+    expect(walkMachine(readBack(machine, machine.config), events)).toEqual(expected);
   });
 
   test("a machine runs under xstate/graph: shortest paths reach every state, and a path reaches the end [E51]", () => {
@@ -131,7 +131,7 @@ describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => 
 test("random graphs exported as JSON are read back as the same machines [E51]", () => {
   let shapes = 0;
   fc.assert(
-    fc.property(soundDrawings(2), (drawing) => {
+    fc.property(generateSoundDrawings(2), (drawing) => {
       const graph = createDrawnGraph(drawing, () => 0);
       fc.pre(graph.nodes.size <= 7);
       const json = toMachineJson(graph);
@@ -139,8 +139,8 @@ test("random graphs exported as JSON are read back as the same machines [E51]", 
       const back = readBack(graph.machine, json);
       expect(serializeMachine(back)).toEqual(json);
       if (graph.machine.root.type === "parallel") shapes += 1;
-      const walk = calm(eventsOf(graph));
-      expect(walked(back, walk)).toEqual(walked(graph.machine, walk));
+      const walk = calm(listEvents(graph));
+      expect(walkMachine(back, walk)).toEqual(walkMachine(graph.machine, walk));
     }),
     { numRuns: 100, seed: 51 },
   );
@@ -166,7 +166,7 @@ test("machine JSON that violates the XState schema is reported", () => {
 
 test("toMachineJson refuses a durable machine, which is its own source", async () => {
   const machine = createMachine({ id: "hand", initial: "a", states: { a: { type: "final" } } });
-  const error = await failureOf(
+  const error = await getFailure(
     () => toMachineJson(durableMachine(machine, { version: 1 }) as Graph),
     "invalid_option",
   );

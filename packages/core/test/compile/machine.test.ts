@@ -17,11 +17,11 @@ import {
 } from "../../src/index.ts";
 
 const Log = defineState({ n: z.number().default(0) });
-const nothing = () => undefined;
+const returnNothing = () => undefined;
 
 test("a sequential graph compiles to one state per node with the edges as transitions", () => {
   const { machine } = defineGraph({ name: "line", state: Log })
-    .nodes({ model: nothing, tools: nothing })
+    .nodes({ model: returnNothing, tools: returnNothing })
     .edges({ [START]: "model", model: route(["tools", END], () => END), tools: "model" });
   expect(Object.keys(machine.states)).toEqual(["start", "model", "tools", "done"]);
   expect(Object.keys(machine.states["model"]!.states)).toEqual(["executing", "committing", "interrupted", "failed"]);
@@ -35,7 +35,7 @@ test.each([
   ["a join", { a: join("b") }],
 ])("%s makes the machine parallel, with a region per node", (_name, edges) => {
   const { machine } = defineGraph({ name: "wide", state: Log })
-    .nodes({ a: nothing, b: nothing, c: nothing })
+    .nodes({ a: returnNothing, b: returnNothing, c: returnNothing })
     .edges({ [START]: ["a", "c"], b: END, c: END, ...edges } as never);
   expect(machine.root.type).toBe("parallel");
   expect(Object.keys(machine.states)).toEqual(["driver", "a", "b", "c"]);
@@ -51,13 +51,13 @@ test.each([
 
 test("a route or goto edge with several targets but one choice keeps one state per node", () => {
   const graph = defineGraph({ name: "line", state: Log })
-    .nodes({ a: () => (Math.PI > 3 ? goto("b") : goto("c")), b: nothing, c: nothing })
+    .nodes({ a: () => (Math.PI > 3 ? goto("b") : goto("c")), b: returnNothing, c: returnNothing })
     .edges({ [START]: route(["a", "b"], () => "a"), a: commandTargets("b", "c"), b: END, c: END });
   expect(Object.keys(graph.machine.states)).toEqual(["start", "a", "b", "c", "done"]);
 });
 
 test("sends and send commands make the machine parallel, with a region per node", () => {
-  const each = inputNode(z.string(), nothing);
+  const each = inputNode(z.string(), returnNothing);
   const bySends = defineGraph({ name: "wide", state: Log })
     .nodes({ each })
     .edges({ [START]: fanOut("each", () => ["x"]), each: END });
@@ -77,7 +77,7 @@ test("a graph name with dots and a node named commit compile to a machine that r
 
 test("the machine of a graph is created on first access, once", () => {
   const graph = defineGraph({ name: "line", state: Log })
-    .nodes({ a: nothing })
+    .nodes({ a: returnNothing })
     .edges({ [START]: "a", a: END });
   expect(graph.machine).toBe(graph.machine);
 });

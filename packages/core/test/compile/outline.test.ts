@@ -8,8 +8,8 @@ import { commandTargets, durableMachine, END, type Graph, isStatewrightError, jo
 import { describeGraph, type Outline, type OutlineEdge, toMermaid } from "../../src/inspect.ts";
 import type { RouteIntent } from "../../src/run/session/returns.ts";
 import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
-import { each, either, shape, some } from "../inspect/defects.ts";
-import { anyDrawings, type EdgeDrawing, type GraphDrawing, soundDrawings } from "../inspect/random-graphs.ts";
+import { createShape, each, either, some } from "../inspect/defects.ts";
+import { anyDrawings, type EdgeDrawing, type GraphDrawing, generateSoundDrawings } from "../inspect/random-graphs.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
 
 /** Number of random graphs; more with STATEWRIGHT_WHOLE=1. */
@@ -17,7 +17,7 @@ const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
 test("the edges of outline and Mermaid text are those that the engine takes, for random graphs [E23]", async () => {
   let graphs = 0;
-  const property = fc.asyncProperty(fc.oneof(soundDrawings(3), anyDrawings), async (drawing) => {
+  const property = fc.asyncProperty(fc.oneof(generateSoundDrawings(3), anyDrawings), async (drawing) => {
     const graph = compiled(drawing);
     fc.pre(graph !== undefined);
     graphs += 1;
@@ -105,7 +105,7 @@ describe("outline of a durable machine", () => {
 
   test("the outline of random durable machines has the transitions that XState takes [E23]", () => {
     const seen = { taken: 0, exact: 0 };
-    const property = fc.property(anyMachine(2), (config) => {
+    const property = fc.property(generateMachine(2), (config) => {
       const drawn = createMachine({ ...config, id: "m" } as never);
       const { taken, visited } = transitionsTaken(drawn);
       const edges = allEdges(describeGraph(durableMachine(drawn, { version: 1 }))).filter(
@@ -115,7 +115,7 @@ describe("outline of a durable machine", () => {
       expect([...taken].filter((each) => !shown.includes(each))).toEqual([]);
       seen.taken += taken.size;
       // States and state combinations that no run reaches cannot be observed.
-      if (visited.size < statesIn(config) || JSON.stringify(config).includes("parallel")) return;
+      if (visited.size < listStates(config) || JSON.stringify(config).includes("parallel")) return;
       expect(shown.toSorted()).toEqual([...taken].toSorted());
       seen.exact += taken.size;
     });
@@ -157,7 +157,7 @@ interface StateDrawing {
 }
 
 /** Random nested states with transitions between any of them. */
-function anyMachine(depth: number): fc.Arbitrary<StateDrawing> {
+function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
   interface Tree {
     readonly parallel: boolean;
     readonly children: readonly Tree[];
@@ -194,8 +194,8 @@ function anyMachine(depth: number): fc.Arbitrary<StateDrawing> {
   });
 }
 
-function statesIn({ states = {} }: StateDrawing): number {
-  return 1 + Object.values(states).reduce((sum, state) => sum + statesIn(state), 0);
+function listStates({ states = {} }: StateDrawing): number {
+  return 1 + Object.values(states).reduce((sum, state) => sum + listStates(state), 0);
 }
 
 /** Transitions of XState for every event in every reachable state, in the form of the outline. */
@@ -203,7 +203,7 @@ function transitionsTaken(machine: AnyStateMachine): {
   readonly taken: ReadonlySet<string>;
   readonly visited: ReadonlySet<string>;
 } {
-  const idOf = ({ path }: AnyStateNode): string => path.join(".");
+  const getId = ({ path }: AnyStateNode): string => path.join(".");
   const taken = new Set<string>();
   const visited = new Set<string>();
   const [first] = initialTransition(machine);
@@ -211,7 +211,7 @@ function transitionsTaken(machine: AnyStateMachine): {
   // The map grows during the iteration.
   for (const snapshot of open.values()) {
     const active: readonly AnyStateNode[] = snapshot._nodes;
-    for (const state of active) visited.add(idOf(state));
+    for (const state of active) visited.add(getId(state));
     for (const type of ["A", "B", "C"]) {
       for (const { source, target } of machine.getTransitionData(snapshot, { type })) {
         for (const to of (target ?? []) as readonly AnyStateNode[]) {
@@ -219,7 +219,7 @@ function transitionsTaken(machine: AnyStateMachine): {
           const outermost = apart.filter((state) => !apart.some((other) => other !== state && within(state, other)));
           for (const from of outermost) {
             const again = within(from, to) && Object.keys(to.states).length > 0;
-            taken.add(`${type}: ${idOf(from)} -> ${[...to.path, ...(again ? [START] : [])].join(".")}`);
+            taken.add(`${type}: ${getId(from)} -> ${[...to.path, ...(again ? [START] : [])].join(".")}`);
           }
         }
       }
@@ -251,7 +251,9 @@ function within(state: AnyStateNode, outer: AnyStateNode): boolean {
 
 function compiled(drawing: GraphDrawing): Graph | undefined {
   try {
-    return shape(Object.fromEntries(Object.entries(drawing).map(([name, edge]) => [name, declared(edge)]))) as Graph;
+    return createShape(
+      Object.fromEntries(Object.entries(drawing).map(([name, edge]) => [name, declared(edge)])),
+    ) as Graph;
   } catch (error) {
     if (isStatewrightError(error, "invalid_graph")) return undefined;
     throw error;

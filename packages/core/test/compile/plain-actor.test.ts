@@ -47,7 +47,7 @@ function plainActor(
 
 type Bodies = Readonly<Record<string, () => unknown>>;
 
-async function statesOf(graph: Graph): Promise<readonly Json[]> {
+async function listStates(graph: Graph): Promise<readonly Json[]> {
   const stood: Json[] = [];
   const handle = run(graph, {});
   handle.on((event) => {
@@ -72,7 +72,7 @@ describe("graph machine under a plain createActor", () => {
     await toPromise(actor);
     expect(n).toBe(3);
     expect(actor.getSnapshot()).toMatchObject({ status: "done", value: "done" });
-    expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
+    expect(stood.slice(1)).toEqual(await listStates(graph as Graph));
   });
 
   test("a graph machine with parallel nodes, a fan-out and a join runs under createActor, with one commit per superstep [E51]", async () => {
@@ -95,7 +95,7 @@ describe("graph machine under a plain createActor", () => {
     const { actor, stood } = plainActor(graph as Graph, ["plan", "check"], next, {});
     await toPromise(actor);
     expect(actor.getSnapshot().status).toBe("done");
-    expect(stood.slice(1)).toEqual(await statesOf(graph as Graph));
+    expect(stood.slice(1)).toEqual(await listStates(graph as Graph));
   });
 
   test("a failed node of a graph machine under createActor stays in its state, and continues on run.resumed [E51]", async () => {

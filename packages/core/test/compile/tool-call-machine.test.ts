@@ -4,8 +4,8 @@ import * as z from "zod";
 import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import { decide, defineMiddleware, defineTool, memoryStore, ToolError } from "../../src/index.ts";
 import { createKernel } from "../../src/run/kernel/kernel.ts";
-import { leftToDie } from "../support/failure.ts";
-import { call, toolLoop } from "../support/tool-loop.ts";
+import { ignoreResult } from "../support/failure.ts";
+import { call, createToolLoop } from "../support/tool-loop.ts";
 
 const paths = getSimplePaths(toolCallMachine, { toState: (state) => state.status === "done" });
 const arrows = Object.values(toolCallMachine.states).flatMap((state) =>
@@ -15,7 +15,7 @@ const arrows = Object.values(toolCallMachine.states).flatMap((state) =>
 );
 
 /** Events from a state to answered, on any path. */
-function wayOut(from: string): readonly string[] {
+function findWayOut(from: string): readonly string[] {
   for (const { steps } of paths) {
     const index = steps.findIndex(({ state }) => state.value === from);
     if (index >= 0) return steps.slice(index + 1).map(({ event }) => event.type);
@@ -30,7 +30,7 @@ test("the tool call machine ends only in answered, takes every transition, and s
   for (const { from, event, to } of arrows) {
     const [entered] = kernel.step(kernel.restore(from), { type: event });
     expect([from, event, entered.value]).toEqual([from, event, to]);
-    const end = wayOut(to).reduce((at, type) => kernel.step(at, { type })[0], entered);
+    const end = findWayOut(to).reduce((at, type) => kernel.step(at, { type })[0], entered);
     expect([from, event, end.value, end.status]).toEqual([from, event, "answered", "done"]);
   }
   const known = new Set([
@@ -72,13 +72,13 @@ test("the tool call machine ends only in answered, takes every transition, and s
     beforeTool: ({ call: made }) => (made.name === "asks" ? decide.interrupt(made, "why") : undefined),
   });
   const store = memoryStore();
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools,
     middleware: [ask],
     store,
     turns: [[call("runs"), call("retries"), call("asks"), call("ends")], ["ok"]],
   });
-  leftToDie(loop.start().result);
+  ignoreResult(loop.start().result);
   await loop.world.settle();
   store.crash();
   const rows = await store.peer().effects("t", "main", 1);

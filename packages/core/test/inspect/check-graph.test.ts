@@ -13,9 +13,9 @@ import {
   run,
   START,
 } from "../../src/index.ts";
-import { failureOf } from "../support/failure.ts";
-import { type AnyGraph, call, defects, each, either, shape, withMachine, writing } from "./defects.ts";
-import { anyDrawings, compileDrawing, createDrawnGraph, soundDrawings } from "./random-graphs.ts";
+import { getFailure } from "../support/failure.ts";
+import { type AnyGraph, call, createShape, createWritingNode, defects, each, either, withMachine } from "./defects.ts";
+import { anyDrawings, compileDrawing, createDrawnGraph, generateSoundDrawings } from "./random-graphs.ts";
 import { soundGraphs } from "./sound-graphs.ts";
 
 describe("graph with a defect", () => {
@@ -30,8 +30,8 @@ describe("graph with a defect", () => {
   });
 
   test("a violation found by checkGraph fails a run with the same text", async () => {
-    const graph = shape({ [START]: ["a", "b"], a: join("z"), b: either(END, "c"), c: join("z"), z: END });
-    const error = await failureOf(run(graph, {}).result, "dead_route");
+    const graph = createShape({ [START]: ["a", "b"], a: join("z"), b: either(END, "c"), c: join("z"), z: END });
+    const error = await getFailure(run(graph, {}).result, "dead_route");
     const [violation] = checkGraph(graph).violations;
     expect(error.message).toContain(violation?.message.split(" (")[0]);
   });
@@ -60,7 +60,7 @@ test("checkGraph reports a machine whose failures cannot be resumed", () => {
       done: { type: "final" },
     },
   });
-  const graph = shape({ [START]: "a", a: END });
+  const graph = createShape({ [START]: "a", a: END });
   const { violations } = checkGraph(withMachine(graph, machine));
   expect(violations.map(({ rule, path }) => [rule, ...path])).toEqual([
     ["machine_mismatch", "start", "a"],
@@ -74,7 +74,7 @@ test("checkGraph reports a machine whose failures cannot be resumed", () => {
 
 test("checkGraph refuses a durable machine", async () => {
   const machine = setup({}).createMachine({ id: "drawn", initial: "a", states: { a: {} } });
-  const error = await failureOf(() => checkGraph(durableMachine(machine, { version: 1 })), "invalid_option");
+  const error = await getFailure(() => checkGraph(durableMachine(machine, { version: 1 })), "invalid_option");
   expect(error.message).toContain('the user-written machine "drawn"');
 });
 
@@ -84,9 +84,9 @@ describe("sound graph", () => {
   });
 
   test("checkGraph reports no lost write for a channel with one writer or a reducer", () => {
-    const graph = shape(
+    const graph = createShape(
       { [START]: ["a", "b"], a: "c", b: "c", c: END },
-      { a: writing("log", "verdict"), b: writing("log"), c: writing("verdict") },
+      { a: createWritingNode("log", "verdict"), b: createWritingNode("log"), c: createWritingNode("verdict") },
     );
     expect(checkGraph(graph)).toEqual({ violations: [], unknownWrites: [] });
   });
@@ -105,18 +105,21 @@ describe("sound graph", () => {
       violations: [{ rule: "lost_write" }],
       unknownWrites: [],
     });
-    await failureOf(run(graph({}), {}).result, "channel_conflict");
-    const inside = shape({ [START]: "call", call: END }, { call: call(shape({ [START]: each("T", END), T: END })) });
+    await getFailure(run(graph({}), {}).result, "channel_conflict");
+    const inside = createShape(
+      { [START]: "call", call: END },
+      { call: call(createShape({ [START]: each("T", END), T: END })) },
+    );
     expect(checkGraph(inside).unknownWrites).toEqual(["call.T"]);
   });
 
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])("checkGraph refuses the limit %d", async (limit) => {
-    await failureOf(() => checkGraph(shape({ [START]: "a", a: END }), { limit }), "invalid_option");
+    await getFailure(() => checkGraph(createShape({ [START]: "a", a: END }), { limit }), "invalid_option");
   });
 
   test("checkGraph reports no violation for random sound graphs", () => {
     fc.assert(
-      fc.property(soundDrawings(3), (drawing) => {
+      fc.property(generateSoundDrawings(3), (drawing) => {
         const { violations } = checkGraph(createDrawnGraph(drawing, () => 0));
         // A walk that exceeds its limit proves nothing and reports the limit.
         fc.pre(!violations.some(({ rule }) => rule === "unchecked"));
@@ -133,7 +136,7 @@ test("checkGraph reports the same violations for a graph nested in another graph
     const inner = compileDrawing(() => createDrawnGraph(drawing, () => 0));
     fc.pre(inner !== undefined);
     if (inner === undefined) return;
-    const outer = shape({ [START]: "far", far: "in", in: END }, { in: call(inner as AnyGraph) });
+    const outer = createShape({ [START]: "far", far: "in", in: END }, { in: call(inner as AnyGraph) });
     const within = (step: string): string =>
       step.startsWith("(") || step === "done" ? step : step.replaceAll(/[^ +]+/g, (node) => `in.${node}`);
     const { violations } = checkGraph(inner);
@@ -152,16 +155,19 @@ describe("size of the walk", () => {
     [
       "a line",
       () =>
-        shape({ [START]: "n0", ...Object.fromEntries(names.map((name, index) => [name, names[index + 1] ?? END])) }),
+        createShape({
+          [START]: "n0",
+          ...Object.fromEntries(names.map((name, index) => [name, names[index + 1] ?? END])),
+        }),
     ],
     [
       "a fan-out",
-      () => shape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, join("z")])), z: END }),
+      () => createShape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, join("z")])), z: END }),
     ],
     [
       "four loops side by side",
       () =>
-        shape({
+        createShape({
           [START]: ["n0", "n7", "n14", "n21"],
           ...Object.fromEntries(
             names.map((name, index) => [
@@ -179,7 +185,7 @@ describe("size of the walk", () => {
     [
       "routes everywhere",
       () =>
-        shape({
+        createShape({
           [START]: "n0",
           ...Object.fromEntries(
             names.map((name, index) => [name, either(names[(index * 7) % 28]!, names[(index + 1) % 28]!, END)]),

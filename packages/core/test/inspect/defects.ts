@@ -20,7 +20,7 @@ import {
   subgraph,
   toolNode,
 } from "../../src/index.ts";
-import { fromJavaScript, looseGraph } from "../support/from-javascript.ts";
+import { defineUntypedGraph, fromJavaScript } from "../support/from-javascript.ts";
 
 /** A graph with node and channel names unknown to its types. */
 export type AnyGraph = Graph<GraphTypes & { readonly state: Record<string, unknown> }>;
@@ -48,7 +48,7 @@ const State = defineState({
 });
 
 /** Creates a graph of nodes without effects: only control flow matters. Names with a capital letter are input nodes. */
-export function shape(
+export function createShape(
   edges: Readonly<Record<string, unknown>>,
   special: Readonly<Record<string, unknown>> = {},
   interrupts: InterruptShape = {},
@@ -59,7 +59,7 @@ export function shape(
     .filter((name) => name !== START)
     .map((name) => [name, special[name] ?? node(name)]);
   return fromJavaScript<AnyGraph>(
-    looseGraph({ name: "shape", state: State, interrupts }, Object.fromEntries(nodes), edges),
+    defineUntypedGraph({ name: "shape", state: State, interrupts }, Object.fromEntries(nodes), edges),
   );
 }
 
@@ -86,16 +86,16 @@ const ping = defineTool({
   run: () => "pong",
 });
 /** Creates a tool node. */
-export const tools = (): unknown => toolNode({ tools: [ping] });
+export const createToolNode = (): unknown => toolNode({ tools: [ping] });
 /** Creates a deferred node. */
-export const deferred = (claims: object = {}): unknown => ({ defer: true, run: () => undefined, ...claims });
+export const createDeferredNode = (claims: object = {}): unknown => ({ defer: true, run: () => undefined, ...claims });
 /** Creates a node with declared writes. */
-export const writing = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
+export const createWritingNode = (...writes: readonly string[]): unknown => ({ writes, run: () => undefined });
 /** Creates an input node with declared writes. */
-export const sentWriting = (...writes: readonly string[]): unknown =>
+export const createWritingInputNode = (...writes: readonly string[]): unknown =>
   inputNode(z.unknown(), () => undefined, { writes: writes as never });
 /** Creates a node with declared interrupts. */
-export const asking = (...interrupts: readonly string[]): unknown => ({ interrupts, run: () => undefined });
+export const createAskingNode = (...interrupts: readonly string[]): unknown => ({ interrupts, run: () => undefined });
 /** Creates a subgraph node. */
 export const call = (graph: AnyGraph): unknown => subgraph(graph, { input: () => ({}), output: () => undefined });
 
@@ -107,22 +107,22 @@ export function withMachine(graph: AnyGraph, machine: GraphMachine): AnyGraph {
   ) as AnyGraph;
 }
 
-const verdict = writing("verdict");
+const verdict = createWritingNode("verdict");
 const undescribed: Schema<string> = {
   "~standard": { version: 1, vendor: "plain", validate: (value) => ({ value: String(value) }) },
 };
-const stuck = shape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END });
+const stuck = createShape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END });
 
 /** All defects, smallest first within each kind. */
 export const defects: readonly Defect[] = [
   {
     name: "a branch that may end while a join waits for it",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END }),
+    graph: createShape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END }),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'the join to "z"' }],
   },
   {
     name: "a join of two branches of which one runs",
-    graph: shape({ [START]: either("a", "b"), a: join("z"), b: join("z"), z: END }),
+    graph: createShape({ [START]: either("a", "b"), a: join("z"), b: join("z"), z: END }),
     finds: [
       { rule: "dead_end", path: "start → a → (nothing runs)", says: 'still waits for "b"' },
       { rule: "dead_end", path: "start → b → (nothing runs)", says: 'still waits for "a"' },
@@ -130,7 +130,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a dead end that a short and a long way lead to",
-    graph: shape({
+    graph: createShape({
       [START]: "a",
       a: either("b", "c"),
       b: "b2",
@@ -145,17 +145,17 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a node that may give no command while a join waits",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: commandTargets("b2"), b2: join("z"), z: END }),
+    graph: createShape({ [START]: ["a", "b"], a: join("z"), b: commandTargets("b2"), b2: join("z"), z: END }),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "b2"' }],
   },
   {
     name: "a loop that enters one side of its join again",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: either("a", END) }),
+    graph: createShape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: either("a", END) }),
     finds: [{ rule: "dead_end", path: "start → a + b → z → a → (nothing runs)", says: 'still waits for "b"' }],
   },
   {
     name: "a join of what the tasks of one send may choose among",
-    graph: shape({ [START]: each("T", END), T: commandTargets("x", "y"), x: join("z"), y: join("z"), z: END }),
+    graph: createShape({ [START]: each("T", END), T: commandTargets("x", "y"), x: join("z"), y: join("z"), z: END }),
     finds: [
       { rule: "dead_end", path: "start → T → x → (nothing runs)", says: 'still waits for "y"' },
       { rule: "dead_end", path: "start → T → y → (nothing runs)", says: 'still waits for "x"' },
@@ -163,7 +163,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a join that many tasks of one send fill on one side only",
-    graph: shape({
+    graph: createShape({
       [START]: "a",
       a: commandTargets("T", "b"),
       T: commandTargets("x"),
@@ -178,7 +178,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a node that may end while a join waits on one way, and not on the other",
-    graph: shape({
+    graph: createShape({
       [START]: either("x", "f"),
       f: ["a", "y"],
       a: join("z"),
@@ -194,32 +194,35 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a deferred node that comes after its join",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END }, { c: deferred() }),
+    graph: createShape(
+      { [START]: ["a", "b"], a: join("z"), b: either("c", END), c: join("z"), z: END },
+      { c: createDeferredNode() },
+    ),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "c"' }],
   },
   {
     name: "sends that may select nothing, at the start",
-    graph: shape({ [START]: each("T"), T: END }),
+    graph: createShape({ [START]: each("T"), T: END }),
     finds: [{ rule: "empty_fan_out", path: "start → (no items)", says: "{ otherwise: … }" }],
   },
   {
     name: "sends that may select nothing, beside a branch that has finished",
-    graph: shape({ [START]: ["a", "b"], a: "c", b: END, c: each("T"), T: END }),
+    graph: createShape({ [START]: ["a", "b"], a: "c", b: END, c: each("T"), T: END }),
     finds: [{ rule: "empty_fan_out", path: "start → a + b → c → (no items)", says: 'the fanOut after "c"' }],
   },
   {
     name: "a node that starts itself again beside the way out",
-    graph: shape({ [START]: "a", a: ["a", "b"], b: END }),
+    graph: createShape({ [START]: "a", a: ["a", "b"], b: END }),
     finds: [{ rule: "endless_loop", path: "start → a → a + b → a + b", says: '"a" and "b" repeat endlessly' }],
   },
   {
     name: "a loop that one choice falls into",
-    graph: shape({ [START]: "a", a: either("b", "c"), b: END, c: ["b", "d"], d: "c" }),
+    graph: createShape({ [START]: "a", a: either("b", "c"), b: END, c: ["b", "d"], d: "c" }),
     finds: [{ rule: "endless_loop", path: "start → a → c → b + d → c", says: "no choice leads from here to the end" }],
   },
   {
     name: "two loops behind one choice",
-    graph: shape({ [START]: either("a", "b", END), a: ["a", "c"], b: ["b", "c"], c: END }),
+    graph: createShape({ [START]: either("a", "b", END), a: ["a", "c"], b: ["b", "c"], c: END }),
     finds: [
       { rule: "endless_loop", path: "start → a → a + c → a + c", says: '"a" and "c"' },
       { rule: "endless_loop", path: "start → b → b + c → b + c", says: '"b" and "c"' },
@@ -227,38 +230,41 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a loop that keeps a deferred node back for ever",
-    graph: shape({ [START]: "a", a: ["a", "z"], z: END }, { z: deferred() }),
+    graph: createShape({ [START]: "a", a: ["a", "z"], z: END }, { z: createDeferredNode() }),
     finds: [{ rule: "endless_loop", path: "start → a → a → a", says: '"a" repeats endlessly' }],
   },
   {
     name: "two nodes of one superstep that write one channel",
-    graph: shape(
+    graph: createShape(
       { [START]: ["a", "b"], a: END, b: END },
-      { a: writing("verdict", "log"), b: writing("verdict", "log") },
+      { a: createWritingNode("verdict", "log"), b: createWritingNode("verdict", "log") },
     ),
     finds: [{ rule: "lost_write", path: "start → a + b", says: '"a" and "b" write the channel "verdict"' }],
   },
   {
     name: "two nodes that write one channel, side by side on one of two ways",
-    graph: shape(
+    graph: createShape(
       { [START]: "a", a: either("b", "c"), b: "d", c: ["b", "d"], d: END },
-      { b: writing("flash"), d: writing("flash") },
+      { b: createWritingNode("flash"), d: createWritingNode("flash") },
     ),
     finds: [{ rule: "lost_write", path: "start → a → c → b + d", says: 'the channel "flash"' }],
   },
   {
     name: "tasks of one send that write one channel",
-    graph: shape({ [START]: "a", a: each("T", END), T: END }, { T: sentWriting("verdict") }),
+    graph: createShape({ [START]: "a", a: each("T", END), T: END }, { T: createWritingInputNode("verdict") }),
     finds: [{ rule: "lost_write", path: "start → a → T", says: 'two tasks of "T"' }],
   },
   {
     name: "nodes that only many tasks of one send lead to together",
-    graph: shape({ [START]: each("T", END), T: commandTargets("x", "y"), x: END, y: END }, { x: verdict, y: verdict }),
+    graph: createShape(
+      { [START]: each("T", END), T: commandTargets("x", "y"), x: END, y: END },
+      { x: verdict, y: verdict },
+    ),
     finds: [{ rule: "lost_write", path: "start → T → x + y", says: '"x" and "y"' }],
   },
   {
     name: "nodes that many tasks of one node's own sends lead to together",
-    graph: shape(
+    graph: createShape(
       { [START]: "a", a: commandTargets("T"), T: commandTargets("x", "y"), x: END, y: END },
       { x: verdict, y: verdict },
     ),
@@ -266,9 +272,9 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "two tool nodes that answer the same calls",
-    graph: shape(
+    graph: createShape(
       { [START]: "model", model: some("t1", "t2", END), t1: "model", t2: "model" },
-      { t1: tools(), t2: tools() },
+      { t1: createToolNode(), t2: createToolNode() },
     ),
     finds: [{ rule: "answered_twice", path: "start → model → t1 + t2", says: '"t1" and "t2"' }],
   },
@@ -280,13 +286,13 @@ export const defects: readonly Defect[] = [
   ].map(
     (approve, index): Defect => ({
       name: `a question that nobody can answer (${index + 1})`,
-      graph: shape({ [START]: "t", t: "a", a: END }, { t: tools() }, { fine: z.boolean(), approve }),
+      graph: createShape({ [START]: "t", t: "a", a: END }, { t: createToolNode() }, { fine: z.boolean(), approve }),
       finds: [{ rule: "unanswerable_interrupt", path: 'start → t → a → (a asks "approve")', says: "accepts no value" }],
     }),
   ),
   {
     name: "a graph too wide to be walked",
-    graph: shape({
+    graph: createShape({
       [START]: ["a", "b"],
       a: some("c", "d", "e", "f", "g", END),
       b: some("c", "d", "e", "f", "g", END),
@@ -302,27 +308,27 @@ export const defects: readonly Defect[] = [
   {
     name: "a machine without the way that an edge takes",
     graph: withMachine(
-      shape({ [START]: "a", a: either("b", "c"), b: "c", c: END }),
-      shape({ [START]: "a", a: either("b", "c"), b: END, c: END }).machine,
+      createShape({ [START]: "a", a: either("b", "c"), b: "c", c: END }),
+      createShape({ [START]: "a", a: either("b", "c"), b: END, c: END }).machine,
     ),
     finds: [{ rule: "machine_mismatch", path: "start → a → b", says: '"step.commit"' }],
   },
   {
     name: "a machine without the region of a node",
     graph: withMachine(
-      shape({ [START]: ["a", "b"], a: "c", b: "c", c: END }),
-      shape({ [START]: ["a", "b"], a: END, b: END }).machine,
+      createShape({ [START]: ["a", "b"], a: "c", b: "c", c: END }),
+      createShape({ [START]: ["a", "b"], a: END, b: END }).machine,
     ),
     finds: [{ rule: "machine_mismatch", path: "start → a + b", says: 'leads to "c"' }],
   },
   {
     name: "sends into a join that select nothing and end",
-    graph: shape({ [START]: ["a", "b"], a: each("T", END), T: join("z"), b: join("z"), z: END }),
+    graph: createShape({ [START]: ["a", "b"], a: each("T", END), T: join("z"), b: join("z"), z: END }),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "T"' }],
   },
   {
     name: "a join in a loop that one side leaves in the second round",
-    graph: shape({
+    graph: createShape({
       [START]: ["a", "b"],
       a: join("z"),
       b: join("z"),
@@ -336,89 +342,102 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a goto that leaves a fork before its join",
-    graph: shape({ [START]: ["a", "b"], a: join("z"), b: commandTargets("c", "d"), c: join("z"), d: END, z: END }),
+    graph: createShape({
+      [START]: ["a", "b"],
+      a: join("z"),
+      b: commandTargets("c", "d"),
+      c: join("z"),
+      d: END,
+      z: END,
+    }),
     finds: [{ rule: "dead_end", path: "start → a + b → (nothing runs)", says: 'still waits for "c"' }],
   },
   {
     name: "two deferred nodes that were held together write one channel",
-    graph: shape(
+    graph: createShape(
       { [START]: ["a", "b"], a: "y", b: "b2", b2: "z", y: END, z: END },
-      { y: deferred({ writes: ["verdict"] }), z: deferred({ writes: ["verdict"] }) },
+      { y: createDeferredNode({ writes: ["verdict"] }), z: createDeferredNode({ writes: ["verdict"] }) },
     ),
     finds: [{ rule: "lost_write", path: "start → a + b → b2 → y + z", says: '"y" and "z"' }],
   },
   {
     name: "a deferred node that its own loop keeps back beside a join",
-    graph: shape({ [START]: ["a", "z"], a: ["a", "b"], b: END, z: END }, { z: deferred() }),
+    graph: createShape({ [START]: ["a", "z"], a: ["a", "b"], b: END, z: END }, { z: createDeferredNode() }),
     finds: [{ rule: "endless_loop", path: "start → a → a + b → a + b", says: '"a" and "b"' }],
   },
   {
     name: "tool nodes that begin together",
-    graph: shape({ [START]: ["t1", "t2"], t1: END, t2: END }, { t1: tools(), t2: tools() }),
+    graph: createShape({ [START]: ["t1", "t2"], t1: END, t2: END }, { t1: createToolNode(), t2: createToolNode() }),
     finds: [{ rule: "answered_twice", path: "start → t1 + t2", says: "both execute every call" }],
   },
   {
     name: "a tool node whose command skips the join that waits for it",
-    graph: shape({ [START]: ["t", "b"], t: commandTargets("c"), c: join("z"), b: join("z"), z: END }, { t: tools() }),
+    graph: createShape(
+      { [START]: ["t", "b"], t: commandTargets("c"), c: join("z"), b: join("z"), z: END },
+      { t: createToolNode() },
+    ),
     finds: [{ rule: "dead_end", path: "start → t + b → (nothing runs)", says: 'still waits for "c"' }],
   },
   {
     name: "a loop of a model and its tools that a fork keeps alive",
-    graph: shape({ [START]: "model", model: ["tools", "talk"], tools: "model", talk: END }, { tools: tools() }),
+    graph: createShape(
+      { [START]: "model", model: ["tools", "talk"], tools: "model", talk: END },
+      { tools: createToolNode() },
+    ),
     finds: [
       { rule: "endless_loop", path: "start → model → tools + talk → model", says: '"model" and "tools" and "talk"' },
     ],
   },
   {
     name: "a question that nobody can answer, by the node that says it asks it",
-    graph: shape(
+    graph: createShape(
       { [START]: "a", a: "b", b: END },
-      { a: asking("fine"), b: asking("approve") },
+      { a: createAskingNode("fine"), b: createAskingNode("approve") },
       { fine: z.boolean(), approve: z.never() },
     ),
     finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts no value" }],
   },
   {
     name: "a question that nobody can answer before it expires",
-    graph: shape({ [START]: "a", a: END }, {}, { approve: { answer: z.never(), expiresMs: 1_000 } }),
+    graph: createShape({ [START]: "a", a: END }, {}, { approve: { answer: z.never(), expiresMs: 1_000 } }),
     finds: [{ rule: "unanswerable_interrupt", path: 'start → a → (a asks "approve")', says: "can only expire" }],
   },
   {
     name: "a question that only an error handler asks, and nobody can answer",
-    graph: shape(
+    graph: createShape(
       { [START]: "a", a: "b", b: END },
-      { a: asking(), b: { effect: "once", run: () => undefined, onError: () => undefined } },
+      { a: createAskingNode(), b: { effect: "once", run: () => undefined, onError: () => undefined } },
       { approve: z.never() },
     ),
     finds: [{ rule: "unanswerable_interrupt", path: 'start → a → b → (b asks "approve")', says: "accepts no value" }],
   },
   {
     name: "a question that every node says it does not ask",
-    graph: shape(
+    graph: createShape(
       { [START]: "a", a: "b", b: END },
-      { a: asking("fine"), b: { effect: "once", run: () => undefined } },
+      { a: createAskingNode("fine"), b: { effect: "once", run: () => undefined } },
       { fine: z.boolean(), approve: z.boolean() },
     ),
     finds: [{ rule: "unused_interrupt", path: "start", says: 'no node raises the interrupt "approve"' }],
   },
   {
     name: "an answer that JSON cannot say",
-    graph: shape({ [START]: "a", a: END }, {}, { when: z.object({ day: z.date() }) }),
+    graph: createShape({ [START]: "a", a: END }, {}, { when: z.object({ day: z.date() }) }),
     finds: [{ rule: "undescribed_answer", path: 'start → a → (a asks "when")', says: "Date" }],
   },
   {
     name: "an answer whose schema describes itself to nobody",
-    graph: shape({ [START]: "a", a: END }, {}, { when: undescribed }),
+    graph: createShape({ [START]: "a", a: END }, {}, { when: undescribed }),
     finds: [{ rule: "undescribed_answer", path: 'start → a → (a asks "when")', says: "has no JSON Schema" }],
   },
   {
     name: "a graph inside with a dead end",
-    graph: shape({ [START]: "a", a: "call", call: END }, { call: call(stuck) }),
+    graph: createShape({ [START]: "a", a: "call", call: END }, { call: call(stuck) }),
     finds: [{ rule: "dead_end", path: "start → a → call → call.a + call.b → (nothing runs)", says: 'waits for "c"' }],
   },
   {
     name: "a graph inside two nodes: told once, where it is nearest",
-    graph: shape(
+    graph: createShape(
       { [START]: "far", far: ["one", "on"], one: END, on: "two", two: END },
       { two: call(stuck), one: call(stuck) },
     ),
@@ -428,11 +447,14 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a graph inside a graph inside a graph that loops for ever",
-    graph: shape(
+    graph: createShape(
       { [START]: "one", one: END },
       {
         one: call(
-          shape({ [START]: "x", x: "two", two: END }, { two: call(shape({ [START]: "a", a: ["a", "b"], b: END })) }),
+          createShape(
+            { [START]: "x", x: "two", two: END },
+            { two: call(createShape({ [START]: "a", a: ["a", "b"], b: END })) },
+          ),
         ),
       },
     ),
@@ -446,9 +468,9 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a question inside that nobody can answer",
-    graph: shape(
+    graph: createShape(
       { [START]: "research", research: END },
-      { research: call(shape({ [START]: "plan", plan: END }, {}, { scope: z.never() })) },
+      { research: call(createShape({ [START]: "plan", plan: END }, {}, { scope: z.never() })) },
     ),
     finds: [
       {
@@ -460,9 +482,13 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a question inside that nobody asks",
-    graph: shape(
+    graph: createShape(
       { [START]: "research", research: END },
-      { research: call(shape({ [START]: "plan", plan: END }, { plan: asking() }, { scope: z.boolean() })) },
+      {
+        research: call(
+          createShape({ [START]: "plan", plan: END }, { plan: createAskingNode() }, { scope: z.boolean() }),
+        ),
+      },
     ),
     finds: [
       { rule: "unused_interrupt", path: "start → research", says: 'no node raises the interrupt "research.scope"' },
@@ -470,43 +496,43 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a question of the outer graph whose only node is a graph",
-    graph: shape(
+    graph: createShape(
       { [START]: "research", research: END },
-      { research: call(shape({ [START]: "plan", plan: END })) },
+      { research: call(createShape({ [START]: "plan", plan: END })) },
       { scope: z.boolean() },
     ),
     finds: [{ rule: "unused_interrupt", path: "start", says: 'no node raises the interrupt "scope"' }],
   },
   {
     name: "sends inside that may select nothing",
-    graph: shape({ [START]: "call", call: END }, { call: call(shape({ [START]: each("T"), T: END })) }),
+    graph: createShape({ [START]: "call", call: END }, { call: call(createShape({ [START]: each("T"), T: END })) }),
     finds: [{ rule: "empty_fan_out", path: "start → call → (no items)", says: "{ otherwise: … }" }],
   },
   {
     name: "two nodes inside that write one channel",
-    graph: shape(
+    graph: createShape(
       { [START]: "call", call: END },
-      { call: call(shape({ [START]: ["a", "b"], a: END, b: END }, { a: verdict, b: verdict })) },
+      { call: call(createShape({ [START]: ["a", "b"], a: END, b: END }, { a: verdict, b: verdict })) },
     ),
     finds: [{ rule: "lost_write", path: "start → call → call.a + call.b", says: '"call.a" and "call.b"' }],
   },
   {
     name: "a graph and a node beside it that write one channel",
-    graph: shape(
+    graph: createShape(
       { [START]: ["call", "b"], call: END, b: END },
-      { call: { writes: ["verdict"], run: call(shape({ [START]: "a", a: END })) }, b: verdict },
+      { call: { writes: ["verdict"], run: call(createShape({ [START]: "a", a: END })) }, b: verdict },
     ),
     finds: [{ rule: "lost_write", path: "start → call + b", says: '"call" and "b"' }],
   },
   {
     name: "a graph inside with a machine that goes another way",
-    graph: shape(
+    graph: createShape(
       { [START]: "call", call: END },
       {
         call: call(
           withMachine(
-            shape({ [START]: "a", a: either("b", "c"), b: "c", c: END }),
-            shape({ [START]: "a", a: either("b", "c"), b: END, c: END }).machine,
+            createShape({ [START]: "a", a: either("b", "c"), b: "c", c: END }),
+            createShape({ [START]: "a", a: either("b", "c"), b: END, c: END }).machine,
           ),
         ),
       },
@@ -515,16 +541,23 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a graph inside that is too wide to be walked",
-    graph: shape(
+    graph: createShape(
       { [START]: "call", call: END },
-      { call: call(shape({ [START]: some("a", "b", "c", "d", "e"), a: END, b: END, c: END, d: END, e: END })) },
+      { call: call(createShape({ [START]: some("a", "b", "c", "d", "e"), a: END, b: END, c: END, d: END, e: END })) },
     ),
     limit: 10,
     finds: [{ rule: "unchecked", path: "start → call", says: "more than 10 supersteps" }],
   },
   {
     name: "two defects at once, the nearer one first",
-    graph: shape({ [START]: ["a", "b"], a: each("T"), b: either("b2", END), T: join("z"), b2: join("z"), z: END }),
+    graph: createShape({
+      [START]: ["a", "b"],
+      a: each("T"),
+      b: either("b2", END),
+      T: join("z"),
+      b2: join("z"),
+      z: END,
+    }),
     finds: [
       { rule: "empty_fan_out", path: "start → a + b → (no items)", says: 'after "a"' },
       { rule: "dead_end", path: "start → a + b → T → (nothing runs)", says: 'waits for "b2"' },

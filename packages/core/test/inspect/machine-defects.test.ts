@@ -8,10 +8,15 @@ import { checkGraph, END, type Graph, START } from "../../src/index.ts";
 import { createRegionSteps, exploreMachine } from "../../src/inspect/check/explore-machine.ts";
 import { getMachineKernel } from "../../src/run/kernel/get-kernel.ts";
 import type { Kernel } from "../../src/run/kernel/kernel.ts";
-import { type AnyGraph, either, shape, some, withMachine } from "./defects.ts";
+import { type AnyGraph, createShape, either, some, withMachine } from "./defects.ts";
 
-const sequential = shape({ [START]: either("a", "b", END), a: either("a", "b", END), b: either("a", "b", END) });
-const parallel = shape({ [START]: some("a", "b", "c", END), a: some("a", "b", END), b: some("a", "c", END), c: END });
+const sequential = createShape({ [START]: either("a", "b", END), a: either("a", "b", END), b: either("a", "b", END) });
+const parallel = createShape({
+  [START]: some("a", "b", "c", END),
+  a: some("a", "b", END),
+  b: some("a", "c", END),
+  c: END,
+});
 
 /** Driver and regions agree about an idle run, so the engine needs only one of them. */
 const unnoticedInParallel = /driver\.states\.(start|running|waiting)\.on|without its tag/;
@@ -25,7 +30,7 @@ interface Break {
 }
 
 /** All places of a configuration with transitions, in every state. */
-function transitionsIn(
+function listTransitions(
   config: Config,
   path: readonly string[] = [],
 ): readonly (readonly [string, readonly string[]])[] {
@@ -36,7 +41,7 @@ function transitionsIn(
   const done =
     (config["invoke"] as Config | undefined)?.["onDone"] === undefined ? [] : [[...path, "invoke", "onDone"]];
   const inner = Object.entries((config["states"] ?? {}) as Config).flatMap(([name, state]) =>
-    transitionsIn(state as Config, [...path, "states", name]),
+    listTransitions(state as Config, [...path, "states", name]),
   );
   return [...[...own, ...done].map((at) => [at.join("."), at] as const), ...inner];
 }
@@ -47,7 +52,7 @@ function holder(config: Config, path: readonly string[]): { readonly parent: Con
 }
 
 function removals(config: Config): readonly Break[] {
-  return transitionsIn(config).map(([name, path]) => ({
+  return listTransitions(config).map(([name, path]) => ({
     name: `without ${name}`,
     apply: (changed) => {
       const { parent, key } = holder(changed, path);
@@ -59,7 +64,7 @@ function removals(config: Config): readonly Break[] {
 
 /** Mutations that redirect transitions of leaf states. */
 function detours(config: Config): readonly Break[] {
-  return transitionsIn(config).flatMap(([name, path]) => {
+  return listTransitions(config).flatMap(([name, path]) => {
     const leaf = ["executing", "committing", "interrupted", "failed"].find((each) => path.includes(each));
     if (leaf === undefined || path.includes("driver") || !/run\.resumed|task\./.test(name)) return [];
     return ["committing", "executing"]
@@ -79,7 +84,7 @@ function detours(config: Config): readonly Break[] {
 
 /** Mutations that take a transition for every event. */
 function open(config: Config): readonly Break[] {
-  return transitionsIn(config).flatMap(([name, path]) => {
+  return listTransitions(config).flatMap(([name, path]) => {
     const { parent, key } = holder(config, path);
     const before = parent[key];
     if (typeof before !== "object" || before === null || !("guard" in before)) return [];
@@ -120,7 +125,7 @@ function broken(graph: AnyGraph, { apply }: Break): AnyGraph {
 }
 
 /** Mutations of a graph's machine, without those that a run cannot observe. */
-function breaksOf(graph: AnyGraph, unnoticed: RegExp): readonly Break[] {
+function listBreaks(graph: AnyGraph, unnoticed: RegExp): readonly Break[] {
   const config = structuredClone((graph.machine as AnyStateMachine).config) as Config;
   const all = [...removals(config), ...detours(config), ...open(config), ...silences(config)];
   return all.filter(({ name }) => !unnoticed.test(name));
@@ -136,7 +141,7 @@ describe.each([
   });
 
   test("any single defect of a compiled machine is reported as machine_mismatch [E57]", () => {
-    const breaks = breaksOf(graph, unnoticed);
+    const breaks = listBreaks(graph, unnoticed);
     expect(breaks.length).toBeGreaterThan(20);
     const missed = breaks.filter((each) => {
       const { violations } = checkGraph(broken(graph, each));
@@ -150,14 +155,16 @@ test("any single defect in a region of a wide parallel machine is reported [E57]
   const stations = createRegionSteps(["a", "b", "c"]);
   const faults = (graph: AnyGraph) => exploreMachine(getMachineKernel(graph as Graph), stations);
   expect(faults(parallel)).toEqual([]);
-  const missed = breaksOf(parallel, unnoticedInParallel).filter((each) => faults(broken(parallel, each)).length === 0);
+  const missed = listBreaks(parallel, unnoticedInParallel).filter(
+    (each) => faults(broken(parallel, each)).length === 0,
+  );
   expect(missed.map(({ name }) => name)).toEqual([]);
 });
 
 test("the number of events to walk the machine of a wide graph grows linearly with its nodes", () => {
   const eventsFor = (size: number): number => {
     const names = Array.from({ length: size }, (_, index) => `n${index}`);
-    const graph = shape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, END])) });
+    const graph = createShape({ [START]: names, ...Object.fromEntries(names.map((name) => [name, END])) });
     const kernel = getMachineKernel(graph as Graph);
     let events = 0;
     const counting: Kernel = {

@@ -18,8 +18,8 @@ import {
 } from "../../src/index.ts";
 import { type Exploration, exploreStates } from "../../src/inspect/check/explore-states.ts";
 import { type Control, plainCodec } from "../../src/store.ts";
-import { leftToDie } from "../support/failure.ts";
-import { type VirtualWorld, virtualWorld } from "../support/virtual-world.ts";
+import { ignoreResult } from "../support/failure.ts";
+import { createVirtualWorld, type VirtualWorld } from "../support/virtual-world.ts";
 import {
   anyDrawings,
   compileDrawing,
@@ -38,7 +38,7 @@ test("a run reaches only explored control states, and a sound graph can finish f
   };
   let graphs = 0;
   const property = fc.asyncProperty(anyDrawings, fc.infiniteStream(fc.nat()), async (drawing, chance) => {
-    const life = lifeOf(drawing, (below) => (chance.next().value as number) % below, saw);
+    const life = getLife(drawing, (below) => (chance.next().value as number) % below, saw);
     fc.pre(life !== undefined);
     if (life === undefined) return;
     graphs += 1;
@@ -71,8 +71,12 @@ interface Life {
 }
 
 /** Runs one thread: random choices first, then only choices that lead to the end. */
-function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (what: string) => void): Life | undefined {
-  const world = virtualWorld();
+function getLife(
+  drawing: GraphDrawing,
+  pick: (below: number) => number,
+  saw: (what: string) => void,
+): Life | undefined {
+  const world = createVirtualWorld();
   const distances = computeDistancesToEnd(drawing);
   let homeward = false;
   let handle: RunHandle<object, unknown> | undefined;
@@ -114,7 +118,7 @@ function lifeOf(drawing: GraphDrawing, pick: (below: number) => number, saw: (wh
     live: async () => {
       handle = run(graph, options());
       for (;;) {
-        const end = await endOf(handle, world, () => died);
+        const end = await getEnd(handle, world, () => died);
         died = false;
         if (end.kind === "done") {
           saw("finished");
@@ -136,7 +140,7 @@ type End =
   | { readonly kind: "stuck"; readonly error: StatewrightError };
 
 /** Returns the current end of a run and advances the clock meanwhile. */
-async function endOf(handle: RunHandle<object, unknown>, world: VirtualWorld, died: () => boolean): Promise<End> {
+async function getEnd(handle: RunHandle<object, unknown>, world: VirtualWorld, died: () => boolean): Promise<End> {
   let end: End | undefined;
   const ended = handle.result.then(
     (result) => {
@@ -149,7 +153,7 @@ async function endOf(handle: RunHandle<object, unknown>, world: VirtualWorld, di
       end = endByError(error);
     },
   );
-  leftToDie(ended);
+  ignoreResult(ended);
   while (end === undefined && !died()) await world.advance(100);
   return end ?? { kind: "goesOn" };
 }

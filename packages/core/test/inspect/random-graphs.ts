@@ -19,7 +19,7 @@ import {
   type StateTypes,
   send,
 } from "../../src/index.ts";
-import { looseGraph } from "../support/from-javascript.ts";
+import { defineUntypedGraph } from "../support/from-javascript.ts";
 
 /** Edge of a node, and whether the node is deferred. */
 export type EdgeDrawing = { readonly deferred?: boolean } & (
@@ -38,18 +38,18 @@ type Part =
   | { readonly kind: "loop" | "fan"; readonly part: Part };
 
 /** Sound graphs with parts nested to the given depth. */
-export function soundDrawings(depth: number): fc.Arbitrary<GraphDrawing> {
-  return partOf(depth).map((part) => {
+export function generateSoundDrawings(depth: number): fc.Arbitrary<GraphDrawing> {
+  return getPart(depth).map((part) => {
     const edges: Record<string, EdgeDrawing> = {};
     const { entry, exit } = drawPart(part, edges, { count: 0 });
     return { [START]: { kind: "to", targets: [entry] }, ...edges, [exit]: { kind: "to", targets: [END] } };
   });
 }
 
-function partOf(depth: number): fc.Arbitrary<Part> {
+function getPart(depth: number): fc.Arbitrary<Part> {
   const node: fc.Arbitrary<Part> = fc.constant({ kind: "node" });
   if (depth === 0) return node;
-  const inner = partOf(depth - 1);
+  const inner = getPart(depth - 1);
   const parts = fc.array(inner, { minLength: 2, maxLength: 3 });
   return fc.oneof(
     node,
@@ -197,7 +197,7 @@ export function createDrawnGraph(
   });
   const edges = Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)]));
   const options = { name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() }, defaults };
-  return looseGraph(options, Object.fromEntries(nodes), edges);
+  return defineUntypedGraph(options, Object.fromEntries(nodes), edges);
 }
 
 /**

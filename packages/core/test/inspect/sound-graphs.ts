@@ -22,16 +22,16 @@ import {
 } from "../../src/index.ts";
 import {
   type AnyGraph,
-  asking,
   call,
-  deferred,
+  createAskingNode,
+  createDeferredNode,
+  createShape,
+  createToolNode,
+  createWritingInputNode,
+  createWritingNode,
   each,
   either,
-  sentWriting,
-  shape,
   some,
-  tools,
-  writing,
 } from "./defects.ts";
 
 const Review = defineState({
@@ -121,7 +121,7 @@ const fan = defineGraph({
   })
   .edges({ [START]: "plan", plan: commandTargets("fetch", "wait"), fetch: "merge", wait: "merge", merge: END });
 
-const inner = shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END });
+const inner = createShape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: END });
 
 /** All sound graphs by description. */
 export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
@@ -130,60 +130,72 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ["a bill that holds the payment", bill],
   ["an agent: a model and its tools", agent],
   ["sends and a goto of one node, gathered by a deferred one", fan],
-  ["a line", shape({ [START]: "a", a: "b", b: END })],
-  ["an empty graph", shape({ [START]: either("a", END), a: END })],
-  ["a loop with a way out", shape({ [START]: "a", a: either("b", END), b: "a" })],
+  ["a line", createShape({ [START]: "a", a: "b", b: END })],
+  ["an empty graph", createShape({ [START]: either("a", END), a: END })],
+  ["a loop with a way out", createShape({ [START]: "a", a: either("b", END), b: "a" })],
   [
     "a join in a loop",
-    shape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: either("again", END), again: ["a", "b"] }),
+    createShape({ [START]: ["a", "b"], a: join("z"), b: join("z"), z: either("again", END), again: ["a", "b"] }),
   ],
   [
     "a join around a loop",
-    shape({ [START]: ["a", "b"], a: either("a2", "a3"), a2: "a", a3: join("z"), b: join("z"), z: END }),
+    createShape({ [START]: ["a", "b"], a: either("a2", "a3"), a2: "a", a3: join("z"), b: join("z"), z: END }),
   ],
-  ["branches of different lengths", shape({ [START]: ["a", "b"], a: join("z"), b: "b2", b2: join("z"), z: END })],
-  ["a fan-out that may be empty", shape({ [START]: each("T", "z"), T: "z", z: END })],
+  ["branches of different lengths", createShape({ [START]: ["a", "b"], a: join("z"), b: "b2", b2: join("z"), z: END })],
+  ["a fan-out that may be empty", createShape({ [START]: each("T", "z"), T: "z", z: END })],
   [
     "a fan-out into a join",
-    shape({ [START]: ["a", "b"], a: each("T", "c"), T: "c", c: join("z"), b: join("z"), z: END }),
+    createShape({ [START]: ["a", "b"], a: each("T", "c"), T: "c", c: join("z"), b: join("z"), z: END }),
   ],
-  ["a fan-out of a fan-out", shape({ [START]: each("T", END), T: each("U", "z"), U: "z", z: END })],
+  ["a fan-out of a fan-out", createShape({ [START]: each("T", END), T: each("U", "z"), U: "z", z: END })],
   [
     "commands that lead on or end",
-    shape({ [START]: "a", a: commandTargets("a", "b", "T"), b: END, T: commandTargets("a", "b") }),
+    createShape({ [START]: "a", a: commandTargets("a", "b", "T"), b: END, T: commandTargets("a", "b") }),
   ],
-  ["a route that chooses several", shape({ [START]: "a", a: some("b", "c", END), b: "d", c: "d", d: END })],
+  ["a route that chooses several", createShape({ [START]: "a", a: some("b", "c", END), b: "d", c: "d", d: END })],
   [
     "a deferred node after branches that may end",
-    shape({ [START]: ["a", "b"], a: "z", b: either("b2", END), b2: "z", z: END }, { z: deferred() }),
+    createShape({ [START]: ["a", "b"], a: "z", b: either("b2", END), b2: "z", z: END }, { z: createDeferredNode() }),
   ],
   [
     "a deferred node in a loop",
-    shape({ [START]: ["a", "b"], a: "z", b: "b2", b2: "z", z: either("a", END) }, { z: deferred() }),
+    createShape({ [START]: ["a", "b"], a: "z", b: "b2", b2: "z", z: either("a", END) }, { z: createDeferredNode() }),
   ],
   [
     "nodes that write one channel on ways that exclude each other",
-    shape({ [START]: either("a", "b"), a: "z", b: "z", z: END }, { a: writing("verdict"), b: writing("verdict") }),
+    createShape(
+      { [START]: either("a", "b"), a: "z", b: "z", z: END },
+      { a: createWritingNode("verdict"), b: createWritingNode("verdict") },
+    ),
   ],
   [
     "nodes that write one channel one after the other",
-    shape(
+    createShape(
       { [START]: ["a", "b"], a: join("z"), b: join("z"), z: END },
-      { a: writing("verdict"), b: writing("log"), z: writing("verdict") },
+      { a: createWritingNode("verdict"), b: createWritingNode("log"), z: createWritingNode("verdict") },
     ),
   ],
-  ["tasks of one send that write a list", shape({ [START]: each("T", END), T: END }, { T: sentWriting("log") })],
+  [
+    "tasks of one send that write a list",
+    createShape({ [START]: each("T", END), T: END }, { T: createWritingInputNode("log") }),
+  ],
   [
     "two tool nodes of which one runs",
-    shape({ [START]: "m", m: either("t1", "t2", END), t1: "m", t2: "m" }, { t1: tools(), t2: tools() }),
+    createShape(
+      { [START]: "m", m: either("t1", "t2", END), t1: "m", t2: "m" },
+      { t1: createToolNode(), t2: createToolNode() },
+    ),
   ],
   [
     "a tool node next to other nodes",
-    shape({ [START]: ["t", "b"], t: join("z"), b: join("z"), z: END }, { t: tools(), b: writing("verdict") }),
+    createShape(
+      { [START]: ["t", "b"], t: join("z"), b: join("z"), z: END },
+      { t: createToolNode(), b: createWritingNode("verdict") },
+    ),
   ],
   [
     "an interrupt of the error handler of a `once` node",
-    shape(
+    createShape(
       { [START]: "a", a: END },
       { a: { effect: "once", interrupts: ["approve"], run: () => undefined, onError: () => undefined } },
       { approve: z.boolean() },
@@ -191,9 +203,9 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ],
   [
     "questions of every kind that can be answered",
-    shape(
+    createShape(
       { [START]: "a", a: "b", b: END },
-      { a: asking("yes", "when"), b: asking("any", "choice") },
+      { a: createAskingNode("yes", "when"), b: createAskingNode("any", "choice") },
       {
         yes: z.boolean(),
         when: z.iso.datetime().transform((text) => new Date(text)),
@@ -204,17 +216,21 @@ export const soundGraphs: readonly (readonly [string, AnyGraph])[] = [
   ],
   [
     "a graph inside two nodes that run together",
-    shape({ [START]: ["a", "b"], a: END, b: END }, { a: call(inner), b: call(inner) }),
+    createShape({ [START]: ["a", "b"], a: END, b: END }, { a: call(inner), b: call(inner) }),
   ],
   [
     "graphs three deep, one of them in a loop",
-    shape(
+    createShape(
       { [START]: "a", a: either("a", END) },
-      { a: call(shape({ [START]: "b", b: END }, { b: call(shape({ [START]: "c", c: END }, { c: call(inner) })) })) },
+      {
+        a: call(
+          createShape({ [START]: "b", b: END }, { b: call(createShape({ [START]: "c", c: END }, { c: call(inner) })) }),
+        ),
+      },
     ),
   ],
   [
     "a graph inside that is sent to",
-    shape({ [START]: each("T", END), T: END }, { T: inputNode(z.unknown(), call(inner) as () => undefined) }),
+    createShape({ [START]: each("T", END), T: END }, { T: inputNode(z.unknown(), call(inner) as () => undefined) }),
   ],
 ];

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { memoryStore, type Store } from "../../src/index.ts";
 import { createScanner, findClaimableRuns } from "../../src/resume/serving.ts";
 import type { RunRow } from "../../src/store.ts";
-import { virtualWorld } from "../support/virtual-world.ts";
+import { createVirtualWorld } from "../support/virtual-world.ts";
 
 const rows = Array.from({ length: 6_000 }, (_, index): RunRow & { readonly kind: string } => {
   const common = { id: `r${index}`, branch: "main", graph: "g", version: 1, attempt: 1, startedAt: index };
@@ -25,7 +25,7 @@ function counted() {
 }
 
 test("findRuns lists open runs in pages, oldest first", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   let turns = 0;
   const soon = (work: () => void): void => {
     turns += 1;

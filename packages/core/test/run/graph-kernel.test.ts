@@ -33,16 +33,16 @@ import {
   type Kernel,
   type Snapshot,
 } from "../../src/run/kernel/kernel.ts";
-import { anyDrawings, compileDrawing, createDrawnGraph, soundDrawings } from "../inspect/random-graphs.ts";
-import { eventsOf, failureOf } from "../support/failure.ts";
+import { anyDrawings, compileDrawing, createDrawnGraph, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import { collectEvents, getFailure } from "../support/failure.ts";
 
-function wholeOf(graph: Graph): Kernel {
+function createWholeKernel(graph: Graph): Kernel {
   return createTableKernel(graph.machine, (event) => JSON.stringify(event));
 }
 
-function kernelsOf(graph: Graph): readonly [whole: Kernel, parts: Kernel] {
-  const within = wholeOf(graph);
-  return [wholeOf(graph), createGraphKernel(graph, () => within)];
+function listKernels(graph: Graph): readonly [whole: Kernel, parts: Kernel] {
+  const within = createWholeKernel(graph);
+  return [createWholeKernel(graph), createGraphKernel(graph, () => within)];
 }
 
 /** Result of a step: next state, effects and evaluated guards, or the refusal. */
@@ -99,7 +99,7 @@ function compareOn(
   steps: number,
   chance: () => number,
 ): { readonly taken: number; readonly refused: number } {
-  const [whole, parts] = kernelsOf(graph);
+  const [whole, parts] = listKernels(graph);
   const counts = { taken: 0, refused: 0 };
   let [at, beside] = [whole.enter()[0], parts.enter()[0]];
   for (let step = 0; step < steps; step++) {
@@ -135,7 +135,7 @@ function drawn(stream: Iterator<number>): () => number {
 
 describe("part kernel equals whole kernel", () => {
   test.each([
-    ["sound graphs", soundDrawings(2), 40],
+    ["sound graphs", generateSoundDrawings(2), 40],
     ["any graphs", anyDrawings, 120],
   ])(
     "part kernel and whole kernel agree in states, effects, guards and refusals, for %s",
@@ -166,7 +166,7 @@ describe("part kernel equals whole kernel", () => {
         const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
         if (graph === undefined) return;
         const chance = drawn(stream);
-        const [whole, parts] = kernelsOf(graph);
+        const [whole, parts] = listKernels(graph);
         const nodes = [...graph.nodes.keys()];
         const some = nodes.filter(() => chance() % 2 === 0);
         for (const value of [
@@ -208,7 +208,7 @@ describe("part kernel equals whole kernel", () => {
       const graph = defineGraph({ name: "wide", state: defineState({}) })
         .nodes(Object.fromEntries(["first", ...nodes].map((name) => [name, () => undefined])))
         .edges({ [START]: "first", first: nodes, ...Object.fromEntries(nodes.map((name) => [name, END])) }) as Graph;
-      const [, kernel] = kernelsOf(graph);
+      const [, kernel] = listKernels(graph);
       const plain = createKernel(graph.machine);
       let [at, beside] = [plain.enter()[0], kernel.enter()[0]];
       for (const event of [
@@ -250,7 +250,7 @@ test("a kernel stays correct after more node combinations than its cache holds",
 });
 
 describe("whole machine of a graph", () => {
-  const nothing = (): undefined => undefined;
+  const returnNothing = (): undefined => undefined;
 
   /** Graph that throws when its machine is compiled. */
   function withoutMachine<Given extends object>(graph: Given): Given {
@@ -273,10 +273,10 @@ describe("whole machine of a graph", () => {
   const line = withoutMachine(
     defineGraph({ name: "line", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
-        one: nothing,
+        one: returnNothing,
         ask: async (_state, { interrupt }) => ({ n: (await interrupt("ok")) ? 1 : 2 }),
         two: (state) => goto(state.n > 0 ? "three" : "one"),
-        three: nothing,
+        three: returnNothing,
       })
       .edges({
         [START]: "one",
@@ -289,15 +289,15 @@ describe("whole machine of a graph", () => {
 
   const inner = withoutMachine(
     defineGraph({ name: "inner", state: State })
-      .nodes({ a: nothing })
+      .nodes({ a: returnNothing })
       .edges({ [START]: "a", a: END }),
   );
 
   const fan = withoutMachine(
     defineGraph({ name: "fan", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
-        plan: nothing,
-        each: inputNode(z.string(), nothing),
+        plan: returnNothing,
+        each: inputNode(z.string(), returnNothing),
         ask: async (_state, { interrupt }) => {
           await interrupt("ok");
         },
@@ -305,7 +305,7 @@ describe("whole machine of a graph", () => {
         fails: (state) => {
           if (state.n === 0) throw new Error("not yet");
         },
-        meet: { run: nothing, defer: true },
+        meet: { run: returnNothing, defer: true },
       })
       .edges({
         [START]: "plan",
@@ -325,8 +325,8 @@ describe("whole machine of a graph", () => {
       [fan, "fan"],
     ] as const) {
       const first = run(graph as Graph, { store, thread, input: {} });
-      const events = eventsOf(first);
-      if (thread === "fan") await failureOf(first.result, "node_failed");
+      const events = collectEvents(first);
+      if (thread === "fan") await getFailure(first.result, "node_failed");
       else expect((await first.result).status).toBe("waiting");
       expect(events.some((event) => event.type === "transition.taken" && event.guards.length > 0)).toBe(true);
       for await (const { checkpointId } of getHistory(graph as Graph, { store, thread }))

@@ -205,7 +205,7 @@ const parallel = defineGraph({ name: "fan", state: defineState({ items: z.array(
   });
 
 /** Possible events of a graph's machine, accepted or refused. */
-function eventsOf(graph: Graph): readonly AnyEventObject[] {
+function listEvents(graph: Graph): readonly AnyEventObject[] {
   const nodes = [...graph.nodes.keys()];
   return [
     { type: "step.commit", to: [] },
@@ -284,11 +284,11 @@ describe("table kernel", () => {
   });
 
   test("a table kernel equals the plain kernel in every state of a sequential graph", () => {
-    expect(compareEverywhere(sequential.machine, eventsOf(sequential as Graph), graphKey)).toBeGreaterThan(10);
+    expect(compareEverywhere(sequential.machine, listEvents(sequential as Graph), graphKey)).toBeGreaterThan(10);
   });
 
   test("a table kernel equals the plain kernel in every state of a parallel graph", () => {
-    expect(compareEverywhere(parallel.machine, eventsOf(parallel as Graph), graphKey)).toBeGreaterThan(100);
+    expect(compareEverywhere(parallel.machine, listEvents(parallel as Graph), graphKey)).toBeGreaterThan(100);
   });
 
   test("a table kernel equals the plain kernel in every state of a tool call", () => {

@@ -49,7 +49,7 @@ const programQuestions: readonly RegExp[] = [
 ];
 
 /** Lists the lines of a folder's files that ask; `except` is a folder of implementations. */
-function countQuestions(room: string, except = "-", forms = questions): readonly string[] {
+function listKindChecks(room: string, except = "-", forms = questions): readonly string[] {
   return readdirSync(join(source, room), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".ts") && !file.startsWith(except))
     .flatMap((file) => {
@@ -61,15 +61,15 @@ function countQuestions(room: string, except = "-", forms = questions): readonly
 }
 
 test("no file of run, resume or inspect asks for the kind of a node", () => {
-  expect(["run", "resume", "inspect"].flatMap((room) => countQuestions(room))).toEqual([]);
+  expect(["run", "resume", "inspect"].flatMap((room) => listKindChecks(room))).toEqual([]);
 });
 
 test("compile asks for the kind of a node at most three times outside of the kinds", () => {
-  expect(countQuestions("compile", "kinds").length).toBeLessThanOrEqual(3);
+  expect(listKindChecks("compile", "kinds").length).toBeLessThanOrEqual(3);
 });
 
 test("no file of run, resume or inspect asks whether a plan is a graph or a machine, and compile at most three times", () => {
-  const countAll = (room: string): readonly string[] => countQuestions(room, "programs", programQuestions);
+  const countAll = (room: string): readonly string[] => listKindChecks(room, "programs", programQuestions);
   expect(["run", "resume", "inspect"].flatMap(countAll)).toEqual([]);
   expect(countAll("compile").length).toBeLessThanOrEqual(3);
 });

@@ -176,7 +176,7 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
     actions: [inc, ...actions(given, "always")],
   });
 
-  const stateOf = (node: Tree, id: string): object => {
+  const getState = (node: Tree, id: string): object => {
     if (node.inner === "final") return { id, type: "final", entry: note(`enter ${id}`) };
     const on = Object.fromEntries(
       Object.entries(node.on).map(([type, moves]) => [type, moves?.map((each) => transition(each, type)) ?? []]),
@@ -200,16 +200,16 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
               ...(node.invoke.onError === undefined ? {} : { onError: transition(node.invoke.onError, "error") }),
             },
           }),
-      ...(node.inner === "atomic" ? {} : branchOf(node.inner, id)),
+      ...(node.inner === "atomic" ? {} : getBranch(node.inner, id)),
     };
   };
-  const branchOf = (branch: Branch, id: string): object => ({
+  const getBranch = (branch: Branch, id: string): object => ({
     ...(branch.kind === "parallel" ? { type: "parallel" } : { initial: `c${branch.initial % branch.children.length}` }),
-    states: Object.fromEntries(branch.children.map((child, index) => [`c${index}`, stateOf(child, `${id}_${index}`)])),
+    states: Object.fromEntries(branch.children.map((child, index) => [`c${index}`, getState(child, `${id}_${index}`)])),
     ...(branch.onDone === undefined ? {} : { onDone: transition(branch.onDone, "inner done") }),
   });
 
-  const config = { id: "random", context: { n: 0 }, options: { maxIterations: 100 }, ...branchOf(top, "s") };
+  const config = { id: "random", context: { n: 0 }, options: { maxIterations: 100 }, ...getBranch(top, "s") };
   const work = fromPromise<never, { id: string; n: number }>(({ input }) => {
     log.starts.push(`${input.id} with ${input.n}`);
     return new Promise<never>(() => undefined);

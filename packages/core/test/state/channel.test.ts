@@ -11,7 +11,7 @@ import {
   overwrite,
 } from "../../src/index.ts";
 import { applyDelta } from "../../src/store.ts";
-import { failureOf } from "../support/failure.ts";
+import { getFailure } from "../support/failure.ts";
 
 const { channels }: { readonly channels: Readonly<Record<string, Channel>> } = defineState({
   last: z.number().default(0),
@@ -128,15 +128,15 @@ test("an overwrite is recognized by identity and not by its shape", () => {
 });
 
 test("defineState refuses an invalid channel name, and a channel that is neither schema nor channel", async () => {
-  await failureOf(() => defineState({ "a b": z.string() }), "invalid_id");
-  await failureOf(() => defineState(JSON.parse('{"__proto__":{}}')), "invalid_id");
-  const error = await failureOf(() => defineState({ a: "string" as never }), "invalid_state");
+  await getFailure(() => defineState({ "a b": z.string() }), "invalid_id");
+  await getFailure(() => defineState(JSON.parse('{"__proto__":{}}')), "invalid_id");
+  const error = await getFailure(() => defineState({ a: "string" as never }), "invalid_state");
   expect(error.place).toMatchObject({ channel: "a" });
   expect(isStatewrightError(error)).toBe(true);
 });
 
 test("defineState refuses a single schema in place of channels, and names the expected form", async () => {
-  const error = await failureOf(() => defineState(z.object({ a: z.string() }) as never), "invalid_state");
+  const error = await getFailure(() => defineState(z.object({ a: z.string() }) as never), "invalid_state");
   expect(error.message).toContain("without z.object around it");
 });
 

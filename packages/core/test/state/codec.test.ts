@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type ClassCodec, createCodec } from "../../src/index.ts";
 import { plainCodec } from "../../src/store.ts";
-import { failureOf } from "../support/failure.ts";
+import { getFailure } from "../support/failure.ts";
 
 const again = (value: unknown): unknown => plainCodec.decode(plainCodec.encode(value, "the test"));
 
@@ -202,7 +202,7 @@ describe("codec refusals with path [E48]", () => {
     ["a match of a regular expression", { found: ["a=1".match(/(?<key>\w)=/)] }, "found.0", "match"],
     ["a function inside a set", { s: new Set([() => 1]) }, "s.0", "function"],
   ])("the codec refuses %s with its path", async (_name, value, path, said) => {
-    const error = await failureOf(() => plainCodec.encode(value, 'the channel "notes"'), "unencodable_value");
+    const error = await getFailure(() => plainCodec.encode(value, 'the channel "notes"'), "unencodable_value");
     expect(error.place.path).toBe(path);
     expect(error.message).toContain(said);
     expect(error.message).toContain('the channel "notes"');
@@ -215,7 +215,7 @@ describe("codec refusals with path [E48]", () => {
         throw new Error("no cents");
       },
     };
-    const error = await failureOf(
+    const error = await getFailure(
       () => createCodec([broken]).encode({ a: new Money(1) }, "the test"),
       "unencodable_value",
     );
@@ -244,19 +244,19 @@ test("decoding constructs nothing that the text names: unknown tags and malforme
     '{"$":"error","v":1}',
     '{"$":"hole"}',
   ]) {
-    await failureOf(() => plainCodec.decode(text), "store_corrupt");
+    await getFailure(() => plainCodec.decode(text), "store_corrupt");
   }
 });
 
 test("decoding a class without its codec fails with the tag and the fix", async () => {
-  const failure = await failureOf(() => plainCodec.decode('{"$":"money","v":5}'), "store_corrupt");
+  const failure = await getFailure(() => plainCodec.decode('{"$":"money","v":5}'), "store_corrupt");
   expect(failure.message).toContain('unknown tag "money"');
   expect(failure.message).toContain("pass its codec here too");
 });
 
 test("a class codec with a tag of the format, or with a duplicate tag, is refused", async () => {
-  await failureOf(() => createCodec([{ ...money, tag: "date" }]), "invalid_option");
-  await failureOf(() => createCodec([money, money]), "invalid_option");
+  await getFailure(() => createCodec([{ ...money, tag: "date" }]), "invalid_option");
+  await getFailure(() => createCodec([money, money]), "invalid_option");
 });
 
 test("data of an earlier class codec version is upgraded, and data of a later version is refused [E48]", async () => {
@@ -277,7 +277,7 @@ test("data of an earlier class codec version is upgraded, and data of a later ve
   const saved = now.encode(new Money(900), "money");
   expect(saved).toBe('{"$":"money","n":3,"v":{"euros":9}}');
   expect(now.decode(saved)).toEqual(new Money(900));
-  const newer = await failureOf(() => createCodec([money]).decode(saved), "store_newer");
+  const newer = await getFailure(() => createCodec([money]).decode(saved), "store_newer");
   expect(newer.message).toContain(
     'a saved value of "money" was written by version 3 of its codec, but the current version is 1',
   );
@@ -289,8 +289,8 @@ test("data of an earlier class codec version is upgraded, and data of a later ve
       },
     },
   ]);
-  expect((await failureOf(() => broken.decode(first), "store_corrupt")).cause).toMatchObject({ message: "no rate" });
+  expect((await getFailure(() => broken.decode(first), "store_corrupt")).cause).toMatchObject({ message: "no rate" });
   const { upgrade: _, ...without } = euros;
   for (const codec of [without, { ...euros, version: 0 }, { ...euros, version: 1.5 }])
-    await failureOf(() => createCodec([codec]), "invalid_option");
+    await getFailure(() => createCodec([codec]), "invalid_option");
 });

@@ -12,7 +12,7 @@ import { channel, defineGraph, defineState, END, edit, START } from "../../src/i
 import { readReturn, type State } from "../../src/run/session/returns.ts";
 import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 import { applyDelta, type Delta, type Patch, plainCodec } from "../../src/store.ts";
-import { failureOf } from "../support/failure.ts";
+import { getFailure } from "../support/failure.ts";
 
 test("a clear delta leaves no value, and an append delta to no value gives a list", () => {
   expect(applyDelta("x", { kind: "clear" })).toBeUndefined();
@@ -47,8 +47,8 @@ test("a delta that does not match its value is reported as a corrupt store", asy
     [[1], { op: "add", path: ["a"], value: 1 }],
   ];
   for (const [current, patch] of unfit)
-    await failureOf(() => applyDelta(current, { kind: "patch", patches: [patch] }), "store_corrupt");
-  await failureOf(() => applyDelta("x", { kind: "append", items: [1] }), "store_corrupt");
+    await getFailure(() => applyDelta(current, { kind: "patch", patches: [patch] }), "store_corrupt");
+  await getFailure(() => applyDelta("x", { kind: "append", items: [1] }), "store_corrupt");
 });
 
 test("a malformed stored delta is reported as a corrupt store", async () => {
@@ -61,7 +61,7 @@ test("a malformed stored delta is reported as a corrupt store", async () => {
     ["patch", '[{"op":"add","path":[null]}]'],
     ["patch", '[{"op":"add","path":"ab"}]'],
   ] as const;
-  for (const [kind, text] of none) await failureOf(() => parseDelta(plainCodec, { kind, text }), "store_corrupt");
+  for (const [kind, text] of none) await getFailure(() => parseDelta(plainCodec, { kind, text }), "store_corrupt");
 });
 
 test("a key `__proto__` in a patch is data [E48]", () => {

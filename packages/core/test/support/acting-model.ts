@@ -42,20 +42,20 @@ export function createActingModel(id: string, ...acts: readonly Act[]): ActingMo
 }
 
 /** Streams these words and returns them as the reply. */
-export function says(...words: readonly string[]): Act {
+export function answerWith(...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
-    return reply(words.join(""));
+    return createReply(words.join(""));
   };
 }
 
 /** Creates a complete reply. */
-export function reply(text: string): ModelReply {
+export function createReply(text: string): ModelReply {
   return { content: [{ type: "text", text }], finish: "stop", usage: { inputTokens: 3, outputTokens: 2 } };
 }
 
 /** Streams these words and fails. */
-export function fails(details: Partial<ModelFailure>, ...words: readonly string[]): Act {
+export function failWith(details: Partial<ModelFailure>, ...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
     throw createModelFailure(details);
@@ -63,7 +63,7 @@ export function fails(details: Partial<ModelFailure>, ...words: readonly string[
 }
 
 /** Streams these words and never settles, even when its signal fires. */
-export function hangs(...words: readonly string[]): Act {
+export function hangAfter(...words: readonly string[]): Act {
   return ({ delta }) => {
     for (const text of words) delta?.({ type: "text", text });
     return new Promise(() => undefined);

@@ -3,7 +3,10 @@ import { expect } from "vitest";
 import { type ErrorCode, isStatewrightError, type RunEvent, type StatewrightError } from "../../src/index.ts";
 
 /** Returns the StatewrightError that `work` throws or rejects with; any other end fails the test. */
-export async function failureOf(work: Promise<unknown> | (() => unknown), code?: ErrorCode): Promise<StatewrightError> {
+export async function getFailure(
+  work: Promise<unknown> | (() => unknown),
+  code?: ErrorCode,
+): Promise<StatewrightError> {
   try {
     await (typeof work === "function" ? work() : work);
   } catch (error) {
@@ -15,14 +18,14 @@ export async function failureOf(work: Promise<unknown> | (() => unknown), code?:
 }
 
 /** Collects the events of a run in order. */
-export function eventsOf(run: { on(listener: (event: RunEvent) => void): () => void }): RunEvent[] {
+export function collectEvents(run: { on(listener: (event: RunEvent) => void): () => void }): RunEvent[] {
   const events: RunEvent[] = [];
   run.on((event) => events.push(event));
   return events;
 }
 
 /** Filters events by type. */
-export function only<Type extends RunEvent["type"]>(
+export function getOnlyEvent<Type extends RunEvent["type"]>(
   events: readonly RunEvent[],
   type: Type,
 ): readonly Extract<RunEvent, { type: Type }>[] {
@@ -30,7 +33,7 @@ export function only<Type extends RunEvent["type"]>(
 }
 
 /** Creates a promise with its resolve and reject functions. */
-export function deferred<Value = void>(): {
+export function createDeferred<Value = void>(): {
   readonly promise: Promise<Value>;
   readonly resolve: (value: Value) => void;
   readonly reject: (error: unknown) => void;
@@ -45,7 +48,7 @@ export function deferred<Value = void>(): {
 }
 
 /** Ignores the result of a run whose process is killed on purpose. */
-export function leftToDie(result: Promise<unknown>): void {
+export function ignoreResult(result: Promise<unknown>): void {
   result.then(nobodyLooks, nobodyLooks);
 }
 

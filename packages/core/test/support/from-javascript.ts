@@ -13,13 +13,13 @@ function claims<Claimed>(value: unknown): value is Claimed {
 }
 
 /** Returns the function without its parameter types, as untyped code sees it. */
-export function loose<Result>(typed: (...given: never) => Result): (...given: unknown[]) => Result {
+export function toUntyped<Result>(typed: (...given: never) => Result): (...given: unknown[]) => Result {
   return fromJavaScript<(...given: unknown[]) => Result>(typed);
 }
 
 /** Creates a graph from unchecked parts. */
-export function looseGraph(options: unknown, nodes: unknown, edges: unknown): Graph {
-  const withoutNodes = loose(defineGraph)(options);
-  const withoutEdges = loose(withoutNodes.nodes)(nodes);
-  return fromJavaScript<Graph>(loose(withoutEdges.edges)(edges));
+export function defineUntypedGraph(options: unknown, nodes: unknown, edges: unknown): Graph {
+  const withoutNodes = toUntyped(defineGraph)(options);
+  const withoutEdges = toUntyped(withoutNodes.nodes)(nodes);
+  return fromJavaScript<Graph>(toUntyped(withoutEdges.edges)(edges));
 }

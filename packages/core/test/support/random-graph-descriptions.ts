@@ -16,7 +16,7 @@ import {
   send,
   subgraph,
 } from "../../src/index.ts";
-import { loose, looseGraph } from "./from-javascript.ts";
+import { defineUntypedGraph, toUntyped } from "./from-javascript.ts";
 import {
   chooseTarget,
   computeReturn,
@@ -69,7 +69,7 @@ export function createRandomDescription(seed: number, traits: Traits, depth = 0)
   const conflicts = chance.share(0.15);
   const joined = chance.share(0.25) ? [] : [chance.of(plain), chance.of(plain)].slice(0, 1 + chance.below(2));
   const joining = chance.of([0.1, 0.25, 0.5]);
-  const seedOf = (): number => chance.below(1_000_000);
+  const getSeed = (): number => chance.below(1_000_000);
   const some = (of: readonly string[], most: number): readonly string[] => [
     ...new Set(Array.from({ length: 1 + chance.below(most) }, () => chance.of(of))),
   ];
@@ -83,13 +83,13 @@ export function createRandomDescription(seed: number, traits: Traits, depth = 0)
     const dice = chance.below(100);
     if (sendable.length > 0 && dice < 25) {
       const otherwise = chance.share(0.85) ? { otherwise: chance.of([...nodes, END]) } : {};
-      return { kind: "fanOut", target: chance.of(sendable), ...otherwise, seed: seedOf() };
+      return { kind: "fanOut", target: chance.of(sendable), ...otherwise, seed: getSeed() };
     }
     if (commands && dice < 40)
-      return { kind: "commandTargets", targets: some([...nodes, ...sendable, END], 4), seed: seedOf() };
+      return { kind: "commandTargets", targets: some([...nodes, ...sendable, END], 4), seed: getSeed() };
     if (dice < 55) {
       const targets = new Set([...some(nodes, 3), ...(chance.share(0.6) ? [END] : [])]);
-      return { kind: "route", targets: [...targets], many: chance.share(0.5), seed: seedOf() };
+      return { kind: "route", targets: [...targets], many: chance.share(0.5), seed: getSeed() };
     }
     if (joins.length > 0 && chance.share(joining)) return { kind: "join", target: chance.of(joins) };
     return { kind: "to", targets: dice < 92 ? some(nodes, 3) : [END] };
@@ -98,7 +98,7 @@ export function createRandomDescription(seed: number, traits: Traits, depth = 0)
   const nodes = names.map((name, index): ModelNode => {
     const inner = traits.inner === true && depth < 2 && name.startsWith("n") && chance.share(0.3);
     const kind = name.startsWith("t") ? "task" : inner ? "inner" : "plain";
-    const base = { name, kind, defer: chance.share(0.15), seed: seedOf(), edge: edgeFrom(index, !inner) } as const;
+    const base = { name, kind, defer: chance.share(0.15), seed: getSeed(), edge: edgeFrom(index, !inner) } as const;
     if (inner) {
       const persistence = chance.of(traits.asks === true ? (["per-call", "per-thread"] as const) : persistences);
       return {
@@ -152,7 +152,7 @@ function reachable({ nodes, start }: ModelGraph): ModelGraph {
   const seen = new Set<string>();
   const waiting = [start];
   for (let edge = waiting.pop(); edge !== undefined; edge = waiting.pop())
-    for (const name of targetsOf(edge)) {
+    for (const name of listTargets(edge)) {
       const node = nodes.find((each) => each.name === name);
       if (node === undefined || seen.has(name)) continue;
       seen.add(name);
@@ -161,7 +161,7 @@ function reachable({ nodes, start }: ModelGraph): ModelGraph {
   return { nodes: nodes.filter(({ name }) => seen.has(name)), start };
 }
 
-function targetsOf(edge: ModelEdge): readonly string[] {
+function listTargets(edge: ModelEdge): readonly string[] {
   if (edge.kind === "join") return [edge.target];
   if (edge.kind === "fanOut") return [edge.target, ...(edge.otherwise === undefined ? [] : [edge.otherwise])];
   return edge.targets;
@@ -210,20 +210,20 @@ export function buildGraph(described: ModelGraph, probe: Probe = {}, name = "des
         ...commands.map((command) => ("goto" in command ? goto(command.goto) : send(command.send, command.input))),
       ];
     };
-  const nodeOf = (node: ModelNode): unknown => {
+  const createNode = (node: ModelNode): unknown => {
     const { kind, defer, inner } = node;
-    if (kind === "task") return loose(inputNode)(z.number(), body(node), { defer });
+    if (kind === "task") return toUntyped(inputNode)(z.number(), body(node), { defer });
     if (inner === undefined) return { run: body(node), defer };
     const graph = buildGraph(inner.graph, probe, `${name}_${node.name}`, `${path}/${node.name}`);
     const output = (out: ModelState) => innerMapping.output(node.name, out);
     const mapping = { input: innerMapping.input, output, persistence: inner.persistence };
-    return { run: loose<unknown>(subgraph)(graph, mapping), defer };
+    return { run: toUntyped<unknown>(subgraph)(graph, mapping), defer };
   };
-  const nodes = Object.fromEntries(described.nodes.map((node) => [node.name, nodeOf(node)]));
-  const edges = Object.fromEntries(described.nodes.map((node) => [node.name, edgeOf(node.edge)]));
+  const nodes = Object.fromEntries(described.nodes.map((node) => [node.name, createNode(node)]));
+  const edges = Object.fromEntries(described.nodes.map((node) => [node.name, createEdge(node.edge)]));
   const asks = described.nodes.some((node) => node.asks > 0);
   const interrupts = asks ? { q0: answer, q1: answer } : {};
-  return looseGraph({ name, state, interrupts }, nodes, { [START]: edgeOf(described.start), ...edges });
+  return defineUntypedGraph({ name, state, interrupts }, nodes, { [START]: createEdge(described.start), ...edges });
 }
 
 function asUpdate({ log, ...write }: ModelWrite): object {
@@ -231,7 +231,7 @@ function asUpdate({ log, ...write }: ModelWrite): object {
   return { ...write, log: "over" in log ? overwrite(log.over) : log };
 }
 
-function edgeOf(edge: ModelEdge): unknown {
+function createEdge(edge: ModelEdge): unknown {
   switch (edge.kind) {
     case "to":
       return edge.targets;
@@ -241,7 +241,7 @@ function edgeOf(edge: ModelEdge): unknown {
       return commandTargets(...edge.targets);
     case "route": {
       const choose = (now: ModelState) => (edge.many ? chooseTarget(edge, now) : chooseTarget(edge, now)[0]);
-      return loose(route)(edge.targets, choose, { many: edge.many });
+      return toUntyped(route)(edge.targets, choose, { many: edge.many });
     }
     case "fanOut": {
       const { target, otherwise } = edge;

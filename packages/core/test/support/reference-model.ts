@@ -121,12 +121,12 @@ export function computeReturn(
       ...(does("last") && chance % 3 !== 0 ? [{ last: chance % 100 }] : []),
       ...(does("flash") && chance % 2 === 0 ? [{ flash: chance % 10 }] : []),
     ],
-    commands: node.edge.kind === "commandTargets" ? commandsOf(node.edge, state, input) : [],
+    commands: node.edge.kind === "commandTargets" ? listCommands(node.edge, state, input) : [],
   };
 }
 
 /** Creates a command with at most one goto and any number of sends. */
-function commandsOf(
+function listCommands(
   edge: Extract<ModelEdge, { kind: "commandTargets" }>,
   state: ModelState,
   input: number | undefined,
@@ -246,7 +246,7 @@ export function interpret(
         commands: results[index]?.commands ?? [],
       }));
       standing = after(graph, standing, ended, folded);
-      steps.push({ state: folded, tasks: tasks.map(nameOf), next: standing.tasks.map(nameOf) });
+      steps.push({ state: folded, tasks: tasks.map(getName), next: standing.tasks.map(getName) });
       state = folded;
     }
     return { state, steps, bodies };
@@ -256,7 +256,7 @@ export function interpret(
   }
 }
 
-const nameOf = ({ node }: ModelTask): string => node.name;
+const getName = ({ node }: ModelTask): string => node.name;
 
 function keptBelow(kept: ReadonlyMap<string, ModelState>, node: string): Map<string, ModelState> {
   const above = `${node}.`;
@@ -338,7 +338,7 @@ function after(
   const inOrder = (names: ReadonlySet<string>, deferred: boolean): ModelTask[] =>
     graph.nodes.filter(({ name, defer }) => names.has(name) && defer === deferred).map((node) => ({ node }));
   const runnable = [...inOrder(fired, false), ...sent.filter(({ node }) => !node.defer)];
-  const heldNodes = new Set([...before.heldNodes, ...inOrder(fired, true).map(nameOf)]);
+  const heldNodes = new Set([...before.heldNodes, ...inOrder(fired, true).map(getName)]);
   const heldSends = [...before.heldSends, ...sent.filter(({ node }) => node.defer)];
   if (runnable.length > 0) return { tasks: runnable, arrived, heldNodes, heldSends };
   const released = [...inOrder(heldNodes, true), ...heldSends];

@@ -43,7 +43,7 @@ import {
   type ToolResult,
   toolNode,
 } from "../../src/index.ts";
-import { type VirtualWorld, virtualWorld } from "./virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "./virtual-world.ts";
 
 /** State and context of the loops. */
 export const Chat = defineState({
@@ -72,7 +72,7 @@ export function call(name: string, args: Json = {}, id = `id_${name}`): ToolCall
 }
 
 /** Creates a tool call part whose arguments are not a JSON object. */
-export function rawCall(name: string, raw: string, id = `id_${name}`): ToolCallBlock {
+export function createRawCall(name: string, raw: string, id = `id_${name}`): ToolCallBlock {
   return { type: "call", id, name, args: {}, raw };
 }
 
@@ -130,8 +130,16 @@ export interface Loop {
 }
 
 /** Creates a loop; `start` runs it on the thread "t", `again` resumes it. */
-export function toolLoop(options: LoopOptions): Loop {
-  const { tools, turns, middleware = [], strategy, maxConcurrency, onInvalidCall, world = virtualWorld() } = options;
+export function createToolLoop(options: LoopOptions): Loop {
+  const {
+    tools,
+    turns,
+    middleware = [],
+    strategy,
+    maxConcurrency,
+    onInvalidCall,
+    world = createVirtualWorld(),
+  } = options;
   const requests: ModelRequest[] = [];
   const wires: string[] = [];
   const commits: string[] = [];
@@ -223,8 +231,8 @@ export function toolLoop(options: LoopOptions): Loop {
 }
 
 /** Runs a loop to its end without a clock. */
-export async function talk(options: LoopOptions): Promise<Loop & { readonly result: ChatResult }> {
-  const loop = toolLoop(options);
+export async function runToolLoop(options: LoopOptions): Promise<Loop & { readonly result: ChatResult }> {
+  const loop = createToolLoop(options);
   const result = await loop.start().result;
   return { ...loop, result };
 }
@@ -255,21 +263,21 @@ export function checkTranscript(all: readonly Message[]): void {
 }
 
 /** Returns the tool messages of a checked transcript. */
-export function answersIn(of: { readonly result: ChatResult } | ChatResult): readonly ToolMessage[] {
+export function listToolAnswers(of: { readonly result: ChatResult } | ChatResult): readonly ToolMessage[] {
   const { state } = "result" in of ? of.result : of;
   checkTranscript(state.messages);
   return state.messages.filter((message): message is ToolMessage => message.role === "tool");
 }
 
 /** Returns the text of an answer, with JSON blocks as JSON. */
-export function textIn(message: ToolMessage | undefined): string {
+export function getAnswerText(message: ToolMessage | undefined): string {
   return (message?.content ?? [])
     .map((block) => (block.type === "text" ? block.text : block.type === "json" ? JSON.stringify(block.value) : ""))
     .join("");
 }
 
 /** Filters events by types, in order. */
-export function eventsOf<const Type extends RunEvent["type"]>(
+export function listEvents<const Type extends RunEvent["type"]>(
   of: { readonly events: readonly RunEvent[] },
   ...types: Type[]
 ): readonly Extract<RunEvent, { readonly type: Type }>[] {
@@ -279,8 +287,8 @@ export function eventsOf<const Type extends RunEvent["type"]>(
 }
 
 /** Returns the results of terminal tool events, in event order. */
-export function resultsOf(of: { readonly events: readonly RunEvent[] }): readonly ToolResult[] {
-  return eventsOf(of, "tool.completed", "tool.failed").map(({ result }) => result);
+export function listResults(of: { readonly events: readonly RunEvent[] }): readonly ToolResult[] {
+  return listEvents(of, "tool.completed", "tool.failed").map(({ result }) => result);
 }
 
 /** Wraps a store and records each commit as text. */

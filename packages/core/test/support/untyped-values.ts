@@ -14,46 +14,46 @@ export interface Garbage {
   readonly fate: Fate;
 }
 
-const kept = (make: () => unknown): Garbage => ({ make, fate: "kept" });
-const refused = (make: () => unknown): Garbage => ({ make, fate: "refused" });
+const createKept = (make: () => unknown): Garbage => ({ make, fate: "kept" });
+const createRefused = (make: () => unknown): Garbage => ({ make, fate: "refused" });
 
 /** Values by name, so that a failing test names the value. */
 export const garbage: Readonly<Record<string, Garbage>> = {
-  "a function": refused(() => () => 1),
-  "a class": refused(() => Invoice),
-  "a symbol": refused(() => Symbol("s")),
-  "a cycle": refused(cycle),
-  "a promise inside": refused(() => ({ later: Promise.resolve(1) })),
-  "a promise inside that rejects": refused(() => ({ later: Promise.reject(new Error("too late")) })),
-  "an instance of a class": refused(() => new Invoice()),
-  "a map with a function in it": refused(() => new Map([["f", () => 1]])),
-  "a proxy that throws": refused(createHostileProxy),
-  "a revoked proxy": refused(createRevokedProxy),
-  "a getter that throws": refused(() => ({
+  "a function": createRefused(() => () => 1),
+  "a class": createRefused(() => Invoice),
+  "a symbol": createRefused(() => Symbol("s")),
+  "a cycle": createRefused(cycle),
+  "a promise inside": createRefused(() => ({ later: Promise.resolve(1) })),
+  "a promise inside that rejects": createRefused(() => ({ later: Promise.reject(new Error("too late")) })),
+  "an instance of a class": createRefused(() => new Invoice()),
+  "a map with a function in it": createRefused(() => new Map([["f", () => 1]])),
+  "a proxy that throws": createRefused(createHostileProxy),
+  "a revoked proxy": createRefused(createRevokedProxy),
+  "a getter that throws": createRefused(() => ({
     get total(): number {
       throw new Error("the getter threw");
     },
   })),
-  "very deep nesting": refused(() => nested(10_000)),
-  "an inner thenable that never settles": refused(() => ({ inner: createForeverThenable() })),
-  "a symbol as a key": refused(() => ({ [Symbol("key")]: 1 })),
-  "a list": kept(() => [1]),
-  "a bigint": kept(() => 10n),
-  NaN: kept(() => Number.NaN),
-  "a date": kept(() => new Date(0)),
-  "an object without a prototype": kept(() => Object.assign(Object.create(null), { a: 1 })),
-  "a frozen object": kept(() => Object.freeze({ a: Object.freeze({ b: 1 }) })),
-  "own keys __proto__ and constructor": kept(() => JSON.parse('{"__proto__":{"polluted":1},"constructor":2}')),
-  "a list with holes": kept(() => Object.assign([], { 3: 1 })),
-  "a lone surrogate": kept(() => "\ud800"),
-  "a huge text": kept(() => "x".repeat(1_000_000)),
-  null: kept(() => null),
-  "a number": kept(() => 7),
-  "a text": kept(() => "text"),
+  "very deep nesting": createRefused(() => nested(10_000)),
+  "an inner thenable that never settles": createRefused(() => ({ inner: createForeverThenable() })),
+  "a symbol as a key": createRefused(() => ({ [Symbol("key")]: 1 })),
+  "a list": createKept(() => [1]),
+  "a bigint": createKept(() => 10n),
+  NaN: createKept(() => Number.NaN),
+  "a date": createKept(() => new Date(0)),
+  "an object without a prototype": createKept(() => Object.assign(Object.create(null), { a: 1 })),
+  "a frozen object": createKept(() => Object.freeze({ a: Object.freeze({ b: 1 }) })),
+  "own keys __proto__ and constructor": createKept(() => JSON.parse('{"__proto__":{"polluted":1},"constructor":2}')),
+  "a list with holes": createKept(() => Object.assign([], { 3: 1 })),
+  "a lone surrogate": createKept(() => "\ud800"),
+  "a huge text": createKept(() => "x".repeat(1_000_000)),
+  null: createKept(() => null),
+  "a number": createKept(() => 7),
+  "a text": createKept(() => "text"),
 };
 
 class Never {
-  // biome-ignore lint/suspicious/noThenProperty: a thenable is what this is.
+  // biome-ignore lint/suspicious/noThenProperty: the test needs a thenable.
   readonly then = (): undefined => undefined;
 }
 

@@ -17,7 +17,7 @@ export interface VirtualWorld extends World {
   }[];
 }
 
-export function virtualWorld(start = 1_000_000): VirtualWorld {
+export function createVirtualWorld(start = 1_000_000): VirtualWorld {
   const real = systemWorld().schedule;
   const timers = new Set<{ readonly at: number; readonly work: () => void }>();
   const lines: VirtualWorld["lines"][number][] = [];

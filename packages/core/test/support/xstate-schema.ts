@@ -8,7 +8,7 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const text: Schema = { type: "string" };
 const listOf = (items: Schema): Schema => ({ type: "array", items });
-const mapOf = (values: Schema): Schema => ({ type: "object", additionalProperties: values });
+const createMap = (values: Schema): Schema => ({ type: "object", additionalProperties: values });
 const of = (name: string): Schema => ({ $ref: `#/$defs/${name}` });
 const object = (properties: Schema, required: readonly string[] = []): Schema => ({
   type: "object",
@@ -25,7 +25,12 @@ const invoke: Schema = {
   ...object({ type: text, id: text, src: text }, ["type", "id", "src"]),
   additionalProperties: false,
 };
-const parts = { entry: listOf(action), exit: listOf(action), invoke: listOf(invoke), on: mapOf(listOf(transition)) };
+const parts = {
+  entry: listOf(action),
+  exit: listOf(action),
+  invoke: listOf(invoke),
+  on: createMap(listOf(transition)),
+};
 const named = { id: text, key: text, order: { type: "integer" }, description: text };
 const kind = (type: string, properties: Schema, required: readonly string[] = []): Schema =>
   object({ ...named, ...properties, type: { const: type } }, ["id", "key", "type", ...required]);
@@ -55,7 +60,7 @@ const machine: Schema = {
     },
     ["id", "key", "type", "states"],
   ),
-  $defs: { states: mapOf(of("state")), state },
+  $defs: { states: createMap(of("state")), state },
 };
 
 const validate: ValidateFunction = new Ajv({ strict: false, allErrors: true }).compile(machine);

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { type BarePiTool, fromPiTool, type PiTool, type PiToolResult } from "../../src/adapter.ts";
 import { isStatewrightError, type ModelTool, toolRegistry } from "../../src/index.ts";
-import { answersIn, call, eventsOf, resultsOf, talk, textIn } from "../support/tool-loop.ts";
+import { call, getAnswerText, listEvents, listResults, listToolAnswers, runToolLoop } from "../support/tool-loop.ts";
 
 /** A schema with its static type, like TypeBox: marked by symbols, which JSON omits. */
 const kind = Symbol("kind");
@@ -53,9 +53,12 @@ function refusal(work: () => unknown): string {
 test("a pi tool runs unchanged, with call id, arguments, signal and update callback [S4.6]", async () => {
   const tool = fromPiTool(searchTool);
   expect([tool.name, tool.spec.originalName, tool.spec.label]).toEqual(["search_files", "SearchFiles", "Search Files"]);
-  const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" }, "toolu_1")], ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual(["toolu_1: Search Files: x all"]);
-  expect(eventsOf(done, "tool.update").map(({ partial }) => partial.details)).toEqual([{ files: ["a"] }]);
+  const done = await runToolLoop({
+    tools: [tool],
+    turns: [[call("search_files", { pattern: "x" }, "toolu_1")], ["ok"]],
+  });
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["toolu_1: Search Files: x all"]);
+  expect(listEvents(done, "tool.update").map(({ partial }) => partial.details)).toEqual([{ files: ["a"] }]);
 });
 
 test("a pi tool extends the model definition by label and execute, and a definition without them can be listed [S4.1]", async () => {
@@ -67,10 +70,10 @@ test("a pi tool extends the model definition by label and execute, and a definit
   const listed: ModelTool = { name: bare.name, description: bare.description, inputSchema: { type: "object" } };
   const registry = toolRegistry([fromPiTool(searchTool)]);
   const beside = { ...registry, forModel: () => [...registry.forModel(), listed] };
-  const done = await talk({ tools: beside, turns: [[call("lookup")], ["ok"]] });
+  const done = await runToolLoop({ tools: beside, turns: [[call("lookup")], ["ok"]] });
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["search_files", "lookup"]);
-  expect(answersIn(done).map(({ isError }) => isError)).toEqual([true]);
-  expect(eventsOf(done, "tool.started")).toEqual([]);
+  expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([true]);
+  expect(listEvents(done, "tool.started")).toEqual([]);
 });
 
 test("the name of a pi tool is unique in its registry [S4.3]", () => {
@@ -81,7 +84,7 @@ test("the name of a pi tool is unique in its registry [S4.3]", () => {
 
 test("the description of a pi tool is sent to the model unchanged [S4.4]", async () => {
   const description = 'Weather: "now" — °C\n  ünï';
-  const done = await talk({ tools: [fromPiTool({ ...searchTool, description })], turns: [["hello"]] });
+  const done = await runToolLoop({ tools: [fromPiTool({ ...searchTool, description })], turns: [["hello"]] });
   expect(done.requests[0]?.tools[0]?.description).toBe(description);
 });
 
@@ -90,7 +93,7 @@ test("parameters of a pi tool must be an object schema of TypeBox or JSON Schema
     expect(refusal(() => fromPiTool({ ...searchTool, parameters: parameters as never }))).toMatch(/^invalid_tool /);
   for (const parameters of [undefined, null, "object", 7])
     expect(refusal(() => fromPiTool({ ...searchTool, parameters: parameters as never }))).toContain("parameters");
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [fromPiTool(searchTool)],
     turns: [[call("search_files", { pattern: "x" })], ["ok"]],
   });
@@ -98,7 +101,7 @@ test("parameters of a pi tool must be an object schema of TypeBox or JSON Schema
   expect(shown).toEqual(JSON.parse(JSON.stringify(search)));
   expect(shown?.["required"]).toEqual(["pattern"]);
   expect(Object.getOwnPropertySymbols(shown)).toEqual([]);
-  expect(answersIn(done).map(({ isError }) => isError)).toEqual([false]);
+  expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([false]);
 });
 
 test("arguments of a pi tool are checked before execute, and typed from the schema [S4.7]", async () => {
@@ -108,9 +111,9 @@ test("arguments of a pi tool are checked before execute, and typed from the sche
     execute: async () => ({ content: [{ type: "text", text: `${++ran}` }] }),
   });
   const turns = [[call("search_files", {}, "a"), call("search_files", { pattern: 5 }, "b")], ["ok"]];
-  const done = await talk({ tools: [tool], turns });
+  const done = await runToolLoop({ tools: [tool], turns });
   expect(ran).toBe(0);
-  expect(answersIn(done).map(textIn)).toEqual([
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual([
     'The arguments of "search_files" are invalid: pattern: is missing, expected string.',
     'The arguments of "search_files" are invalid: pattern: expected string.',
   ]);
@@ -124,20 +127,20 @@ test("signal and onUpdate of a pi tool are optional: execute works without both,
   const direct = await searchTool.execute("id", { pattern: "x" });
   expect(direct.content).toEqual([{ type: "text", text: "id: Search Files: x all" }]);
   const tool = fromPiTool(searchTool);
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [tool],
     deaf: true,
     turns: [[call("search_files", { pattern: "x" }, "c")], ["ok"]],
   });
-  expect(answersIn(done).map(textIn)).toEqual(["c: Search Files: x all"]);
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["c: Search Files: x all"]);
 });
 
 test("details of a pi tool have an optional type argument, and are typed in its end event [S4.10]", async () => {
   expectTypeOf<PiTool<typeof search>>().toExtend<PiTool<typeof search, unknown>>();
   expectTypeOf<PiToolResult["details"]>().toEqualTypeOf<unknown>();
   const tool = fromPiTool(searchTool);
-  const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
-  const files = resultsOf(done).flatMap((result) => {
+  const done = await runToolLoop({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
+  const files = listResults(done).flatMap((result) => {
     if (!tool.isResult(result)) return [];
     expectTypeOf(result.details).toEqualTypeOf<Found | undefined>();
     return result.details?.files ?? [];
@@ -145,8 +148,8 @@ test("details of a pi tool have an optional type argument, and are typed in its 
   expect(files).toEqual(["a", "b"]);
   for (const details of [null, 0, "x", [1], { a: { b: null } }, undefined]) {
     const any = fromPiTool({ ...searchTool, execute: async () => ({ content: [], details: details as never }) });
-    const ended = await talk({ tools: [any], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
-    expect(resultsOf(ended).map((result) => result.details)).toEqual([details]);
+    const ended = await runToolLoop({ tools: [any], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
+    expect(listResults(ended).map((result) => result.details)).toEqual([details]);
   }
 });
 
@@ -156,17 +159,17 @@ test("an image of a pi tool is accepted in two notations and stored in one [S4.1
     { type: "image", source: { type: "base64", media_type: "image/png", data: "aGk=" } },
   ];
   const tool = fromPiTool({ ...searchTool, execute: async () => ({ content: blocks }) });
-  const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
+  const done = await runToolLoop({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
   const image = { type: "image", data: "aGk=", mimeType: "image/png" };
-  expect(answersIn(done)[0]?.content).toEqual([image, image]);
+  expect(listToolAnswers(done)[0]?.content).toEqual([image, image]);
 });
 
 test("details of a pi tool are emitted and logged, and never sent to the model [S4.12]", async () => {
   const execute = async () => ({ content: [{ type: "text", text: "x" } as const], details: { files: ["SENTINEL"] } });
   const tool = fromPiTool({ ...searchTool, execute });
-  const done = await talk({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
+  const done = await runToolLoop({ tools: [tool], turns: [[call("search_files", { pattern: "x" })], ["ok"]] });
   expect(done.wires.join()).not.toContain("SENTINEL");
-  expect(JSON.stringify(eventsOf(done, "tool.completed"))).toContain("SENTINEL");
+  expect(JSON.stringify(listEvents(done, "tool.completed"))).toContain("SENTINEL");
 });
 
 describe("pi tool edge cases", () => {
@@ -186,8 +189,8 @@ describe("pi tool edge cases", () => {
       },
     );
     const turns = [[call("search_files", { a: "x" }, "a"), call("search_files", {}, "b")], ["ok"]];
-    const done = await talk({ tools: [tool], turns });
-    expect(answersIn(done).map(({ isError }) => isError)).toEqual([false, true]);
+    const done = await runToolLoop({ tools: [tool], turns });
+    expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([false, true]);
     expect(seen).toEqual([parameters, parameters]);
   });
 
@@ -203,8 +206,8 @@ describe("pi tool edge cases", () => {
       { effect: "pure", safety: { access: "read" }, timeoutMs: 50 },
     );
     expect(tool.spec).toMatchObject({ effect: "pure", safety: { access: "read" }, timeoutMs: 50 });
-    const done = await talk({ tools: [tool], turns: [[call("search_files", { query: "x" }, "c")], ["ok"]] });
-    expect(answersIn(done).map(textIn)).toEqual(["c: Search Files: x all"]);
+    const done = await runToolLoop({ tools: [tool], turns: [[call("search_files", { query: "x" }, "c")], ["ok"]] });
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["c: Search Files: x all"]);
   });
 
   test("a union of literals in a pi tool schema is sent to the model as an enum", () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { toModelTool } from "../../src/adapter.ts";
 import { defineTool, isStatewrightError, jsonSchemaInput } from "../../src/index.ts";
-import { answersIn, call, talk, textIn } from "../support/tool-loop.ts";
+import { call, getAnswerText, listToolAnswers, runToolLoop } from "../support/tool-loop.ts";
 
-function issuesOf(schema: object, value: unknown): readonly string[] {
+function listIssues(schema: object, value: unknown): readonly string[] {
   return jsonSchemaInput(schema)
     .validate(value)
     .map(({ path, message }) => `${path}: ${message}`);
@@ -37,7 +37,7 @@ test("an argument outside the required list is optional, and the JSON Schema is 
     input: jsonSchemaInput<{ readonly city: string }>(weather),
     run: (args) => void given.push(args.city, args),
   });
-  const done = await talk({ tools: [tool], turns: [[call("weather", { city: "Oslo" })], ["ok"]] });
+  const done = await runToolLoop({ tools: [tool], turns: [[call("weather", { city: "Oslo" })], ["ok"]] });
   expect(done.requests[0]?.tools[0]?.inputSchema).toEqual(weather);
   expect(given).toEqual(["Oslo", { city: "Oslo" }]);
 });
@@ -54,9 +54,9 @@ test("each of the six JSON Schema types accepts its values and refuses others, w
   for (const [type, [good, bad]] of Object.entries(examples))
     for (const described of [{}, { description: "A part" }]) {
       const schema = { type: "object", properties: { part: { type, ...described } } };
-      expect([type, issuesOf(schema, { part: good })]).toEqual([type, []]);
+      expect([type, listIssues(schema, { part: good })]).toEqual([type, []]);
       for (const wrong of [bad, null])
-        expect([type, issuesOf(schema, { part: wrong })]).toEqual([type, [`part: expected ${type}`]]);
+        expect([type, listIssues(schema, { part: wrong })]).toEqual([type, [`part: expected ${type}`]]);
       expect(
         toModelTool(defineTool({ name: "a", description: "A.", input: jsonSchemaInput(schema), run: () => "x" }).spec)
           .inputSchema,
@@ -65,12 +65,12 @@ test("each of the six JSON Schema types accepts its values and refuses others, w
 });
 
 test("a JSON Schema enum is enforced for values of any type [S3.6]", () => {
-  expect(issuesOf(weather, { city: "Oslo", units: "kelvin" })).toEqual([
+  expect(listIssues(weather, { city: "Oslo", units: "kelvin" })).toEqual([
     'units: expected one of "celsius", "fahrenheit"',
   ]);
   const numbers = { type: "object", properties: { n: { enum: [1, 2, null, { a: 1 }] } } };
-  for (const n of [1, 2, null, { a: 1 }]) expect(issuesOf(numbers, { n })).toEqual([]);
-  for (const n of [3, "1", { a: 2 }, undefined]) expect(issuesOf(numbers, { n })).toHaveLength(1);
+  for (const n of [1, 2, null, { a: 1 }]) expect(listIssues(numbers, { n })).toEqual([]);
+  for (const n of [3, "1", { a: 2 }, undefined]) expect(listIssues(numbers, { n })).toHaveLength(1);
 });
 
 test("a JSON Schema that cannot be enforced is refused at definition with path and keyword [S3.7]", () => {
@@ -108,7 +108,7 @@ test("a default mentioned only in a description is not filled in, and the schema
   const given: unknown[] = [];
   const input = jsonSchemaInput<{ readonly city: string; readonly count?: number }>(weather);
   const tool = defineTool({ name: "weather", description: "W.", input, run: ({ count }) => void given.push(count) });
-  await talk({ tools: [tool], turns: [[call("weather", { city: "Oslo" })], ["ok"]] });
+  await runToolLoop({ tools: [tool], turns: [[call("weather", { city: "Oslo" })], ["ok"]] });
   expect(given).toEqual([undefined]);
   expect(input.jsonSchema).toEqual(weather);
 });
@@ -154,8 +154,8 @@ describe("JSON Schema checks", () => {
       [{ not: { type: "string" } }, [1], ["x"]],
     ];
     for (const [schema, good, bad] of cases) {
-      for (const a of good) expect([schema, a, issuesOf(part(schema), { a })]).toEqual([schema, a, []]);
-      for (const a of bad) expect([schema, a, issuesOf(part(schema), { a }).length]).not.toEqual([schema, a, 0]);
+      for (const a of good) expect([schema, a, listIssues(part(schema), { a })]).toEqual([schema, a, []]);
+      for (const a of bad) expect([schema, a, listIssues(part(schema), { a }).length]).not.toEqual([schema, a, 0]);
     }
   });
 
@@ -171,20 +171,20 @@ describe("JSON Schema checks", () => {
         },
       },
     };
-    expect(issuesOf(tree, { tree: { name: "a", children: [{ name: "b", children: [] }] } })).toEqual([]);
-    expect(issuesOf(tree, { tree: { name: "a", children: [{ children: [] }] } })).toEqual([
+    expect(listIssues(tree, { tree: { name: "a", children: [{ name: "b", children: [] }] } })).toEqual([]);
+    expect(listIssues(tree, { tree: { name: "a", children: [{ children: [] }] } })).toEqual([
       "tree.children.0.name: is missing, expected string",
     ]);
     let deep: unknown = { name: "x" };
     for (let level = 0; level < 5_000; level++) deep = { name: "x", children: [deep] };
-    expect(issuesOf(tree, { tree: deep }).join()).toContain("is nested too deeply");
+    expect(listIssues(tree, { tree: deep }).join()).toContain("is nested too deeply");
   });
 
   test("hostile keys are checked like other keys, and of many JSON Schema issues a few are reported without values", () => {
     const closed = { type: "object", properties: { a: { type: "string" } }, additionalProperties: false };
     for (const key of ["__proto__", "constructor", "toString"])
-      expect(issuesOf(closed, JSON.parse(`{${JSON.stringify(key)}: 1}`))).toEqual([`${key}: unknown argument`]);
-    const many = issuesOf(part({ items: { type: "string" } }), { a: Array.from({ length: 1_000 }, () => 7_654_321) });
+      expect(listIssues(closed, JSON.parse(`{${JSON.stringify(key)}: 1}`))).toEqual([`${key}: unknown argument`]);
+    const many = listIssues(part({ items: { type: "string" } }), { a: Array.from({ length: 1_000 }, () => 7_654_321) });
     expect(many.length).toBeLessThanOrEqual(20);
     expect(many.join()).not.toContain("7654321");
   });
@@ -201,9 +201,9 @@ test("a JSON Schema tool decides about additional arguments by its own schema", 
   const take = (name: string, input: typeof open) =>
     defineTool({ name, description: "Takes.", input, run: (args) => void seen.push(args) });
   const turns = [[call("open", { a: "x", b: 1 }), call("closed", { a: "x", b: 1 })], ["ok"]];
-  const done = await talk({ tools: [take("open", open), take("closed", closed)], turns });
+  const done = await runToolLoop({ tools: [take("open", open), take("closed", closed)], turns });
   expect(seen).toEqual([{ a: "x", b: 1 }]);
-  expect(textIn(answersIn(done)[1])).toContain("b: unknown argument");
+  expect(getAnswerText(listToolAnswers(done)[1])).toContain("b: unknown argument");
 });
 
 test("a tool definition is a name, a description and parameters, sent to the model unchanged [S3.2]", async () => {
@@ -213,7 +213,7 @@ test("a tool definition is a name, a description and parameters, sent to the mod
     input: jsonSchemaInput(weather),
     run: () => "x",
   });
-  const done = await talk({ tools: [tool], turns: [["hello"]] });
+  const done = await runToolLoop({ tools: [tool], turns: [["hello"]] });
   expect(done.requests[0]?.tools).toEqual([
     { name: "weather", description: "The weather — °C.", inputSchema: weather },
   ]);

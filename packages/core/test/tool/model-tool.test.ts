@@ -6,7 +6,7 @@ import { hasNoArguments, parseArgs } from "../../src/tool/arguments/parse-args.t
 
 const Shop = defineContext({ customer: z.string() });
 
-function specOf(input: z.ZodObject | z.ZodType) {
+function createSpec(input: z.ZodObject | z.ZodType) {
   return defineTool({ name: "act", description: "Act.", input: input as z.ZodObject, run: () => "x" }).spec;
 }
 
@@ -33,20 +33,20 @@ test("a refined object schema keeps its refinement, and its JSON Schema has no t
 
 describe("schemas in input mode", () => {
   test("arguments with a default or optional arguments are not required in the model schema, and a default is filled in", () => {
-    const spec = specOf(z.object({ a: z.string().default("d"), b: z.string().optional(), c: z.string() }));
+    const spec = createSpec(z.object({ a: z.string().default("d"), b: z.string().optional(), c: z.string() }));
     expect(toModelTool(spec).inputSchema["required"]).toEqual(["c"]);
     expect(parseArgs(spec, { c: "x" })).toEqual({ ok: true, value: { c: "x", a: "d" } });
   });
 
   test("a transform is shown to the model as its input type and gives the tool its output", () => {
-    const spec = specOf(z.object({ n: z.string().transform(Number) }));
+    const spec = createSpec(z.object({ n: z.string().transform(Number) }));
     expect(toModelTool(spec).inputSchema["properties"]).toEqual({ n: { type: "string" } });
     expect(parseArgs(spec, { n: "7" })).toEqual({ ok: true, value: { n: 7 } });
   });
 
   test("the dialect keyword of JSON Schema is not sent to the model", () => {
     expect(toJsonSchema(z.object({ a: z.string() }))).not.toHaveProperty("$schema");
-    expect(toModelTool(specOf(z.object({ deep: z.object({ a: z.string() }) }))).inputSchema).not.toHaveProperty(
+    expect(toModelTool(createSpec(z.object({ deep: z.object({ a: z.string() }) }))).inputSchema).not.toHaveProperty(
       "$schema",
     );
   });
@@ -58,17 +58,17 @@ describe("schemas in input mode", () => {
         return z.array(node).optional();
       },
     });
-    const schema = toModelTool(specOf(z.object({ tree: node }))).inputSchema;
+    const schema = toModelTool(createSpec(z.object({ tree: node }))).inputSchema;
     expect(JSON.stringify(schema)).toContain("$ref");
   });
 });
 
 describe("unknown argument keys", () => {
   test("unknown argument keys are refused by name under a closed schema and passed under an open schema", () => {
-    const closed = specOf(z.object({ a: z.string() }));
-    const strict = specOf(z.strictObject({ a: z.string() }));
-    const loose = specOf(z.looseObject({ a: z.string() }));
-    const typed = specOf(z.object({ a: z.string() }).catchall(z.number()));
+    const closed = createSpec(z.object({ a: z.string() }));
+    const strict = createSpec(z.strictObject({ a: z.string() }));
+    const loose = createSpec(z.looseObject({ a: z.string() }));
+    const typed = createSpec(z.object({ a: z.string() }).catchall(z.number()));
     for (const spec of [closed, strict])
       expect(parseArgs(spec, { a: "x", b: 1 })).toEqual({
         ok: false,
@@ -80,7 +80,7 @@ describe("unknown argument keys", () => {
   });
 
   test("unknown argument keys named like object properties are refused by name", () => {
-    const spec = specOf(z.object({ a: z.string() }));
+    const spec = createSpec(z.object({ a: z.string() }));
     expect(parseArgs(spec, JSON.parse('{"a":"x","__proto__":1}')).ok).toBe(false);
     for (const key of ["toString", "hasOwnProperty"]) {
       const args = JSON.parse(`{"a":"x",${JSON.stringify(key)}:1}`) as unknown;
@@ -90,15 +90,15 @@ describe("unknown argument keys", () => {
 });
 
 test("arguments must be an object", () => {
-  const spec = specOf(z.object({}));
+  const spec = createSpec(z.object({}));
   for (const value of [null, undefined, [], "x", 1, new Date(), new Map()])
     expect(parseArgs(spec, value).ok).toBe(false);
   expect(parseArgs(spec, Object.create(null)).ok).toBe(true);
 });
 
 test("a tool takes no arguments when its schema has no properties", () => {
-  expect(hasNoArguments(specOf(z.object({})))).toBe(true);
-  expect(hasNoArguments(specOf(z.object({ a: z.string().optional() })))).toBe(false);
+  expect(hasNoArguments(createSpec(z.object({})))).toBe(true);
+  expect(hasNoArguments(createSpec(z.object({ a: z.string().optional() })))).toBe(false);
 });
 
 test("a validator with Standard JSON Schema is shown to the model, and a validator without it is refused", () => {
@@ -106,7 +106,7 @@ test("a validator with Standard JSON Schema is shown to the model, and a validat
   const standard = { version: 1, vendor: "ours", validate: (value: unknown) => ({ value }) } as const;
   const describing = { "~standard": { ...standard, jsonSchema: { input: () => ({ $schema: "x", ...said }) } } };
   expect(toJsonSchema(describing)).toEqual(said);
-  expect(toModelTool(specOf(describing as never)).inputSchema).toEqual(said);
+  expect(toModelTool(createSpec(describing as never)).inputSchema).toEqual(said);
   expect(toJsonSchema({ "~standard": standard })).toBeUndefined();
-  expect(() => specOf({ "~standard": standard } as never)).toThrow(/its input schema does not support JSON Schema/);
+  expect(() => createSpec({ "~standard": standard } as never)).toThrow(/its input schema does not support JSON Schema/);
 });

@@ -3,14 +3,14 @@ import * as z from "zod";
 import { toModelTool } from "../../src/adapter.ts";
 import { defineTool, isStatewrightError } from "../../src/index.ts";
 import { parseArgs } from "../../src/tool/arguments/parse-args.ts";
-import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
+import { call, getAnswerText, listEvents, listToolAnswers, runToolLoop } from "../support/tool-loop.ts";
 
-function specOf(input: z.ZodType) {
+function createSpec(input: z.ZodType) {
   return defineTool({ name: "act", description: "Act.", input: input as z.ZodObject, run: () => "x" }).spec;
 }
 
-function issuesOf(input: z.ZodType, args: unknown): readonly string[] {
-  const parsed = parseArgs(specOf(input), args);
+function listIssues(input: z.ZodType, args: unknown): readonly string[] {
+  const parsed = parseArgs(createSpec(input), args);
   return parsed.ok ? [] : parsed.issues.map(({ path, message }) => `${path}: ${message}`);
 }
 
@@ -43,35 +43,35 @@ describe("unknown argument keys at every depth", () => {
       ],
     };
     for (const [name, [input, args, path]] of Object.entries(shapes))
-      expect([name, issuesOf(input, args)]).toEqual([name, [`${path}: unknown argument`]]);
+      expect([name, listIssues(input, args)]).toEqual([name, [`${path}: unknown argument`]]);
     const node = z.object({
       a: z.string(),
       get next() {
         return node.optional();
       },
     });
-    expect(issuesOf(z.object({ at: node }), { at: { a: "x", next: { a: "y", next: { a: "z", b: 1 } } } })).toEqual([
+    expect(listIssues(z.object({ at: node }), { at: { a: "x", next: { a: "y", next: { a: "z", b: 1 } } } })).toEqual([
       "at.next.next.b: unknown argument",
     ]);
   });
 
   test("unknown argument keys pass under an open schema, and closed schemas below stay closed", () => {
     const open = z.object({ at: z.looseObject({ inner: z.object({ a: z.string() }) }) });
-    expect(issuesOf(open, { at: { inner: { a: "x" }, more: { b: 1 } } })).toEqual([]);
-    expect(issuesOf(open, { at: { inner: { a: "x", b: 1 }, more: 1 } })).toEqual(["at.inner.b: unknown argument"]);
+    expect(listIssues(open, { at: { inner: { a: "x" }, more: { b: 1 } } })).toEqual([]);
+    expect(listIssues(open, { at: { inner: { a: "x", b: 1 }, more: 1 } })).toEqual(["at.inner.b: unknown argument"]);
     const catching = z.object({ at: z.object({ a: z.string() }).catchall(z.object({ n: z.number() })) });
-    expect(issuesOf(catching, { at: { a: "x", more: { n: 1 } } })).toEqual([]);
-    expect(issuesOf(catching, { at: { a: "x", more: { n: 1, m: 2 } } })).toEqual(["at.more.m: unknown argument"]);
+    expect(listIssues(catching, { at: { a: "x", more: { n: 1 } } })).toEqual([]);
+    expect(listIssues(catching, { at: { a: "x", more: { n: 1, m: 2 } } })).toEqual(["at.more.m: unknown argument"]);
     for (const loose of [z.any(), z.unknown(), z.record(z.string(), z.unknown()), z.json()])
-      expect(issuesOf(z.object({ at: loose }), { at: { b: { c: [1, { d: 1 }] } } })).toEqual([]);
+      expect(listIssues(z.object({ at: loose }), { at: { b: { c: [1, { d: 1 }] } } })).toEqual([]);
   });
 
   test("unknown argument keys in a union are judged by the first matching alternative, as in zod", () => {
     const input = z.object({ at: z.union([z.object({ a: z.string(), b: z.number() }), z.object({ a: z.string() })]) });
-    expect(issuesOf(input, { at: { a: "x", b: 1 } })).toEqual([]);
-    expect(issuesOf(input, { at: { a: "x" } })).toEqual([]);
-    expect(issuesOf(input, { at: { a: "x", c: 1 } })).toEqual(["at.c: unknown argument"]);
-    expect(issuesOf(input, { at: { c: 1 } }).join()).not.toContain("unknown argument");
+    expect(listIssues(input, { at: { a: "x", b: 1 } })).toEqual([]);
+    expect(listIssues(input, { at: { a: "x" } })).toEqual([]);
+    expect(listIssues(input, { at: { a: "x", c: 1 } })).toEqual(["at.c: unknown argument"]);
+    expect(listIssues(input, { at: { c: 1 } }).join()).not.toContain("unknown argument");
   });
 
   test("an argument key known to another matching alternative of a union is dropped as in zod", () => {
@@ -84,11 +84,11 @@ describe("unknown argument keys at every depth", () => {
       [z.object({ at: z.object({ n: z.int() }).and(either.shape.at) }), { at: { n: 1, a: "x", b: 1 } }],
     ];
     for (const [input, args] of taken)
-      expect(parseArgs(specOf(input), args)).toEqual({ ok: true, value: input.parse(args) });
+      expect(parseArgs(createSpec(input), args)).toEqual({ ok: true, value: input.parse(args) });
     // A key that no alternative allows is refused by its path.
-    expect(issuesOf(either, { at: { a: "x", b: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
-    expect(issuesOf(either, { at: { a: 1, b: 1 } })).toEqual(["at.a: unknown argument"]);
-    expect(issuesOf(wider, { at: { a: "x", b: { c: "y", d: 1 } } })).toEqual(["at.b.d: unknown argument"]);
+    expect(listIssues(either, { at: { a: "x", b: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
+    expect(listIssues(either, { at: { a: 1, b: 1 } })).toEqual(["at.a: unknown argument"]);
+    expect(listIssues(wider, { at: { a: "x", b: { c: "y", d: 1 } } })).toEqual(["at.b.d: unknown argument"]);
   });
 
   test("the check of deep unions whose alternatives all match does not double with each level", () => {
@@ -108,7 +108,7 @@ describe("unknown argument keys at every depth", () => {
     let at: object = { c: 1 };
     for (let level = 0; level < 50; level++) at = { next: at };
     const path = `at.${"next.".repeat(50)}c`;
-    expect(issuesOf(z.object({ at: either }), { at })).toEqual([`${path}: unknown argument`]);
+    expect(listIssues(z.object({ at: either }), { at })).toEqual([`${path}: unknown argument`]);
   });
 
   test("each value deep in a union is checked once per alternative and level, and not once per path", () => {
@@ -120,27 +120,27 @@ describe("unknown argument keys at every depth", () => {
     const deepest = Object.defineProperty({ other: 1 }, "read", { enumerable: true, get: () => reads++ });
     let at: object = deepest;
     for (let level = 0; level < 30; level++) at = { next: at };
-    expect(issuesOf(z.object({ at: each }), { at })).toEqual([`at.${"next.".repeat(30)}other: unknown argument`]);
+    expect(listIssues(z.object({ at: each }), { at })).toEqual([`at.${"next.".repeat(30)}other: unknown argument`]);
     expect(reads).toBeLessThan(8 * 30 * 10);
   });
 
   test("the check of many unknown argument keys and of partly matching unions is bounded", () => {
     const input = z.object({ at: z.union([z.object({ a: z.int() }), z.object({ b: z.int() })]) });
     const many = Object.fromEntries(Array.from({ length: 60_000 }, (_, nth) => [`k${nth}`, nth]));
-    expect(issuesOf(input, { at: { a: 1, b: 2, ...many } })[0]).toBe("at.k0: unknown argument");
+    expect(listIssues(input, { at: { a: 1, b: 2, ...many } })[0]).toBe("at.k0: unknown argument");
     let all: z.ZodType = z.union([z.object({ x: z.int() }), z.object({ y: z.int() })]);
     for (let nth = 0; nth < 30; nth++)
       all = z.union([z.object({ a: z.int().optional() }), z.object({ b: z.int().optional() })]).and(all);
-    expect(issuesOf(z.object({ at: all }), { at: {} }).join()).not.toContain("unknown argument");
-    expect(issuesOf(z.object({ at: all }), { at: { x: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
+    expect(listIssues(z.object({ at: all }), { at: {} }).join()).not.toContain("unknown argument");
+    expect(listIssues(z.object({ at: all }), { at: { x: 1, c: 1 } })).toEqual(["at.c: unknown argument"]);
   });
 
   test("hostile argument names are handled like other names", () => {
     const polluted = JSON.parse('{"at":{"a":"x","__proto__":{"polluted":1}}}') as unknown;
-    expect(issuesOf(z.object({ at: z.object({ a: z.string() }) }), polluted)).toHaveLength(1);
+    expect(listIssues(z.object({ at: z.object({ a: z.string() }) }), polluted)).toHaveLength(1);
     for (const key of ["hasOwnProperty", "toString"]) {
       const args = JSON.parse(`{"at":{"a":"x",${JSON.stringify(key)}:{"polluted":1}}}`) as unknown;
-      expect(issuesOf(z.object({ at: z.object({ a: z.string() }) }), args)).toEqual([`at.${key}: unknown argument`]);
+      expect(listIssues(z.object({ at: z.object({ a: z.string() }) }), args)).toEqual([`at.${key}: unknown argument`]);
     }
     expect(Reflect.get({}, "polluted")).toBeUndefined();
   });
@@ -149,34 +149,37 @@ describe("unknown argument keys at every depth", () => {
     let ran = 0;
     const input = z.object({ filter: z.object({ from: z.string() }) });
     const tool = defineTool({ name: "find", description: "Find.", input, run: () => void ran++ });
-    const done = await talk({ tools: [tool], turns: [[call("find", { filter: { from: "x", until: "y" } })], ["ok"]] });
-    expect([ran, textIn(answersIn(done)[0])]).toEqual([
+    const done = await runToolLoop({
+      tools: [tool],
+      turns: [[call("find", { filter: { from: "x", until: "y" } })], ["ok"]],
+    });
+    expect([ran, getAnswerText(listToolAnswers(done)[0])]).toEqual([
       0,
       'The arguments of "find" are invalid: filter.until: unknown argument.',
     ]);
-    expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["invalid_args"]);
+    expect(listEvents(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["invalid_args"]);
   });
 });
 
 describe("schema edge cases [T16]", () => {
   test("defaults are not required, dates and top-level unions are refused, transforms show their input, and null is no number [T16]", () => {
-    const shown = (input: z.ZodType) => toModelTool(specOf(input)).inputSchema;
+    const shown = (input: z.ZodType) => toModelTool(createSpec(input)).inputSchema;
     expect(shown(z.object({ a: z.string().default("d"), b: z.string() }))["required"]).toEqual(["b"]);
     expect(shown(z.object({ n: z.string().transform(Number) }))["properties"]).toEqual({ n: { type: "string" } });
-    expect(parseArgs(specOf(z.object({ n: z.string().transform(Number) })), { n: "7" })).toEqual({
+    expect(parseArgs(createSpec(z.object({ n: z.string().transform(Number) })), { n: "7" })).toEqual({
       ok: true,
       value: { n: 7 },
     });
     const coerced = z.object({ n: z.coerce.number(), s: z.coerce.string().optional() });
     expect(shown(coerced)["properties"]).toMatchObject({ n: { type: "number" } });
-    expect(issuesOf(coerced, { n: null })).toEqual(["n: expected number, received null"]);
-    expect(issuesOf(coerced, { n: 1, s: null })).toEqual(["s: expected string, received null"]);
-    expect(issuesOf(z.object({ n: z.number().nullable() }), { n: null })).toEqual([]);
+    expect(listIssues(coerced, { n: null })).toEqual(["n: expected number, received null"]);
+    expect(listIssues(coerced, { n: 1, s: null })).toEqual(["s: expected string, received null"]);
+    expect(listIssues(z.object({ n: z.number().nullable() }), { n: null })).toEqual([]);
     const top = z.discriminatedUnion("k", [z.object({ k: z.literal("a") }), z.object({ k: z.literal("b") })]);
     for (const input of [z.object({ at: z.date() }), z.object({ at: z.coerce.date() }), top, z.string()]) {
       let code: unknown;
       try {
-        specOf(input);
+        createSpec(input);
       } catch (error) {
         code = isStatewrightError(error) ? error.code : error;
       }
@@ -197,7 +200,7 @@ test("a union of literals is sent to the model as an enum at every depth, and th
     other: z.union([z.literal("auto"), z.number()]),
     property: z.object({ anyOf: z.string(), enum: z.string() }),
   });
-  expect(toModelTool(specOf(input)).inputSchema["properties"]).toEqual({
+  expect(toModelTool(createSpec(input)).inputSchema["properties"]).toEqual({
     units: { type: "string", enum: ["celsius", "fahrenheit"], description: "Units" },
     many: { type: "array", items: { type: "number", enum: [1, 2] } },
     mixed: { enum: ["auto", 5], default: "auto" },
@@ -208,7 +211,7 @@ test("a union of literals is sent to the model as an enum at every depth, and th
       required: ["anyOf", "enum"],
     },
   });
-  expect(parseArgs(specOf(z.object({ units })), { units: "kelvin" }).ok).toBe(false);
+  expect(parseArgs(createSpec(z.object({ units })), { units: "kelvin" }).ok).toBe(false);
 });
 
 test("the answer to invalid arguments has the message of the schema, the field and the type, and the tool does not run [D27]", async () => {
@@ -228,8 +231,8 @@ test("the answer to invalid arguments has the message of the schema, the field a
     [call("stats", { numbers: [], city: "Oslo" }, "a"), call("stats", { numbers: "1,2" }, "b"), call("stats", {}, "c")],
     ["ok"],
   ];
-  const done = await talk({ tools: [stats], turns });
-  const said = answersIn(done).map(textIn);
+  const done = await runToolLoop({ tools: [stats], turns });
+  const said = listToolAnswers(done).map(getAnswerText);
   expect(ran).toBe(0);
   for (const text of said) expect(text).toContain("numbers: numbers must be a non-empty array (expected array)");
   for (const text of said.slice(1)) expect(text).toContain("city: missing city (expected string)");
@@ -247,10 +250,10 @@ test("an argument with a default is optional for the model and filled in, and a 
     [call("deploy", {}, "a"), call("deploy", { env: 3 }, "b"), call("deploy", { env: "prod" }, "c")],
     ["ok"],
   ];
-  const done = await talk({ tools: [deploy], turns });
+  const done = await runToolLoop({ tools: [deploy], turns });
   expect(done.requests[0]?.tools[0]?.inputSchema["required"]).toBeUndefined();
   expect(seen).toEqual(["staging", "prod"]);
-  expect(eventsOf(done, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
+  expect(listEvents(done, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
     ["b", "invalid_args"],
   ]);
 });

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { fromPiTool, toolSpec } from "../../src/adapter.ts";
 import { defineTool, isStatewrightError, type Tool, type ToolSpec, toolNode, toolRegistry } from "../../src/index.ts";
 import { toSnakeCase } from "../../src/tool/definition/tool-name.ts";
-import { answersIn, call, eventsOf, talk, textIn } from "../support/tool-loop.ts";
+import { call, getAnswerText, listEvents, listToolAnswers, runToolLoop } from "../support/tool-loop.ts";
 
 function named(name: string, description = "Does it."): Tool {
   return defineTool({ name, description, input: z.object({}), run: () => description });
@@ -90,9 +90,9 @@ test("a foreign tool name becomes snake_case and the original is kept; provider-
   for (const nothing of ["", "//", "気温"]) expect(refusal(() => foreign(nothing))).toContain("is not a tool name");
   const kept = toolRegistry([foreign("GetWeather"), foreign("files/read")], { names: "provider-safe" });
   expect(kept.names()).toEqual(["GetWeather", "files_read"]);
-  const done = await talk({ tools: kept, turns: [[call("GetWeather"), call("files_read")], ["ok"]] });
+  const done = await runToolLoop({ tools: kept, turns: [[call("GetWeather"), call("files_read")], ["ok"]] });
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["GetWeather", "files_read"]);
-  expect(answersIn(done).map(textIn)).toEqual(["GetWeather", "files/read"]);
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["GetWeather", "files/read"]);
 });
 
 test("two foreign tool names with one snake_case form are refused at registration with both names [T52]", () => {
@@ -151,11 +151,11 @@ test("a registry is created, filled and given to a graph independently: requests
   const [one, two] = [toolRegistry(), toolRegistry()];
   one.register(named("alpha")).register(named("beta"));
   two.register(named("gamma"));
-  const first = await talk({ tools: one, turns: [[call("beta")], ["ok"]] });
-  const second = await talk({ tools: two, turns: [[call("beta")], ["ok"]] });
+  const first = await runToolLoop({ tools: one, turns: [[call("beta")], ["ok"]] });
+  const second = await runToolLoop({ tools: two, turns: [[call("beta")], ["ok"]] });
   expect(first.requests[0]?.tools.map(({ name }) => name)).toEqual(["alpha", "beta"]);
   expect(second.requests[0]?.tools.map(({ name }) => name)).toEqual(["gamma"]);
-  expect([answersIn(first)[0]?.isError, answersIn(second)[0]?.isError]).toEqual([false, true]);
+  expect([listToolAnswers(first)[0]?.isError, listToolAnswers(second)[0]?.isError]).toEqual([false, true]);
 });
 
 test("the order of tools in a request does not depend on the order of registration [T50]", async () => {
@@ -166,7 +166,7 @@ test("the order of tools in a request does not depend on the order of registrati
     for (const name of order) registry.register(named(name));
     registry.replace(named("alpha")).unregister("zeta");
     registry.register(named("zeta"));
-    const done = await talk({ tools: registry, turns: [[call("alpha")], ["ok"]] });
+    const done = await runToolLoop({ tools: registry, turns: [[call("alpha")], ["ok"]] });
     wires.push(...done.wires.map((wire) => JSON.stringify((JSON.parse(wire) as { tools: unknown }).tools)));
   }
   expect(new Set(wires).size).toBe(1);
@@ -184,8 +184,8 @@ test("describe lists each hidden argument with its kind and without a value, and
   expect(registry.describe()[0]?.inject).toEqual({ accountHidden: "custom" });
   expect(JSON.stringify(registry.describe())).not.toContain("SENTINEL");
   expect(JSON.stringify(registry.forModel())).not.toMatch(/SENTINEL|accountHidden|inject/);
-  const done = await talk({ tools: registry, turns: [[call("pay", { cents: 1 })], ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual(["paid"]);
+  const done = await runToolLoop({ tools: registry, turns: [[call("pay", { cents: 1 })], ["ok"]] });
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["paid"]);
   expect(done.wires.join()).not.toMatch(/SENTINEL|accountHidden/);
 });
 
@@ -202,8 +202,8 @@ test("a label appears in every event of its tool and in describe, and in no mode
     },
   });
   const registry = toolRegistry([tool]);
-  const done = await talk({ tools: registry, turns: [[call("act"), call("act", { no: 1 }, "b")], ["ok"]] });
-  const told = eventsOf(
+  const done = await runToolLoop({ tools: registry, turns: [[call("act"), call("act", { no: 1 }, "b")], ["ok"]] });
+  const told = listEvents(
     done,
     "tool.started",
     "tool.progress",
@@ -271,8 +271,8 @@ test("a tool may hold live objects and keys, which are used and appear nowhere e
     }
   }
   const registry = toolRegistry([new Shelf({ apiKey: "SENTINEL-key", open: () => "open" })]);
-  const done = await talk({ tools: registry, turns: [[call("shelf")], ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual(["open"]);
+  const done = await runToolLoop({ tools: registry, turns: [[call("shelf")], ["ok"]] });
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["open"]);
   const everything = [
     done.wires.join(),
     done.saved(),
@@ -291,8 +291,8 @@ describe("tool defaults", () => {
   test("a tool without safety and effect metadata runs as unclassified and once [D33]", async () => {
     const tool = foreign("plain");
     expect([tool.spec.safety, tool.spec.effect]).toEqual([{ access: "unclassified" }, "once"]);
-    const done = await talk({ tools: [tool], turns: [[call("plain")], ["ok"]] });
-    expect(answersIn(done).map(({ isError }) => isError)).toEqual([false]);
+    const done = await runToolLoop({ tools: [tool], turns: [[call("plain")], ["ok"]] });
+    expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([false]);
   });
 
   test("a tool with an input that cannot be checked is refused at registration [D12]", () => {
@@ -317,8 +317,8 @@ describe("tool defaults", () => {
     const tool = { spec: bare as unknown, call: () => "ran" } as Tool;
     const registry = toolRegistry([tool]);
     expect(registry.get("bare")?.spec).toMatchObject({ effect: "once", inject: {}, label: "Bare" });
-    const done = await talk({ tools: registry, turns: [[call("bare", { n: 1 })], ["ok"]] });
-    expect(answersIn(done).map(textIn)).toEqual(["ran"]);
+    const done = await runToolLoop({ tools: registry, turns: [[call("bare", { n: 1 })], ["ok"]] });
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["ran"]);
     const strange = { spec: { ...bare, labell: "x" } as unknown, call: () => "ran" } as Tool;
     expect(refusal(() => toolRegistry([strange]))).toContain('has no option "labell"');
   });

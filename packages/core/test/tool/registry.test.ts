@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { toModelTool } from "../../src/adapter.ts";
 import { defineTool, isStatewrightError, type Tool, type ToolSpec, toolNode, toolRegistry } from "../../src/index.ts";
-import { call, talk } from "../support/tool-loop.ts";
+import { call, runToolLoop } from "../support/tool-loop.ts";
 
 function named(name: string, description = "Does it."): Tool {
   return defineTool({ name, description, input: z.object({}), run: () => description });
@@ -33,7 +33,7 @@ test("a second tool of one name is refused, and a request has exactly the regist
   });
   expect(refusal(() => toolRegistry([named("a")]).register(named("a")))?.code).toBe("invalid_tool");
   expect(refusal(() => toolNode({ tools: [named("a"), named("a")] }))?.code).toBe("invalid_tool");
-  const done = await talk({ tools: [named("get_weather")], turns: [[call("get_weather")], ["ok"]] });
+  const done = await runToolLoop({ tools: [named("get_weather")], turns: [[call("get_weather")], ["ok"]] });
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["get_weather"]);
 });
 
@@ -131,7 +131,7 @@ describe("tool definition sent to the model", () => {
       },
     };
     expect(toolRegistry([tool]).forModel()).toEqual([wanted]);
-    const done = await talk({ tools: [tool], turns: [["hello"]] });
+    const done = await runToolLoop({ tools: [tool], turns: [["hello"]] });
     expect(JSON.parse(done.wires[0] ?? "").tools).toEqual([wanted]);
   });
 
@@ -154,7 +154,7 @@ describe("tool definition sent to the model", () => {
       },
       call: (_state, _runtime, made) => void given.push(made.args),
     };
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("foreign", { a: "x", more: 1 }, "a"), call("foreign", { bad: 1 }, "b")], ["ok"]],
     });

@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => project.remove());
 
 /** Cost of a program without the cost of its imports. */
-async function costOf(
+async function getCost(
   name: string,
   imports: string,
   program: string,
@@ -28,9 +28,9 @@ async function costOf(
 describe("type-check cost of a large graph", () => {
   test("100 nodes cost at most twice as much to type-check as 50, and no more than a plain machine of 60 states", async () => {
     const [fifty, hundred, machine] = await Promise.all([
-      costOf("graph-50", graphImports, graphOf(50)),
-      costOf("graph-100", graphImports, graphOf(100)),
-      costOf("machine-60", machineImports, machineOf(60)),
+      getCost("graph-50", graphImports, createGraph(50)),
+      getCost("graph-100", graphImports, createGraph(100)),
+      getCost("machine-60", machineImports, machineOf(60)),
     ]);
     expect(hundred.instantiations).toBeLessThanOrEqual(2 * fifty.instantiations);
     expect(hundred.types).toBeLessThanOrEqual(2 * fifty.types);
@@ -45,14 +45,14 @@ import * as z from "zod";
 `;
 
 /** Graph with every kind of node and edge, in groups of ten: an input node, a policy, an edit, a route and commands. */
-function graphOf(size: number): string {
+function createGraph(size: number): string {
   const indices = Array.from({ length: size }, (_, index) => index);
   const isTask = (index: number): boolean => index % 10 === 3;
   const after = (index: number): string => {
     const next = isTask(index + 1) ? index + 2 : index + 1;
     return next < size ? `"n${next}"` : "END";
   };
-  const nodeOf = (index: number): string => {
+  const createNode = (index: number): string => {
     switch (index % 10) {
       case 3:
         return `inputNode(z.object({ file: z.string(), size: z.number() }), async (_state, { input }) => ({
@@ -72,7 +72,7 @@ function graphOf(size: number): string {
         return `(state) => ({ count: state.count + ${index}, findings: [{ file: state.files[0] ?? "", severe: false }] })`;
     }
   };
-  const edgeOf = (index: number): string => {
+  const createEdge = (index: number): string => {
     switch (index % 10) {
       case 2:
         return `fanOut("n${index + 1}", (state) => state.files.map((file) => ({ file, size: state.count })), { otherwise: ${after(index)} })`;
@@ -92,11 +92,11 @@ function graphOf(size: number): string {
 });
 export const graph = defineGraph({ name: "many", state: State })
   .nodes({
-${indices.map((index) => `    n${index}: ${nodeOf(index)},`).join("\n")}
+${indices.map((index) => `    n${index}: ${createNode(index)},`).join("\n")}
   })
   .edges({
     [START]: "n0",
-${indices.map((index) => `    n${index}: ${edgeOf(index)},`).join("\n")}
+${indices.map((index) => `    n${index}: ${createEdge(index)},`).join("\n")}
   });
 `;
 }
@@ -106,7 +106,7 @@ const machineImports = `import { assign, fromPromise, setup } from "xstate";
 
 /** Typical machine: typed context and events, actions, guards and a named actor. */
 function machineOf(size: number): string {
-  const stateOf = (index: number): string => {
+  const getState = (index: number): string => {
     const next = `"n${(index + 1) % size}"`;
     switch (index % 5) {
       case 1:
@@ -146,7 +146,7 @@ export const machine = setup({
   context: { files: [], findings: [], count: 0 },
   initial: "n0",
   states: {
-${Array.from({ length: size }, (_, index) => `    n${index}: ${stateOf(index)},`).join("\n")}
+${Array.from({ length: size }, (_, index) => `    n${index}: ${getState(index)},`).join("\n")}
   },
 });
 `;

@@ -36,7 +36,7 @@ import {
   send,
   toolNode,
 } from "../../src/index.ts";
-import { virtualWorld } from "../support/virtual-world.ts";
+import { createVirtualWorld } from "../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
@@ -147,7 +147,7 @@ test("a node with retry, timeout and cache policies runs", async () => {
       },
     })
     .edges({ [START]: "fetch", fetch: END });
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   for (const _ of [1, 2]) {
     const { result } = run(lookup, { input: { city: "Oslo" }, world });
     await world.advance(1);
@@ -414,7 +414,7 @@ test("history has typed nodes and changes, and a fork has an edit", async () => 
 });
 
 test("generic functions accept any graph", async () => {
-  const nodesOf = <Types extends GraphTypes>(graph: Graph<Types>): readonly string[] => [...graph.nodes.keys()];
+  const listNodes = <Types extends GraphTypes>(graph: Graph<Types>): readonly string[] => [...graph.nodes.keys()];
   const runTwice = async <Types extends GraphTypes>(graph: Graph<Types>, options: RunOptions<Types>) => {
     await run(graph, options).result;
     return run(graph, options).result;
@@ -423,7 +423,7 @@ test("generic functions accept any graph", async () => {
     .nodes({ more: (state) => ({ count: state.count + 1 }) })
     .edges({ [START]: "more", more: END });
   const graphs: readonly Graph[] = [count];
-  expect(graphs.map(nodesOf)).toEqual([["more"]]);
+  expect(graphs.map(listNodes)).toEqual([["more"]]);
   const { state } = await runTwice(count, { input: { count: 1 } });
   expectTypeOf(state.count).toEqualTypeOf<number>();
   expect(state.count).toBe(2);

@@ -19,10 +19,10 @@ import {
 } from "@statewright/core";
 import { virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
-import { answers, begin } from "../support/calls.ts";
-import { connect, endServers, recording, sentTo, serve } from "../support/mcp.ts";
+import { collectAnswers, startCalls } from "../support/calls.ts";
+import { connect, createRecordingPath, endServers, listSent, serve } from "../support/mcp.ts";
 
-function desk(tools: readonly Tool[]) {
+function createDesk(tools: readonly Tool[]) {
   return defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
     .edges({ [START]: "tools", tools: END });
@@ -35,7 +35,7 @@ const asks: Message = {
   content: [{ type: "call", id: "c1", name: "book", args: {} }],
 };
 
-function answerIn(state: { readonly messages: readonly Message[] }): string {
+function getAnswer(state: { readonly messages: readonly Message[] }): string {
   const answer = state.messages.find(({ role }) => role === "tool");
   return answer === undefined ? "" : getMessageText(answer);
 }
@@ -45,23 +45,23 @@ const official = join(import.meta.dirname, "../fixtures/official-mcp.mjs");
 
 type Ended = RunResult<{ readonly messages: readonly Message[] }>;
 
-function openIn(ended: Ended): readonly OpenInterrupt[] {
+function listOpenInterrupts(ended: Ended): readonly OpenInterrupt[] {
   return ended.status === "waiting" ? ended.interrupts : [];
 }
 
 /** Returns the id of the only interrupt. */
-function idOf(ended: Ended): string {
-  return openIn(ended)[0]?.id ?? "";
+function getId(ended: Ended): string {
+  return listOpenInterrupts(ended)[0]?.id ?? "";
 }
 
 test("an elicitation waits as an interrupt, and another process repeats the call and answers the same elicitation", async () => {
   const store = memoryStore();
-  const first = recording();
+  const first = createRecordingPath();
   const before = await serve("usual", { file: first, elicitation: "ask", only: ["book"] });
-  const waiting = await run(desk(before.tools), { store, thread: "t", input: { messages: [asks] } }).result;
+  const waiting = await run(createDesk(before.tools), { store, thread: "t", input: { messages: [asks] } }).result;
   expect(waiting.status).toBe("waiting");
-  const [question] = openIn(waiting);
-  const id = idOf(waiting);
+  const [question] = listOpenInterrupts(waiting);
+  const id = getId(waiting);
   expect(question).toMatchObject({
     key: "book.elicit",
     payload: {
@@ -73,59 +73,59 @@ test("an elicitation waits as an interrupt, and another process repeats the call
   });
   await before.close();
   // No default answer: the call is cancelled, and the elicitation is answered with an error.
-  const said = sentTo(first);
+  const said = listSent(first);
   expect(said.find(({ id }) => id === "ask_1")).toMatchObject({
     error: { message: expect.stringContaining("No answer yet") },
   });
   expect(said.map(({ method }) => method)).toContain("notifications/cancelled");
 
-  const second = recording();
+  const second = createRecordingPath();
   const after = await serve("usual", { file: second, elicitation: "ask", only: ["book"] });
-  const graph = desk(after.tools);
+  const graph = createDesk(after.tools);
   await expect(resume(graph, { store, thread: "t", answers: { [id]: { seats: 2 } } }).result).rejects.toMatchObject({
     code: "invalid_answer",
   });
   const unfit = { action: "accept", content: { seats: 0 } };
   const again = await resume(graph, { store, thread: "t", answers: { [id]: unfit } }).result;
-  const other = idOf(again);
-  expect(openIn(again)[0]?.payload).toMatchObject({
+  const other = getId(again);
+  expect(listOpenInterrupts(again)[0]?.payload).toMatchObject({
     problem: "seats: must be >= 1",
     tries: 2,
   });
   const fit = { action: "accept", content: { seats: 2 } };
   const done = await resume(graph, { store, thread: "t", answers: { [other]: fit } }).result;
   expect(done.status).toBe("done");
-  expect(answerIn(done.state)).toBe('booked by {"action":"accept","content":{"seats":2}}');
-  expect(sentTo(second).filter(({ method }) => method === "tools/call")).toHaveLength(1);
+  expect(getAnswer(done.state)).toBe('booked by {"action":"accept","content":{"seats":2}}');
+  expect(listSent(second).filter(({ method }) => method === "tools/call")).toHaveLength(1);
 });
 
 test("a declined elicitation and a failure inside the call are errors that the model reads", async () => {
   const store = memoryStore();
   const { tools } = await serve("usual", { elicitation: "ask", only: ["book", "broken"] });
-  const graph = desk(tools);
-  const id = idOf(await run(graph, { store, thread: "t", input: { messages: [asks] } }).result);
+  const graph = createDesk(tools);
+  const id = getId(await run(graph, { store, thread: "t", input: { messages: [asks] } }).result);
   const done = await resume(graph, { store, thread: "t", answers: { [id]: { action: "decline" } } }).result;
-  expect(answerIn(done.state)).toBe('booked by {"action":"decline"}');
+  expect(getAnswer(done.state)).toBe('booked by {"action":"decline"}');
   const broken: Message = { ...asks, content: [{ type: "call", id: "c2", name: "broken", args: { how: "error" } }] };
   const failed = await run(graph, { input: { messages: [broken] } }).result;
-  expect(answerIn(failed.state)).toContain("rejected the arguments: a must be b");
+  expect(getAnswer(failed.state)).toContain("rejected the arguments: a must be b");
 });
 
 test("an MCP server without elicitation permission gets no answer", async () => {
   const { tools } = await serve("usual", { only: ["book"] });
-  const done = await run(desk(tools), { input: { messages: [asks] } }).result;
-  expect(answerIn(done.state)).toBe("booked by undefined");
+  const done = await run(createDesk(tools), { input: { messages: [asks] } }).result;
+  expect(getAnswer(done.state)).toBe("booked by undefined");
 });
 
 test("declared or hinted options of an eliciting MCP tool apply to its calls: effect, retry, grace and schema refusals", async () => {
-  const file = recording();
+  const file = createRecordingPath();
   const retry = { attempts: 2, initialMs: 1 };
   const die = { effect: "idempotent", retry, graceMs: 7, timeoutMs: 9_000 } as const;
   const weather = { effect: "idempotent", retry: { ...retry, on: ["invalid_output"] } } as const;
   const options = { elicitation: "ask", file, onChange: () => true } as const;
   const { tools } = await serve("usual", { ...options, tools: { die, weather } });
   expect(tools.find(({ spec }) => spec.name === "die")?.spec).toMatchObject(die);
-  const live = begin(
+  const live = startCalls(
     tools,
     [
       { name: "die", args: {} },
@@ -151,25 +151,25 @@ test("declared or hinted options of an eliciting MCP tool apply to its calls: ef
 });
 
 test("a lost once call of an MCP tool is not repeated, whatever its retry option", async () => {
-  const file = recording();
+  const file = createRecordingPath();
   const retry = { attempts: 3, initialMs: 1, on: ["unavailable"] } as const;
   const { tools } = await serve("usual", { elicitation: "ask", file, retry });
-  const [lost] = await answers(tools, [{ name: "die", args: {} }]);
+  const [lost] = await collectAnswers(tools, [{ name: "die", args: {} }]);
   expect(getMessageText(lost ?? asks)).toContain("The outcome of the call is unknown.");
-  expect(sentTo(file).filter(({ method }) => method === "tools/call")).toHaveLength(1);
+  expect(listSent(file).filter(({ method }) => method === "tools/call")).toHaveLength(1);
 });
 
 test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent twice", async () => {
-  const file = recording();
-  const program = `${recording()}.mjs`;
+  const file = createRecordingPath();
+  const program = `${createRecordingPath()}.mjs`;
   const fixture = join(import.meta.dirname, "../fixtures/mcp.mjs");
   copyFileSync(fixture, program);
   const options = { name: "hand", command: process.execPath, args: [program, "usual", file] } as const;
   const retry = { attempts: 2, initialMs: 60_000, jitter: 0, on: ["unavailable"] } as const;
   const server = await connect({ ...options, elicitation: "ask", only: ["hold"], retry });
-  const calls = (): number => sentTo(file).filter(({ method }) => method === "tools/call").length;
+  const calls = (): number => listSent(file).filter(({ method }) => method === "tools/call").length;
   const holds: Message = { ...asks, content: [{ type: "call", id: "c1", name: "hold", args: {} }] };
-  const graph = desk(server.tools);
+  const graph = createDesk(server.tools);
   const clock = virtualClock({ waitsForWork: false });
 
   // The server fails to start: the first attempt sends nothing, and the process dies during the second one.
@@ -197,10 +197,10 @@ test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent
 
   const third = second.peer();
   const doubt = await resume(graph, { store: third, thread: "t" }).result;
-  expect(openIn(doubt)).toMatchObject([{ key: "hold.in_doubt" }]);
-  const told = { [idOf(doubt)]: { happened: true } };
+  expect(listOpenInterrupts(doubt)).toMatchObject([{ key: "hold.in_doubt" }]);
+  const told = { [getId(doubt)]: { happened: true } };
   const done = await resume(graph, { store: third, thread: "t", answers: told }).result;
-  expect(answerIn(done.state)).toContain("A person confirmed that the call happened.");
+  expect(getAnswer(done.state)).toContain("A person confirmed that the call happened.");
   expect(calls()).toBe(1);
 });
 
@@ -208,7 +208,7 @@ test.each(["initialize", "auto"] as const)(
   "an elicitation of the official server by revision (%s) gets its request state back, also from another process",
   async (protocol) => {
     const store = memoryStore();
-    const file = recording();
+    const file = createRecordingPath();
     const options = { name: "official", command: process.execPath, args: [official, file], protocol } as const;
     const before = await connect({ ...options, elicitation: "ask" });
     expect(before.tools.map(({ spec }) => [spec.name, spec.originalName])).toEqual([
@@ -223,11 +223,11 @@ test.each(["initialize", "auto"] as const)(
         { type: "call", id: "c2", name: "add", args: { a: 1, b: 2 } },
       ],
     };
-    const waiting = await run(desk(before.tools), { store, thread: "t", input: { messages: [calls] } }).result;
+    const waiting = await run(createDesk(before.tools), { store, thread: "t", input: { messages: [calls] } }).result;
     await before.close();
     const after = await connect({ ...options, elicitation: "ask" });
-    const answers = { [idOf(waiting)]: { action: "accept", content: { seats: 4 } } };
-    const { state } = await resume(desk(after.tools), { store, thread: "t", answers }).result;
+    const answers = { [getId(waiting)]: { action: "accept", content: { seats: 4 } } };
+    const { state } = await resume(createDesk(after.tools), { store, thread: "t", answers }).result;
     const said = state.messages.flatMap((message) => (message.role === "tool" ? [getMessageText(message)] : []));
     expect(said).toEqual(["4 seats for Ann", "3"]);
     const states = readFileSync(file, "utf8").trim().split("\n");

@@ -6,8 +6,8 @@ import { getMessageText } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { afterEach, expect, test } from "vitest";
 import { createGuardedFetch } from "../../src/client/guarded-fetch.ts";
-import { answers, begin, say } from "../support/calls.ts";
-import { connect, endServers, variable } from "../support/mcp.ts";
+import { callTool, collectAnswers, startCalls } from "../support/calls.ts";
+import { connect, endServers, formatVariable } from "../support/mcp.ts";
 
 endServers();
 
@@ -42,7 +42,7 @@ async function site(answer: (asked: Asked, response: ServerResponse, url: string
       const { method = "", url: path = "", headers } = request;
       const one: Asked = { method, path, headers, message: isJson ? JSON.parse(text) : { params: { text } } };
       asked.push(one);
-      if (!answer(one, response, url)) usual(one, response);
+      if (!answer(one, response, url)) getUsualSize(one, response);
     });
   });
   await new Promise<void>((go) => server.listen(0, "127.0.0.1", go));
@@ -56,7 +56,10 @@ async function site(answer: (asked: Asked, response: ServerResponse, url: string
 
 const tools = ["echo", "stream", "break"].map((name) => ({ name, inputSchema: { type: "object" } }));
 
-function usual({ method, message: { id, method: about, params } }: Asked, response: ServerResponse): ServerResponse {
+function getUsualSize(
+  { method, message: { id, method: about, params } }: Asked,
+  response: ServerResponse,
+): ServerResponse {
   const result = (value: unknown): ServerResponse => reply(response, 200, { jsonrpc: "2.0", id, result: value });
   if (method === "GET") return reply(response, 405);
   if (method === "DELETE") return reply(response, 200);
@@ -99,10 +102,10 @@ function reply(
 test("an HTTP MCP server answers directly and by stream, with user and session headers, and the session is deleted at the end", async () => {
   process.env["MCP_TEST_KEY"] = "k1";
   const { url, asked } = await site(() => false);
-  const server = await connect({ name: "web", url, headers: { "x-key": variable("MCP_TEST_KEY") } });
+  const server = await connect({ name: "web", url, headers: { "x-key": formatVariable("MCP_TEST_KEY") } });
   expect(server.info).toMatchObject({ name: "web" });
-  expect(await say(server.tools, {})).toBe("echo");
-  expect(await say(server.tools, {}, "stream")).toBe("stream");
+  expect(await callTool(server.tools, {})).toBe("echo");
+  expect(await callTool(server.tools, {}, "stream")).toBe("stream");
   await server.close();
   const last = asked.at(-1);
   expect(last?.method).toBe("DELETE");
@@ -125,7 +128,7 @@ test.each([404, 400])(
     forgotten = asked.find(({ headers }) => headers["mcp-session-id"] !== undefined)?.headers[
       "mcp-session-id"
     ] as string;
-    expect(await say(server.tools, {})).toBe("echo");
+    expect(await callTool(server.tools, {})).toBe("echo");
     expect(asked.filter(({ message }) => message.method === "initialize")).toHaveLength(2);
   },
 );
@@ -139,7 +142,7 @@ test("an MCP call fails without hanging after a broken stream, an error status o
     return true;
   });
   const server = await connect({ name: "web", url, maxMessageLength: 4_000 });
-  const [broken, failed, denied, large] = await answers(server.tools, [
+  const [broken, failed, denied, large] = await collectAnswers(server.tools, [
     { name: "break", args: {} },
     { args: { say: "500" } },
     { args: { say: "403" } },
@@ -210,7 +213,7 @@ test("an MCP call with expired credentials is refused to the model, and the tool
     return isRefused;
   });
   const server = await connect({ name: "web", url, headers: { authorization: "Bearer old" } });
-  const live = begin(server.tools, [{ args: {} }]);
+  const live = startCalls(server.tools, [{ args: {} }]);
   const [answer] = await live.answers();
   expect(answer === undefined ? "" : getMessageText(answer)).toBe(
     'MCP server "web" denied the call: it requires other credentials.',
@@ -283,7 +286,7 @@ test("a token is sent with every request, and an OAuth login completes the conne
     message: expect.stringContaining(`"web" at ${url} requires credentials (401). Pass authProvider: { token: `),
   });
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
-  expect(await say(plain.tools, {})).toBe("echo");
+  expect(await callTool(plain.tools, {})).toBe("echo");
 
   const kept: Record<string, unknown> = {};
   let sentTo: URL | undefined;
@@ -321,7 +324,7 @@ test("a token is sent with every request, and an OAuth login completes the conne
     authorizationCode: async () => "from the person",
   });
   expect(sentTo?.pathname).toBe("/authorize");
-  expect(await say(person.tools, {})).toBe("echo");
+  expect(await callTool(person.tools, {})).toBe("echo");
   const token = asked.find(({ path }) => path === "/token")?.message.params?.["text"];
   expect(new URLSearchParams(String(token)).get("code")).toBe("from the person");
   const closed = await site(({ path }, response) => {

@@ -8,14 +8,14 @@ import { say as says, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import { createMcpTools } from "../../src/client/mcp-tools.ts";
 import type { McpChange } from "../../src/index.ts";
-import { answers, begin, say } from "../support/calls.ts";
-import { endServers, recording, sentTo, serve, variable } from "../support/mcp.ts";
-import { isAlive, loggedWorld } from "../support/processes.ts";
+import { callTool, collectAnswers, startCalls } from "../support/calls.ts";
+import { createRecordingPath, endServers, formatVariable, listSent, serve } from "../support/mcp.ts";
+import { createLoggedWorld, isAlive } from "../support/processes.ts";
 
 endServers();
 
 test("MCP tool names are converted to snake_case and back, schemas reach the model unchanged, and only arguments are sent", async () => {
-  const file = recording();
+  const file = createRecordingPath();
   const { tools, refused } = await serve("usual", { file });
   const read = tools.find(({ spec }) => spec.name === "files_read");
   expect(read?.spec).toMatchObject({ originalName: "Files/Read", label: "Read it", description: "Reads." });
@@ -27,9 +27,9 @@ test("MCP tool names are converted to snake_case and back, schemas reach the mod
     properties: { Path: { type: "string", pattern: "^/", "x-hint": { kept: [1, null] } } },
     required: ["Path"],
   });
-  expect(await say(tools, { Path: "/a" }, "files_read")).toBe("read /a");
-  expect(await say(tools, { Path: "/deep" }, "files_read")).toContain("Depth: is missing");
-  const calls = sentTo(file).filter(({ method }) => method === "tools/call");
+  expect(await callTool(tools, { Path: "/a" }, "files_read")).toBe("read /a");
+  expect(await callTool(tools, { Path: "/deep" }, "files_read")).toContain("Depth: is missing");
+  const calls = listSent(file).filter(({ method }) => method === "tools/call");
   expect(calls.map(({ params }) => params)).toEqual([
     { name: "Files/Read", arguments: { Path: "/a" }, _meta: { progressToken: expect.any(Number) } },
   ]);
@@ -41,7 +41,7 @@ test("MCP tool names are converted to snake_case and back, schemas reach the mod
 
 test("MCP content arrives as texts, images, links and file artifacts, and _meta does not reach the model", async () => {
   const { tools } = await serve();
-  const live = begin(tools, [{ name: "blocks", args: {} }, { args: { say: "hi" } }], { store: memoryStore() });
+  const live = startCalls(tools, [{ name: "blocks", args: {} }, { args: { say: "hi" } }], { store: memoryStore() });
   const [blocks, echo] = await live.answers();
   expect(blocks?.content.slice(0, 4)).toEqual([
     { type: "text", text: "first" },
@@ -61,7 +61,7 @@ test("MCP content arrives as texts, images, links and file artifacts, and _meta 
 
 test("structured MCP results are validated, and a tool error is an error that the model reads", async () => {
   const { tools } = await serve();
-  const live = begin(
+  const live = startCalls(
     tools,
     ["right", "wrong", "error"].map((as) => ({ name: "weather", args: { as } })),
     { strategy: "sequential" },
@@ -79,61 +79,63 @@ test("structured MCP results are validated, and a tool error is an error that th
 });
 
 test("MCP progress becomes updates, and an abandoned call is cancelled at the server and its late answer ignored", async () => {
-  const file = recording();
-  const world = loggedWorld();
+  const file = createRecordingPath();
+  const world = createLoggedWorld();
   const { tools } = await serve("usual", { file, world });
-  const counting = begin(tools, [{ name: "count", args: {} }]);
+  const counting = startCalls(tools, [{ name: "count", args: {} }]);
   expect(getMessageText((await counting.answers())[0] ?? fail())).toBe("counted");
   expect(counting.events.flatMap((event) => (event.type === "tool.update" ? [event.partial] : []))).toEqual([
     { content: "step 1", details: { progress: 1, total: 2 } },
     { content: "step 2", details: { progress: 2, total: 2 } },
   ]);
-  const held = begin(tools, [{ name: "hold", args: {} }]);
+  const held = startCalls(tools, [{ name: "hold", args: {} }]);
   await new Promise<void>((go) => held.handle.on((event) => event.type === "tool.started" && go()));
   // The call is sent when a later one has been answered.
-  await say(tools, { say: "ping" });
+  await callTool(tools, { say: "ping" });
   held.handle.cancel("because of a secret");
   await held.handle.result;
-  expect(await say(tools, { say: "mine" })).toMatch(/^mine /);
-  const cancelled = sentTo(file).filter(({ method }) => method === "notifications/cancelled");
+  expect(await callTool(tools, { say: "mine" })).toMatch(/^mine /);
+  const cancelled = listSent(file).filter(({ method }) => method === "notifications/cancelled");
   expect(cancelled).toMatchObject([{ params: { reason: "The call was aborted." } }]);
   expect(world.lines.filter(({ text }) => text.includes("unknown message ID"))).toHaveLength(1);
 });
 
 test("after an MCP server dies in a call a repeatable call is retried in a new process, and a once call is in doubt [F17]", async () => {
   const stderr: string[] = [];
-  const one = recording();
+  const one = createRecordingPath();
   const once = await serve("usual", { file: one, onStderr: (line) => stderr.push(line) });
   const before = once.pid;
-  const [lost] = await answers(once.tools, [{ name: "die", args: {} }]);
+  const [lost] = await collectAnswers(once.tools, [{ name: "die", args: {} }]);
   expect(lost).toMatchObject({
     isError: true,
     content: [{ text: expect.stringMatching(/exited with code 3.*The outcome of the call is unknown\.$/s) }],
   });
   expect(stderr).toEqual(["about to die"]);
-  expect(sentTo(one).filter(({ method }) => method === "tools/call")).toHaveLength(1);
+  expect(listSent(one).filter(({ method }) => method === "tools/call")).toHaveLength(1);
   expect(isAlive(before)).toBe(false);
 
   const options = { tools: { die: { effect: "idempotent", retry: { attempts: 2, initialMs: 1 } } } } as const;
-  const two = recording();
+  const two = createRecordingPath();
   const again = await serve("usual", { file: two, ...options, onChange: () => true });
-  expect(await say(again.tools, {}, "die")).toBe("lives again");
+  expect(await callTool(again.tools, {}, "die")).toBe("lives again");
 });
 
 describe("misbehaving servers", () => {
   test("noise, invalid answers and invalid results of an MCP server are each an error of their call alone", async () => {
     const { tools } = await serve("noise");
-    const shape = await say(tools, { how: "shape" }, "broken");
+    const shape = await callTool(tools, { how: "shape" }, "broken");
     expect(shape).toContain("returned an invalid result");
-    expect(await say(tools, { how: "message" }, "broken")).toContain("returned an invalid response");
-    expect(await say(tools, { how: "error" }, "broken")).toBe('MCP server "hand" rejected the arguments: a must be b');
-    expect(await say(tools, { say: "still here" })).toMatch(/^still here /);
+    expect(await callTool(tools, { how: "message" }, "broken")).toContain("returned an invalid response");
+    expect(await callTool(tools, { how: "error" }, "broken")).toBe(
+      'MCP server "hand" rejected the arguments: a must be b',
+    );
+    expect(await callTool(tools, { say: "still here" })).toMatch(/^still here /);
   });
 
   test("an MCP server that sends an endless line, endless lists or no greeting is ended, and no process remains [R15]", async () => {
     const long = await serve("usual", { maxMessageLength: 20_000 });
     const { pid } = long;
-    expect(await say(long.tools, { how: "long" }, "broken")).toContain("longer than 20000 characters");
+    expect(await callTool(long.tools, { how: "long" }, "broken")).toContain("longer than 20000 characters");
     await long.close();
     expect(isAlive(pid)).toBe(false);
     await expect(serve("endless")).rejects.toMatchObject({
@@ -148,7 +150,7 @@ describe("misbehaving servers", () => {
 
   test("a call to an MCP server that never answers ends by its timeout", async () => {
     const { tools } = await serve("usual", { tools: { hold: { timeoutMs: 50, graceMs: 1_000 } } });
-    const live = begin(tools, [{ name: "hold", args: {} }]);
+    const live = startCalls(tools, [{ name: "hold", args: {} }]);
     expect(getMessageText((await live.answers())[0] ?? fail())).toBe("Timed out after 50 ms");
   });
 
@@ -168,11 +170,11 @@ describe("misbehaving servers", () => {
 
 test("MCP tool definitions are pinned: a tool changed by a restart is not called, and pins are compared at the next start [R13]", async () => {
   const changes: McpChange[] = [];
-  const file = recording();
+  const file = createRecordingPath();
   const server = await serve("usual", { file, onChange: (change) => changes.push(change) > 9 });
   const { pins } = server;
-  await say(server.tools, {}, "die");
-  const [changed, same] = await answers(
+  await callTool(server.tools, {}, "die");
+  const [changed, same] = await collectAnswers(
     server.tools,
     [{ args: { say: "a" } }, { name: "Files/Read", args: {} }].map((asked, index) =>
       index === 0 ? asked : { name: "count", args: {} },
@@ -184,7 +186,7 @@ test("MCP tool definitions are pinned: a tool changed by a restart is not called
   expect(server.pendingChange).toEqual(changes[0]);
   server.accept();
   expect(server.tools.find(({ spec }) => spec.name === "echo")?.spec.description).toBe("Says something else.");
-  expect(await say(server.tools, { say: "a" })).toMatch(/^a /);
+  expect(await callTool(server.tools, { say: "a" })).toMatch(/^a /);
 
   await expect(serve("extra", { pins })).rejects.toMatchObject({
     code: "mcp_failed",
@@ -224,7 +226,7 @@ test("approving MCP definitions does not approve definitions that replace them d
     { added: ["blocks"], removed: [], changed: [] },
     { added: [], removed: [], changed: ["blocks"] },
   ]);
-  expect(await say(tools, {}, "blocks")).toContain("changed since its acceptance");
+  expect(await callTool(tools, {}, "blocks")).toContain("changed since its acceptance");
 });
 
 test("MCP tools changed at run time enter the registry after approval and leave it", async () => {
@@ -245,16 +247,16 @@ test("MCP tools changed at run time enter the registry after approval and leave 
   const leave = server.syncRegistry(registry);
   expect(registry.names()).toContain("count");
   const shown = registry.tools();
-  await say([...registry.tools().values()], {}, "swap");
+  await callTool([...registry.tools().values()], {}, "swap");
   expect(await asked).toEqual({ added: ["fresh"], removed: ["count"], changed: [] });
   expect(registry.names()).not.toContain("fresh");
   decide(true);
-  await say([...shown.values()], { say: "once more" });
+  await callTool([...shown.values()], { say: "once more" });
   expect(registry.names()).toContain("fresh");
   expect(registry.names()).not.toContain("count");
   // A call advertised earlier uses the definition of that time.
-  expect(await say([...shown.values()], {}, "count")).toContain("changed since its acceptance");
-  expect(await say([...registry.tools().values()], {}, "fresh")).toBe("fresh");
+  expect(await callTool([...shown.values()], {}, "count")).toContain("changed since its acceptance");
+  expect(await callTool([...registry.tools().values()], {}, "fresh")).toBe("fresh");
   leave();
   expect(registry.names()).toEqual([]);
 });
@@ -344,9 +346,9 @@ test("an MCP server inherits the usual environment variables and given ones, and
   process.env["SECRET"] = "of ours";
   try {
     const closed = await serve();
-    expect(await say(closed.tools, {})).toMatch(/^nothing /);
-    const named = await serve("usual", { env: { SECRET: variable("SECRET") } });
-    expect(await say(named.tools, {})).toMatch(/^of ours /);
+    expect(await callTool(closed.tools, {})).toMatch(/^nothing /);
+    const named = await serve("usual", { env: { SECRET: formatVariable("SECRET") } });
+    expect(await callTool(named.tools, {})).toMatch(/^of ours /);
   } finally {
     delete process.env["SECRET"];
   }
@@ -354,16 +356,16 @@ test("an MCP server inherits the usual environment variables and given ones, and
 
 test("MCP sampling is refused without a model, and with one stays within limits and counts as usage of the call", async () => {
   const refused = await serve();
-  expect(await say(refused.tools, {}, "think")).toContain("Method not found");
+  expect(await callTool(refused.tools, {}, "think")).toContain("Method not found");
   const model = scriptedModel([says("A thought.", { usage: { inputTokens: 3, outputTokens: 2 } })]);
   const { tools } = await serve("usual", { sampling: { model, maxOutputTokens: 10 }, roots: ["/srv/notes"] });
-  const live = begin(tools, [{ name: "think", args: {} }]);
+  const live = startCalls(tools, [{ name: "think", args: {} }]);
   expect(getMessageText((await live.answers())[0] ?? fail())).toBe('{"type":"text","text":"A thought."}');
   expect(model.requests[0]).toMatchObject({ maxOutputTokens: 10, tools: [] });
   expect(live.events.find((event) => event.type === "tool.completed")).toMatchObject({
     result: { usage: { inputTokens: 3, outputTokens: 2 } },
   });
-  expect(await say(tools, {}, "where")).toBe('[{"uri":"file:///srv/notes","name":"notes"}]');
+  expect(await callTool(tools, {}, "where")).toBe('[{"uri":"file:///srv/notes","name":"notes"}]');
 });
 
 test("an idle MCP server lets our process exit and exits with it", async () => {

@@ -18,7 +18,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { overHttp } from "./support/clients.ts";
+import { connectOverHttp } from "./support/clients.ts";
 
 /** Time limit of the test: it waits only for the other process. */
 const patient = { timeout: 60_000 };
@@ -133,7 +133,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
   let at: { readonly url: string; readonly token: string | undefined };
   beforeAll(async () => {
     at = await mcp.listen({ port: 0 });
-    client = await overHttp(at, { generation });
+    client = await connectOverHttp(at, { generation });
   });
   afterAll(async () => {
     await client.close();
@@ -163,7 +163,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
   test("an MCP client elicits the answers to interrupts of a graph and receives the output", async () => {
     log.length = 0;
     const asked: unknown[] = [];
-    const host = await overHttp(at, {
+    const host = await connectOverHttp(at, {
       generation,
       person: (question) => {
         asked.push(question);
@@ -226,7 +226,10 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
         text: 'Only a person may answer "approve", not this call.',
       });
     expect(log).toEqual([]);
-    const host = await overHttp(at, { generation, person: () => ({ action: "accept", content: { approved: true } }) });
+    const host = await connectOverHttp(at, {
+      generation,
+      person: () => ({ action: "accept", content: { approved: true } }),
+    });
     expect((await call("office_continue", { thread: told.thread }, host)).told.status).toBe("done");
     expect(log).toEqual(["paid 900"]);
     await host.close();
@@ -240,13 +243,13 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
       { signal: enough.signal, onprogress: () => enough.abort("enough") },
     );
     await expect(called).rejects.toThrow();
-    const statusOf = async () => (await listRuns(store, { thread: "mcp.local.slow.long" }))[0]?.status;
+    const getStatus = async () => (await listRuns(store, { thread: "mcp.local.slow.long" }))[0]?.status;
     // A 2026 call over HTTP is cancelled by closing its connection, like a lost client.
     if (generation === "2026") {
       await expect.poll(() => lines, patient).toContain("run drains at its next superstep: its client disconnected");
       stopped?.();
     }
-    await expect.poll(statusOf, patient).toBe(generation === "2025" ? "cancelled" : "paused");
+    await expect.poll(getStatus, patient).toBe(generation === "2025" ? "cancelled" : "paused");
     expect(log).toEqual([generation === "2025" ? "first was stopped" : "first is done"]);
     if (generation === "2025") return;
     const { told } = await call("slow_continue", { thread: "long" });
@@ -272,7 +275,7 @@ test("an MCP call that times out pauses the run of a graph and reports the next 
     limits: { callMs: 20 },
     world: systemWorld({ log: (_level, line) => lines.push(line) }),
   });
-  const client = await overHttp(await mcp.listen({ port: 0 }));
+  const client = await connectOverHttp(await mcp.listen({ port: 0 }));
   const called = client.callTool({ name: "slow", arguments: { thread: "long" } });
   await expect.poll(() => lines, patient).toEqual(["run drains at its next superstep: its call timed out"]);
   stopped?.();

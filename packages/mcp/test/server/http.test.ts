@@ -6,7 +6,7 @@ import { defineContext, defineGraph, defineState, defineTool, END, memoryStore, 
 import { offerGraph, serveMcp } from "@statewright/mcp/server";
 import { assert, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { type Generation, overHttp } from "./support/clients.ts";
+import { connectOverHttp, type Generation } from "./support/clients.ts";
 import { type RawRequest, raw, request } from "./support/raw.ts";
 
 /** Time limit of the test: it waits only for the other process. */
@@ -190,13 +190,13 @@ test("a stalled body, excess sessions and excess calls are refused, and an older
   const late = await raw(at.port, request({ headers }, "content-length: 100\r\n"));
   expect(late.status).toBe(408);
 
-  const left = await overHttp(at, { generation: "2025" });
-  const used = await overHttp(at, { generation: "2025" });
+  const left = await connectOverHttp(at, { generation: "2025" });
+  const used = await connectOverHttp(at, { generation: "2025" });
   await expect(left.listTools()).rejects.toThrow(/Session not found/);
   const waits = used.callTool({ name: "wait", arguments: {} });
   await expect.poll(() => open.length, patient).toBe(1);
-  await expect(overHttp(at, { generation: "2025" })).rejects.toThrow(/Too many sessions/);
-  const other = await overHttp(at);
+  await expect(connectOverHttp(at, { generation: "2025" })).rejects.toThrow(/Too many sessions/);
+  const other = await connectOverHttp(at);
   expect(await other.callTool({ name: "wait", arguments: {} })).toMatchObject({
     isError: true,
     content: [{ text: "1 tool calls are already running. Retry after one of them has ended." }],
@@ -249,7 +249,7 @@ async function shareNothing(generation: Generation): Promise<void> {
   /** A client and its received messages. */
   const enter = async (name: "ann" | "ben", seat: string) => {
     const seen: string[] = [];
-    const client = await overHttp(
+    const client = await connectOverHttp(
       { url, token: tokens[name] },
       {
         generation,
@@ -310,9 +310,10 @@ async function shareNothing(generation: Generation): Promise<void> {
     const his = await fetchRpc(url, tokens.ben, "book", { title: "Oslo " }, { requestState, inputResponses: yes });
     expect(his.result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("No call of") }] });
     // She may answer once, with the presented interrupt only, whatever else the answer contains.
-    const hers = () => fetchRpc(url, tokens.ann, "book", { title: "Rome " }, { requestState, inputResponses: yes });
-    expect(JSON.stringify((await hers()).result.content)).toContain("Oslo Oslo");
-    expect((await hers()).result).toMatchObject({ isError: true });
+    const callAsAnn = () =>
+      fetchRpc(url, tokens.ann, "book", { title: "Rome " }, { requestState, inputResponses: yes });
+    expect(JSON.stringify((await callAsAnn()).result.content)).toContain("Oslo Oslo");
+    expect((await callAsAnn()).result).toMatchObject({ isError: true });
     return;
   }
   // Her session with his token does not exist.

@@ -14,9 +14,9 @@ interface Answer {
 
 /** Starts a server with one graph that runs until the test releases it. */
 function server(limits = {}) {
-  let letGo = (): void => undefined;
+  let release = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
-    letGo = resolve;
+    release = resolve;
   });
   const slow = defineGraph({ name: "slow", state: defineState({ n: z.int().default(0) }) })
     .nodes({
@@ -49,7 +49,7 @@ function server(limits = {}) {
     );
     return { status: answer.status, session: answer.headers.get("mcp-session-id"), text: await answer.text() };
   };
-  return { send, letGo };
+  return { send, letGo: release };
 }
 
 test("of two concurrent calls that start one thread, the second can continue the active run of the first", async () => {

@@ -14,7 +14,7 @@ import {
 import { serveMcp } from "@statewright/mcp/server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { overHttp } from "./support/clients.ts";
+import { connectOverHttp } from "./support/clients.ts";
 
 /** Time limit of the test: it waits only for the other process. */
 const patient = { timeout: 60_000 };
@@ -119,7 +119,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
   let at: { readonly url: string; readonly token: string | undefined };
   beforeAll(async () => {
     at = await mcp.listen({ port: 0 });
-    client = await overHttp(at, { generation });
+    client = await connectOverHttp(at, { generation });
   });
   afterAll(async () => {
     await client.close();
@@ -188,7 +188,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     paid.length = 0;
     const asked: string[] = [];
     const answers = [{ approved: true }, { approved: false, reason: "it is full" }, undefined];
-    const host = await overHttp(at, {
+    const host = await connectOverHttp(at, {
       generation,
       person: ({ message }) => {
         asked.push(message);
@@ -262,7 +262,7 @@ test("logging middleware does not suppress the confirmation of an MCP tool call"
     ],
   });
   const at = await mcp.listen({ port: 0 });
-  const client = await overHttp(at);
+  const client = await connectOverHttp(at);
   const { isError } = await client.callTool({ name: "wipe", arguments: { folder: "/" } });
   expect({ isError, seen, paid }).toEqual({ isError: true, seen: ["wipe"], paid: [] });
   await client.close();

@@ -31,13 +31,14 @@ test("an MCP tool or graph without its context, and an MCP tool that reads state
 });
 
 test("serveMcp refuses tools and graphs that a host could not use", () => {
-  const refused = (what: () => unknown) => expect(what).toThrow(expect.objectContaining({ code: "invalid_option" }));
+  const expectRefusal = (what: () => unknown) =>
+    expect(what).toThrow(expect.objectContaining({ code: "invalid_option" }));
   const taken = defineGraph({ name: "taken", state: defineState({ thread: z.string() }) })
     .nodes({ look: () => ({}) })
     .edges({ [START]: "look", look: END });
-  refused(() => offerGraph(taken, { description: "Take." }));
-  refused(() => offerGraph(shop, { description: "Shop.", context: { customer: "ann" }, name: "s".repeat(41) }));
-  refused(() =>
+  expectRefusal(() => offerGraph(taken, { description: "Take." }));
+  expectRefusal(() => offerGraph(shop, { description: "Shop.", context: { customer: "ann" }, name: "s".repeat(41) }));
+  expectRefusal(() =>
     serveMcp({
       ...about,
       tools: [bare],
@@ -51,6 +52,6 @@ test("serveMcp refuses tools and graphs that a host could not use", () => {
       ],
     }),
   );
-  refused(() => serveMcp({ ...about, limits: { calls: 0 } }));
-  refused(() => serveMcp({ ...about, resources: [{ uri: "menu", name: "menu", read: () => "soup" }] }));
+  expectRefusal(() => serveMcp({ ...about, limits: { calls: 0 } }));
+  expectRefusal(() => serveMcp({ ...about, resources: [{ uri: "menu", name: "menu", read: () => "soup" }] }));
 });

@@ -37,7 +37,7 @@ export interface LiveCalls {
 }
 
 /** Starts tool calls of one message. */
-export function begin(
+export function startCalls(
   tools: readonly Tool[],
   asked: readonly Asked[],
   options: {
@@ -80,16 +80,16 @@ export function begin(
 }
 
 /** Runs tool calls and returns their answers. */
-export function answers(
+export function collectAnswers(
   tools: readonly Tool[],
   asked: readonly Asked[],
-  options: Parameters<typeof begin>[2] = {},
+  options: Parameters<typeof startCalls>[2] = {},
 ): Promise<readonly ToolMessage[]> {
-  return begin(tools, asked, options).answers();
+  return startCalls(tools, asked, options).answers();
 }
 
 /** Runs one tool call and returns the text of its answer. */
-export async function say(tools: readonly Tool[], args: JsonObject, name = "echo"): Promise<string> {
-  const [answer] = await answers(tools, [{ name, args }]);
+export async function callTool(tools: readonly Tool[], args: JsonObject, name = "echo"): Promise<string> {
+  const [answer] = await collectAnswers(tools, [{ name, args }]);
   return answer === undefined ? "" : getMessageText(answer);
 }

@@ -12,14 +12,14 @@ const open: McpServer[] = [];
 const pids = new Set<number>();
 
 /** Creates a path for the recorded input of a server. */
-export function recording(): string {
+export function createRecordingPath(): string {
   const folder = mkdtempSync(join(tmpdir(), "statewright-mcp-"));
   folders.push(folder);
   return join(folder, "sent");
 }
 
 /** Parses the messages of a recording. */
-export function sentTo(file: string): readonly Record<string, unknown>[] {
+export function listSent(file: string): readonly Record<string, unknown>[] {
   return readFileSync(file, "utf8")
     .trim()
     .split("\n")
@@ -36,7 +36,7 @@ export function serve(
 }
 
 /** Formats a reference to an environment variable. */
-export function variable(name: string): string {
+export function formatVariable(name: string): string {
   return ["$", "{", name, "}"].join("");
 }
 

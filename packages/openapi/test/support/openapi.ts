@@ -47,7 +47,7 @@ export interface EchoServer {
 }
 
 /** Starts the server. */
-export async function echoServer(): Promise<EchoServer> {
+export async function startEchoServer(): Promise<EchoServer> {
   const told: Told[] = [];
   const answers: EchoServer["answers"] = new Map();
   const server: Server = createServer((request, response) => {

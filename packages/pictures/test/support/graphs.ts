@@ -39,13 +39,13 @@ export function createGraph(
   edges: Readonly<Record<string, unknown>>,
   name = "drawn",
 ): Graph {
-  const nodes = Object.fromEntries(Object.entries(parts).map(([key, part]) => [key, nodeOf(key, part)]));
+  const nodes = Object.fromEntries(Object.entries(parts).map(([key, part]) => [key, createNode(key, part)]));
   return defineGraph({ name, state: State })
     .nodes(nodes as Record<string, () => undefined>)
     .edges(edges as never) as Graph;
 }
 
-function nodeOf(name: string, part: Part): unknown {
+function createNode(name: string, part: Part): unknown {
   const body = (): undefined => undefined;
   if (part === "tools") return toolNode({ tools: [ping] });
   if (part === "deferred") return { defer: true, run: body };
@@ -67,10 +67,10 @@ export function each(target: string, otherwise?: string): unknown {
  * Random graphs with subgraphs down to the given depth. Each node leads to the next one, so that all are reachable,
  * and possibly to others.
  */
-export function anyGraph(depth: number): fc.Arbitrary<Graph> {
+export function generateGraph(depth: number): fc.Arbitrary<Graph> {
   const plain: fc.Arbitrary<Part> = fc.constantFrom("body", "body", "input", "tools", "deferred");
   const part =
-    depth === 0 ? plain : fc.oneof({ weight: 6, arbitrary: plain }, { weight: 1, arbitrary: anyGraph(depth - 1) });
+    depth === 0 ? plain : fc.oneof({ weight: 6, arbitrary: plain }, { weight: 1, arbitrary: generateGraph(depth - 1) });
   const node = fc.record({
     part,
     form: fc.constantFrom("to", "many", "route", "commandTargets", "join"),

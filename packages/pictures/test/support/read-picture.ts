@@ -50,23 +50,23 @@ export function readPicture(svg: string): Picture {
   const [x = 0, y = 0, width = 0, height = 0] = (root.getAttribute("viewBox") ?? "").split(" ").map(Number);
   const all = elementsBelow(root);
   const groups = all.filter((element) => element.hasAttribute("data-id"));
-  const isEdge = (element: Element): boolean => classesOf(element).includes("edge");
+  const isEdge = (element: Element): boolean => listClasses(element).includes("edge");
   const nodes = groups
     .filter((element) => !isEdge(element))
-    .map((element) => ({ ...partOf(element), rect: around(element), heading: headingOf(element) }));
+    .map((element) => ({ ...getPart(element), rect: around(element), heading: getHeading(element) }));
   return {
     box: { x, y, width, height },
     root,
     names: new Set(all.map(({ tagName }) => tagName)),
     nodes: nodes.filter(({ classes }) => !classes.includes("region")),
     regions: nodes.filter(({ classes }) => classes.includes("region")),
-    edges: groups.filter(isEdge).map((element) => ({ ...partOf(element), points: pointsOf(element) })),
+    edges: groups.filter(isEdge).map((element) => ({ ...getPart(element), points: listPoints(element) })),
     labels: all
-      .filter((element) => classesOf(element).includes("label"))
+      .filter((element) => listClasses(element).includes("label"))
       .map((element) => {
         const back = elementsBelow(element).find(({ tagName }) => tagName === "rect");
         const id = element.getAttribute("data-of") ?? "";
-        return { ...rectOf(back), id, text: partOf(element).texts[0] ?? "" };
+        return { ...getRect(back), id, text: getPart(element).texts[0] ?? "" };
       }),
   };
 }
@@ -92,44 +92,44 @@ function elementsBelow(element: Element): readonly Element[] {
   return [...element.getElementsByTagName("*")];
 }
 
-function classesOf(element: Element): readonly string[] {
+function listClasses(element: Element): readonly string[] {
   return (element.getAttribute("class") ?? "").split(" ");
 }
 
-function partOf(element: Element): Part {
+function getPart(element: Element): Part {
   const below = elementsBelow(element);
   const said = (name: string): readonly string[] =>
     below.flatMap(({ tagName, textContent }) => (tagName === name ? [textContent ?? ""] : []));
   return {
     id: element.getAttribute("data-id") ?? "",
-    classes: classesOf(element),
+    classes: listClasses(element),
     title: said("title")[0] ?? "",
     texts: said("text"),
   };
 }
 
-function numbersOf(element: Element | undefined, ...names: readonly string[]): Readonly<Record<string, number>> {
+function listNumbers(element: Element | undefined, ...names: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(names.map((name) => [name, Number(element?.getAttribute(name))]));
 }
 
-function rectOf(element: Element | undefined): Rect {
-  const { x = 0, y = 0, width = 0, height = 0 } = numbersOf(element, "x", "y", "width", "height");
+function getRect(element: Element | undefined): Rect {
+  const { x = 0, y = 0, width = 0, height = 0 } = listNumbers(element, "x", "y", "width", "height");
   return { x, y, width, height };
 }
 
 /** The label of a region, in a monospaced font of 13, starts at the position of its text. */
-function headingOf(element: Element): Rect {
+function getHeading(element: Element): Rect {
   const text = elementsBelow(element).find(({ tagName }) => tagName === "text");
-  const { x = 0, y = 0 } = numbersOf(text, "x", "y");
+  const { x = 0, y = 0 } = listNumbers(text, "x", "y");
   return { x, y: y - 11, width: (text?.textContent ?? "").length * 8, height: 14 };
 }
 
 /** Returns the bounding box of the shapes of a node. */
 function around(element: Element): Rect {
   const rects = elementsBelow(element).flatMap((shape): readonly Rect[] => {
-    if (shape.tagName === "rect") return [rectOf(shape)];
+    if (shape.tagName === "rect") return [getRect(shape)];
     if (shape.tagName === "circle") {
-      const { cx = 0, cy = 0, r = 0 } = numbersOf(shape, "cx", "cy", "r");
+      const { cx = 0, cy = 0, r = 0 } = listNumbers(shape, "cx", "cy", "r");
       return [{ x: cx - r, y: cy - r, width: 2 * r, height: 2 * r }];
     }
     if (shape.tagName !== "polygon") return [];
@@ -147,10 +147,10 @@ function around(element: Element): Rect {
 }
 
 /** Samples the line of an edge. Its path has absolute moves, lines and cubic curves. */
-function pointsOf(element: Element): Edge["points"] {
+function listPoints(element: Element): Edge["points"] {
   const path =
     elementsBelow(element)
-      .find((each) => classesOf(each).includes("line"))
+      .find((each) => listClasses(each).includes("line"))
       ?.getAttribute("d") ?? "";
   const points: { x: number; y: number }[] = [];
   for (const [, command, given = ""] of path.matchAll(/([MLC])([^MLC]*)/g)) {

@@ -42,7 +42,7 @@ export function isAlive(pid: number | undefined): boolean {
 }
 
 /** Creates the system world with a recorded log. */
-export function loggedWorld(): World & {
+export function createLoggedWorld(): World & {
   readonly lines: { readonly level: LogLevel; readonly text: string; readonly fields: unknown }[];
 } {
   const lines: { level: LogLevel; text: string; fields: unknown }[] = [];

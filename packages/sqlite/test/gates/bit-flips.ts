@@ -9,7 +9,16 @@ import { isStatewrightError } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import type { RunRow } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
-import { append, checkpoint, effect, graph, question, running, saveCommit, superstep } from "../support/rows.ts";
+import {
+  append,
+  createCheckpoint,
+  createEffectRow,
+  createInterruptRow,
+  createRunRow,
+  createSuperstep,
+  graph,
+  saveCommit,
+} from "../support/rows.ts";
 import { type Found, type Random, runCases } from "./seeded.ts";
 
 const threads = ["alpha", "beta"];
@@ -19,20 +28,25 @@ async function image(path: string): Promise<Buffer> {
   const store = sqliteStore(path);
   for (const thread of threads) {
     const claim = await store.claim({ ...graph, thread });
-    const run: RunRow = { ...running("r1", thread), key: `key-${thread}`, metadata: { customer: thread } };
-    await saveCommit(store, { ...superstep(thread, claim, 1), run, events: [fact(thread, 2, "started")], seq: 2 });
+    const run: RunRow = { ...createRunRow("r1", thread), key: `key-${thread}`, metadata: { customer: thread } };
+    await saveCommit(store, {
+      ...createSuperstep(thread, claim, 1),
+      run,
+      events: [fact(thread, 2, "started")],
+      seq: 2,
+    });
     for (let id = 2; id <= 6; id++) {
       const deltas = [append("items", [`${thread}-${id}`]), replace("plan", `plan ${id} of ${thread}`)];
-      await saveCommit(store, { ...superstep(thread, claim, id), seq: id + 1, checkpoint: at(id, deltas) });
+      await saveCommit(store, { ...createSuperstep(thread, claim, id), seq: id + 1, checkpoint: at(id, deltas) });
     }
     await saveCommit(store, {
       thread,
       branch: "main",
       epoch: claim.epoch,
       seq: 8,
-      effects: [{ ...effect(6, "idempotent", "kept"), key: "other", args: "args" }],
+      effects: [{ ...createEffectRow(6, "idempotent", "kept"), key: "other", args: "args" }],
       run: { ...run, status: "waiting", error: { name: "Error", message: "an error of before" } },
-      interrupts: [question("q1", "yes"), open("q2")],
+      interrupts: [createInterruptRow("q1", "yes"), open("q2")],
       timers: [{ arm: { id: "wait", kind: "after", generation: 6, dueAt: 9_000, about: "timer" } }],
       events: [fact(thread, 8, "waits")],
       release: true,
@@ -41,7 +55,7 @@ async function image(path: string): Promise<Buffer> {
     await store.branch({ thread, branch: "other", from: 3, checkpoint: { row: from, deltas: [] }, interrupts: [] });
     await store.enqueue({
       thread,
-      run: { ...running("r2", thread), status: "queued", queuedAt: 2_000, input: '"later"' },
+      run: { ...createRunRow("r2", thread), status: "queued", queuedAt: 2_000, input: '"later"' },
     });
   }
   store.close();
@@ -49,7 +63,7 @@ async function image(path: string): Promise<Buffer> {
 }
 
 function at(id: number, deltas: readonly ReturnType<typeof append>[] = []) {
-  const { row } = checkpoint(id);
+  const { row } = createCheckpoint(id);
   return { row: { ...row, seq: id === 1 ? 1 : id + 1 }, deltas };
 }
 
@@ -62,7 +76,7 @@ function fact(thread: string, seq: number, what: string) {
 }
 
 function open(id: string) {
-  const { answer: _, answeredAt: __, ...row } = question(id, "");
+  const { answer: _, answeredAt: __, ...row } = createInterruptRow(id, "");
   return row;
 }
 
@@ -118,7 +132,7 @@ function sorted(history: Awaited<ReturnType<SqliteStore["history"]>>) {
 }
 
 /** A random bit of the file, or, equally often, a bit of a used page. */
-function placeOf(clean: Buffer, random: Random): number {
+function getPlace(clean: Buffer, random: Random): number {
   const anywhere = random.whole(clean.length);
   if (random.whole(2) === 0) return anywhere;
   for (let at = anywhere; ; at = (at + 1) % clean.length) if (clean[at] !== 0) return at;
@@ -139,7 +153,7 @@ export async function runBitFlips(
   assert.deepEqual((await store.verify()).faults, []);
   store.close();
   return runCases(range, async (random) => {
-    const [place, bit] = [placeOf(clean, random), random.whole(8)];
+    const [place, bit] = [getPlace(clean, random), random.whole(8)];
     const bytes = Buffer.from(clean);
     bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
     for (const part of ["-wal", "-shm"]) rmSync(copy + part, { force: true });

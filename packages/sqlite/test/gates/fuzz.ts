@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { isStatewrightError } from "@statewright/core";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { change } from "../support/database-file.ts";
-import { graph, running, saveCommit, superstep } from "../support/rows.ts";
+import { createRunRow, createSuperstep, graph, saveCommit } from "../support/rows.ts";
 import { type Found, type Random, runCases } from "./seeded.ts";
 
 const texts = [
@@ -71,10 +71,10 @@ function garbage(random: Random, depth = 0): unknown {
   if (kind === 5)
     return random.pick([Symbol("s"), 10n, 2n ** 70n, () => 1, new Date(Number.NaN), new Map(), /x/, new Uint8Array(3)]);
   if (kind === 6) return Array.from({ length: random.whole(4) }, () => garbage(random, depth + 1));
-  return objectOf(random, () => garbage(random, depth + 1), [...keys, ...strange]);
+  return createObject(random, () => garbage(random, depth + 1), [...keys, ...strange]);
 }
 
-function objectOf(random: Random, value: () => unknown, names: readonly string[]): object {
+function createObject(random: Random, value: () => unknown, names: readonly string[]): object {
   const entries = Array.from({ length: random.whole(4) }, () => [random.pick(names), value()] as const);
   const object = {};
   for (const [name, each] of entries)
@@ -130,13 +130,13 @@ const reads: readonly Border[] = [
 const writes: readonly Border[] = [
   (store, id) => store.claim({ ...graph, thread: id }),
   (store, id) => store.claim({ ...graph, thread: "free", branch: id }),
-  (store, id) => store.enqueue({ thread: "t", run: { ...running(id, "t"), status: "queued", input: "1" } }),
-  (store, id) => store.enqueue({ thread: id, run: { ...running("r", "t"), status: "queued", input: "1" } }),
-  (store, id) => saveCommit(store, superstep(id, { epoch: 1, branch: id }, 1)),
-  (store, id) => saveCommit(store, superstep("t", { epoch: 1, branch: id }, 2)),
+  (store, id) => store.enqueue({ thread: "t", run: { ...createRunRow(id, "t"), status: "queued", input: "1" } }),
+  (store, id) => store.enqueue({ thread: id, run: { ...createRunRow("r", "t"), status: "queued", input: "1" } }),
+  (store, id) => saveCommit(store, createSuperstep(id, { epoch: 1, branch: id }, 1)),
+  (store, id) => saveCommit(store, createSuperstep("t", { epoch: 1, branch: id }, 2)),
 ];
 
-function idOf(random: Random): unknown {
+function getId(random: Random): unknown {
   return random.whole(2) === 0 ? random.pick(texts) : garbage(random);
 }
 
@@ -159,7 +159,7 @@ async function listed(store: SqliteStore, random: Random): Promise<string> {
   const given =
     random.whole(8) === 0
       ? garbage(random)
-      : objectOf(random, () => garbage(random, 1), [...known, ...known, ...strange]);
+      : createObject(random, () => garbage(random, 1), [...known, ...known, ...strange]);
   const met = await told(() => ask(store, given as never, random));
   if (typeof given !== "object" || given === null) return `${name} ${met}`;
   const unknown = Object.keys(given).filter((key) => !known.includes(key));
@@ -171,14 +171,14 @@ async function listed(store: SqliteStore, random: Random): Promise<string> {
 }
 
 async function written(store: SqliteStore, random: Random): Promise<string> {
-  const id = idOf(random);
+  const id = getId(random);
   const met = await told(() => random.pick(writes)(store, id as never, random));
   if (met === "taken") assert.ok(typeof id === "string" && grammar.test(id), "an id outside the grammar is taken");
   return `write ${met}`;
 }
 
 async function opened(random: Random): Promise<string> {
-  const given = objectOf(random, () => garbage(random, 1), [
+  const given = createObject(random, () => garbage(random, 1), [
     "durability",
     "maxBytes",
     "fileSystem",
@@ -200,12 +200,12 @@ export async function fuzz(home: string, range: { readonly first: number; readon
   const file = join(home, "fuzz.db");
   const store = sqliteStore(file, { durability: "normal" });
   const claim = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, { ...superstep("t", claim, 1), run: running("r1", "t"), release: true });
+  await saveCommit(store, { ...createSuperstep("t", claim, 1), run: createRunRow("r1", "t"), release: true });
   try {
     const found = await runCases(range, async (random) => {
       const way = random.whole(10);
       if (way < 5) return listed(store, random);
-      if (way < 7) return `read ${await told(() => random.pick(reads)(store, idOf(random) as never, random))}`;
+      if (way < 7) return `read ${await told(() => random.pick(reads)(store, getId(random) as never, random))}`;
       if (way < 9) return written(store, random);
       return opened(random);
     });

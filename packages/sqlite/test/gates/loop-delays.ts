@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import { sqliteStore } from "@statewright/sqlite";
-import { graph, saveCommit, superstep } from "../support/rows.ts";
+import { createSuperstep, graph, saveCommit } from "../support/rows.ts";
 import type { Found } from "./seeded.ts";
 
 const writers = 4;
@@ -31,7 +31,7 @@ export async function measureLoopDelays(home: string, { count: seconds }: { read
   const writer = async (thread: string): Promise<void> => {
     const claim = await store.claim({ ...graph, thread });
     for (let id = 1; process.hrtime.bigint() < until; id++) {
-      await saveCommit(store, superstep(thread, claim, id));
+      await saveCommit(store, createSuperstep(thread, claim, id));
       commits += 1;
     }
   };

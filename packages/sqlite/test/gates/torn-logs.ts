@@ -8,7 +8,15 @@ import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import type { EffectRow } from "@statewright/core/store";
 import { sqliteStore } from "@statewright/sqlite";
-import { append, checkpoint, effect, graph, readItems, saveCommit, superstep } from "../support/rows.ts";
+import {
+  append,
+  createCheckpoint,
+  createEffectRow,
+  createSuperstep,
+  graph,
+  readItems,
+  saveCommit,
+} from "../support/rows.ts";
 import { type Found, type Random, runCases } from "./seeded.ts";
 
 /** Each round has two commits: the intents of the calls, and the checkpoint that folds them. */
@@ -22,13 +30,13 @@ async function image(home: string): Promise<{ readonly path: string; readonly lo
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let round = 1; round <= rounds; round++) {
     const started = Array.from({ length: intents }, (_none, call): EffectRow => {
-      const { outcome: _outcome, endedAt: _endedAt, ...row } = effect(round - 1, "once");
+      const { outcome: _outcome, endedAt: _endedAt, ...row } = createEffectRow(round - 1, "once");
       return { ...row, task: `${round - 1}:${call}`, state: "started" };
     });
     await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: round - 1, effects: started });
     await saveCommit(store, {
-      ...superstep("t", claim, round),
-      checkpoint: checkpoint(round, [append("items", [`${round}`])]),
+      ...createSuperstep("t", claim, round),
+      checkpoint: createCheckpoint(round, [append("items", [`${round}`])]),
     });
   }
   const path = join(home, "image.db");
@@ -86,7 +94,7 @@ function halfCopied(file: Buffer, log: Buffer, random: Random): Buffer {
 }
 
 /** Throws unless the store holds a prefix of the commits; returns the number of commits. */
-async function prefixOf(store: Store): Promise<number> {
+async function getPrefix(store: Store): Promise<number> {
   const head = (await store.head("t"))?.id ?? 0;
   const expected = Array.from({ length: head }, (_, index) => String(index + 1));
   assert.deepEqual(await readItems(store, "t"), expected);
@@ -111,7 +119,7 @@ export async function runTornLogs(
     writeFileSync(`${copy}-wal`, damage === undefined ? log : damage(log, random));
     const store = sqliteStore(copy, { durability: "normal" });
     try {
-      const commits = await prefixOf(store);
+      const commits = await getPrefix(store);
       if (damage === undefined) assert.equal(commits, 2 * rounds);
       return kind;
     } finally {

@@ -14,7 +14,7 @@ import {
 } from "@statewright/core";
 
 /** A schema without a library, so that only the format decides whether a file is readable. */
-function schemaOf<Value>(is: (value: unknown) => value is Value, fallback?: Value): Schema<Value, Value> {
+function getSchema<Value>(is: (value: unknown) => value is Value, fallback?: Value): Schema<Value, Value> {
   return {
     "~standard": {
       version: 1,
@@ -27,7 +27,7 @@ function schemaOf<Value>(is: (value: unknown) => value is Value, fallback?: Valu
   };
 }
 
-const text: Schema<string, string> = schemaOf((value) => typeof value === "string");
+const text: Schema<string, string> = getSchema((value) => typeof value === "string");
 const Log = defineState({ log: channel.list(text) });
 
 /** Parameters that a test sets. */
@@ -114,7 +114,7 @@ export function createEveryValue(): readonly unknown[] {
   ];
 }
 
-const anything: Schema<unknown, unknown> = schemaOf((value): value is unknown => value !== anything);
+const anything: Schema<unknown, unknown> = getSchema((value): value is unknown => value !== anything);
 
 /** Saves one value of each kind and waits. */
 export const keeps: Graph = defineGraph({

@@ -11,11 +11,11 @@ import { registerRowSums } from "../../src/rows/row-sums.ts";
 import { createEraser } from "../../src/rows/thread-tables.ts";
 import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
-import { checkpoint, running, saveCommit } from "../support/rows.ts";
-import { folder } from "../support/stores.ts";
+import { createCheckpoint, createRunRow, saveCommit } from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
 test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {
-  const home = folder();
+  const home = createFolder();
   const stores = [sqliteStore(join(home.path, "agent.db"), { durability: "normal" }), memoryStore()];
   const statuses: readonly RunStatus[] = ["done", "waiting", "waiting", "done", "failed"];
   for (const store of stores)
@@ -24,9 +24,11 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
       const { epoch, branch } = await store.claim({ thread, graph, version: 1, shape: "s", at: nth });
       const isAtWork = nth % 130 === 7;
       const about = { key: `k${nth % 9}`, metadata: { app: "x", user: nth % 300 } };
-      const run = { ...running(`r${nth}`, thread), ...about, graph, startedAt: (nth * 7) % 2_600 };
+      const run = { ...createRunRow(`r${nth}`, thread), ...about, graph, startedAt: (nth * 7) % 2_600 };
       const status = isAtWork ? "running" : statuses[nth % statuses.length];
-      const saved = isAtWork ? { ...checkpoint(1), row: { ...checkpoint(1).row, at: 3_000 - nth, seq: 1 } } : undefined;
+      const saved = isAtWork
+        ? { ...createCheckpoint(1), row: { ...createCheckpoint(1).row, at: 3_000 - nth, seq: 1 } }
+        : undefined;
       const commit = { thread, branch, epoch, seq: 1, run: { ...run, ...(status === undefined ? {} : { status }) } };
       await saveCommit(store, { ...commit, ...(saved === undefined ? { release: true } : { checkpoint: saved }) });
     }
@@ -73,7 +75,7 @@ async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[
 }
 
 test("lists by metadata, engine polls and retention use an index: no plan scans a table or sorts an ordered list [E66, E62]", () => {
-  const home = folder();
+  const home = createFolder();
   const file = join(home.path, "agent.db");
   sqliteStore(file, { durability: "normal" }).close();
   const db = new Sqlite(file);

@@ -22,7 +22,7 @@ export function saveCommit(store: Store, commit: Commit): Promise<void> {
 }
 
 /** Creates the commit of the next superstep of a thread: checkpoint `id` appends one item. */
-export function superstep(
+export function createSuperstep(
   thread: string,
   { epoch, branch }: Pick<Claim, "epoch" | "branch">,
   id: number,
@@ -33,12 +33,12 @@ export function superstep(
     branch,
     epoch,
     seq: id,
-    checkpoint: checkpoint(id, [append("items", [item])]),
-    effects: [effect(id - 1, "once", item)],
+    checkpoint: createCheckpoint(id, [append("items", [item])]),
+    effects: [createEffectRow(id - 1, "once", item)],
   };
 }
 
-export function checkpoint(id: number, deltas: readonly DeltaRow[] = []): CheckpointWrite {
+export function createCheckpoint(id: number, deltas: readonly DeltaRow[] = []): CheckpointWrite {
   const row = {
     id,
     branch: "main",
@@ -60,7 +60,7 @@ export function append(channel: string, items: readonly string[]): DeltaRow {
   return { channel, kind: "append", base: false, text: JSON.stringify(items) };
 }
 
-export function effect(step: number, kind: EffectRow["effect"] = "once", outcome: string = "done"): EffectRow {
+export function createEffectRow(step: number, kind: EffectRow["effect"] = "once", outcome: string = "done"): EffectRow {
   return {
     step,
     task: `${step}:0`,
@@ -77,12 +77,12 @@ export function effect(step: number, kind: EffectRow["effect"] = "once", outcome
   };
 }
 
-export function question(id: string, answer: string): InterruptRow {
+export function createInterruptRow(id: string, answer: string): InterruptRow {
   const asked = { id, branch: "main", step: 1, task: "1:0", node: "approve", key: "approve", raisedAt: 1_000 };
   return { ...asked, payload: JSON.stringify({ ask: id }), answer: JSON.stringify(answer), answeredAt: 1_001 };
 }
 
-export function running(id: string, thread: string): RunRow {
+export function createRunRow(id: string, thread: string): RunRow {
   return { id, thread, branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 1_000 };
 }
 
@@ -94,7 +94,7 @@ export async function readItems(store: Store, thread: string): Promise<readonly 
 }
 
 /** Creates the artifact of a call, with text or bytes. */
-export async function artifact(body: string | Uint8Array, name = "notes.txt"): Promise<ArtifactWrite> {
+export async function createArtifactWrite(body: string | Uint8Array, name = "notes.txt"): Promise<ArtifactWrite> {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const row = {
     key: await computeArtifactKey(bytes),

@@ -7,12 +7,12 @@ import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import type { StoreUnderTest } from "@statewright/testing/conformance";
 
 /** Creates a folder in a memory file system when the machine has one: thousands of writes wait for no disk. */
-export function createMemoryFolder(): ReturnType<typeof folder> {
-  return folder(existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
+export function createMemoryFolder(): ReturnType<typeof createFolder> {
+  return createFolder(existsSync("/dev/shm") ? "/dev/shm" : tmpdir());
 }
 
 /** Creates a folder that is removed after the test. */
-export function folder(base: string = tmpdir()): { readonly path: string; remove(): void } {
+export function createFolder(base: string = tmpdir()): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(base, "statewright-sqlite-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }

@@ -21,14 +21,14 @@ import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pieceBytes } from "../../src/write/artifact-bodies.ts";
 import { change, countRows, readBytes } from "../support/database-file.ts";
-import { artifact, graph, saveCommit } from "../support/rows.ts";
-import { folder } from "../support/stores.ts";
+import { createArtifactWrite, graph, saveCommit } from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
 });
 
@@ -45,7 +45,7 @@ async function keep(
   ...bodies: readonly (string | Uint8Array)[]
 ): Promise<readonly string[]> {
   const { epoch, branch } = await store.claim({ ...graph, thread: "t" });
-  const artifacts = await Promise.all(bodies.map((body) => artifact(body)));
+  const artifacts = await Promise.all(bodies.map((body) => createArtifactWrite(body)));
   await saveCommit(store, { thread: "t", branch, epoch, seq: 0, artifacts, release: true });
   return artifacts.map(({ row }) => row.key);
 }
@@ -85,7 +85,7 @@ test("interleaved artifacts of several threads are rekeyed thread by thread, eve
     for (const thread of ["t", "u"]) {
       const { epoch, branch, nextSeq } = await sealed.claim({ ...graph, thread });
       // The second artifact has the same body: the thread stores it once.
-      const artifacts = [await artifact(body), ...(nth === 1 ? [await artifact(body)] : [])];
+      const artifacts = [await createArtifactWrite(body), ...(nth === 1 ? [await createArtifactWrite(body)] : [])];
       await saveCommit(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
       kept[thread]?.push(artifacts[0]?.row.key ?? "");
     }

@@ -6,15 +6,15 @@ import type { CheckpointWrite, Claim, Commit } from "@statewright/core/store";
 import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { append, checkpoint, effect, graph, saveCommit } from "../support/rows.ts";
-import { folder } from "../support/stores.ts";
+import { append, createCheckpoint, createEffectRow, graph, saveCommit } from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let stores: Store[];
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   stores = [];
 });
@@ -32,7 +32,7 @@ function open(options: SqliteStoreOptions = { durability: "normal" }): Store {
 
 /** Creates the next checkpoint of a namespace: it appends its own id. */
 function step({ epoch }: Claim, branch: string, id: number, parent?: number): Commit {
-  const { row, deltas } = checkpoint(id, [append("items", [String(id)])]);
+  const { row, deltas } = createCheckpoint(id, [append("items", [String(id)])]);
   return { thread: "t", branch, epoch, seq: id, checkpoint: { row: { ...row, branch, parent }, deltas } };
 }
 
@@ -42,7 +42,7 @@ function fill(write: CheckpointWrite | undefined): CheckpointWrite {
   return { ...write, deltas: [{ channel: "big", kind: "replace", base: true, text }] };
 }
 
-async function idsOf(store: Store, branch: string): Promise<readonly number[]> {
+async function listIds(store: Store, branch: string): Promise<readonly number[]> {
   return (await store.history("t", { branch, limit: 9 })).map(({ id }) => id);
 }
 
@@ -57,8 +57,8 @@ describe("child namespaces in a file", () => {
     await Promise.all(lines.map((line, index) => saveCommit(store, step(claim, line, id(index, 1), id(index, 0)))));
     await saveCommit(store, step(claim, "main", id(0, 2), 1));
     for (const index of [0, 1, 4_095, 4_096, 4_199])
-      expect(await idsOf(store, `main/1:${index}`)).toEqual([id(index, 1), id(index, 0)]);
-    expect(await idsOf(store, "main")).toEqual([id(0, 2), 1]);
+      expect(await listIds(store, `main/1:${index}`)).toEqual([id(index, 1), id(index, 0)]);
+    expect(await listIds(store, "main")).toEqual([id(0, 2), 1]);
     expect(await store.branches("t")).toEqual([{ name: "main", head: id(0, 2) }]);
   });
 
@@ -75,7 +75,7 @@ describe("child namespaces in a file", () => {
     await saveCommit(store, first);
     await saveCommit(store, step(claim, "main/1:0/0:0", 3));
     await saveCommit(store, step(claim, "main/1:0", 4, 2));
-    expect([await idsOf(store, "main/1:0"), await idsOf(store, "main/1:0/0:0")]).toEqual([[4, 2], [3]]);
+    expect([await listIds(store, "main/1:0"), await listIds(store, "main/1:0/0:0")]).toEqual([[4, 2], [3]]);
   });
 
   test("child namespaces of a lost transaction are created when the same commits are repeated", async () => {
@@ -94,17 +94,17 @@ describe("child namespaces in a file", () => {
       branch: "main",
       epoch: claim.epoch,
       seq: 4,
-      effects: [{ ...effect(1), key: "lose" }],
+      effects: [{ ...createEffectRow(1), key: "lose" }],
     };
     const moment = [step(claim, "main/1:0", 2), step(claim, "main/1:0/0:0", 3), losing, step(claim, "main", 4, 1)];
     for (const result of await Promise.allSettled(moment.map((commit) => saveCommit(store, commit))))
       expect(result).toMatchObject({ status: "rejected", reason: { code: "store_failed" } });
-    expect([await idsOf(store, "main"), await idsOf(store, "main/1:0")]).toEqual([[1], []]);
+    expect([await listIds(store, "main"), await listIds(store, "main/1:0")]).toEqual([[1], []]);
     raw.exec("DROP TRIGGER losing");
     raw.close();
     await Promise.all(moment.map((commit) => saveCommit(store, commit)));
     for (const [line, ids] of Object.entries({ main: [4, 1], "main/1:0": [2], "main/1:0/0:0": [3] }))
-      expect(await idsOf(store, line)).toEqual(ids);
+      expect(await listIds(store, line)).toEqual(ids);
   });
 
   test("a child namespace that continues from a replaced checkpoint is refused [I5]", async () => {
@@ -112,7 +112,7 @@ describe("child namespaces in a file", () => {
     const claim = await store.claim({ ...graph, thread: "t" });
     for (const [id, parent] of [[1], [2, 1], [3, 2]] as const) await saveCommit(store, step(claim, "main", id, parent));
     await saveCommit(store, step(claim, "main/1:0", 4, 2));
-    expect(await idsOf(store, "main/1:0")).toEqual([4, 2, 1]);
+    expect(await listIds(store, "main/1:0")).toEqual([4, 2, 1]);
     store.close();
     const raw = new Database(file);
     raw.exec("UPDATE checkpoints SET hash = (SELECT hash FROM checkpoints WHERE step = 1) WHERE step = 2");

@@ -6,16 +6,25 @@ import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createManualWorld, type ManualWorld } from "../support/manual-world.ts";
-import { append, checkpoint, effect, graph, question, readItems, saveCommit, superstep } from "../support/rows.ts";
-import { folder } from "../support/stores.ts";
+import {
+  append,
+  createCheckpoint,
+  createEffectRow,
+  createInterruptRow,
+  createSuperstep,
+  graph,
+  readItems,
+  saveCommit,
+} from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let stores: Store[];
 let world: ManualWorld;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   stores = [];
   world = createManualWorld();
@@ -32,7 +41,7 @@ function open(options: SqliteStoreOptions = { world }): Store {
   return store;
 }
 
-async function claimed(store: Store, thread: string): Promise<Claim> {
+async function claimThread(store: Store, thread: string): Promise<Claim> {
   const claim = store.claim({ ...graph, thread });
   await Promise.resolve();
   world.turn();
@@ -60,12 +69,12 @@ function transactions(): number {
 describe("concurrent commits", () => {
   test("commits of one moment share a transaction and are reported in order after it", async () => {
     const store = open();
-    const claims = [await claimed(store, "a"), await claimed(store, "b"), await claimed(store, "c")];
+    const claims = [await claimThread(store, "a"), await claimThread(store, "b"), await claimThread(store, "c")];
     const before = transactions();
     const told: string[] = [];
     for (let id = 1; id <= 20; id++) {
       for (const [index, thread] of ["a", "b", "c"].entries())
-        queue(store, superstep(thread, claims[index] as Claim, id), `${thread}${id}`, told);
+        queue(store, createSuperstep(thread, claims[index] as Claim, id), `${thread}${id}`, told);
     }
     expect(told).toEqual([]);
     expect(world.turn()).toBe(1);
@@ -81,10 +90,10 @@ describe("concurrent commits", () => {
     let ms = 0;
     const slow = { ...world, clock: { now: world.clock.now, monotonic: () => ms++ } };
     const store = open({ world: slow });
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const before = transactions();
     const told: string[] = [];
-    for (let id = 1; id <= 10; id++) queue(store, superstep("a", a, id), `${id}`, told);
+    for (let id = 1; id <= 10; id++) queue(store, createSuperstep("a", a, id), `${id}`, told);
     const turns: string[][] = [];
     while (world.turn() > 0) turns.push(told.splice(0));
     expect(turns.flat()).toEqual(Array.from({ length: 10 }, (_, index) => `${index + 1}`));
@@ -95,14 +104,19 @@ describe("concurrent commits", () => {
 
   test("a refused commit among concurrent ones is reported as refused, and the others are saved", async () => {
     const store = open();
-    const [a, b] = [await claimed(store, "a"), await claimed(store, "b")];
+    const [a, b] = [await claimThread(store, "a"), await claimThread(store, "b")];
     const told: string[] = [];
-    queue(store, superstep("a", a, 1), "a1", told);
-    queue(store, { ...superstep("a", a, 2), epoch: 7 }, "stale", told);
-    queue(store, superstep("a", a, 5), "gap", told);
-    queue(store, { ...superstep("a", a, 2), effects: [{ ...effect(9), startedAt: 0.5 }] }, "wrong type", told);
-    queue(store, superstep("a", a, 2), "a2", told);
-    queue(store, superstep("b", b, 1), "b1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", told);
+    queue(store, { ...createSuperstep("a", a, 2), epoch: 7 }, "stale", told);
+    queue(store, createSuperstep("a", a, 5), "gap", told);
+    queue(
+      store,
+      { ...createSuperstep("a", a, 2), effects: [{ ...createEffectRow(9), startedAt: 0.5 }] },
+      "wrong type",
+      told,
+    );
+    queue(store, createSuperstep("a", a, 2), "a2", told);
+    queue(store, createSuperstep("b", b, 1), "b1", told);
     world.turn();
     expect(told).toEqual(["a1", "stale fenced", "gap store_failed", "wrong type store_failed", "a2", "b1"]);
     expect(await readItems(store, "a")).toEqual(["1", "2"]);
@@ -112,13 +126,13 @@ describe("concurrent commits", () => {
 
   test("a channel whose first delta was refused is recognized in a later commit", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
-    const bad: Commit = { ...superstep("a", a, 1), interrupts: [question("\ud800", "yes")] };
+    const bad: Commit = { ...createSuperstep("a", a, 1), interrupts: [createInterruptRow("\ud800", "yes")] };
     queue(store, bad, "bad", told);
-    queue(store, superstep("a", a, 1), "good", told);
+    queue(store, createSuperstep("a", a, 1), "good", told);
     world.turn();
-    queue(store, superstep("a", a, 2), "next", told);
+    queue(store, createSuperstep("a", a, 2), "next", told);
     world.turn();
     expect(told).toEqual(["bad invalid_id", "good", "next"]);
     expect(await readItems(store, "a")).toEqual(["1", "2"]);
@@ -126,33 +140,33 @@ describe("concurrent commits", () => {
 
   test("an effect whose key is not well-formed text is refused, with or without its own row", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
-    queue(store, superstep("a", a, 1), "first", told);
-    const effects = [{ ...effect(1, "pure"), key: "\ud800" }];
-    queue(store, { ...superstep("a", a, 2), effects }, "bad", told);
-    queue(store, superstep("a", a, 2), "good", told);
+    queue(store, createSuperstep("a", a, 1), "first", told);
+    const effects = [{ ...createEffectRow(1, "pure"), key: "\ud800" }];
+    queue(store, { ...createSuperstep("a", a, 2), effects }, "bad", told);
+    queue(store, createSuperstep("a", a, 2), "good", told);
     world.turn();
     expect(told).toEqual(["first", "bad invalid_id", "good"]);
   });
 
   test("a commit listener that throws does not stop reports to others", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
-    store.commit(superstep("a", a, 1), () => {
+    store.commit(createSuperstep("a", a, 1), () => {
       throw new Error("a bug of a listener");
     });
-    queue(store, superstep("a", a, 2), "a2", told);
+    queue(store, createSuperstep("a", a, 2), "a2", told);
     world.turn();
     expect(told).toEqual(["a2"]);
   });
 
   test("more than 256 commits are saved in several turns, and the event loop continues between them", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
-    for (let id = 1; id <= 600; id++) queue(store, superstep("a", a, id), String(id), told);
+    for (let id = 1; id <= 600; id++) queue(store, createSuperstep("a", a, id), String(id), told);
     world.turn();
     expect(told).toHaveLength(256);
     while (world.turn() > 0);
@@ -170,15 +184,15 @@ describe("locked files", () => {
 
   test("a locked file is retried outside SQLite with growing waits and without an error", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, superstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", told);
     world.turn();
     expect(world.delays).toEqual([2]);
     world.fire();
     expect(world.delays).toEqual([4]);
-    queue(store, superstep("a", a, 2), "a2", told);
+    queue(store, createSuperstep("a", a, 2), "a2", told);
     expect(world.turn()).toBe(0);
     world.fire();
     expect([told, world.delays]).toEqual([[], [8]]);
@@ -189,10 +203,10 @@ describe("locked files", () => {
 
   test("a locked file is given up after half a minute of waits with a retryable error", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, superstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", told);
     const claim = store.claim({ ...graph, thread: "b" });
     world.turn();
     let waited = 0;
@@ -207,17 +221,17 @@ describe("locked files", () => {
     await expect(claim).rejects.toMatchObject({ code: "store_locked" });
     expect([waited >= 30_000, waited < 31_000, longest]).toEqual([true, true, 250]);
     other.exec("COMMIT");
-    queue(store, superstep("a", a, 1), "again", told);
+    queue(store, createSuperstep("a", a, 1), "again", told);
     world.turn();
     expect(told).toEqual(["a1 store_locked", "again"]);
   });
 
   test("a thread released while the file is locked is free for this store and for no other", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, { ...superstep("a", a, 1), release: true }, "let go", told);
+    queue(store, { ...createSuperstep("a", a, 1), release: true }, "let go", told);
     world.turn();
     while (world.delays.length > 0) world.fire();
     expect(told).toEqual(["let go store_locked"]);
@@ -236,9 +250,9 @@ describe("locked files", () => {
 
   test("a locked file does not block reads", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
-    queue(store, superstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", told);
     world.turn();
     other.exec("BEGIN IMMEDIATE");
     expect(await readItems(store, "a")).toEqual(["1"]);
@@ -247,10 +261,10 @@ describe("locked files", () => {
 
   test("a store closed while the file is locked rejects the waiting commits", async () => {
     const store = open();
-    const a = await claimed(store, "a");
+    const a = await claimThread(store, "a");
     const told: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, superstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", told);
     world.turn();
     store.close();
     expect(told).toEqual(["a1 store_locked"]);
@@ -265,14 +279,17 @@ describe("full disks", () => {
   test("a full disk refuses the complete commit, and the store continues with commits that fit", async () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "a" });
-    await saveCommit(store, superstep("a", claim, 1));
+    await saveCommit(store, createSuperstep("a", claim, 1));
     const tooMuch: Commit = {
-      ...superstep("a", claim, 2),
-      checkpoint: checkpoint(2, [append("items", ["2"]), { channel: "big", kind: "replace", base: true, text: large }]),
+      ...createSuperstep("a", claim, 2),
+      checkpoint: createCheckpoint(2, [
+        append("items", ["2"]),
+        { channel: "big", kind: "replace", base: true, text: large },
+      ]),
     };
     await expect(saveCommit(store, tooMuch)).rejects.toMatchObject({ code: "store_full", kind: "store" });
     expect([(await store.head("a"))?.id, (await store.effects("a", "main")).length]).toEqual([1, 1]);
-    await saveCommit(store, superstep("a", claim, 2));
+    await saveCommit(store, createSuperstep("a", claim, 2));
     expect(await readItems(store, "a")).toEqual(["1", "2"]);
   });
 
@@ -280,8 +297,8 @@ describe("full disks", () => {
     const small = open({ maxBytes: 300_000 });
     const claim = await small.claim({ ...graph, thread: "a" });
     const commit: Commit = {
-      ...superstep("a", claim, 1),
-      checkpoint: checkpoint(1, [{ channel: "big", kind: "replace", base: true, text: large }]),
+      ...createSuperstep("a", claim, 1),
+      checkpoint: createCheckpoint(1, [{ channel: "big", kind: "replace", base: true, text: large }]),
     };
     await expect(saveCommit(small, commit)).rejects.toMatchObject({ code: "store_full" });
     await expect(saveCommit(small, commit)).rejects.toMatchObject({ code: "store_full" });
@@ -298,17 +315,17 @@ describe("full disks", () => {
     const other = await store.claim({ ...graph, thread: "b" });
     const told: string[] = [];
     await new Promise<void>((resolve) => {
-      queue(store, superstep("a", claim, 1), "a1", told);
+      queue(store, createSuperstep("a", claim, 1), "a1", told);
       queue(
         store,
         {
-          ...superstep("a", claim, 2),
-          checkpoint: checkpoint(2, [{ channel: "big", kind: "replace", base: true, text: large }]),
+          ...createSuperstep("a", claim, 2),
+          checkpoint: createCheckpoint(2, [{ channel: "big", kind: "replace", base: true, text: large }]),
         },
         "a2",
         told,
       );
-      store.commit(superstep("b", other, 1), (failure) => {
+      store.commit(createSuperstep("b", other, 1), (failure) => {
         told.push(failure === undefined ? "b1" : `b1 ${failure.code}`);
         resolve();
       });
@@ -322,10 +339,10 @@ describe("full disks", () => {
 
 test("each turn of the event loop runs at most one transaction, so a slow disk delays it by one [F20]", async () => {
   const store = open();
-  const claims = [await claimed(store, "a"), await claimed(store, "b")];
+  const claims = [await claimThread(store, "a"), await claimThread(store, "b")];
   for (let id = 1; id <= 700; id++)
     for (const [index, thread] of ["a", "b"].entries())
-      store.commit(superstep(thread, claims[index] as Claim, id), () => undefined);
+      store.commit(createSuperstep(thread, claims[index] as Claim, id), () => undefined);
   let before = transactions();
   while (world.turn() > 0) {
     expect(transactions() - before).toBeLessThanOrEqual(1);

@@ -13,15 +13,23 @@ import { createEraser } from "../../src/rows/thread-tables.ts";
 import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
 import type { PruneStep } from "../../src/write/retention-plan-rows.ts";
-import { append, checkpoint, graph, readItems, running, saveCommit, superstep } from "../support/rows.ts";
-import { folder } from "../support/stores.ts";
+import {
+  append,
+  createCheckpoint,
+  createRunRow,
+  createSuperstep,
+  graph,
+  readItems,
+  saveCommit,
+} from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let store: SqliteStore;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
 });
@@ -39,7 +47,7 @@ async function fill(steps: number): Promise<void> {
   const inner = (line: string, count: number): Promise<unknown>[] =>
     Array.from({ length: count }, (_, step) => {
       id += 1;
-      const { row } = checkpoint(id);
+      const { row } = createCheckpoint(id);
       const parent = step === 0 ? undefined : id - 1;
       const write = { row: { ...row, branch: line, step, parent }, deltas: [append("inner", [String(id)])] };
       return saveCommit(store, { thread: "t", branch: line, epoch, seq: id, checkpoint: write });
@@ -48,7 +56,7 @@ async function fill(steps: number): Promise<void> {
   let parent: number | undefined;
   for (let step = 0; step < steps; step++) {
     id += 1;
-    const { checkpoint: write, ...rest } = superstep("t", claim, id);
+    const { checkpoint: write, ...rest } = createSuperstep("t", claim, id);
     if (write !== undefined)
       writes.push(saveCommit(store, { ...rest, checkpoint: { ...write, row: { ...write.row, step, parent } } }));
     parent = id;
@@ -83,7 +91,7 @@ function pieces(path: string, write: PruneWrite) {
         if (typeof method !== "function") return method;
         return (...given: unknown[]) => {
           const result: unknown = method.apply(of, given);
-          rows += rowsIn(name, result);
+          rows += listRows(name, result);
           return result === of ? proxy : result;
         };
       },
@@ -111,13 +119,13 @@ function pieces(path: string, write: PruneWrite) {
   };
 }
 
-function rowsIn(method: string | symbol, result: unknown): number {
+function listRows(method: string | symbol, result: unknown): number {
   if (method === "all") return (result as readonly unknown[]).length;
   if (method === "get") return result === undefined ? 0 : 1;
   return method === "run" ? (result as { readonly changes: number }).changes : 0;
 }
 
-async function piecesOf(steps: number) {
+async function listPieces(steps: number) {
   await fill(steps);
   const all = pieces(file, keepTen);
   const counts: { readonly does: PruneStep["kind"]; readonly rows: number }[] = [];
@@ -131,13 +139,13 @@ async function piecesOf(steps: number) {
 }
 
 test("a prune piece reads and removes a bounded number of rows, and the total is proportional to the thread [E47]", async () => {
-  const short = await piecesOf(1_000);
+  const short = await listPieces(1_000);
   store.close();
   rmSync(home.path, { recursive: true });
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
-  const long = await piecesOf(4_000);
+  const long = await listPieces(4_000);
   expect(long.reads).toBeLessThanOrEqual(2_000);
   // A checkpoint is deleted with its deltas and its journal.
   expect(Math.max(short.writes, long.writes)).toBeLessThanOrEqual(800);
@@ -182,7 +190,7 @@ test("a fork made between two prune pieces from a checkpoint due for removal sta
   const before = await store.state("t", 100);
   const prune = pieces(file, keepTen);
   for (let next = prune.next(); next?.piece.kind !== "writes"; next = prune.next()) expect(next).toBeDefined();
-  const row = { ...checkpoint(0).row, branch: "late", parent: 3, source: "fork" as const };
+  const row = { ...createCheckpoint(0).row, branch: "late", parent: 3, source: "fork" as const };
   const from = (await store.history("t", { branch: "main", limit: 1_000 })).at(-40)?.id ?? 0;
   await store.branch({ thread: "t", branch: "late", from, checkpoint: { row, deltas: [] }, interrupts: [] });
   for (let next = prune.next(); next !== undefined; next = prune.next());
@@ -196,12 +204,13 @@ test("a fork made between two prune pieces from a checkpoint due for removal sta
 
 test("a run started between two prune pieces can be rolled back to the state before it [E47]", async () => {
   const first = await store.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= 5; id++) await saveCommit(store, superstep("t", first, id));
+  for (let id = 1; id <= 5; id++) await saveCommit(store, createSuperstep("t", first, id));
   await saveCommit(store, { thread: "t", branch: "main", epoch: first.epoch, seq: 5, release: true });
   const prune = pieces(file, { thread: "t", keepLast: 1, merge });
   expect(prune.next()?.piece.kind).toBe("reads");
   const second = await store.claim({ ...graph, thread: "t" });
-  for (let id = 6; id <= 8; id++) await saveCommit(store, { ...superstep("t", second, id), run: running("r2", "t") });
+  for (let id = 6; id <= 8; id++)
+    await saveCommit(store, { ...createSuperstep("t", second, id), run: createRunRow("r2", "t") });
   for (let next = prune.next(); next !== undefined; next = prune.next());
   prune.close();
   const left = await store.history("t", { branch: "main", limit: 10 });
@@ -215,12 +224,12 @@ test("pruning a thread with forks and subgraphs in small pieces ends like prunin
   const keepOne = { keepLast: 1, merge: (rows: Parameters<PruneWrite["merge"]>[0]) => rows };
   await store.prune({ thread: "t", ...keepOne });
   while ((await store.prune({ thread: "u", limit: 1, ...keepOne })) > 0);
-  const linesOf = async (thread: string) =>
+  const listLines = async (thread: string) =>
     (await store.exportThread(thread)).namespaces.map(({ name, checkpoints }) => [
       name,
       checkpoints.map(({ row }) => row.id),
     ]);
-  expect(await linesOf("u")).toEqual(await linesOf("t"));
+  expect(await listLines("u")).toEqual(await listLines("t"));
   expect((await store.verify()).faults).toEqual([]);
   expect(existsSync(file)).toBe(true);
 });

@@ -7,14 +7,14 @@ import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { longTermQueries } from "../../src/write/long-term-rows.ts";
 import { change, readBytes } from "../support/database-file.ts";
-import { folder } from "../support/stores.ts";
+import { createFolder } from "../support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let opened: SqliteStore[];
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   opened = [];
 });
@@ -35,7 +35,7 @@ function plan(db: Database.Database, sql: string, given: readonly unknown[]): st
   return rows.map(({ detail }) => detail).join("; ");
 }
 
-async function codeOf(work: Promise<unknown>): Promise<string | undefined> {
+async function getCode(work: Promise<unknown>): Promise<string | undefined> {
   return work.then(
     () => undefined,
     (error: unknown) => (isStatewrightError(error) ? error.code : String(error)),
@@ -111,9 +111,9 @@ test("a changed long-term row is reported by a read and by verify, and other row
   });
   const again = open();
   const read = longTermStore(again);
-  expect(await codeOf(read.under("notes").get("a"))).toBe("store_corrupt");
-  expect(await codeOf(read.under("notes").get("b"))).toBe("store_corrupt");
-  expect(await codeOf(read.under("else").get("c"))).toBe("store_corrupt");
+  expect(await getCode(read.under("notes").get("a"))).toBe("store_corrupt");
+  expect(await getCode(read.under("notes").get("b"))).toBe("store_corrupt");
+  expect(await getCode(read.under("else").get("c"))).toBe("store_corrupt");
   expect((await read.under("notes").get("d"))?.value).toBe("word d");
   expect((await again.verify()).faults).toHaveLength(3);
 });
@@ -162,15 +162,15 @@ describe("encrypted long-term items", () => {
   });
 
   test("an encrypted store requests long-term keys by namespace, and keys of another namespace decrypt nothing", async () => {
-    const keyOf = (ids: readonly string[]) => [{ id: `k-${ids[0]}`, key: Buffer.alloc(32, ids[0]) }];
-    const store = open({ keys: () => [old!], longTerm: keyOf });
+    const getKey = (ids: readonly string[]) => [{ id: `k-${ids[0]}`, key: Buffer.alloc(32, ids[0]) }];
+    const store = open({ keys: () => [old!], longTerm: getKey });
     const root = longTermStore(store);
     await root.under("ann").put("k", "hers");
     await root.under("bob").put("k", "his");
     expect((await root.under("ann").get("k"))?.value).toBe("hers");
     store.close();
     expect(
-      await codeOf(
+      await getCode(
         longTermStore(open({ keys: () => [old!] }))
           .under("ann")
           .get("k"),
@@ -180,8 +180,8 @@ describe("encrypted long-term items", () => {
       const { value } = db.prepare("SELECT value FROM long_term WHERE namespace = 'bob/'").get() as { value: Buffer };
       db.prepare("UPDATE long_term SET value = ? WHERE namespace = 'ann/'").run(value);
     });
-    const one = open({ keys: () => [old!], longTerm: () => [...keyOf(["ann"]), ...keyOf(["bob"])] });
-    expect(await codeOf(longTermStore(one).under("ann").get("k"))).toBe("store_corrupt");
+    const one = open({ keys: () => [old!], longTerm: () => [...getKey(["ann"]), ...getKey(["bob"])] });
+    expect(await getCode(longTermStore(one).under("ann").get("k"))).toBe("store_corrupt");
   });
 
   test("an encrypted store rotates long-term keys during use", async () => {

@@ -7,16 +7,16 @@ import { fillThread } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Child, startChild } from "../support/child-process.ts";
 import { change, countRows } from "../support/database-file.ts";
-import { append, checkpoint, graph, readItems, saveCommit, superstep } from "../support/rows.ts";
-import { folder } from "../support/stores.ts";
+import { append, createCheckpoint, createSuperstep, graph, readItems, saveCommit } from "../support/rows.ts";
+import { createFolder } from "../support/stores.ts";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 let store: SqliteStore;
 let child: Child | undefined;
 
 beforeEach(() => {
-  home = folder();
+  home = createFolder();
   file = join(home.path, "agent.db");
   store = sqliteStore(file, { durability: "normal" });
 });
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 async function steps(count: number, on: Store = store): Promise<void> {
   const claim = await on.claim({ ...graph, thread: "t" });
-  for (let id = 1; id <= count; id++) await saveCommit(on, superstep("t", claim, id));
+  for (let id = 1; id <= count; id++) await saveCommit(on, createSuperstep("t", claim, id));
   await saveCommit(on, { thread: "t", branch: "main", epoch: claim.epoch, seq: count, release: true });
 }
 
@@ -109,10 +109,10 @@ test("a process that writes continuously is pruned by another and loses nothing 
 test("a vacuum returns the space of pruned rows to the disk [E47]", async () => {
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 60; id++) {
-    const { row } = checkpoint(id);
+    const { row } = createCheckpoint(id);
     const value = { channel: "last", kind: "replace", base: true, text: JSON.stringify("x".repeat(20_000)) } as const;
     await saveCommit(store, {
-      ...superstep("t", claim, id),
+      ...createSuperstep("t", claim, id),
       checkpoint: { row, deltas: [append("items", [String(id)]), value] },
     });
   }
@@ -122,7 +122,7 @@ test("a vacuum returns the space of pruned rows to the disk [E47]", async () => 
   await store.vacuum();
   const after = change(file, (db) => db.pragma("page_count", { simple: true }) as number);
   expect(after).toBeLessThan(before / 5);
-  await saveCommit(store, superstep("t", claim, 61));
+  await saveCommit(store, createSuperstep("t", claim, 61));
   expect((await readItems(store, "t")).filter((item) => item.length < 3)).toHaveLength(61);
 });
 

@@ -20,7 +20,7 @@ export async function anthropicServer({ calls = 1 } = {}): Promise<AnthropicServ
   const paths: (string | undefined)[] = [];
   const keys: unknown[] = [];
   const server = createServer(async (request, response) => {
-    const body = await bodyOf(request);
+    const body = await getBody(request);
     requests.push(body);
     paths.push(request.url);
     keys.push(request.headers["x-api-key"]);
@@ -50,10 +50,10 @@ function answerTo(request: WireRequest, calls: number): readonly WireEvent[] {
   const result = typeof last === "object" ? last.find((block) => block.type === "tool_result") : undefined;
   if (result === undefined)
     return message("tool_use", Array.from({ length: calls }, (_, nth) => callBlock(nth)).flat());
-  return message("end_turn", textBlock(`The tool says: ${textOf(result.content)}`));
+  return message("end_turn", textBlock(`The tool says: ${getText(result.content)}`));
 }
 
-function textOf(content: unknown): string {
+function getText(content: unknown): string {
   if (typeof content === "string") return content;
   return Array.isArray(content) ? content.map((block: { readonly text?: string }) => block.text ?? "").join("") : "";
 }
@@ -105,7 +105,7 @@ function textBlock(text: string): readonly WireEvent[] {
   ];
 }
 
-async function bodyOf(request: IncomingMessage): Promise<WireRequest> {
+async function getBody(request: IncomingMessage): Promise<WireRequest> {
   let text = "";
   for await (const chunk of request) text += String(chunk);
   return JSON.parse(text) as WireRequest;

@@ -56,9 +56,9 @@ export async function runMatrix(kind: Kind, around: Surroundings): Promise<strin
   );
   try {
     const branches = (await store.branches(thread)).map(({ name }) => name);
-    const main = await goOn(graph, store, "main", around);
+    const main = await continueRun(graph, store, "main", around);
     if (!branches.includes("again")) await forkAfterTools(graph, store);
-    return JSON.stringify({ main, forked: await goOn(graph, store, "again", around) });
+    return JSON.stringify({ main, forked: await continueRun(graph, store, "again", around) });
   } finally {
     store.close();
   }
@@ -74,7 +74,7 @@ function matrixGraph(kind: Kind, around: Surroundings): Graph {
       ask: async (state, { model: askModel }) => ({
         messages: [await askModel({ model, request: { messages: state.messages, tools: [] } })],
       }),
-      tools: toolNode({ tools: [actOf(kind, around)] }),
+      tools: toolNode({ tools: [createAct(kind, around)] }),
       check: subgraph(check, { input: () => ({}), output: ({ notes }) => ({ notes }) }),
       end: (state) => ({ notes: [`${state.messages.length} messages`] }),
     })
@@ -109,7 +109,7 @@ function modelWithPoints({ point, log }: Surroundings): Model {
   };
 }
 
-function actOf(kind: Kind, { folder, point, log }: Surroundings) {
+function createAct(kind: Kind, { folder, point, log }: Surroundings) {
   const act = defineTool({
     name: "act",
     description: "Do something outside.",
@@ -147,7 +147,12 @@ const check = defineGraph({
   .edges({ [START]: "look", look: "ask", ask: END });
 
 /** Runs a branch to its end and answers its interrupts. */
-async function goOn(graph: Graph, store: Store, branch: string, { folder, log }: Surroundings): Promise<unknown> {
+async function continueRun(
+  graph: Graph,
+  store: Store,
+  branch: string,
+  { folder, log }: Surroundings,
+): Promise<unknown> {
   const options = { store, thread, branch, onPriorEffect: "reuse" } as const;
   for (;;) {
     const begun = (await store.head(thread, branch)) !== undefined;

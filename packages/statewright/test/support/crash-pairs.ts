@@ -34,10 +34,10 @@ interface End {
 /** Runs the pairs of one kind of tool; `home` is an empty folder. */
 export async function runPairs(kind: Kind, home: string, { every, part, parts }: PairShare): Promise<PairReport> {
   const step = Math.ceil(Math.sqrt(every));
-  const undisturbed = await endOf(kind, folderIn(home, "undisturbed"));
+  const undisturbed = await getEnd(kind, createFolderPath(home, "undisturbed"));
   const { deaths } = await liveAndCopy(
     kind,
-    folderIn(home, "first"),
+    createFolderPath(home, "first"),
     (nth) => nth % step === 0 && (nth / step) % parts === part,
   );
   const wrong: string[] = [];
@@ -47,7 +47,7 @@ export async function runPairs(kind: Kind, home: string, { every, part, parts }:
     wrong.push(...differences(kind, undisturbed, second.end).map((what) => `${kind}: ${first.point}: ${what}`));
     for (const { point, folder } of second.deaths) {
       pairs += 1;
-      const third = await endOf(kind, folder);
+      const third = await getEnd(kind, folder);
       wrong.push(
         ...differences(kind, undisturbed, third).map((what) => `${kind}: ${first.point}, then ${point}: ${what}`),
       );
@@ -66,7 +66,7 @@ async function liveAndCopy(
 ): Promise<{ readonly end: End; readonly deaths: readonly Death[] }> {
   const deaths: Death[] = [];
   let came = 0;
-  const end = await endOf(kind, folder, (point) => {
+  const end = await getEnd(kind, folder, (point) => {
     const nth = came++;
     if (!isChosen(nth)) return;
     const copy = `${folder}-${nth}`;
@@ -77,7 +77,7 @@ async function liveAndCopy(
   return { end, deaths };
 }
 
-async function endOf(kind: Kind, folder: string, point: (name: string) => void = () => undefined): Promise<End> {
+async function getEnd(kind: Kind, folder: string, point: (name: string) => void = () => undefined): Promise<End> {
   const file = join(folder, "effects.ndjson");
   const told = await runMatrix(kind, {
     folder,
@@ -85,7 +85,7 @@ async function endOf(kind: Kind, folder: string, point: (name: string) => void =
     log: (effect) => appendFileSync(file, `${JSON.stringify(effect)}\n`),
   });
   const acts = new Map<string, number>();
-  for (const { what, key } of linesOf(file))
+  for (const { what, key } of listLines(file))
     if (what === "act") acts.set(String(key), (acts.get(String(key)) ?? 0) + 1);
   return { told, acts };
 }
@@ -103,13 +103,13 @@ function differences(kind: Kind, expected: End, { told, acts }: End): readonly s
   ];
 }
 
-function linesOf(file: string): readonly Record<string, Json>[] {
+function listLines(file: string): readonly Record<string, Json>[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, "utf8").split("\n");
   return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as Record<string, Json>);
 }
 
-function folderIn(home: string, name: string): string {
+function createFolderPath(home: string, name: string): string {
   const folder = join(home, name);
   mkdirSync(folder);
   return folder;

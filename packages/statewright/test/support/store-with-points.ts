@@ -13,7 +13,7 @@ export function createStoreWithPoints(inner: Store, point: (name: string) => voi
   return {
     ...inner,
     commit: (commit, told) => {
-      const name = nameOf(commit);
+      const name = getName(commit);
       const times = (seen.get(name) ?? 0) + 1;
       seen.set(name, times);
       const own = times === 1 ? name : `${name} (${times})`;
@@ -45,7 +45,7 @@ class EventsWithPoint extends Array<NonNullable<Commit["events"]>[number]> {
 }
 
 /** Most important content of a commit: the other content depends on timing. */
-function nameOf({ run, checkpoint, effects = [], interrupts = [], release }: Commit): string {
+function getName({ run, checkpoint, effects = [], interrupts = [], release }: Commit): string {
   if (checkpoint !== undefined) return `checkpoint ${checkpoint.row.nodes.join(" ") || checkpoint.row.source}`;
   const [question] = interrupts;
   if (question !== undefined) return `${question.answer === undefined ? "question" : "answer"} ${question.key}`;

@@ -35,17 +35,17 @@ function taken() {
   expectTypeOf<Awaited<ReturnType<typeof own.run>["result"]>["state"]["count"]>().toEqualTypeOf<number>();
 }
 
-function refused() {
+function defineInvalidModels() {
   const name = "assistant";
   // @ts-expect-error a number is no model
   createAgent({ name, model: 7 });
-  // @ts-expect-error nor is a provider, which makes models
+  // @ts-expect-error a provider is no model
   createAgent({ name, model: anthropic });
   // @ts-expect-error a list holds models
   createAgent({ name, model: ["openai/gpt-5", 7] });
-  // @ts-expect-error a setting that nobody knows
+  // @ts-expect-error an unknown setting
   createAgent({ name, model: "openai/gpt-5", settings: { temprature: 1 } });
-  // @ts-expect-error a degree of thought that nobody knows
+  // @ts-expect-error an unknown reasoning effort
   createAgent({ name, model: "openai/gpt-5", settings: { reasoning: "hard" } });
   // @ts-expect-error a tool of ours is no tool of a provider
   createAgent({ name, model: "openai/gpt-5", providerTools: ["web_search"] });
@@ -54,5 +54,5 @@ function refused() {
 }
 
 test("models, model names, model lists and provider tools type-check", () => {
-  expect([taken, refused]).toHaveLength(2);
+  expect([taken, defineInvalidModels]).toHaveLength(2);
 });

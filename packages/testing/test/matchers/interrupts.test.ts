@@ -61,7 +61,7 @@ describe("toHaveInterruptedOnce", () => {
       close: () => undefined,
     })
     .edges({ [START]: "ask", ask: commandTargets("ask", "close"), close: END });
-  const restless = () => {
+  const createRestlessGraph = () => {
     let starts = 0;
     return defineGraph({
       name: "restless",
@@ -90,7 +90,7 @@ describe("toHaveInterruptedOnce", () => {
       The path: start → ask → ask.interrupted → ask → ask → ask.interrupted
       The run waits in "ask.interrupted" and accepts an answer to "ok" about 1.]
     `);
-    const again = await testRun(restless(), {});
+    const again = await testRun(createRestlessGraph(), {});
     await again.finish();
     await again.resume({ ok: true });
     expect(() => expect(again).toHaveInterruptedOnce("ok")).toThrowErrorMatchingInlineSnapshot(`

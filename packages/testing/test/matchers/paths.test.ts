@@ -9,7 +9,7 @@ async function small() {
   return t;
 }
 
-async function refused() {
+async function runRefusedClaim() {
   const t = await testRun(claims, { input: { amount: 500 } });
   await t.finish();
   await t.resume({ approve: false });
@@ -42,7 +42,7 @@ describe("toPassThrough", () => {
 
 describe("toVisit and toNeverVisit", () => {
   test("toVisit and toNeverVisit count visits and show the path to them", async () => {
-    const t = await refused();
+    const t = await runRefusedClaim();
     expect(t).toVisit("refuse");
     expect(t).toVisit("ask", { times: 2 });
     expect(t).toNeverVisit("pay");
@@ -89,11 +89,11 @@ describe("toTakeEdge", () => {
     expect(t).toTakeEdge("decide", "pay");
     expect(t).toTakeEdge("pay", END);
     expect(t).not.toTakeEdge("decide", "ask");
-    expect(await refused()).toTakeEdge("ask", "refuse");
+    expect(await runRefusedClaim()).toTakeEdge("ask", "refuse");
   });
 
   test("toTakeEdge shows the route taken instead and the existing edges", async () => {
-    const t = await refused();
+    const t = await runRefusedClaim();
     expect(() => expect(t).toTakeEdge("decide", "pay")).toThrowErrorMatchingInlineSnapshot(`
       [Error: the run never took the edge "decide" → "pay": "decide" led to "ask" (step 2).
       The path: start → read → decide → ask → ask.interrupted → ask → refuse → done

@@ -22,8 +22,8 @@ import {
   type Store,
 } from "../../../src/index.ts";
 import type { Commit } from "../../../src/store.ts";
-import { deferred, failureOf } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createDeferred, getFailure } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()), big: z.record(z.string(), z.number()).default({}) });
 
@@ -43,7 +43,7 @@ function watched(hold: (commit: Commit) => Promise<void> | undefined = () => und
 }
 
 test("outcomes are journaled as tasks complete; deltas, control state, journal, events and run row are committed atomically [E40]", async () => {
-  const goOn = deferred();
+  const goOn = createDeferred();
   const graph = defineGraph({ name: "g", state: Log })
     .nodes({
       quick: () => ({ log: ["quick"] }),
@@ -54,7 +54,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
       last: () => ({ log: ["last"] }),
     })
     .edges({ [START]: ["quick", "slow"], quick: join("last"), slow: join("last"), last: END });
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const { store, inner, commits } = watched();
   const handle = run(graph, { store, world, thread: "t" });
   await world.settle();
@@ -84,7 +84,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
 });
 
 test("effects of a superstep start after the commit of the superstep that scheduled them [E40]", async () => {
-  const durable = deferred();
+  const durable = createDeferred();
   const begun: string[] = [];
   const graph = defineGraph({ name: "g", state: Log })
     .nodes({
@@ -99,7 +99,7 @@ test("effects of a superstep start after the commit of the superstep that schedu
     })
     .edges({ [START]: "one", one: "two", two: END });
   const { store } = watched(({ checkpoint }) => (checkpoint?.row.step === 1 ? durable.promise : undefined));
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const handle = run(graph, { store, world, thread: "t" });
   await world.settle();
   expect(begun).toEqual(["one"]);
@@ -125,7 +125,7 @@ function turns(keys: number) {
 }
 
 test("saved bytes of a superstep depend on the change and not on the size of state or history [E41]", async () => {
-  const bytesOf = async (keys: number): Promise<readonly number[]> => {
+  const listBytes = async (keys: number): Promise<readonly number[]> => {
     const store = memoryStore();
     await run(turns(keys), { store, thread: "t" }).result;
     const bytes: number[] = [];
@@ -133,12 +133,12 @@ test("saved bytes of a superstep depend on the change and not on the size of sta
       bytes.unshift(entry.bytes);
     return bytes;
   };
-  const [small, large] = await Promise.all([bytesOf(10), bytesOf(2_000)]);
+  const [small, large] = await Promise.all([listBytes(10), listBytes(2_000)]);
   expect(small).toHaveLength(400);
   // A superstep of a 200 times larger state saves the same bytes, early or late, except at a new base.
-  const usual = (bytes: readonly number[]): number => [...bytes].sort((one, other) => one - other)[200] ?? 0;
-  expect(Math.abs(usual(large) - usual(small))).toBeLessThan(10);
-  expect(usual(large)).toBeLessThan(120);
+  const getUsualSize = (bytes: readonly number[]): number => [...bytes].sort((one, other) => one - other)[200] ?? 0;
+  expect(Math.abs(getUsualSize(large) - getUsualSize(small))).toBeLessThan(10);
+  expect(getUsualSize(large)).toBeLessThan(120);
   const sum = (bytes: readonly number[]): number => bytes.reduce((total, each) => total + each, 0);
   const early = sum(large.slice(0, 200));
   expect(sum(large.slice(200))).toBeLessThan(1.5 * early);
@@ -152,7 +152,7 @@ const line = defineGraph({ name: "line", state: Log, interrupts: { ok: z.boolean
   })
   .edges({ [START]: "one", one: "two", two: "three", three: END });
 
-async function entriesOf(options: Omit<Parameters<typeof getHistory>[1], "thread">): Promise<HistoryEntry[]> {
+async function listEntries(options: Omit<Parameters<typeof getHistory>[1], "thread">): Promise<HistoryEntry[]> {
   const entries: HistoryEntry[] = [];
   for await (const entry of getHistory(line, { ...options, thread: "t" } as Parameters<
     typeof getHistory<LineTypes>
@@ -163,7 +163,7 @@ async function entriesOf(options: Omit<Parameters<typeof getHistory>[1], "thread
 type LineTypes = NonNullable<typeof line.types>;
 
 test("history is paged, newest first and filterable; each entry has its kind, changes, next nodes and parent [E42]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
   const pages: number[] = [];
   const counting: Store = Object.assign(Object.create(store) as MemoryStore, {
@@ -175,7 +175,7 @@ test("history is paged, newest first and filterable; each entry has its kind, ch
   await run(line, { store, world, thread: "t" }).result;
   await world.advance(1_000);
   const second = await resume(line, { store, world, thread: "t", answers: { ok: true } }).result;
-  const all = await entriesOf({ store: counting, pageSize: 3 });
+  const all = await listEntries({ store: counting, pageSize: 3 });
   expect(pages).toEqual([3, 3]);
   expect(all.map(({ node, next, source, parent }) => [node, ...next, source, parent])).toEqual([
     ["three", END, "step", 3],
@@ -192,13 +192,13 @@ test("history is paged, newest first and filterable; each entry has its kind, ch
     changes: { log: { kind: "append", items: ["true"] } },
   });
   const ids = async (filter: object): Promise<readonly number[]> =>
-    (await entriesOf({ store, ...filter })).map(({ checkpointId }) => checkpointId);
+    (await listEntries({ store, ...filter })).map(({ checkpointId }) => checkpointId);
   expect(await ids({ nodes: ["one", "three"] })).toEqual([4, 2]);
   expect(await ids({ sources: ["input"] })).toEqual([1]);
   expect(await ids({ since: 1_000_500 })).toEqual([4, 3]);
   expect(await ids({ until: 1_000_500 })).toEqual([2, 1]);
   expect(await ids({ run: second.run, before: 3 })).toEqual([2, 1]);
-  await failureOf(ids({ node: "one" }), "invalid_option");
+  await getFailure(ids({ node: "one" }), "invalid_option");
 });
 
 test("a fork is a named branch with exactly the edited state, the original is unchanged and the head moves on request [E43]", async () => {
@@ -221,7 +221,7 @@ test("a fork is a named branch with exactly the edited state, the original is un
     { name: "main", from: undefined, head: 4 },
     { name: "edited", from: 2, head: 5 },
   ]);
-  await failureOf(fork(line, { store, thread: "t", at, name: "edited" }), "thread_exists");
+  await getFailure(fork(line, { store, thread: "t", at, name: "edited" }), "thread_exists");
 
   await fork(line, { store, thread: "t", at, name: "main2", moveHead: true });
   expect((await getState(line, { store, thread: "t" })).branch).toBe("main2");
@@ -251,14 +251,14 @@ test("host diagnostics go to one log port that is silent by default, and no outp
       after: () => undefined,
     })
     .edges({ [START]: "slow", slow: "after", after: END });
-  let late = deferred();
-  const world = virtualWorld();
+  let late = createDeferred();
+  const world = createVirtualWorld();
   const silent = { clock: world.clock, random: world.random, schedule: world.schedule, log: () => undefined };
   process.stdout.write = keep as typeof process.stdout.write;
   process.stderr.write = keep as typeof process.stderr.write;
   try {
     for (const given of [silent, world]) {
-      late = deferred();
+      late = createDeferred();
       const { result } = run(graph, { world: given });
       await world.advance(20);
       await result;

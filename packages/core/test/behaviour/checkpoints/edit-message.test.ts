@@ -13,9 +13,13 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
-const say = (id: string, text: string): Message => ({ role: "user", id, content: [{ type: "text", text }] });
+const createUserMessage = (id: string, text: string): Message => ({
+  role: "user",
+  id,
+  content: [{ type: "text", text }],
+});
 
 function echo(log: string[]) {
   return defineGraph({ name: "echo", state: defineState({ messages: channel.messages() }) })
@@ -23,7 +27,7 @@ function echo(log: string[]) {
       answer: (state, { run: { step } }) => {
         const heard = getMessageText(state.messages.at(-1) as Message);
         log.push(heard);
-        return { messages: [say(`answer_${step}_${heard}`, `${heard}, you say`)] };
+        return { messages: [createUserMessage(`answer_${step}_${heard}`, `${heard}, you say`)] };
       },
     })
     .edges({ [START]: "answer", answer: END });
@@ -34,16 +38,26 @@ test("editing a message and continuing from it is one call; later messages are e
   const graph = echo(log);
   const store = memoryStore();
   for (const text of ["one", "two", "three"])
-    await run(graph, { store, thread: "t", input: { messages: [say(text, text)] } }).result;
-  const handle = await editMessage(graph, { store, thread: "t", message: say("two", "deux"), name: "french" });
+    await run(graph, { store, thread: "t", input: { messages: [createUserMessage(text, text)] } }).result;
+  const handle = await editMessage(graph, {
+    store,
+    thread: "t",
+    message: createUserMessage("two", "deux"),
+    name: "french",
+  });
   const { branch, state } = await handle.result;
   expect(branch).toBe("french");
   expect(state.messages.map(getMessageText)).toEqual(["one", "one, you say", "deux", "deux, you say"]);
   expect(log).toEqual(["one", "two", "three", "deux"]);
   const original = await getState(graph, { store, thread: "t", branch: "main" });
   expect(original.state.messages.map(getMessageText)).toHaveLength(6);
-  const second = await editMessage(graph, { store, thread: "t", branch: "french", message: say("one", "un") });
+  const second = await editMessage(graph, {
+    store,
+    thread: "t",
+    branch: "french",
+    message: createUserMessage("one", "un"),
+  });
   expect((await second.result).state.messages.map(getMessageText)).toEqual(["un", "un, you say"]);
-  const never = editMessage(graph, { store, thread: "t", message: say("four", "quatre") });
-  expect((await failureOf(never, "unknown_checkpoint")).message).toContain('"four"');
+  const never = editMessage(graph, { store, thread: "t", message: createUserMessage("four", "quatre") });
+  expect((await getFailure(never, "unknown_checkpoint")).message).toContain('"four"');
 });

@@ -13,8 +13,8 @@ import {
   START,
 } from "../../../src/index.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
-import { failureOf } from "../../support/failure.ts";
-import { loose } from "../../support/from-javascript.ts";
+import { getFailure } from "../../support/failure.ts";
+import { toUntyped } from "../../support/from-javascript.ts";
 
 const Flash = defineState({ log: channel.list(z.string()), flash: channel.ephemeral(z.string()) });
 const graph = defineGraph({ name: "forked", state: Flash, interrupts: { go: z.boolean() } })
@@ -65,7 +65,7 @@ test("an invalid fork names the missing thread, the missing checkpoint, or the r
   const store = memoryStore();
   await run(graph, { store, thread: "t" }).result;
   const failed = (options: { thread?: string; at?: number; update?: object }) =>
-    failureOf(loose(fork)(graph, { store, thread: "t", at: 1, name: "other", ...options }));
+    getFailure(toUntyped(fork)(graph, { store, thread: "t", at: 1, name: "other", ...options }));
   expect((await failed({ thread: "other" })).code).toBe("unknown_thread");
   expect((await failed({ at: 99 })).code).toBe("unknown_checkpoint");
   const unfit = await failed({ update: { flash: 5 } });

@@ -21,8 +21,8 @@ import {
   ToolError,
   toolNode,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { getFailure } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 type Commit = Parameters<Store["commit"]>[0];
 
@@ -46,7 +46,7 @@ async function numbers(store: Store): Promise<readonly number[]> {
   return found;
 }
 
-function upTo(last: number): readonly number[] {
+function listNumbersUpTo(last: number): readonly number[] {
   return Array.from({ length: last }, (_, index) => index + 1);
 }
 
@@ -68,12 +68,12 @@ test("the end event of a run that could not be saved has the number before it, a
     const handle = run(graph, {
       thread: code,
       store: refusing(store, () => (broken ? code : undefined)),
-      world: virtualWorld(),
+      world: createVirtualWorld(),
     });
     const told: RunEvent[] = [];
     handle.on((event) => told.push(event));
     if (code === "store_full") expect((await handle.result).status).toBe("paused");
-    else await failureOf(handle.result, "store_failed");
+    else await getFailure(handle.result, "store_failed");
     const saved = await store.events(code, { after: 0, limit: 10 });
     expect(told.filter(({ type }) => /^run|^step/.test(type)).map(({ type, seq }) => [type, seq])).toEqual([
       ["run.started", 1],
@@ -101,7 +101,7 @@ test("supersteps of an unsaved inner graph take no event numbers of the thread",
   await handle.result;
   expect(told.filter(({ type }) => type === "step.committed")).toHaveLength(6);
   const saved = await numbers(store);
-  expect(saved).toEqual(upTo(saved.length));
+  expect(saved).toEqual(listNumbersUpTo(saved.length));
 });
 
 describe("thread after a failed write", () => {
@@ -136,7 +136,7 @@ describe("thread after a failed write", () => {
     const ended = await resume(graph, { thread: "t", store }).result;
     expect(ended).toMatchObject({ status: "done", state: { log: ["one", "other", "end"] } });
     const saved = await numbers(store);
-    expect(saved).toEqual(upTo(saved.length));
+    expect(saved).toEqual(listNumbersUpTo(saved.length));
   });
 
   test("a store refuses a write whose number does not follow the last", async () => {
@@ -162,7 +162,7 @@ describe("tool call interrupted by a pause", () => {
   /**
    * Creates three tool calls: the first hangs in the first process, the second is retried, the third completes late.
    */
-  function acting(calls: string[], world: ReturnType<typeof virtualWorld>, hangs: () => boolean) {
+  function acting(calls: string[], world: ReturnType<typeof createVirtualWorld>, hangs: () => boolean) {
     const act = defineTool({
       name: "act",
       description: "Act.",
@@ -194,7 +194,7 @@ describe("tool call interrupted by a pause", () => {
     const store = memoryStore();
     const calls: string[] = [];
     let hangs = true;
-    const { graph, world } = acting(calls, virtualWorld(), () => hangs);
+    const { graph, world } = acting(calls, createVirtualWorld(), () => hangs);
     const full = refusing(store, ({ effects = [], release }) =>
       hangs && release !== true && effects.some(({ kind }) => kind === "tool") ? "store_full" : undefined,
     );
@@ -211,7 +211,7 @@ describe("tool call interrupted by a pause", () => {
     const store = memoryStore();
     const calls: string[] = [];
     let hangs = true;
-    const { graph, world } = acting(calls, virtualWorld(), () => hangs);
+    const { graph, world } = acting(calls, createVirtualWorld(), () => hangs);
     const host = engine({ store, graphs: [graph], world });
     await host.start();
     const handle = host.run(graph, { thread: "t" });

@@ -16,15 +16,15 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 const declined = () => Object.assign(new RangeError("declined", { cause: new Error("no funds") }), { code: "E402" });
 
 describe("error handler", () => {
   test("an error handler runs after the last retry in the same superstep with the error and its cause, and gives the result [E21]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const calls: string[] = [];
     const graph = defineGraph({ name: "pay", state: Log })
       .nodes({
@@ -48,7 +48,7 @@ describe("error handler", () => {
       })
       .edges({ [START]: "pay", pay: "after", after: END });
     const handle = run(graph, { world });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await world.advance(1_000);
     expect(await handle.result).toMatchObject({ steps: 2, state: { log: ["handled", "after"] } });
     expect(calls).toEqual([
@@ -57,9 +57,11 @@ describe("error handler", () => {
       "pay 3 in step 0",
       "handler after 3 in step 0, log 0",
     ]);
-    expect(only(events, "task.handled")).toMatchObject([{ node: "pay", attempt: 3, error: { code: "node_failed" } }]);
-    expect(only(events, "task.failed")).toEqual([]);
-    expect(only(events, "task.completed").map(({ node }) => node)).toEqual(["pay", "after"]);
+    expect(getOnlyEvent(events, "task.handled")).toMatchObject([
+      { node: "pay", attempt: 3, error: { code: "node_failed" } },
+    ]);
+    expect(getOnlyEvent(events, "task.failed")).toEqual([]);
+    expect(getOnlyEvent(events, "task.completed").map(({ node }) => node)).toEqual(["pay", "after"]);
   });
 
   test("an error handler gets the input of the node and may route to another node [E21]", async () => {
@@ -84,7 +86,7 @@ describe("error handler", () => {
   });
 
   test("an error handler also handles a timeout, and obeys the same time limits as an attempt [E21]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = (hangs: boolean) =>
       defineGraph({ name: "slow", state: Log })
         .nodes({
@@ -99,14 +101,14 @@ describe("error handler", () => {
     const handle = run(graph(false), { world });
     await world.advance(50);
     expect((await handle.result).state.log).toEqual(["task_timeout in a"]);
-    const failing = failureOf(run(graph(true), { world }).result, "task_timeout");
+    const failing = getFailure(run(graph(true), { world }).result, "task_timeout");
     await world.advance(100);
     await failing;
     expect(world.timers).toBe(0);
   });
 
   test("an error handler never catches an interrupt or a cancel [E21]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const handled: string[] = [];
     const graph = defineGraph({ name: "calm", state: Log, interrupts: { go: z.boolean() } })
@@ -139,7 +141,7 @@ describe("error handler", () => {
   });
 
   test("an error handler is cancelled with the run [E21]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = defineGraph({ name: "calm", state: Log })
       .nodes({
         a: {
@@ -176,12 +178,12 @@ describe("failing error handler", () => {
         })
         .edges({ [START]: "a", a: END });
       const handle = run(graph, kept === "with one" ? { store: memoryStore() } : {});
-      const events = eventsOf(handle);
-      const error = await failureOf(handle.result, "node_failed");
+      const events = collectEvents(handle);
+      const error = await getFailure(handle.result, "node_failed");
       expect(error.cause).toMatchObject({ message: "second" });
       expect(calls).toBe(1);
-      expect(only(events, "task.handled")).toMatchObject([{ error: { cause: { message: "first" } } }]);
-      expect(only(events, "task.failed")).toMatchObject([{ error: { cause: { message: "second" } } }]);
+      expect(getOnlyEvent(events, "task.handled")).toMatchObject([{ error: { cause: { message: "first" } } }]);
+      expect(getOnlyEvent(events, "task.failed")).toMatchObject([{ error: { cause: { message: "second" } } }]);
     },
   );
 
@@ -205,9 +207,9 @@ describe("failing error handler", () => {
         b: () => ({ log: ["b"] }),
       })
       .edges({ [START]: ["a", "b"], a: END, b: END });
-    const error = await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    const error = await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     expect(error).toMatchObject({ place: { node: "a" }, cause: { message: "broken" } });
-    await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(resume(graph, { store, thread: "t" }).result, "node_failed");
     broken = false;
     expect((await resume(graph, { store, thread: "t" }).result).state.log).toEqual(["mended", "b"]);
     expect(ran).toEqual(["body", "handler", "body", "handler", "body"]);
@@ -226,8 +228,8 @@ describe("failing error handler", () => {
           },
         })
         .edges({ [START]: "a", a: END });
-    expect((await failureOf(run(graph({ lgo: [] }), {}).result, "unknown_channel")).place.node).toBe("a");
-    expect((await failureOf(run(graph(goto("a")), {}).result, "dead_route")).place.node).toBe("a");
+    expect((await getFailure(run(graph({ lgo: [] }), {}).result, "unknown_channel")).place.node).toBe("a");
+    expect((await getFailure(run(graph(goto("a")), {}).result, "dead_route")).place.node).toBe("a");
   });
 });
 
@@ -274,10 +276,10 @@ describe("error handler after a resume", () => {
   });
 
   test("an error handler that crashed continues with its recorded failure, although the body would succeed now [E21]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
-    const hold = deferred();
+    const hold = createDeferred();
     const graph = defineGraph({ name: "crash", state: Log })
       .nodes({
         a: {
@@ -293,7 +295,7 @@ describe("error handler after a resume", () => {
         },
       })
       .edges({ [START]: "a", a: END });
-    leftToDie(run(graph, { world, store, thread: "t" }).result);
+    ignoreResult(run(graph, { world, store, thread: "t" }).result);
     await world.settle();
     store.crash();
     hold.resolve();
@@ -338,7 +340,7 @@ describe("error handler after a resume", () => {
     const plain = defineGraph({ name: "kept", state: Log })
       .nodes({ a: body })
       .edges({ [START]: "a", a: END });
-    const error = await failureOf(run(plain, {}).result, "repeated_step");
+    const error = await getFailure(run(plain, {}).result, "repeated_step");
     expect(error.message).toContain("reserved for error handlers");
   });
 });

@@ -15,8 +15,8 @@ import {
   ToolError,
   toolNode,
 } from "../../../src/index.ts";
-import { call, checkTranscript, toolLoop, user } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { call, checkTranscript, createToolLoop, user } from "../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 /** Number of aborted runs; all of them with STATEWRIGHT_WHOLE=1. */
 const aborts = process.env["STATEWRIGHT_WHOLE"] === "1" ? 10_000 : 300;
@@ -57,7 +57,7 @@ test("a run aborted at any point settles each tool call once and leaks no timer,
   const ends = new Map<string, number>();
   const store = memoryStore();
   for (let nth = 0; nth < aborts; nth++) {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const controller = new AbortController();
     const thread = `t${nth}`;
     settled = [];
@@ -106,8 +106,8 @@ test("a transient failure is retried as attempts of one journal row; a once tool
   const away = (): never => {
     throw ToolError.unavailable("away");
   };
-  const world = virtualWorld();
-  const loop = toolLoop({
+  const world = createVirtualWorld();
+  const loop = createToolLoop({
     world,
     tools: [
       failing("away", "once", away),

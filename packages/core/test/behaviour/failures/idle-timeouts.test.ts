@@ -11,12 +11,12 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { getFailure } from "../../support/failure.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
-function one(body: (runtime: NodeRuntime) => Promise<unknown>, policy: NodePolicy) {
+function createOneNodeGraph(body: (runtime: NodeRuntime) => Promise<unknown>, policy: NodePolicy) {
   return defineGraph({ name: "one", state: Log })
     .nodes({ a: { run: async (_state, runtime) => void (await body(runtime)), ...policy } })
     .edges({ [START]: "a", a: END });
@@ -27,10 +27,10 @@ const wait = (world: VirtualWorld, ms: number): Promise<void> =>
 
 describe("idle timeout", () => {
   test("an idle timeout aborts an attempt without a heartbeat, and the next attempt has its own idle timeout [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const at: number[] = [];
     const reasons: unknown[] = [];
-    const graph = one(
+    const graph = createOneNodeGraph(
       ({ attempt, signal, clock }) => {
         at.push(clock.monotonic());
         signal.addEventListener("abort", () => reasons.push(signal.reason));
@@ -47,10 +47,10 @@ describe("idle timeout", () => {
   });
 
   test("the error of an idle timeout states the idle time", async () => {
-    const world = virtualWorld();
-    const failing = failureOf(
+    const world = createVirtualWorld();
+    const failing = getFailure(
       run(
-        one(() => new Promise(() => undefined), { idleTimeoutMs: 50 }),
+        createOneNodeGraph(() => new Promise(() => undefined), { idleTimeoutMs: 50 }),
         { world },
       ).result,
     );
@@ -68,7 +68,7 @@ describe("idle timeout", () => {
       return { content: [{ type: "text", text: "so" }], finish: "stop" };
     },
   };
-  const shared = virtualWorld();
+  const shared = createVirtualWorld();
   test.each<[string, (runtime: NodeRuntime, nth: number) => unknown]>([
     ["a heartbeat", ({ heartbeat }) => heartbeat()],
     ["progress", ({ progress }) => progress("on it")],
@@ -79,7 +79,7 @@ describe("idle timeout", () => {
       ({ model: ask }, nth) => ask({ model, request: { messages: [], tools: [] } }, `m${nth}`),
     ],
   ])("%s counts as a sign of life, also when nobody reads the events", async (_name, sign) => {
-    const graph = one(
+    const graph = createOneNodeGraph(
       async (runtime) => {
         for (let nth = 1; nth <= 3; nth++) {
           await wait(shared, 40);
@@ -95,8 +95,8 @@ describe("idle timeout", () => {
   });
 
   test("a body with regular heartbeats still obeys the timeout of the attempt", async () => {
-    const world = virtualWorld();
-    const graph = one(
+    const world = createVirtualWorld();
+    const graph = createOneNodeGraph(
       async ({ heartbeat, signal }) => {
         while (!signal.aborted) {
           heartbeat();
@@ -105,16 +105,16 @@ describe("idle timeout", () => {
       },
       { idleTimeoutMs: 50, timeoutMs: 200 },
     );
-    const failing = failureOf(run(graph, { world }).result, "task_timeout");
+    const failing = getFailure(run(graph, { world }).result, "task_timeout");
     await world.advance(300);
     expect((await failing).message).toContain("took longer than 200 ms");
     expect(world.timers).toBe(0);
   });
 
   test("a node without an idle timeout sets no timer, and its heartbeat has no effect", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let timers = -1;
-    const graph = one(async ({ heartbeat }) => {
+    const graph = createOneNodeGraph(async ({ heartbeat }) => {
       heartbeat();
       timers = world.timers;
     }, {});
@@ -131,7 +131,7 @@ describe("graph defaults", () => {
   };
 
   test("graph defaults apply to nodes without a policy of their own, and a once node is not retried [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = defineGraph({
       name: "defaults",
       state: Log,
@@ -153,7 +153,7 @@ describe("graph defaults", () => {
   });
 
   test("graph defaults apply timeouts to every node [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     for (const [defaults, said] of [
       [{ timeoutMs: 30 }, "longer than 30 ms"],
       [{ idleTimeoutMs: 20 }, "showed no activity for 20 ms"],
@@ -161,7 +161,7 @@ describe("graph defaults", () => {
       const graph = defineGraph({ name: "defaults", state: Log, defaults })
         .nodes({ a: () => new Promise<undefined>(() => undefined) })
         .edges({ [START]: "a", a: END });
-      const stopped = failureOf(run(graph, { world }).result, "task_timeout");
+      const stopped = getFailure(run(graph, { world }).result, "task_timeout");
       await world.advance(100);
       expect((await stopped).message).toContain(said);
     }
@@ -188,7 +188,7 @@ describe("graph defaults", () => {
   ] as const)(
     "invalid graph options %j with the node policy %j are refused at definition",
     async (options, policy, said) => {
-      const error = await failureOf(
+      const error = await getFailure(
         () =>
           defineGraph({ name: "bad", state: Log, ...options }).nodes({
             a: { run: () => undefined, ...policy },

@@ -13,13 +13,13 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
 /** Creates four sibling tasks; task b fails after 10 ms. `ran` records the end of each task. */
-function four(world: ReturnType<typeof virtualWorld>, ran: string[], broken: () => boolean) {
+function four(world: ReturnType<typeof createVirtualWorld>, ran: string[], broken: () => boolean) {
   const body =
     (name: string, delayMs: number) =>
     async (
@@ -45,19 +45,19 @@ function four(world: ReturnType<typeof virtualWorld>, ran: string[], broken: () 
 }
 
 test("onTaskFailure abort signals the siblings of a failed task at once and keeps completed results [E24]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
   const ran: string[] = [];
   let broken = true;
   const graph = four(world, ran, () => broken);
   const handle = run(graph, { world, store, thread: "t", onTaskFailure: "abort" });
-  const events = eventsOf(handle);
-  const failing = failureOf(handle.result, "node_failed");
+  const events = collectEvents(handle);
+  const failing = getFailure(handle.result, "node_failed");
   await world.advance(10);
   const error = await failing;
   expect(error).toMatchObject({ place: { node: "b" }, cause: { message: "b is broken" } });
   expect(ran.splice(0)).toEqual(["a begins", "b begins", "c begins", "d begins", "a ends", "c is told", "d is told"]);
-  expect(only(events, "task.retried")).toEqual([]);
+  expect(getOnlyEvent(events, "task.retried")).toEqual([]);
   await world.advance(100);
   expect(ran.splice(0)).toEqual(["c ends", "d ends"]);
   expect(world.lines.map(({ message }) => message)).toEqual([
@@ -73,7 +73,7 @@ test("onTaskFailure abort signals the siblings of a failed task at once and keep
 });
 
 test("onTaskFailure abort does not start a task that waits for a concurrency slot when a sibling fails", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const ran: number[] = [];
   const graph = defineGraph({ name: "queue", state: Log })
     .nodes({
@@ -84,14 +84,14 @@ test("onTaskFailure abort does not start a task that waits for a concurrency slo
     })
     .edges({ [START]: fanOut("each", () => [1, 2, 3, 4]), each: END });
   const options: CommonOptions = { world, maxConcurrency: 1 };
-  await failureOf(run(graph, { ...options, onTaskFailure: "abort" }).result, "node_failed");
+  await getFailure(run(graph, { ...options, onTaskFailure: "abort" }).result, "node_failed");
   expect(ran.splice(0)).toEqual([1, 2]);
-  await failureOf(run(graph, { ...options, onTaskFailure: "finish" }).result, "node_failed");
+  await getFailure(run(graph, { ...options, onTaskFailure: "finish" }).result, "node_failed");
   expect(ran).toEqual([1, 2, 3, 4]);
 });
 
 test("onTaskFailure abort does not call the error handler of a stopped sibling, and a handled failure stops no sibling", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const handled: string[] = [];
   const graph = (handles: boolean) =>
     defineGraph({ name: "handled", state: Log })
@@ -111,14 +111,14 @@ test("onTaskFailure abort does not call the error handler of a stopped sibling, 
   const calm = run(graph(true), { world, onTaskFailure: "abort" });
   await world.advance(10);
   expect((await calm.result).state.log).toEqual(["handled"]);
-  const failing = failureOf(run(graph(false), { world, onTaskFailure: "abort" }).result, "node_failed");
+  const failing = getFailure(run(graph(false), { world, onTaskFailure: "abort" }).result, "node_failed");
   await world.advance(10);
   await failing;
   expect(handled).toEqual([]);
 });
 
 test("a cancel during onTaskFailure abort ends the run as cancelled", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const graph = four(world, [], () => true);
   const handle = run(graph, { world, onTaskFailure: "abort" });
   await world.advance(7);
@@ -129,7 +129,7 @@ test("a cancel during onTaskFailure abort ends the run as cancelled", async () =
 });
 
 test("an unknown onTaskFailure value is refused", async () => {
-  const graph = four(virtualWorld(), [], () => false);
-  const error = await failureOf(run(graph, { onTaskFailure: "ignore" as never }).result, "invalid_option");
+  const graph = four(createVirtualWorld(), [], () => false);
+  const error = await getFailure(run(graph, { onTaskFailure: "ignore" as never }).result, "invalid_option");
   expect(error.message).toContain('onTaskFailure: expected "finish" or "abort", got "ignore"');
 });

@@ -16,15 +16,15 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
 import { fromJavaScript } from "../../support/from-javascript.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
 /** Starts a run whose process dies inside the node `pay`. */
-async function died(world: VirtualWorld, store: MemoryStore, charges: string[], sibling = false) {
-  const hold = deferred();
+async function runUntilDeath(world: VirtualWorld, store: MemoryStore, charges: string[], sibling = false) {
+  const hold = createDeferred();
   let alive = true;
   const graph = defineGraph({ name: "shop", state: Log })
     .nodes({
@@ -45,7 +45,7 @@ async function died(world: VirtualWorld, store: MemoryStore, charges: string[], 
       beside: END,
       after: END,
     });
-  leftToDie(run(graph, { world, store, thread: "t" }).result);
+  ignoreResult(run(graph, { world, store, thread: "t" }).result);
   await world.settle();
   store.crash();
   alive = false;
@@ -61,10 +61,10 @@ describe("once node", () => {
   ])(
     "a once node without a recorded result after a crash does not rerun and waits for a decision, %s [E61]",
     async (_name, sibling) => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const store = memoryStore();
       const charges: string[] = [];
-      const graph = await died(world, store, charges, sibling);
+      const graph = await runUntilDeath(world, store, charges, sibling);
       const peer = store.peer();
       for (let nth = 0; nth < 2; nth++) {
         const waiting = await resume(graph, { world, store: peer, thread: "t" }).result;
@@ -79,7 +79,7 @@ describe("once node", () => {
           ],
         });
       }
-      await failureOf(
+      await getFailure(
         resume(graph, { world, store: peer, thread: "t", answers: { in_doubt: fromJavaScript<never>("yes") } }).result,
         "invalid_answer",
       );
@@ -91,10 +91,10 @@ describe("once node", () => {
   );
 
   test("a once node reruns when a person answers that it did not happen, and is in doubt again after another crash [E61]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const charges: string[] = [];
-    const graph = await died(world, store, charges);
+    const graph = await runUntilDeath(world, store, charges);
     const second = store.peer();
     await resume(graph, { world, store: second, thread: "t" }).result;
     const no = { in_doubt: { happened: false } };
@@ -104,7 +104,7 @@ describe("once node", () => {
   });
 
   test("each start of a once node opens its own interrupt: an answer for the first start does not count for the second", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     let charges = 0;
     const graph = defineGraph({ name: "shop", state: Log })
@@ -119,7 +119,7 @@ describe("once node", () => {
       })
       .edges({ [START]: "pay", pay: END });
     let owner = store;
-    leftToDie(run(graph, { world, store: owner, thread: "t" }).result);
+    ignoreResult(run(graph, { world, store: owner, thread: "t" }).result);
     const ids: string[] = [];
     for (let nth = 1; nth <= 3; nth++) {
       await world.settle();
@@ -150,7 +150,7 @@ describe("once node", () => {
         thanks: () => ({ log: ["thanks"] }),
       })
       .edges({ [START]: "pay", pay: commandTargets("thanks") as never, thanks: END });
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     expect((await resume(graph, { store, thread: "t" }).result).status).toBe("waiting");
     const answers = { in_doubt: { happened: true, goto: "thanks" } };
     expect((await resume(graph, { store, thread: "t", answers }).result).state.log).toEqual(["thanks"]);
@@ -158,9 +158,9 @@ describe("once node", () => {
   });
 
   test("the error handler of a once node gives the result of a failure, also after a crash in the handler", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
-    const hold = deferred();
+    const hold = createDeferred();
     const ran: string[] = [];
     const graph = defineGraph({ name: "shop", state: Log })
       .nodes({
@@ -178,7 +178,7 @@ describe("once node", () => {
         },
       })
       .edges({ [START]: "pay", pay: END });
-    leftToDie(run(graph, { world, store, thread: "t" }).result);
+    ignoreResult(run(graph, { world, store, thread: "t" }).result);
     await world.settle();
     store.crash();
     hold.resolve();
@@ -190,7 +190,7 @@ describe("once node", () => {
   });
 
   test("the start of a once node is committed before its body runs, and a run cancelled meanwhile does not run the body", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const inner = memoryStore();
     let cancel: (() => void) | undefined;
     const ran: string[] = [];
@@ -221,7 +221,7 @@ describe("once node", () => {
     const graph = defineGraph({ name: "shop", state: Log, interrupts: { go: z.boolean() } })
       .nodes({ pay: { run: async (_state, { interrupt }) => void (await interrupt("go")), effect: "once" } })
       .edges({ [START]: "pay", pay: END });
-    const error = await failureOf(run(graph, { store: memoryStore() }).result, "invalid_option");
+    const error = await getFailure(run(graph, { store: memoryStore() }).result, "invalid_option");
     expect(error.message).toContain(
       'the node "pay", declared once: expected no interrupt, because its body would run again with the answer, got the interrupt "go"',
     );
@@ -253,7 +253,7 @@ describe("idempotent node", () => {
   };
 
   test("an interrupted idempotent node reruns from its start with the same input, and its steps and answers are replayed [E61]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const began: string[] = [];
     const worked: string[] = [];
@@ -282,15 +282,15 @@ describe("idempotent node", () => {
     const handle = run(graph, { world, store, thread: "t" });
     await world.advance(100);
     expect((await handle.result).status).toBe("waiting");
-    leftToDie(resume(graph, { world, store, thread: "t", answers: { go: "yes" } }).result);
+    ignoreResult(resume(graph, { world, store, thread: "t", answers: { go: "yes" } }).result);
     await world.settle();
     store.crash();
     dead = true;
     const last = resume(graph, { world, store: store.peer(), thread: "t" });
-    const events = eventsOf(last);
+    const events = collectEvents(last);
     expect((await last.result).state.log).toEqual(["7 t/main/0:0/pay 0:0:model yes"]);
     expect(began).toEqual(["7 in attempt 1", "7 in attempt 2", "7 in attempt 1", "7 in attempt 1"]);
     expect(worked).toEqual(["t/main/0:0/pay"]);
-    expect(only(events, "effect.reused").map(({ key }) => key)).toEqual(["pay", "model"]);
+    expect(getOnlyEvent(events, "effect.reused").map(({ key }) => key)).toEqual(["pay", "model"]);
   });
 });

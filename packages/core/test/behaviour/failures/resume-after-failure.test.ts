@@ -15,14 +15,14 @@ import {
   type Store,
 } from "../../../src/index.ts";
 import type { Commit } from "../../../src/store.ts";
-import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()), last: z.unknown().optional() });
 
 describe("resume after a failure", () => {
   test("siblings of a failed task complete and are saved, every failure is reported, and a resume reruns only tasks without a result [E24]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
     let broken = true;
@@ -38,7 +38,7 @@ describe("resume after a failure", () => {
       .nodes({ a: body("a", 30), b: body("b", 10, true), c: body("c", 20), d: body("d", 1, true), z: body("z", 0) })
       .edges({ [START]: ["a", "b", "c", "d"], a: "z", b: "z", c: "z", d: "z", z: END });
     const handle = run(graph, { world, store, thread: "t" });
-    const failing = failureOf(handle.result, "node_failed");
+    const failing = getFailure(handle.result, "node_failed");
     await world.advance(100);
     const error = await failing;
     expect(error.message).toContain("b is broken");
@@ -49,19 +49,19 @@ describe("resume after a failure", () => {
     ran.length = 0;
     broken = false;
     const going = resume(graph, { world, store: store.peer(), thread: "t" });
-    const events = eventsOf(going);
+    const events = collectEvents(going);
     await world.advance(100);
     const { state } = await going.result;
     expect(state.log).toEqual(["a", "b", "c", "d", "z"]);
     expect(ran).toEqual(["b", "d", "z"]);
-    expect(only(events, "task.completed").map(({ node, reused }) => [node, reused])).toEqual([
+    expect(getOnlyEvent(events, "task.completed").map(({ node, reused }) => [node, reused])).toEqual([
       ["a", true],
       ["c", true],
       ["d", false],
       ["b", false],
       ["z", false],
     ]);
-    expect(only(events, "run.started")).toMatchObject([{ attempt: 2, recovered: false }]);
+    expect(getOnlyEvent(events, "run.started")).toMatchObject([{ attempt: 2, recovered: false }]);
   });
 
   test("an error names graph, node, task, step, attempt and thread and keeps the original, also after a load from the store [E25]", async () => {
@@ -76,7 +76,7 @@ describe("resume after a failure", () => {
       })
       .edges({ [START]: "a", a: "b", b: END });
     const place = { graph: "far", node: "b", task: "1:0", step: 1, attempt: 1, thread: "t" };
-    const error = await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    const error = await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     expect(error.place).toMatchObject(place);
     for (const named of ['node "b"', 'graph "far"', "step 1", "attempt 1", 'thread "t"'])
       expect(error.message).toContain(named);
@@ -94,7 +94,7 @@ describe("resume after a failure", () => {
       },
     };
     expect(await read()).toMatchObject(record);
-    const again = await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+    const again = await getFailure(resume(graph, { store, thread: "t" }).result, "node_failed");
     expect(again.cause).toBe(original);
     expect(await read()).toMatchObject(record);
   });
@@ -112,7 +112,7 @@ describe("resume after a failure", () => {
         },
       })
       .edges({ [START]: "b", b: END });
-    const error = await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    const error = await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     expect(error.message).toContain(said);
     expect(error.message).not.toContain("SECRET");
     expect(error.cause).toBe(thrown);
@@ -122,7 +122,7 @@ describe("resume after a failure", () => {
   test("a resumed run has no end time and no error", async () => {
     const store = memoryStore();
     let broken = true;
-    const hold = deferred();
+    const hold = createDeferred();
     const graph = defineGraph({ name: "far", state: Log })
       .nodes({
         b: async () => {
@@ -131,8 +131,8 @@ describe("resume after a failure", () => {
         },
       })
       .edges({ [START]: "b", b: END });
-    const world = virtualWorld();
-    await failureOf(run(graph, { world, store, thread: "t" }).result);
+    const world = createVirtualWorld();
+    await getFailure(run(graph, { world, store, thread: "t" }).result);
     broken = false;
     const going = resume(graph, { world, store, thread: "t" });
     await world.settle();
@@ -157,10 +157,10 @@ describe("resume after a failure", () => {
         },
       })
       .edges({ [START]: "a", a: END });
-    await failureOf(run(graph, { store, thread: "failed", input: { last: "fail" } }).result, "node_failed");
+    await getFailure(run(graph, { store, thread: "failed", input: { last: "fail" } }).result, "node_failed");
     await run(graph, { store, thread: "waits" }).result;
     for (const thread of ["failed", "waits"]) {
-      const error = await failureOf(run(graph, { store, thread }).result, "thread_busy");
+      const error = await getFailure(run(graph, { store, thread }).result, "thread_busy");
       expect(error.message).toContain("resume");
       expect((await store.thread(thread))?.status).toBe(thread === "failed" ? "failed" : "waiting");
     }
@@ -169,10 +169,10 @@ describe("resume after a failure", () => {
 
 describe("resume after a crash", () => {
   test("a completed task, and a completed step of an interrupted task, never rerun after a crash [E26]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
-    const hold = deferred();
+    const hold = createDeferred();
     const graph = defineGraph({ name: "crash", state: Log })
       .nodes({
         first: () => {
@@ -195,19 +195,19 @@ describe("resume after a crash", () => {
       })
       .edges({ [START]: "first", first: ["quick", "slow"], quick: END, slow: END });
     const handle = run(graph, { world, store, thread: "t" });
-    leftToDie(handle.result);
+    ignoreResult(handle.result);
     await world.settle();
     store.crash();
     hold.resolve();
     await world.settle();
     expect(ran.splice(0)).toEqual(["first", "quick", "one", "two"]);
     const going = resume(graph, { world, store: store.peer(), thread: "t" });
-    const events = eventsOf(going);
+    const events = collectEvents(going);
     const { state } = await going.result;
     expect(state.log).toEqual(["first", "quick", "slow 7 undefined"]);
     expect(ran).toEqual(["two"]);
-    expect(only(events, "run.started")).toMatchObject([{ recovered: true }]);
-    expect(only(events, "effect.reused")).toMatchObject([{ key: "one", node: "slow" }]);
+    expect(getOnlyEvent(events, "run.started")).toMatchObject([{ recovered: true }]);
+    expect(getOnlyEvent(events, "effect.reused")).toMatchObject([{ key: "one", node: "slow" }]);
   });
 
   test("replayed values are frozen like the originals [E26]", async () => {
@@ -233,7 +233,7 @@ describe("resume after a crash", () => {
         c: END,
       });
     expect((await run(graph, { store, thread: "t" }).result).status).toBe("waiting");
-    const error = await failureOf(
+    const error = await getFailure(
       resume(graph, { store, thread: "t", answers: { go: { n: 1 } } }).result,
       "node_failed",
     );
@@ -297,13 +297,13 @@ describe("resume after a crash", () => {
         },
       })
       .edges({ [START]: "a", a: END });
-    const error = await failureOf(run(graph, {}).result, "repeated_step");
+    const error = await getFailure(run(graph, {}).result, "repeated_step");
     expect(error.message).toContain('"pay"');
     expect(error.place).toMatchObject({ node: "a", task: "0:0" });
   });
 
   test("a step may use any key, and no key collides with the result of its task", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const graph = defineGraph({ name: "keys", state: Log, interrupts: { go: z.boolean() } })
       .nodes({
@@ -314,7 +314,7 @@ describe("resume after a crash", () => {
         },
         b: () => undefined,
         empty: async (_state, { step }) => {
-          const refusal = await failureOf(
+          const refusal = await getFailure(
             step("", () => "never"),
             "repeated_step",
           );
@@ -329,7 +329,7 @@ describe("resume after a crash", () => {
   });
 
   test("a failed `once` step is repeated neither by a retry nor by a resume", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     let charges = 0;
     const graph = defineGraph({ name: "once", state: Log })
@@ -350,11 +350,11 @@ describe("resume after a crash", () => {
       })
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world, store, thread: "t" });
-    const failing = failureOf(handle.result, "node_failed");
+    const failing = getFailure(handle.result, "node_failed");
     await world.advance(10_000);
     await failing;
     const going = resume(graph, { world, store, thread: "t" });
-    const again = failureOf(going.result, "node_failed");
+    const again = getFailure(going.result, "node_failed");
     await world.advance(10_000);
     expect((await again).cause).toMatchObject({ message: "declined" });
     expect(charges).toBe(1);
@@ -368,7 +368,7 @@ describe("unsavable values", () => {
     const graph = defineGraph({ name: "closed", state: Log })
       .nodes({ a: () => ({ log: ["a"] }), b: () => ({ last: value, log: ["b"] }) })
       .edges({ [START]: "a", a: "b", b: END });
-    const error = await failureOf(run(graph, { store, thread: "t" }).result, "unencodable_value");
+    const error = await getFailure(run(graph, { store, thread: "t" }).result, "unencodable_value");
     expect(error.message).toContain('the channel "last" contains a function at "deep.0"');
     expect((await store.thread("t"))?.status).toBe("failed");
     expect((await store.head("t"))?.step).toBe(1);
@@ -377,8 +377,8 @@ describe("unsavable values", () => {
   });
 
   test("an unsavable value in a return or a step keeps the results of siblings [E48]", async () => {
-    const world = virtualWorld();
-    const hold = deferred();
+    const world = createVirtualWorld();
+    const hold = createDeferred();
     let value: unknown = Symbol("x");
     const ran: string[] = [];
     for (const where of ["return", "step", "once step"]) {
@@ -399,7 +399,7 @@ describe("unsavable values", () => {
         })
         .edges({ [START]: ["bad", "good"], bad: END, good: END });
       const handle = run(graph, { world, store, thread: "t" });
-      const failing = failureOf(handle.result, "unencodable_value");
+      const failing = getFailure(handle.result, "unencodable_value");
       await world.settle();
       hold.resolve();
       const error = await failing;
@@ -414,8 +414,8 @@ describe("unsavable values", () => {
   });
 
   test("an untracked channel accepts any value, also next to siblings", async () => {
-    const world = virtualWorld();
-    const hold = deferred();
+    const world = createVirtualWorld();
+    const hold = createDeferred();
     const State = defineState({
       client: channel.untracked(z.custom<{ call(): number }>()),
       flash: channel.ephemeral(z.string()),
@@ -437,7 +437,7 @@ describe("unsavable values", () => {
 
 describe("failing store", () => {
   /** Creates a memory store whose commits fail while `trouble` returns an error. */
-  function troubled(trouble: (commit: Commit) => StatewrightError | undefined): Store {
+  function createFailingStore(trouble: (commit: Commit) => StatewrightError | undefined): Store {
     const store = memoryStore();
     return {
       ...store,
@@ -455,18 +455,20 @@ describe("failing store", () => {
 
   test("a full store pauses the run, and a resume continues when there is space", async () => {
     let room = false;
-    const store = troubled((commit) => (!room && commit.checkpoint?.row.nodes.includes("a") ? full() : undefined));
+    const store = createFailingStore((commit) =>
+      !room && commit.checkpoint?.row.nodes.includes("a") ? full() : undefined,
+    );
     const handle = run(line, { store, thread: "t" });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     expect(await handle.result).toMatchObject({ status: "paused", cause: { code: "store_full" }, state: { log: [] } });
     expect(events.at(-1)?.type).toBe("run.paused");
-    expect(only(events, "step.committed").map(({ nodes }) => nodes)).toEqual([[]]);
+    expect(getOnlyEvent(events, "step.committed").map(({ nodes }) => nodes)).toEqual([[]]);
     room = true;
     expect((await resume(line, { store, thread: "t" }).result).state.log).toEqual(["a", "b"]);
   });
 
   test("a failed journal write stops the run before the run reports waiting", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = defineGraph({ name: "journal", state: Log, interrupts: { go: z.boolean() } })
       .nodes({
         a: () => ({ log: ["a"] }),
@@ -477,7 +479,7 @@ describe("failing store", () => {
       })
       .edges({ [START]: ["a", "b"], a: END, b: END });
     let room = false;
-    const store = troubled((commit) => (!room && (commit.effects?.length ?? 0) > 0 ? full() : undefined));
+    const store = createFailingStore((commit) => (!room && (commit.effects?.length ?? 0) > 0 ? full() : undefined));
     const handle = run(graph, { world, store, thread: "t" });
     await world.advance(10);
     expect((await handle.result).status).toBe("paused");
@@ -488,11 +490,11 @@ describe("failing store", () => {
   });
 
   test("a fenced writer stops: its signal fires and nothing of it is saved", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let replaced = false;
     const fenced = () =>
       new StatewrightError("fenced", { what: "another writer owns the thread", next: "Nothing was saved" });
-    const store = troubled(() => (replaced ? fenced() : undefined));
+    const store = createFailingStore(() => (replaced ? fenced() : undefined));
     const reasons: unknown[] = [];
     const graph = defineGraph({ name: "fenced", state: Log })
       .nodes({
@@ -507,7 +509,7 @@ describe("failing store", () => {
       })
       .edges({ [START]: ["a", "b"], a: END, b: END });
     const handle = run(graph, { world, store, thread: "t" });
-    const failing = failureOf(handle.result, "fenced");
+    const failing = getFailure(handle.result, "fenced");
     await world.settle();
     await failing;
     expect(reasons).toEqual(["fenced"]);
@@ -516,7 +518,7 @@ describe("failing store", () => {
   test("a failure that cannot be saved is not reported: the run is paused, and a resume meets the failure again", async () => {
     let room = false;
     let broken = true;
-    const store = troubled((commit) => (!room && commit.run?.status === "failed" ? full() : undefined));
+    const store = createFailingStore((commit) => (!room && commit.run?.status === "failed" ? full() : undefined));
     const graph = defineGraph({ name: "broken", state: Log })
       .nodes({
         a: () => {
@@ -526,25 +528,25 @@ describe("failing store", () => {
       })
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { store, thread: "t" });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     expect(await handle.result).toMatchObject({ status: "paused", cause: { code: "store_full" } });
     expect(events.at(-1)?.type).toBe("run.paused");
     room = true;
-    await failureOf(resume(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(resume(graph, { store, thread: "t" }).result, "node_failed");
     broken = false;
     expect((await resume(graph, { store, thread: "t" }).result).state.log).toEqual(["a"]);
   });
 
   test("a resume whose first write fails emits no start, stores no answer and releases the thread", async () => {
     let room = true;
-    const store = troubled((commit) => (!room && commit.run?.status === "running" ? full() : undefined));
+    const store = createFailingStore((commit) => (!room && commit.run?.status === "running" ? full() : undefined));
     const graph = defineGraph({ name: "asking", state: Log, interrupts: { go: z.boolean() } })
       .nodes({ a: async (_state, { interrupt }) => ({ log: [String(await interrupt("go"))] }) })
       .edges({ [START]: "a", a: END });
     await run(graph, { store, thread: "t" }).result;
     room = false;
     const going = resume(graph, { store, thread: "t", answers: { go: true } });
-    const events = eventsOf(going);
+    const events = collectEvents(going);
     expect((await going.result).status).toBe("paused");
     expect(events.map(({ type }) => type)).toEqual(["run.paused"]);
     room = true;
@@ -553,7 +555,7 @@ describe("failing store", () => {
 
   test("a paused run is listed as paused when the store accepts that write", async () => {
     const locked = new StatewrightError("store_locked", { what: "locked", next: "Wait" });
-    const store = troubled((commit) => (commit.checkpoint?.row.nodes.includes("a") ? locked : undefined));
+    const store = createFailingStore((commit) => (commit.checkpoint?.row.nodes.includes("a") ? locked : undefined));
     expect((await run(line, { store, thread: "t" }).result).status).toBe("paused");
     const [paused] = await store.runs();
     expect(paused?.status).toBe("paused");
@@ -561,7 +563,7 @@ describe("failing store", () => {
   });
 
   test("a journal row lost during the commit of its superstep stops the run with its cause and not as a cancel", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const inner = memoryStore();
     let failing: ((failure: StatewrightError) => void) | undefined;
     const store: Store = {

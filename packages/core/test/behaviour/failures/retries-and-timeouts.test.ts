@@ -11,12 +11,12 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { deferred, eventsOf, failureOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
-function one(body: (runtime: NodeRuntime) => Promise<string> | string, policy: NodePolicy) {
+function createOneNodeGraph(body: (runtime: NodeRuntime) => Promise<string> | string, policy: NodePolicy) {
   return defineGraph({ name: "one", state: Log })
     .nodes({ a: { run: async (_state, runtime) => ({ log: [await body(runtime)] }), ...policy } })
     .edges({ [START]: "a", a: END });
@@ -24,9 +24,9 @@ function one(body: (runtime: NodeRuntime) => Promise<string> | string, policy: N
 
 describe("node retry", () => {
   test("a failed body is retried with growing delays and gets its attempt number [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const at: number[] = [];
-    const graph = one(
+    const graph = createOneNodeGraph(
       ({ attempt, clock }) => {
         at.push(clock.monotonic());
         if (attempt < 4) throw new Error(`no ${attempt}`);
@@ -35,25 +35,29 @@ describe("node retry", () => {
       { retry: { attempts: 4, initialMs: 100, factor: 2, maxMs: 300, jitter: 0 } },
     );
     const handle = run(graph, { world });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await world.advance(10_000);
     expect((await handle.result).state.log).toEqual(["attempt 4"]);
     expect(at).toEqual([0, 100, 300, 600]);
     expect(
-      only(events, "task.retried").map(({ attempt, delayMs, error }) => [attempt, delayMs, error.cause?.message]),
+      getOnlyEvent(events, "task.retried").map(({ attempt, delayMs, error }) => [
+        attempt,
+        delayMs,
+        error.cause?.message,
+      ]),
     ).toEqual([
       [1, 100, "no 1"],
       [2, 200, "no 2"],
       [3, 300, "no 3"],
     ]);
-    expect(only(events, "task.started")).toHaveLength(1);
-    expect(only(events, "task.completed")).toHaveLength(1);
+    expect(getOnlyEvent(events, "task.started")).toHaveLength(1);
+    expect(getOnlyEvent(events, "task.completed")).toHaveLength(1);
   });
 
   test("a node out of attempts fails with the last failure and its attempt number [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const handle = run(
-      one(
+      createOneNodeGraph(
         ({ attempt }) => {
           throw new Error(`no ${attempt}`);
         },
@@ -61,7 +65,7 @@ describe("node retry", () => {
       ),
       { world },
     );
-    const failing = failureOf(handle.result, "node_failed");
+    const failing = getFailure(handle.result, "node_failed");
     await world.advance(1_000);
     const error = await failing;
     expect(error.place).toMatchObject({ node: "a", attempt: 2 });
@@ -73,24 +77,24 @@ describe("node retry", () => {
     ["another programming error", new ReferenceError("x")],
   ])("%s is not retried by default", async (_name, thrown) => {
     let tries = 0;
-    const graph = one(
+    const graph = createOneNodeGraph(
       () => {
         tries++;
         throw thrown;
       },
       { retry: { attempts: 5 } },
     );
-    const error = await failureOf(run(graph, {}).result, "node_failed");
+    const error = await getFailure(run(graph, {}).result, "node_failed");
     expect(error.cause).toBe(thrown);
     expect(tries).toBe(1);
   });
 
   test("retry.on decides about a retry, and when it throws the original failure is reported [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const asked: unknown[] = [];
     let tries = 0;
     const graph = (on: (error: unknown, attempt: number) => boolean) =>
-      one(
+      createOneNodeGraph(
         () => {
           tries++;
           throw new TypeError("flaky");
@@ -104,7 +108,7 @@ describe("node retry", () => {
       }),
       { world },
     );
-    const failing = failureOf(handle.result, "node_failed");
+    const failing = getFailure(handle.result, "node_failed");
     await world.advance(1_000);
     expect((await failing).place.attempt).toBe(3);
     expect(asked).toEqual([
@@ -113,7 +117,7 @@ describe("node retry", () => {
       [true, 3],
     ]);
     tries = 0;
-    const broken = await failureOf(
+    const broken = await getFailure(
       run(
         graph(() => {
           throw new Error("broken predicate");
@@ -127,9 +131,9 @@ describe("node retry", () => {
   });
 
   test.each(["without a store", "with one"])("a recorded step is replayed in the next attempt %s", async (store) => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const work: string[] = [];
-    const graph = one(
+    const graph = createOneNodeGraph(
       async ({ step, attempt }) => {
         const found = await step("find", () => {
           work.push(`find in attempt ${attempt}`);
@@ -149,10 +153,10 @@ describe("node retry", () => {
 
 describe("node timeout", () => {
   test("a timed-out attempt gets its abort signal, and its late result is dropped and reported [E20]", async () => {
-    const world = virtualWorld();
-    const late = deferred<string>();
+    const world = createVirtualWorld();
+    const late = createDeferred<string>();
     const reasons: unknown[] = [];
-    const graph = one(
+    const graph = createOneNodeGraph(
       ({ attempt, signal }) => {
         if (attempt > 1) return "in time";
         signal.addEventListener("abort", () => reasons.push(signal.reason));
@@ -175,13 +179,13 @@ describe("node timeout", () => {
   });
 
   test("a late failure after a timeout is reported and causes no unhandled rejection [E20]", async () => {
-    const world = virtualWorld();
-    const late = deferred<string>();
+    const world = createVirtualWorld();
+    const late = createDeferred<string>();
     const handle = run(
-      one(() => late.promise, { timeoutMs: 50 }),
+      createOneNodeGraph(() => late.promise, { timeoutMs: 50 }),
       { world },
     );
-    const failing = failureOf(handle.result, "task_timeout");
+    const failing = getFailure(handle.result, "task_timeout");
     await world.advance(50);
     expect((await failing).message).toContain("50 ms");
     late.reject(new Error("too late"));
@@ -192,10 +196,10 @@ describe("node timeout", () => {
   });
 
   test("a late body after a timeout starts no further step [E20]", async () => {
-    const world = virtualWorld();
-    const late = deferred();
+    const world = createVirtualWorld();
+    const late = createDeferred();
     const steps: string[] = [];
-    const graph = one(
+    const graph = createOneNodeGraph(
       async ({ step }) => {
         await step("one", () => void steps.push("one"));
         await late.promise;
@@ -205,7 +209,7 @@ describe("node timeout", () => {
       { timeoutMs: 50 },
     );
     const handle = run(graph, { world, store: memoryStore() });
-    const failing = failureOf(handle.result, "task_timeout");
+    const failing = getFailure(handle.result, "task_timeout");
     await world.advance(50);
     await failing;
     late.resolve();
@@ -214,18 +218,18 @@ describe("node timeout", () => {
   });
 
   test("a body that completes in time leaves no timer", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     await run(
-      one(() => "x", { timeoutMs: 50 }),
+      createOneNodeGraph(() => "x", { timeoutMs: 50 }),
       { world },
     ).result;
     expect(world.timers).toBe(0);
   });
 
   test("a late step result of an abandoned attempt after the fold of its superstep is not journaled", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
-    const hold = deferred();
+    const hold = createDeferred();
     const graph = defineGraph({ name: "late", state: Log })
       .nodes({
         a: {

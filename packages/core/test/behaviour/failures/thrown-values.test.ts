@@ -22,34 +22,34 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import { plainCodec } from "../../../src/store.ts";
-import { failureOf } from "../../support/failure.ts";
-import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript.ts";
+import { getFailure } from "../../support/failure.ts";
+import { defineUntypedGraph, fromJavaScript, toUntyped } from "../../support/from-javascript.ts";
 import { thrownThings } from "../../support/thrown-values.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 expectNothingUnhandled();
 
 type Throw = () => never;
 
 const State = defineState({ n: z.number().default(0) });
-const nothing = (): undefined => undefined;
+const returnNothing = (): undefined => undefined;
 
-function graphOf(body: unknown, edge: unknown = END, more: object = {}, state: unknown = State): Graph {
+function createGraph(body: unknown, edge: unknown = END, more: object = {}, state: unknown = State): Graph {
   const ends = Object.fromEntries(Object.keys(more).map((name) => [name, END]));
   const nodes = { first: () => ({ n: 1 }), bad: body, ...more };
-  return looseGraph({ name: "g", state }, nodes, { [START]: "first", first: "bad", bad: edge, ...ends });
+  return defineUntypedGraph({ name: "g", state }, nodes, { [START]: "first", first: "bad", bad: edge, ...ends });
 }
 
 /** Runs a tool node with one call of the tool "pay". */
 function tooled(tool: object, options: object = {}): Graph {
   const plain = { name: "pay", description: "Pays", input: z.object({}), effect: "pure", run: () => "paid" };
-  const pay = loose(defineTool)({ ...plain, ...tool });
+  const pay = toUntyped(defineTool)({ ...plain, ...tool });
   const call = { type: "call", id: "c1", name: "pay", args: {} } as const;
   const message = { role: "assistant", id: "a1", content: [call], finish: "calls" } as const;
-  return looseGraph(
+  return defineUntypedGraph(
     { name: "g", state: defineState({ n: z.number().default(0), messages: channel.messages() }) },
-    { first: () => ({ n: 1, messages: [message] }), bad: loose(toolNode)({ tools: [pay], ...options }) },
+    { first: () => ({ n: 1, messages: [message] }), bad: toUntyped(toolNode)({ tools: [pay], ...options }) },
     { [START]: "first", first: "bad", bad: END },
   );
 }
@@ -57,8 +57,8 @@ function tooled(tool: object, options: object = {}): Graph {
 const reply = { content: [{ type: "text", text: "hello" }], finish: "stop" };
 
 /** Creates a node body that requests a model. */
-function asking(respond: unknown, middleware: object = {}): Graph {
-  return graphOf(async (_: unknown, { model }: NodeRuntime) => {
+function createAskingGraph(respond: unknown, middleware: object = {}): Graph {
+  return createGraph(async (_: unknown, { model }: NodeRuntime) => {
     const request = { messages: [], tools: [] };
     await model(
       fromJavaScript({ model: { id: "m", respond }, request, middleware: [{ name: "audit", ...middleware }] }),
@@ -75,16 +75,17 @@ interface Place {
 }
 
 const failing: Readonly<Record<string, Place>> = {
-  "a body": { graph: (boom) => graphOf(boom), says: 'the node "bad"' },
-  "an asynchronous body": { graph: (boom) => graphOf(async () => boom()), says: 'the node "bad"' },
-  "a route": { graph: (boom) => graphOf(nothing, route([END], boom)), says: 'the route after "bad"' },
+  "a body": { graph: (boom) => createGraph(boom), says: 'the node "bad"' },
+  "an asynchronous body": { graph: (boom) => createGraph(async () => boom()), says: 'the node "bad"' },
+  "a route": { graph: (boom) => createGraph(returnNothing, route([END], boom)), says: 'the route after "bad"' },
   sends: {
-    graph: (boom) => graphOf(nothing, fanOut("other", boom), { other: inputNode(z.unknown(), nothing) }),
+    graph: (boom) =>
+      createGraph(returnNothing, fanOut("other", boom), { other: inputNode(z.unknown(), returnNothing) }),
     says: 'the fanOut after "bad"',
   },
   "a reducer": {
     graph: (boom) =>
-      graphOf(
+      createGraph(
         () => ({ folded: 1 }),
         END,
         {},
@@ -92,18 +93,18 @@ const failing: Readonly<Record<string, Place>> = {
       ),
     says: 'the reducer of the channel "folded"',
   },
-  "a recipe": { graph: (boom) => graphOf(() => edit(boom)), says: 'the recipe of the node "bad"' },
+  "a recipe": { graph: (boom) => createGraph(() => edit(boom)), says: 'the recipe of the node "bad"' },
   "a step": {
-    graph: (boom) => graphOf((_: unknown, { step }: NodeRuntime) => step("look", boom)),
+    graph: (boom) => createGraph((_: unknown, { step }: NodeRuntime) => step("look", boom)),
     says: 'the node "bad"',
   },
   "a step that may run once": {
-    graph: (boom) => graphOf((_: unknown, { step }: NodeRuntime) => step("look", boom, { effect: "once" })),
+    graph: (boom) => createGraph((_: unknown, { step }: NodeRuntime) => step("look", boom, { effect: "once" })),
     says: 'the node "bad"',
   },
   "an error handler": {
     graph: (boom) =>
-      graphOf({
+      createGraph({
         run: () => {
           throw new Error("the body threw");
         },
@@ -112,11 +113,11 @@ const failing: Readonly<Record<string, Place>> = {
     says: 'the error handler of the node "bad"',
   },
   "the key of a cache": {
-    graph: (boom) => graphOf({ run: () => ({ n: 2 }), cache: { key: boom } }),
+    graph: (boom) => createGraph({ run: () => ({ n: 2 }), cache: { key: boom } }),
     says: 'cache.key of the node "bad"',
   },
   "a retry's question": {
-    graph: (boom) => graphOf({ run: boom, retry: { attempts: 2, on: boom } }),
+    graph: (boom) => createGraph({ run: boom, retry: { attempts: 2, on: boom } }),
     says: 'the node "bad"',
   },
   "an injection": {
@@ -140,31 +141,31 @@ const failing: Readonly<Record<string, Place>> = {
     graph: (boom) => tooled({}, { middleware: [{ name: "audit", required: true, afterTool: boom }] }),
     says: 'afterTool of the required middleware "audit"',
   },
-  "a model, at once": { graph: (boom) => asking(boom), says: 'the node "bad"' },
-  "a model, later": { graph: (boom) => asking(async () => boom()), says: 'the node "bad"' },
+  "a model, at once": { graph: (boom) => createAskingGraph(boom), says: 'the node "bad"' },
+  "a model, later": { graph: (boom) => createAskingGraph(async () => boom()), says: 'the node "bad"' },
   "a model, in the middle of its stream": {
     graph: (boom) =>
-      asking(async (_: unknown, { delta }: { delta?: (part: object) => void }) => {
+      createAskingGraph(async (_: unknown, { delta }: { delta?: (part: object) => void }) => {
         delta?.({ type: "text", text: "he" });
         boom();
       }),
     says: 'the node "bad"',
   },
   "a hook before a model": {
-    graph: (boom) => asking(async () => reply, { beforeModel: boom }),
+    graph: (boom) => createAskingGraph(async () => reply, { beforeModel: boom }),
     says: 'beforeModel of the middleware "audit"',
   },
   "a hook around a model": {
-    graph: (boom) => asking(async () => reply, { aroundModel: boom }),
+    graph: (boom) => createAskingGraph(async () => reply, { aroundModel: boom }),
     says: 'aroundModel of the middleware "audit"',
   },
   "a hook after a model": {
-    graph: (boom) => asking(async () => reply, { afterModel: boom }),
+    graph: (boom) => createAskingGraph(async () => reply, { afterModel: boom }),
     says: 'afterModel of the middleware "audit"',
   },
   "a schema": {
     graph: (boom) =>
-      graphOf(
+      createGraph(
         () => ({ checked: "x" }),
         END,
         {},
@@ -181,8 +182,8 @@ const failing: Readonly<Record<string, Place>> = {
 };
 
 async function end(graph: Graph, options: object, world: VirtualWorld): Promise<unknown> {
-  const handle = loose(run)(graph, { thread: "t", input: {}, world, ...options });
-  handle.on(nothing);
+  const handle = toUntyped(run)(graph, { thread: "t", input: {}, world, ...options });
+  handle.on(returnNothing);
   const result = handle.result.catch((error: unknown) => error);
   await world.advance(1_000);
   return result;
@@ -204,7 +205,7 @@ describe.each(Object.entries(failing))("thrown values: %s throws", (_place, { gr
         };
         const built = graph(boom);
         const given = { ...options?.(boom), ...(store === undefined ? {} : { store }) };
-        const error = await end(built, given, virtualWorld());
+        const error = await end(built, given, createVirtualWorld());
         if (!isStatewrightError(error)) throw new Error(`not one of ours: ${String(error)}`);
         expect(carries(error, thrown), error.message).toBe(true);
         expect(error.message).toContain(says);
@@ -229,11 +230,11 @@ test("a failed node succeeds in a resume after its fix, whatever value was throw
   for (const make of Object.values(thrownThings)) {
     const store = memoryStore();
     let mended = false;
-    const graph = graphOf(() => {
+    const graph = createGraph(() => {
       if (!mended) throw make();
       return { n: 2 };
     });
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     mended = true;
     expect(await resume(graph, { store, thread: "t" }).result).toMatchObject({ status: "done", state: { n: 2 } });
   }
@@ -242,7 +243,7 @@ test("a failed node succeeds in a resume after its fix, whatever value was throw
 test.each(Object.entries(thrownThings))(
   "a tool that throws %s gives the model an error answer, and the log has the complete value",
   async (_name, make) => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const thrown = make();
     const graph = tooled({
       run: () => {
@@ -263,17 +264,17 @@ test.each(Object.entries(thrownThings))(
 describe("throws that do not fail the run are logged", () => {
   const places: Readonly<Record<string, (boom: Throw) => readonly [Graph, object, string]>> = {
     "a cache that is read": (boom) => [
-      graphOf({
+      createGraph({
         run: () => ({ n: 2 }),
-        cache: { key: () => "k", store: { get: boom, put: nothing, delete: nothing } },
+        cache: { key: () => "k", store: { get: boom, put: returnNothing, delete: returnNothing } },
       }),
       {},
       'cache of the node "bad": read failed',
     ],
     "a cache that is written": (boom) => [
-      graphOf({
+      createGraph({
         run: () => ({ n: 2 }),
-        cache: { key: () => "k", store: { get: nothing, put: boom, delete: nothing } },
+        cache: { key: () => "k", store: { get: returnNothing, put: boom, delete: returnNothing } },
       }),
       {},
       'cache of the node "bad": write failed',
@@ -289,7 +290,7 @@ describe("throws that do not fail the run are logged", () => {
       Object.entries(thrownThings).map(([name, thing]) => [place, name, make, thing] as const),
     ),
   )("a throw that must not fail the run is logged: %s, %s", async (_place, _name, make, thing) => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const [graph, options, said] = make(() => {
       throw thing();
     });
@@ -300,9 +301,9 @@ describe("throws that do not fail the run are logged", () => {
   test.each(Object.entries(thrownThings))(
     "an event reader that throws, sync or async, does not fail the run and is logged: %s",
     async (_name, thing) => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const handle = run(
-        graphOf(() => ({ n: 2 })),
+        createGraph(() => ({ n: 2 })),
         { world },
       );
       handle.on(() => {
@@ -330,18 +331,18 @@ test.each(Object.entries(thrownThings))(
       },
       decode: plainCodec.decode,
     };
-    const graph = graphOf(() => ({ n: 13 }));
-    const error = await failureOf(run(graph, { store, thread: "t", codec }).result, "unencodable_value");
+    const graph = createGraph(() => ({ n: 13 }));
+    const error = await getFailure(run(graph, { store, thread: "t", codec }).result, "unencodable_value");
     expect(carries(error, thrown)).toBe(true);
     expect((await store.head("t"))?.step).toBe(1);
   },
 );
 
 test("an AbortError thrown by user code is a failure and not a cancel", async () => {
-  const graph = graphOf(() => {
+  const graph = createGraph(() => {
     throw new DOMException("stopped by hand", "AbortError");
   });
-  const error = await failureOf(run(graph, {}).result, "node_failed");
+  const error = await getFailure(run(graph, {}).result, "node_failed");
   expect(error.message).toContain("stopped by hand");
 });
 

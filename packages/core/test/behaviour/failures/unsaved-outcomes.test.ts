@@ -41,7 +41,7 @@ function crowded() {
 const Log = defineState({ log: channel.list(z.string()) });
 
 /** Creates a graph with a once node. */
-function graphOf(happened: string[], name: string) {
+function createGraph(happened: string[], name: string) {
   return defineGraph({ name, state: Log })
     .nodes({
       act: async (_state, { step }) => {
@@ -55,7 +55,7 @@ function graphOf(happened: string[], name: string) {
 test("a completed once effect with an unsaved outcome is not in doubt after a resume in the same process and happens once", async () => {
   const happened: string[] = [];
   const { store, state } = crowded();
-  const graph = graphOf(happened, "plain");
+  const graph = createGraph(happened, "plain");
   for (let time = 0; time < 3; time++) {
     const tried = time === 0 ? run(graph, { store, thread: "t", input: {} }) : resume(graph, { store, thread: "t" });
     const end = await tried.result.catch((error: unknown) => error);
@@ -72,7 +72,7 @@ test("a completed once effect of an inner graph with an unsaved outcome is not i
   const { store, state } = crowded();
   const graph = defineGraph({ name: "outer", state: Log })
     .nodes({
-      call: subgraph(graphOf(happened, "inside"), { input: () => ({}), output: ({ log }) => ({ log }) }),
+      call: subgraph(createGraph(happened, "inside"), { input: () => ({}), output: ({ log }) => ({ log }) }),
     })
     .edges({ [START]: "call", call: END });
   expect(await run(graph, { store, thread: "t", input: {} }).result).toMatchObject({ status: "paused" });
@@ -84,7 +84,7 @@ test("a completed once effect of an inner graph with an unsaved outcome is not i
 test("an unsaved outcome is unknown to another store object: the once effect is in doubt there and an update decides it", async () => {
   const happened: string[] = [];
   const { store, inner } = crowded();
-  const graph = graphOf(happened, "plain");
+  const graph = createGraph(happened, "plain");
   expect(await run(graph, { store, thread: "t", input: {} }).result).toMatchObject({ status: "paused" });
   await expect(resume(graph, { store: inner, thread: "t" }).result).rejects.toThrow(/effect_in_doubt.*use updateState/);
   await updateState(graph, { store: inner, thread: "t", as: "act", values: { log: ["charged, says the bank"] } });

@@ -16,17 +16,22 @@ import {
   START,
   send,
 } from "../../../src/index.ts";
-import { deferred, leftToDie } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createDeferred, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()), turns: z.number().default(0) });
-const says = (name: string) => () => ({ log: [name] });
-const later = <Body>(body: Body) => ({ run: body, defer: true }) as const;
+const createLogNode = (name: string) => () => ({ log: [name] });
+const createDeferredNode = <Body>(body: Body) => ({ run: body, defer: true }) as const;
 
 test("a deferred node runs when no other node is runnable, once for all edges that led to it [E15]", async () => {
   const graph = (defer: boolean) =>
     defineGraph({ name: "late", state: Log })
-      .nodes({ a: says("a"), b: says("b"), b2: says("b2"), z: { run: says("z"), defer } })
+      .nodes({
+        a: createLogNode("a"),
+        b: createLogNode("b"),
+        b2: createLogNode("b2"),
+        z: { run: createLogNode("z"), defer },
+      })
       .edges({ [START]: ["a", "b"], a: "z", b: "b2", b2: "z", z: END });
   expect((await run(graph(true), {}).result).state.log).toEqual(["a", "b", "b2", "z"]);
   expect((await run(graph(false), {}).result).state.log).toEqual(["a", "b", "b2", "z", "z"]);
@@ -35,11 +40,11 @@ test("a deferred node runs when no other node is runnable, once for all edges th
 test("a deferred node runs in every iteration of a loop, after the last undeferred node and with other deferred nodes [E15]", async () => {
   const graph = defineGraph({ name: "rounds", state: Log })
     .nodes({
-      a: says("a"),
-      b: says("b"),
-      b2: says("b2"),
-      y: later(says("y")),
-      z: later((state: { readonly turns: number }) => ({ log: ["z"], turns: state.turns + 1 })),
+      a: createLogNode("a"),
+      b: createLogNode("b"),
+      b2: createLogNode("b2"),
+      y: createDeferredNode(createLogNode("y")),
+      z: createDeferredNode((state: { readonly turns: number }) => ({ log: ["z"], turns: state.turns + 1 })),
     })
     .edges({
       [START]: ["a", "b"],
@@ -55,7 +60,7 @@ test("a deferred node runs in every iteration of a loop, after the last undeferr
 
 test("a deferred node in a sequential graph runs in order, and the machine keeps its sequential shape [E15]", async () => {
   const graph = defineGraph({ name: "line", state: Log })
-    .nodes({ a: says("a"), z: later(says("z")), end: says("end") })
+    .nodes({ a: createLogNode("a"), z: createDeferredNode(createLogNode("z")), end: createLogNode("end") })
     .edges({ [START]: "a", a: "z", z: "end", end: END });
   expect((await run(graph, {}).result).state.log).toEqual(["a", "z", "end"]);
   expect(Object.keys(graph.machine.states)).toEqual(["start", "a", "z", "end", "done"]);
@@ -63,7 +68,13 @@ test("a deferred node in a sequential graph runs in order, and the machine keeps
 
 test("joins and deferred nodes wait for each other [E15]", async () => {
   const graph = defineGraph({ name: "joined", state: Log })
-    .nodes({ a: says("a"), b: says("b"), b2: says("b2"), d: later(says("d")), z: later(says("z")) })
+    .nodes({
+      a: createLogNode("a"),
+      b: createLogNode("b"),
+      b2: createLogNode("b2"),
+      d: createDeferredNode(createLogNode("d")),
+      z: createDeferredNode(createLogNode("z")),
+    })
     .edges({ [START]: ["a", "b"], a: "d", b: "b2", b2: join("z"), d: join("z"), z: END });
   expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "b2", "d", "z"]);
 });
@@ -71,7 +82,7 @@ test("joins and deferred nodes wait for each other [E15]", async () => {
 test("sends to a deferred node keep their inputs and their order [E15]", async () => {
   const graph = defineGraph({ name: "sent", state: Log })
     .nodes({
-      a: says("a"),
+      a: createLogNode("a"),
       b: () => [{ log: ["b"] }, send("each", "of b"), send("b2", 1)],
       b2: inputNode(z.number(), () => ({ log: ["b2"] })),
       each: inputNode(z.string(), (_state, { input }) => ({ log: [input] }), { defer: true }),
@@ -87,13 +98,13 @@ test("sends to a deferred node keep their inputs and their order [E15]", async (
 });
 
 test("deferred tasks survive a crash and a resume [E15]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
-  const hold = deferred();
+  const hold = createDeferred();
   const graph = defineGraph({ name: "crash", state: Log, interrupts: { go: z.boolean() } })
     .nodes({
-      a: says("a"),
-      b: says("b"),
+      a: createLogNode("a"),
+      b: createLogNode("b"),
       b2: async (_state, { interrupt }) => {
         await hold.promise;
         await interrupt("go");
@@ -102,7 +113,7 @@ test("deferred tasks survive a crash and a resume [E15]", async () => {
       each: inputNode(z.object({ at: z.date() }), (_state, { input }) => ({ log: [`each ${input.at.getTime()}`] }), {
         defer: true,
       }),
-      z: later(says("z")),
+      z: createDeferredNode(createLogNode("z")),
     })
     .edges({
       [START]: ["a", "b"],
@@ -112,7 +123,7 @@ test("deferred tasks survive a crash and a resume [E15]", async () => {
       each: END,
       z: END,
     });
-  leftToDie(run(graph, { world, store, thread: "t" }).result);
+  ignoreResult(run(graph, { world, store, thread: "t" }).result);
   await world.settle();
   store.crash();
   hold.resolve();
@@ -125,7 +136,7 @@ test("deferred tasks survive a crash and a resume [E15]", async () => {
 test("a control state without deferred tasks has no field for them", async () => {
   const store = memoryStore();
   const graph = defineGraph({ name: "plain", state: Log })
-    .nodes({ a: says("a"), z: later(says("z")) })
+    .nodes({ a: createLogNode("a"), z: createDeferredNode(createLogNode("z")) })
     .edges({ [START]: "a", a: "z", z: END });
   await run(graph, { store, thread: "t" }).result;
   for (const { control } of await store.history("t", { limit: 9 })) expect(control).not.toContain("held");

@@ -28,11 +28,11 @@ import {
   toolNode,
   toolRegistry,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
-import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript.ts";
+import { getFailure } from "../../support/failure.ts";
+import { defineUntypedGraph, fromJavaScript, toUntyped } from "../../support/from-javascript.ts";
 
 const State = defineState({ n: z.number().default(0) });
-const nothing = (): undefined => undefined;
+const returnNothing = (): undefined => undefined;
 
 /** Invalid definition, its error code and the expected message parts. */
 type Wrong = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
@@ -44,19 +44,19 @@ function expectClear(error: StatewrightError, says: readonly string[]): void {
   expect(error.message).not.toMatch(/Cannot read|is not a function|not iterable|\[object /);
 }
 
-function refused(wrongs: readonly Wrong[]): void {
+function expectRefusals(wrongs: readonly Wrong[]): void {
   for (const [name, define, code, ...says] of wrongs)
-    test(name, async () => expectClear(await failureOf(async () => define(), code), says));
+    test(name, async () => expectClear(await getFailure(async () => define(), code), says));
 }
 
 function graphWith(options: object) {
-  return loose(defineGraph)({ name: "g", state: State, ...options });
+  return toUntyped(defineGraph)({ name: "g", state: State, ...options });
 }
 
 describe("invalid graph", () => {
-  refused([
-    ["no options at all", () => loose(defineGraph)(undefined), "invalid_option", "defineGraph"],
-    ["a text for options", () => loose(defineGraph)("g"), "invalid_option", "defineGraph", '"g"'],
+  expectRefusals([
+    ["no options at all", () => toUntyped(defineGraph)(undefined), "invalid_option", "defineGraph"],
+    ["a text for options", () => toUntyped(defineGraph)("g"), "invalid_option", "defineGraph", '"g"'],
     ["an unknown option", () => graphWith({ interupts: {} }), "invalid_option", '"interupts"', "interrupts"],
     ["a number for its name", () => graphWith({ name: 7 }), "invalid_id", "7"],
     ["a bigint for its name", () => graphWith({ name: 7n }), "invalid_id", "7"],
@@ -115,30 +115,35 @@ describe("invalid graph", () => {
       "invalid_option",
       "onError",
     ],
-    ["nodes that are a list", () => loose(graphWith({}).nodes)([nothing]), "invalid_graph", "a list"],
-    ["undefined nodes", () => loose(graphWith({}).nodes)(), "invalid_graph", "undefined"],
+    ["nodes that are a list", () => toUntyped(graphWith({}).nodes)([returnNothing]), "invalid_graph", "a list"],
+    ["undefined nodes", () => toUntyped(graphWith({}).nodes)(), "invalid_graph", "undefined"],
   ]);
 });
 
 describe("invalid state", () => {
-  refused([
-    ["a text", () => loose(defineState)("state"), "invalid_state", '"state"'],
-    ["nothing", () => loose(defineState)(undefined), "invalid_state", "undefined"],
-    ["a channel that is a text", () => loose(defineState)({ a: "string" }), "invalid_state", '"a"', '"string"'],
-    ["a channel that is undefined", () => loose(defineState)({ a: undefined }), "invalid_state", '"a"'],
-    ["a channel that is a promise", () => loose(defineState)({ a: Promise.resolve(1) }), "invalid_state", "a promise"],
+  expectRefusals([
+    ["a text", () => toUntyped(defineState)("state"), "invalid_state", '"state"'],
+    ["nothing", () => toUntyped(defineState)(undefined), "invalid_state", "undefined"],
+    ["a channel that is a text", () => toUntyped(defineState)({ a: "string" }), "invalid_state", '"a"', '"string"'],
+    ["a channel that is undefined", () => toUntyped(defineState)({ a: undefined }), "invalid_state", '"a"'],
+    [
+      "a channel that is a promise",
+      () => toUntyped(defineState)({ a: Promise.resolve(1) }),
+      "invalid_state",
+      "a promise",
+    ],
     [
       "a list of a value that is not a schema",
-      () => loose(channel.list)("string"),
+      () => toUntyped(channel.list)("string"),
       "invalid_state",
       "list",
       '"string"',
     ],
-    ["a record of a value that is not a schema", () => loose(channel.record)(7), "invalid_state", "record", "7"],
-    ["a reducer that is not a function", () => loose(channel.reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
+    ["a record of a value that is not a schema", () => toUntyped(channel.record)(7), "invalid_state", "record", "7"],
+    ["a reducer that is not a function", () => toUntyped(channel.reduce)(z.number(), "sum"), "invalid_state", '"sum"'],
     [
       "a context value that is not a schema",
-      () => loose(defineContext)({ user: "string" }),
+      () => toUntyped(defineContext)({ user: "string" }),
       "invalid_option",
       "`user`",
     ],
@@ -167,7 +172,7 @@ const policies = (
 ).map(
   ([name, policy, said]): Wrong => [
     name,
-    () => loose(graphWith({}).nodes)({ a: { run: nothing, ...policy } }),
+    () => toUntyped(graphWith({}).nodes)({ a: { run: returnNothing, ...policy } }),
     "invalid_option",
     '"a"',
     said,
@@ -175,24 +180,24 @@ const policies = (
 );
 
 describe("invalid node policy", () => {
-  refused(policies);
-  refused([
+  expectRefusals(policies);
+  expectRefusals([
     [
       "an unknown option of an input node",
-      () => loose(inputNode)(z.string(), nothing, { retries: 3 }),
+      () => toUntyped(inputNode)(z.string(), returnNothing, { retries: 3 }),
       "invalid_option",
       '"retries"',
     ],
-    ["an option of a route", () => loose(route)(["a"], () => "a", { multi: true }), "invalid_option", '"multi"'],
-    ["an option of sends", () => loose(fanOut)("a", () => [], { otherwize: "b" }), "invalid_option", '"otherwize"'],
-    ["the number of entries of a cache", () => loose(memoryCache)({ maxEntries: "5" }), "invalid_option", '"5"'],
-    ["an option of a cache", () => loose(memoryCache)({ max: 5 }), "invalid_option", '"max"'],
+    ["an option of a route", () => toUntyped(route)(["a"], () => "a", { multi: true }), "invalid_option", '"multi"'],
+    ["an option of sends", () => toUntyped(fanOut)("a", () => [], { otherwize: "b" }), "invalid_option", '"otherwize"'],
+    ["the number of entries of a cache", () => toUntyped(memoryCache)({ maxEntries: "5" }), "invalid_option", '"5"'],
+    ["an option of a cache", () => toUntyped(memoryCache)({ max: 5 }), "invalid_option", '"max"'],
   ]);
 });
 
 /** Returns all problems that compile reports for a graph of these nodes and edges. */
-async function problemsOf(nodes: object, edges: object): Promise<readonly string[]> {
-  const error = await failureOf(() => looseGraph({ name: "g", state: State }, nodes, edges), "invalid_graph");
+async function listProblems(nodes: object, edges: object): Promise<readonly string[]> {
+  const error = await getFailure(() => defineUntypedGraph({ name: "g", state: State }, nodes, edges), "invalid_graph");
   const problems = fromJavaScript<readonly GraphProblem[]>(error.details);
   for (const { message, hint } of problems) {
     expect(error.message).toContain(message);
@@ -207,21 +212,21 @@ class Hand {
 }
 
 test("invalid nodes and edges are reported together with the other problems of the graph", async () => {
-  const problems = await problemsOf(
+  const problems = await listProblems(
     {
       number: 7,
       missing: undefined,
       empty: null,
       text: "body",
-      list: [nothing],
-      promise: Promise.resolve(nothing),
+      list: [returnNothing],
+      promise: Promise.resolve(returnNothing),
       instance: new Hand(),
       bodiless: { timeoutMs: 5 },
-      misspelt: { run: nothing, timeout: 5 },
+      misspelt: { run: returnNothing, timeout: 5 },
       handmade: { kind: "tools", tools: [] },
-      inputless: { kind: "input", run: nothing, input: "string" },
-      other: { kind: "loop", run: nothing },
-      sound: nothing,
+      inputless: { kind: "input", run: returnNothing, input: "string" },
+      other: { kind: "loop", run: returnNothing },
+      sound: returnNothing,
     },
     {
       [START]: [
@@ -250,7 +255,7 @@ test("invalid nodes and edges are reported together with the other problems of t
       handmade: END,
       inputless: END,
       other: END,
-      sound: loose(fanOut)("inputless", () => [1]),
+      sound: toUntyped(fanOut)("inputless", () => [1]),
     },
   );
   expect(problems).toEqual([
@@ -279,14 +284,14 @@ test("invalid edges are reported together, and no node is reported as unreachabl
     mixed: ["number", 7],
     object: { target: "number" },
     chooser: { kind: "route", targets: ["number"], choose: "number", many: false },
-    targets: { kind: "route", targets: "number", choose: nothing, many: false },
+    targets: { kind: "route", targets: "number", choose: returnNothing, many: false },
     select: { kind: "fanOut", target: "each", select: 7 },
     joined: { kind: "join", target: 7 },
     going: { kind: "commandTargets", targets: [7] },
   };
-  const bodies = Object.fromEntries(Object.keys(edges).map((name) => [name, nothing]));
-  const problems = await problemsOf(
-    { ...bodies, each: inputNode(z.number(), nothing) },
+  const bodies = Object.fromEntries(Object.keys(edges).map((name) => [name, returnNothing]));
+  const problems = await listProblems(
+    { ...bodies, each: inputNode(z.number(), returnNothing) },
     { [START]: Object.keys(edges), each: END, ...edges },
   );
   expect(problems).toEqual(
@@ -298,8 +303,8 @@ test("invalid edges are reported together, and no node is reported as unreachabl
 
 test("edges that are not an object are refused", async () => {
   for (const edges of [undefined, "a", [START, "a"], new Hand()]) {
-    const graph = defineGraph({ name: "g", state: State }).nodes({ a: nothing });
-    expectClear(await failureOf(() => loose(graph.edges)(edges), "invalid_graph"), ['"g"', "edges"]);
+    const graph = defineGraph({ name: "g", state: State }).nodes({ a: returnNothing });
+    expectClear(await getFailure(() => toUntyped(graph.edges)(edges), "invalid_graph"), ['"g"', "edges"]);
   }
 });
 
@@ -307,15 +312,15 @@ const sound = { name: "pay", description: "Pays", input: z.object({}), run: () =
 const pay = defineTool(sound);
 
 function toolWith(parts: object): unknown {
-  return loose(defineTool)({ ...sound, ...parts });
+  return toUntyped(defineTool)({ ...sound, ...parts });
 }
 
 describe("invalid tool", () => {
-  refused([
-    ["nothing", () => loose(defineTool)(undefined), "invalid_tool", "defineTool"],
+  expectRefusals([
+    ["nothing", () => toUntyped(defineTool)(undefined), "invalid_tool", "defineTool"],
     ["no run", () => toolWith({ run: undefined }), "invalid_tool", '"pay"', "run"],
     ["a text for its run", () => toolWith({ run: "pay" }), "invalid_tool", '"pay"'],
-    ["an unknown option", () => toolWith({ handler: nothing }), "invalid_tool", '"handler"'],
+    ["an unknown option", () => toolWith({ handler: returnNothing }), "invalid_tool", '"handler"'],
     ["a number for its name", () => toolWith({ name: 7 }), "invalid_tool", "7"],
     ["a bigint for its name", () => toolWith({ name: 7n }), "invalid_tool", "7"],
     ["no description", () => toolWith({ description: undefined }), "invalid_tool", '"pay"', "description"],
@@ -349,19 +354,19 @@ describe("invalid tool", () => {
     ["a time limit that is not a number", () => toolWith({ timeoutMs: Number.NaN }), "invalid_tool", '"pay"'],
     ["a retry that is a number", () => toolWith({ effect: "pure", retry: 3 }), "invalid_option", '"pay"'],
     ["a question to the other side that is a text", () => toolWith({ reconcile: "ask" }), "invalid_tool", "reconcile"],
-    ["a secret without a name", () => loose(inject.secret)(undefined), "invalid_option", "secret"],
-    ["one name instead of a list", () => loose(env)("PAY_KEY"), "invalid_option", "env"],
+    ["a secret without a name", () => toUntyped(inject.secret)(undefined), "invalid_option", "secret"],
+    ["one name instead of a list", () => toUntyped(env)("PAY_KEY"), "invalid_option", "env"],
   ]);
 
   test("a secret passed in place of a name is not shown in the error", async () => {
-    const error = await failureOf(() => loose(env)("sk-12345"), "invalid_option");
+    const error = await getFailure(() => toUntyped(env)("sk-12345"), "invalid_option");
     expect(error.message).not.toContain("sk-12345");
   });
 });
 
 describe("invalid tool node", () => {
-  const node = (options: unknown): unknown => loose(toolNode)(options);
-  refused([
+  const node = (options: unknown): unknown => toUntyped(toolNode)(options);
+  expectRefusals([
     ["no options", () => node(undefined), "invalid_option", "toolNode"],
     ["an unknown option", () => node({ tools: [pay], parallel: true }), "invalid_option", '"parallel"'],
     ["no tools", () => node({}), "invalid_tool", "undefined"],
@@ -386,20 +391,20 @@ describe("invalid tool node", () => {
     ["a text among the middleware", () => node({ tools: [pay], middleware: ["audit"] }), "invalid_option", '"audit"'],
     [
       "an unknown hook",
-      () => loose(defineMiddleware)({ name: "audit", beforeTools: nothing }),
+      () => toUntyped(defineMiddleware)({ name: "audit", beforeTools: returnNothing }),
       "invalid_option",
       '"audit"',
       '"beforeTools"',
     ],
     [
       "a hook that is a text",
-      () => loose(defineMiddleware)({ name: "audit", afterTool: "log" }),
+      () => toUntyped(defineMiddleware)({ name: "audit", afterTool: "log" }),
       "invalid_option",
       "afterTool",
       '"log"',
     ],
-    ["a registry of a value that is not a list", () => loose(toolRegistry)("pay"), "invalid_tool", '"pay"'],
-    ["a replacement that is not a tool", () => loose(toolRegistry().replace)(7), "invalid_tool", "7"],
+    ["a registry of a value that is not a list", () => toUntyped(toolRegistry)("pay"), "invalid_tool", '"pay"'],
+    ["a replacement that is not a tool", () => toUntyped(toolRegistry().replace)(7), "invalid_tool", "7"],
   ]);
 
   test("class instances with their own fields are accepted as tools and middleware", () => {
@@ -426,20 +431,20 @@ const graph = defineGraph({ name: "g", state: State, interrupts: { ask: z.boolea
   .edges({ [START]: "a", a: END });
 
 function ran(options: unknown, of: unknown = graph): Promise<unknown> {
-  return loose(run)(of, options).result;
+  return toUntyped(run)(of, options).result;
 }
 
 function resumed(options: object): Promise<unknown> {
-  return loose(resume)(graph, { thread: "t", store: memoryStore(), ...options }).result;
+  return toUntyped(resume)(graph, { thread: "t", store: memoryStore(), ...options }).result;
 }
 
 describe("invalid run", () => {
-  refused([
+  expectRefusals([
     ["no options", () => ran(undefined), "invalid_option", "run"],
     ["a text for a graph", () => ran({}, "g"), "invalid_option", "run", '"g"'],
     [
       "a graph without its edges",
-      () => ran({}, defineGraph({ name: "g", state: State }).nodes({ a: nothing })),
+      () => ran({}, defineGraph({ name: "g", state: State }).nodes({ a: returnNothing })),
       "invalid_option",
       "run: expected a graph, got an object",
     ],
@@ -474,39 +479,44 @@ describe("invalid run", () => {
 
   test("an invalid secrets option is not shown in the error", async () => {
     for (const secrets of [{ KEY: "sk-12345" }, "sk-12345", ["sk-12345"]])
-      expect((await failureOf(async () => ran({ secrets }), "invalid_option")).message).not.toContain("sk-12345");
+      expect((await getFailure(async () => ran({ secrets }), "invalid_option")).message).not.toContain("sk-12345");
   });
 });
 
 describe("invalid resume and inspection calls", () => {
   const store = memoryStore();
-  refused([
+  expectRefusals([
     ["an unknown option", () => resumed({ answer: {} }), "invalid_option", '"answer"', "answers"],
     ["input, which is for run", () => resumed({ input: {} }), "invalid_option", '"input"'],
     ["a number for its thread", () => resumed({ thread: 7 }), "invalid_id", "7"],
     ["a path for its store", () => resumed({ store: "agent.db" }), "invalid_option", '"agent.db"'],
     [
       "a misspelt option of fork",
-      () => loose(fork)(graph, { store, thread: "t", at: 1, name: "b", updates: {} }),
+      () => toUntyped(fork)(graph, { store, thread: "t", at: 1, name: "b", updates: {} }),
       "invalid_option",
       '"updates"',
     ],
-    ["a fork without a store", () => loose(fork)(graph, { thread: "t", at: 1, name: "b" }), "invalid_option", "store"],
+    [
+      "a fork without a store",
+      () => toUntyped(fork)(graph, { thread: "t", at: 1, name: "b" }),
+      "invalid_option",
+      "store",
+    ],
     [
       "a misspelt option of getState",
-      () => loose(getState)(graph, { store, thread: "t", checkpoint: 1 }),
+      () => toUntyped(getState)(graph, { store, thread: "t", checkpoint: 1 }),
       "invalid_option",
       '"checkpoint"',
     ],
     [
       "a state of a value that is not a graph",
-      () => loose(getState)(undefined, { store, thread: "t" }),
+      () => toUntyped(getState)(undefined, { store, thread: "t" }),
       "invalid_option",
       "getState",
     ],
     [
       "a misspelt option of history",
-      () => loose(getHistory)(graph, { store, thread: "t", limit: 1 }).next(),
+      () => toUntyped(getHistory)(graph, { store, thread: "t", limit: 1 }).next(),
       "invalid_option",
       '"limit"',
     ],
@@ -519,8 +529,8 @@ describe("invalid resume and inspection calls", () => {
     const kept = memoryStore();
     await run(asking, { store: kept, thread: "t" }).result;
     for (const answers of [[true], "yes", 7]) {
-      const error = await failureOf(
-        loose(resume)(asking, { store: kept, thread: "t", answers }).result,
+      const error = await getFailure(
+        toUntyped(resume)(asking, { store: kept, thread: "t", answers }).result,
         "ambiguous_answer",
       );
       expectClear(error, ["ask"]);

@@ -16,9 +16,9 @@ import {
   START,
   send,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, only } from "../../support/failure.ts";
+import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
 import { fromJavaScript } from "../../support/from-javascript.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Work = defineState({
   items: z.array(z.string()).default([]),
@@ -41,11 +41,11 @@ describe("sends", () => {
       mapReduce((input) => input.toUpperCase()),
       { input: { items: ["c", "a", "b", "a"] } },
     );
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     const { state, steps } = await handle.result;
     expect(state).toEqual({ items: ["c", "a", "b", "a"], found: ["C", "A", "B", "A"], done: true });
     expect(steps).toBe(2);
-    expect(only(events, "task.started").map(({ node, input }) => [node, input])).toEqual([
+    expect(getOnlyEvent(events, "task.started").map(({ node, input }) => [node, input])).toEqual([
       ["each", "c"],
       ["each", "a"],
       ["each", "b"],
@@ -113,7 +113,7 @@ describe("sends", () => {
     const graph = defineGraph({ name: "map", state: Work })
       .nodes({ first: () => undefined, each: inputNode(z.string(), () => undefined) })
       .edges({ [START]: "first", first: fanOut("each", (state) => state.items), each: END });
-    const error = await failureOf(run(graph, {}).result, "empty_fan_out");
+    const error = await getFailure(run(graph, {}).result, "empty_fan_out");
     expect(error.place).toMatchObject({ graph: "map", node: "first" });
     expect(error.message).toContain("otherwise");
   });
@@ -124,7 +124,7 @@ describe("sends", () => {
       ran.push(input);
       return input;
     });
-    const error = await failureOf(
+    const error = await getFailure(
       run(graph, { input: { items: ["short", "much too long"] } }).result,
       "invalid_update",
     );
@@ -144,7 +144,7 @@ describe("sends", () => {
         end: () => undefined,
       })
       .edges({ [START]: "a", a: commandTargets("each", "end", END), each: END, end: END });
-    const error = await failureOf(run(graph, {}).result, "dead_route");
+    const error = await getFailure(run(graph, {}).result, "dead_route");
     expect(error.place).toMatchObject({ node: "a", graph: "wrong" });
   });
 });
@@ -158,7 +158,7 @@ describe("fold order of writes", () => {
   });
   const names = ["d", "b", "a", "c"];
 
-  function scattered(delayMs: (name: string) => number, world: ReturnType<typeof virtualWorld>) {
+  function scattered(delayMs: (name: string) => number, world: ReturnType<typeof createVirtualWorld>) {
     const write = async (name: string) => {
       await new Promise<void>((resolve) => void world.schedule.after(delayMs(name), resolve));
       return {
@@ -191,7 +191,7 @@ describe("fold order of writes", () => {
   test("writes fold by node declaration order, then sends by emitter and index, whatever the completion order [E3]", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(50), { minLength: 7, maxLength: 7 }), async (delays) => {
-        const world = virtualWorld();
+        const world = createVirtualWorld();
         const order = [...names, "m1", "m2", "f1", "f2"];
         const handle = run(
           scattered((name) => delays[order.indexOf(name)] ?? 0, world),

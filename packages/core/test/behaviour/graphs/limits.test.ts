@@ -14,12 +14,12 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { getFailure } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 describe("step limit", () => {
   const Count = defineState({ n: z.number().default(0) });
-  const upTo = (last: number) =>
+  const listNumbersUpTo = (last: number) =>
     defineGraph({ name: "loop", state: Count, interrupts: { go: z.boolean() } })
       .nodes({
         a: async (state, { interrupt }) => {
@@ -30,21 +30,24 @@ describe("step limit", () => {
       .edges({ [START]: "a", a: route(["a", END], (state) => (state.n < last ? "a" : END)) });
 
   test("the step limit allows that many supersteps of a run and refuses the next [E18]", async () => {
-    expect((await run(upTo(3), { maxSteps: 3 }).result).state).toEqual({ n: 3 });
-    const error = await failureOf(run(upTo(3), { maxSteps: 2 }).result, "step_limit");
+    expect((await run(listNumbersUpTo(3), { maxSteps: 3 }).result).state).toEqual({ n: 3 });
+    const error = await getFailure(run(listNumbersUpTo(3), { maxSteps: 2 }).result, "step_limit");
     expect(error.place).toMatchObject({ graph: "loop" });
   });
 
   test("the step limit counts across a resume, keeps the state, and a resume with a higher limit continues [E18]", async () => {
     const store = memoryStore();
-    expect(await run(upTo(6), { store, thread: "t", maxSteps: 5 }).result).toMatchObject({
+    expect(await run(listNumbersUpTo(6), { store, thread: "t", maxSteps: 5 }).result).toMatchObject({
       status: "waiting",
       state: { n: 3 },
     });
-    await failureOf(resume(upTo(6), { store, thread: "t", maxSteps: 5, answers: { go: true } }).result, "step_limit");
-    await failureOf(resume(upTo(6), { store, thread: "t", maxSteps: 5 }).result, "step_limit");
+    await getFailure(
+      resume(listNumbersUpTo(6), { store, thread: "t", maxSteps: 5, answers: { go: true } }).result,
+      "step_limit",
+    );
+    await getFailure(resume(listNumbersUpTo(6), { store, thread: "t", maxSteps: 5 }).result, "step_limit");
     expect((await store.thread("t"))?.status).toBe("failed");
-    const done = await resume(upTo(6), { store, thread: "t", maxSteps: 6 }).result;
+    const done = await resume(listNumbersUpTo(6), { store, thread: "t", maxSteps: 6 }).result;
     expect(done).toMatchObject({ status: "done", state: { n: 6 }, steps: 1 });
   });
 
@@ -64,7 +67,7 @@ describe("concurrency limit", () => {
   test.each([1, 2, 3, 6, 100])(
     "maxConcurrency %d bounds the tasks of a fan-out of six in flight and drops none [E17]",
     async (maxConcurrency) => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       let inFlight = 0;
       let most = 0;
       const graph = defineGraph({ name: "six", state: Work })
@@ -99,7 +102,7 @@ describe("concurrency limit", () => {
       .nodes({ a: () => undefined })
       .edges({ [START]: "a", a: END });
     for (const options of refused) {
-      const error = await failureOf(run(graph, { ...options, store, thread: "t" }).result, "invalid_option");
+      const error = await getFailure(run(graph, { ...options, store, thread: "t" }).result, "invalid_option");
       expect(error.message).toContain(Object.keys(options)[0]);
       expect(await store.threads()).toEqual([]);
     }

@@ -17,8 +17,8 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({
   q: z.string().default(""),
@@ -36,7 +36,7 @@ function cached(body: (state: LogState) => unknown, policy: Partial<CachePolicy<
 
 describe("node cache", () => {
   test("a cache hit skips the body of the node, returns its outcome on any thread, and is marked in the event [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let ran = 0;
     const graph = cached((state) => {
       ran++;
@@ -45,8 +45,8 @@ describe("node cache", () => {
     const results: unknown[] = [];
     for (const q of ["x", "x", "y", "x"]) {
       const handle = run(graph, { world, store: memoryStore(), input: { q } });
-      const events = eventsOf(handle);
-      results.push((await handle.result).state.log[0], only(events, "task.completed")[0]?.reused);
+      const events = collectEvents(handle);
+      results.push((await handle.result).state.log[0], getOnlyEvent(events, "task.completed")[0]?.reused);
       await world.settle();
     }
     expect(ran).toBe(2);
@@ -56,7 +56,7 @@ describe("node cache", () => {
   });
 
   test("a cached result expires after its ttl [E19]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const at: number[] = [];
     const graph = cached(() => void at.push(world.clock.monotonic()), { ttlMs: 100 });
     for (let nth = 0; nth < 5; nth++) {
@@ -67,7 +67,7 @@ describe("node cache", () => {
   });
 
   test("cached results are keyed by graph, version and node", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryCache();
     const ran: string[] = [];
     const graph = (name: string, version: number) =>
@@ -85,7 +85,7 @@ describe("node cache", () => {
   });
 
   test("the input of a task is part of its cache key, and a cached command is returned with its update", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const ran: string[] = [];
     const graph = defineGraph({ name: "sent", state: Log })
       .nodes({
@@ -108,7 +108,7 @@ describe("node cache", () => {
   });
 
   test("a cached recipe is returned as the value that the recipe made, and a resume sees the same value", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const graph = cached(() =>
       edit<{ tree: { leaf: string } }>((draft) => {
@@ -125,7 +125,7 @@ describe("node cache", () => {
   });
 
   test("a failure and the result of its error handler are not cached", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let ran = 0;
     const graph = defineGraph({ name: "failing", state: Log })
       .nodes({
@@ -147,7 +147,7 @@ describe("node cache", () => {
   });
 
   test("a late result of a timed-out attempt is not cached", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const put: string[] = [];
     const store: NodeCache = { get: () => undefined, put: (key) => void put.push(key), delete: () => undefined };
     const graph = defineGraph({ name: "late", state: Log })
@@ -159,7 +159,7 @@ describe("node cache", () => {
         },
       })
       .edges({ [START]: "a", a: END });
-    const failing = failureOf(run(graph, { world }).result, "task_timeout");
+    const failing = getFailure(run(graph, { world }).result, "task_timeout");
     await world.advance(200);
     await failing;
     expect(put).toEqual([]);
@@ -182,7 +182,7 @@ describe("failing node cache", () => {
     ["returns an invalid entry", broken({ get: () => ({ text: "{" }) }), "returned an entry that cannot be decoded"],
     ["refuses writes", broken({ put: () => Promise.reject(new Error("full")) }), "write failed"],
   ])("a node cache that %s counts as a miss: the body runs, and the failure is logged", async (_name, store, said) => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const handle = run(
       cached(() => ({ log: ["ran"] }), { store }),
       { world },
@@ -195,7 +195,7 @@ describe("failing node cache", () => {
   test.each([["a value of the process", { client: { call: () => 1 } }]])(
     "%s is not cached",
     async (_name, returned) => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       let ran = 0;
       const graph = cached(() => {
         ran++;
@@ -213,7 +213,7 @@ describe("failing node cache", () => {
   );
 
   test("a cache key function that throws or returns no string fails the node with its name", async () => {
-    const thrown = await failureOf(
+    const thrown = await getFailure(
       run(
         cached(() => undefined, {
           key: () => {
@@ -226,7 +226,7 @@ describe("failing node cache", () => {
     );
     expect(thrown.place).toMatchObject({ node: "a" });
     expect(thrown.cause).toMatchObject({ message: "no key" });
-    const odd = await failureOf(
+    const odd = await getFailure(
       run(
         cached(() => undefined, { key: () => 7 as never }),
         {},
@@ -237,7 +237,7 @@ describe("failing node cache", () => {
   });
 
   test("a cancelled run does not wait for a cache that hangs", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let ran = 0;
     const store = broken({ get: () => new Promise(() => undefined) });
     const handle = run(
@@ -266,6 +266,6 @@ describe("memory cache", () => {
     await cache.delete("a");
     expect(await cache.get("a")).toBeUndefined();
     for (const maxEntries of [0, 1.5, Number.NaN])
-      await failureOf(() => memoryCache({ maxEntries }) as never, "invalid_option");
+      await getFailure(() => memoryCache({ maxEntries }) as never, "invalid_option");
   });
 });

@@ -14,7 +14,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 import { fromJavaScript } from "../../support/from-javascript.ts";
 
 const S = defineState({
@@ -66,7 +66,7 @@ describe("allowed returns of a node [E6]", () => {
     expect((await run(graph, {}).result).state).toMatchObject({ count: 5, text: "5" });
   });
   test("a recipe may change only channels without a reducer [E6]", async () => {
-    const error = await failureOf(
+    const error = await getFailure(
       stateAfter(edit((draft: { log: string[] }) => void draft.log.push("x"))),
       "invalid_update",
     );
@@ -82,7 +82,7 @@ describe("allowed returns of a node [E6]", () => {
     ["an instance of a class", new (class Update {})()],
     ["a text", "count"],
   ])("a node that returns %s is refused with its name", async (_name, returned) => {
-    const error = await failureOf(stateAfter(returned), "invalid_update");
+    const error = await getFailure(stateAfter(returned), "invalid_update");
     expect(error.place).toMatchObject({ graph: "one", node: "a", step: 0, attempt: 1 });
     expect(error.place.task).toBe("0:0");
     expect(error.place.thread).toMatch(/^thread_/);
@@ -90,11 +90,11 @@ describe("allowed returns of a node [E6]", () => {
 
   test("a recipe that returns a new state instead of changing its draft is refused, and a recipe that returns its draft is accepted", async () => {
     const copied = edit((draft: { count: number }) => ({ ...draft, count: 7 }));
-    expect((await failureOf(stateAfter(copied), "invalid_update")).message).toContain(
+    expect((await getFailure(stateAfter(copied), "invalid_update")).message).toContain(
       "did not change its draft and returned a value",
     );
     const partial = edit((_draft: { count: number }) => ({ count: 7 }));
-    expect((await failureOf(stateAfter(partial), "invalid_update")).message).toContain(
+    expect((await getFailure(stateAfter(partial), "invalid_update")).message).toContain(
       "did not change its draft and returned a value",
     );
     const assigned = edit((draft: { count: number }) => Object.assign(draft, { count: 7 }));
@@ -103,7 +103,7 @@ describe("allowed returns of a node [E6]", () => {
   });
 
   test("a recipe that is async, adds a channel, or breaks a schema is refused", async () => {
-    const later = await failureOf(
+    const later = await getFailure(
       stateAfter(
         edit(
           fromJavaScript<(draft: { count: number }) => void>(async (draft: { count: number }) => {
@@ -115,7 +115,7 @@ describe("allowed returns of a node [E6]", () => {
       "invalid_update",
     );
     expect(later.message).toContain("asynchronous");
-    await failureOf(
+    await getFailure(
       stateAfter(
         edit((draft: { more?: number }) => {
           draft.more = 1;
@@ -123,7 +123,7 @@ describe("allowed returns of a node [E6]", () => {
       ),
       "unknown_channel",
     );
-    await failureOf(
+    await getFailure(
       stateAfter(
         edit((draft: { more?: undefined }) => {
           draft.more = undefined;
@@ -131,7 +131,7 @@ describe("allowed returns of a node [E6]", () => {
       ),
       "unknown_channel",
     );
-    const wrong = await failureOf(
+    const wrong = await getFailure(
       stateAfter(edit((draft: { doc: { tags: unknown[] } }) => void draft.doc.tags.push(7))),
       "invalid_update",
     );
@@ -144,7 +144,7 @@ test("an unknown key in a node return is a type error, and a run-time error that
   // @ts-expect-error returns a channel that the state does not have
   base.nodes({ a: () => ({ cuont: 1 }) });
   for (const key of ["cuont", "toString", "__proto__"]) {
-    const error = await failureOf(stateAfter(JSON.parse(`{"${key}":1}`)), "unknown_channel");
+    const error = await getFailure(stateAfter(JSON.parse(`{"${key}":1}`)), "unknown_channel");
     expect(error.message).toContain(`the node "a" wrote the channel "${key}"`);
     expect(error.place).toMatchObject({ graph: "one", node: "a", channel: key });
   }
@@ -258,7 +258,7 @@ describe("channels", () => {
     const graph = defineGraph({ name: "even", state: defineState({ n: even }) })
       .nodes({ a: (state) => ({ n: state.n + 1 }) })
       .edges({ [START]: "a", a: END });
-    const error = await failureOf(run(graph, { input: { n: 2 } }).result, "invalid_update");
+    const error = await getFailure(run(graph, { input: { n: 2 } }).result, "invalid_update");
     expect(error.message).toContain("expected an even number");
   });
 
@@ -283,7 +283,7 @@ describe("write conflicts [E2]", () => {
 
   test("two tasks that write a `last` channel conflict; the error names channel and nodes, and nothing is applied [E2]", async () => {
     const store = memoryStore();
-    const error = await failureOf(run(clashing, { store, thread: "t" }).result, "channel_conflict");
+    const error = await getFailure(run(clashing, { store, thread: "t" }).result, "channel_conflict");
     expect(error.message).toContain('"a" and "b" wrote the channel "x"');
     expect(error.place).toMatchObject({ graph: "clash", channel: "x", thread: "t", step: 1 });
     const kept = await store.state("t", (await store.head("t"))?.id ?? 0);
@@ -300,11 +300,11 @@ describe("write conflicts [E2]", () => {
         b: () => ({ flash: "b", x: 1 }),
       })
       .edges({ [START]: ["a", "b"], a: END, b: END });
-    await failureOf(run(recipes, {}).result, "channel_conflict");
+    await getFailure(run(recipes, {}).result, "channel_conflict");
     const flashes = defineGraph({ name: "clash", state: Conflict })
       .nodes({ a: () => ({ flash: "a" }), b: () => ({ flash: "b" }) })
       .edges({ [START]: ["a", "b"], a: END, b: END });
-    await failureOf(run(flashes, {}).result, "channel_conflict");
+    await getFailure(run(flashes, {}).result, "channel_conflict");
   });
 
   test("a task may write a channel several times, and the last write wins", async () => {
@@ -328,7 +328,7 @@ describe("write conflicts [E2]", () => {
       { input },
     ).result;
     expect(state).toEqual({ log: ["base", "a", "c"], sum: 13 });
-    const error = await failureOf(
+    const error = await getFailure(
       run(by({ a: { log: overwrite([]) }, b: {}, c: { log: overwrite(["x"]) } }), { input }).result,
       "channel_conflict",
     );
@@ -354,7 +354,7 @@ test("a reducer that throws, or returns an invalid value, fails with the name of
       .nodes({ a: () => ({ sum: 1 }), b: () => ({ sum: second }) })
       .edges({ [START]: ["a", "b"], a: END, b: END });
   for (const second of [13, 50]) {
-    const error = await failureOf(run(graph(second), {}).result, "invalid_update");
+    const error = await getFailure(run(graph(second), {}).result, "invalid_update");
     expect(error.place).toMatchObject({ node: "b", channel: "sum", graph: "bad", step: 0 });
   }
 });

@@ -69,8 +69,8 @@ describe("conformance with the reference model", () => {
           if (event.type === "task.started") started[started.length - 1]?.push(event.node);
           if (event.type === "step.committed" && event.step > 0) started.push([]);
         });
-        const error = await handle.result.then(() => undefined, codeOf);
-        expect(await traceOf(graph, store, error)).toEqual(modelTrace(described));
+        const error = await handle.result.then(() => undefined, getCode);
+        expect(await getTrace(graph, store, error)).toEqual(modelTrace(described));
         const { steps } = interpret(described, maxSteps);
         expect(started.slice(0, steps.length)).toEqual(steps.map(({ tasks }) => tasks));
       }),
@@ -81,14 +81,14 @@ describe("conformance with the reference model", () => {
 
   test("a random graph matches the reference model with interrupts, fixed failures and stops, and keeps each result", async () => {
     await fc.assert(
-      fc.asyncProperty(seeds, (seed) => troubled(seed, { failures: 3, stops: 3, deaths: 0 })),
+      fc.asyncProperty(seeds, (seed) => runWithTrouble(seed, { failures: 3, stops: 3, deaths: 0 })),
       { numRuns: 30 },
     );
   });
 
   test("a random graph matches the reference model when its process dies repeatedly at any commit", async () => {
     await fc.assert(
-      fc.asyncProperty(seeds, (seed) => troubled(seed, { failures: 2, stops: 2, deaths: 5 })),
+      fc.asyncProperty(seeds, (seed) => runWithTrouble(seed, { failures: 2, stops: 2, deaths: 5 })),
       { numRuns: 40 },
     );
   });
@@ -101,14 +101,14 @@ describe("conformance with the reference model", () => {
         const expected = modelTrace(described);
         if (graph === undefined || expected.error !== undefined) return;
         const store = memoryStore();
-        await toTheEnd(graph, store, run(graph, { store, thread, maxSteps }));
-        const before = await entriesOf(graph, store, "main");
+        await runToEnd(graph, store, run(graph, { store, thread, maxSteps }));
+        const before = await listEntries(graph, store, "main");
         for (const { checkpointId: at } of before) {
           const branch = await fork(graph, { store, thread, at, name: `from-${at}` });
-          await toTheEnd(graph, store, resume(graph, { store, thread, branch, maxSteps }), branch);
-          expect(await traceOf(graph, store, undefined, branch)).toEqual(expected);
+          await runToEnd(graph, store, resume(graph, { store, thread, branch, maxSteps }), branch);
+          expect(await getTrace(graph, store, undefined, branch)).toEqual(expected);
         }
-        expect(await entriesOf(graph, store, "main")).toEqual(before);
+        expect(await listEntries(graph, store, "main")).toEqual(before);
       }),
       { numRuns: 40 },
     );
@@ -124,7 +124,7 @@ interface Trouble {
 /**
  * Runs a graph to its end through failures, cancels, drains, interrupts and crashes, each continued by a new process.
  */
-async function troubled(seed: number, trouble: Trouble): Promise<void> {
+async function runWithTrouble(seed: number, trouble: Trouble): Promise<void> {
   const chance = createChance(seed + 1);
   const traits: Traits = { asks: true, inner: chance.share(0.6) };
   const described = createRandomDescription(seed, traits);
@@ -168,18 +168,18 @@ async function troubled(seed: number, trouble: Trouble): Promise<void> {
       if (result === "dead") {
         left.deaths--;
         owner = owner.peer();
-        if (chance.share(0.5)) answers = answersTo(await openIn(graph, owner), chance);
+        if (chance.share(0.5)) answers = answersTo(await listOpenInterrupts(graph, owner), chance);
       } else if (result.status === "done") break;
       else if (result.status === "waiting") answers = answersTo(result.interrupts, chance);
     } catch (thrown) {
-      if (!(thrown instanceof Error && thrown.message.includes("made up"))) error = codeOf(thrown);
+      if (!(thrown instanceof Error && thrown.message.includes("made up"))) error = getCode(thrown);
     }
   }
   const expected = modelTrace(described);
   const cancelled = (await owner.runs({ thread, status: "cancelled" })).length > 0;
   // After a cancel a new run continues and counts its own supersteps.
   if (cancelled && expected.error === "step_limit") return;
-  expect(await traceOf(buildGraph(described), owner, error)).toEqual(expected);
+  expect(await getTrace(buildGraph(described), owner, error)).toEqual(expected);
   // A body abandoned by a cancel may have completed and runs again.
   if (trouble.deaths === 0 && !cancelled && error === undefined)
     expect(bodies).toBe(interpret(described, maxSteps).bodies);
@@ -206,11 +206,11 @@ function answersFor(open: readonly OpenInterrupt[]): Readonly<Record<string, unk
   return Object.fromEntries(open.map(({ id, payload }) => [id, { to: payload, value: createAnswer(String(payload)) }]));
 }
 
-async function openIn(graph: Graph, store: Store): Promise<readonly OpenInterrupt[]> {
+async function listOpenInterrupts(graph: Graph, store: Store): Promise<readonly OpenInterrupt[]> {
   return (await store.head(thread)) === undefined ? [] : (await getState(graph, { store, thread })).interrupts;
 }
 
-async function toTheEnd(graph: Graph, store: Store, first: RunHandle<object>, branch = "main"): Promise<void> {
+async function runToEnd(graph: Graph, store: Store, first: RunHandle<object>, branch = "main"): Promise<void> {
   let result = await first.result;
   while (result.status === "waiting") {
     const answers = answersFor(result.interrupts);
@@ -239,19 +239,19 @@ function modelTrace(described: ModelGraph): Trace {
   return { error, state: lasting(state), steps: told };
 }
 
-async function traceOf(graph: Graph, store: Store, error: string | undefined, branch = "main"): Promise<Trace> {
+async function getTrace(graph: Graph, store: Store, error: string | undefined, branch = "main"): Promise<Trace> {
   if ((await store.head(thread)) === undefined) return { error, state: lasting(emptyState), steps: [] };
   const stateAt = async (at?: number): Promise<Trace["state"]> => {
     const { state } = await getState(graph, { store, thread, branch, ...(at === undefined ? {} : { at }) });
     return lasting(fromJavaScript<ModelState>(state));
   };
   const steps: Trace["steps"][number][] = [];
-  for (const { checkpointId, source, nodes, next } of await entriesOf(graph, store, branch))
+  for (const { checkpointId, source, nodes, next } of await listEntries(graph, store, branch))
     if (source === "step") steps.unshift({ state: await stateAt(checkpointId), tasks: nodes, next });
   return { error, state: await stateAt(), steps };
 }
 
-async function entriesOf(graph: Graph, store: Store, branch: string): Promise<readonly HistoryEntry[]> {
+async function listEntries(graph: Graph, store: Store, branch: string): Promise<readonly HistoryEntry[]> {
   const entries: HistoryEntry[] = [];
   for await (const entry of getHistory(graph, { store, thread, branch })) entries.push(entry);
   return entries;
@@ -266,10 +266,10 @@ function each(names: readonly string[]): readonly string[] {
 }
 
 /** Returns the code of the innermost StatewrightError; the first one of an aggregate. */
-function codeOf(error: unknown): string {
+function getCode(error: unknown): string {
   if (!isStatewrightError(error)) return String(error);
   const cause = error.cause instanceof AggregateError ? error.cause.errors[0] : error.cause;
-  return isStatewrightError(cause) ? codeOf(cause) : error.code;
+  return isStatewrightError(cause) ? getCode(cause) : error.code;
 }
 
 async function turns(count: number): Promise<void> {

@@ -13,15 +13,15 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 const Log = defineState({ log: channel.list(z.string()), turns: z.number().default(0) });
-const says = (name: string) => () => ({ log: [name] });
+const createLogNode = (name: string) => () => ({ log: [name] });
 
 describe("routes", () => {
   test("a route leads to the target that its function selects from the state [E14]", async () => {
     const graph = defineGraph({ name: "routed", state: Log })
-      .nodes({ a: (state) => ({ turns: state.turns + 1 }), b: says("b") })
+      .nodes({ a: (state) => ({ turns: state.turns + 1 }), b: createLogNode("b") })
       .edges({ [START]: "a", a: route(["a", "b"], (state) => (state.turns < 3 ? "a" : "b")), b: END });
     expect((await run(graph, {}).result).state).toEqual({ turns: 3, log: ["b"] });
   });
@@ -29,7 +29,7 @@ describe("routes", () => {
   test("a route declared with many may select several targets, also in a graph without other parallel edges [E14]", async () => {
     const routed = (many: boolean) =>
       defineGraph({ name: "routed", state: Log })
-        .nodes({ a: says("a"), b: says("b"), c: says("c") })
+        .nodes({ a: createLogNode("a"), b: createLogNode("b"), c: createLogNode("c") })
         .edges({ [START]: "a", a: route(["b", "c", END], () => ["c", "b"], { many }), b: END, c: END });
     expect((await run(routed(true), {}).result).state.log).toEqual(["a", "b", "c"]);
     await expect(run(routed(false), {}).result).rejects.toThrow(
@@ -39,8 +39,8 @@ describe("routes", () => {
 
   test("an undeclared target is a type error, and a run-time error that names node and target [E12]", async () => {
     const base = defineGraph({ name: "orders", state: Log }).nodes({
-      review: says("review"),
-      archive: says("archive"),
+      review: createLogNode("review"),
+      archive: createLogNode("archive"),
     });
     const typed = () => {
       // @ts-expect-error the route returns what it does not declare
@@ -58,7 +58,7 @@ describe("routes", () => {
         review: route([END], () => answer as never),
         archive: END,
       });
-      const error = await failureOf(run(graph, {}).result, "dead_route");
+      const error = await getFailure(run(graph, {}).result, "dead_route");
       expect(error.place).toMatchObject({ graph: "orders", node: "review" });
       expect(error.message).toContain(`returned ${said as string}, which it does not declare`);
     }
@@ -67,11 +67,11 @@ describe("routes", () => {
   test("a route that selects nothing, is async, or throws fails with the name of its node", async () => {
     const wrong = (choose: () => unknown) =>
       defineGraph({ name: "wrong", state: Log })
-        .nodes({ a: says("a") })
+        .nodes({ a: createLogNode("a") })
         .edges({ [START]: "a", a: route([END], choose as () => typeof END) });
     expect(
       (
-        await failureOf(
+        await getFailure(
           run(
             wrong(() => []),
             {},
@@ -80,7 +80,7 @@ describe("routes", () => {
         )
       ).message,
     ).toContain("no target");
-    const later = await failureOf(
+    const later = await getFailure(
       run(
         wrong(() => Promise.reject(new Error("late"))),
         {},
@@ -88,7 +88,7 @@ describe("routes", () => {
       "invalid_update",
     );
     expect(later.message).toContain("asynchronous");
-    const thrown = await failureOf(
+    const thrown = await getFailure(
       run(
         wrong(() => {
           throw new RangeError("no way");
@@ -105,14 +105,14 @@ describe("routes", () => {
 describe("joins", () => {
   test("a join waits for all of its sources, whatever the length of their branches [E14]", async () => {
     const graph = defineGraph({ name: "joined", state: Log })
-      .nodes({ a: says("a"), b: says("b"), b2: says("b2"), z: says("z") })
+      .nodes({ a: createLogNode("a"), b: createLogNode("b"), b2: createLogNode("b2"), z: createLogNode("z") })
       .edges({ [START]: ["a", "b"], a: join("z"), b: "b2", b2: join("z"), z: END });
     expect((await run(graph, {}).result).state.log).toEqual(["a", "b", "b2", "z"]);
   });
 
   test("a join fires once per round, also inside a loop and in a later run of the thread [E15]", async () => {
     const graph = defineGraph({ name: "loop", state: Log })
-      .nodes({ a: says("a"), b: says("b"), z: (state) => ({ log: ["z"], turns: state.turns + 1 }) })
+      .nodes({ a: createLogNode("a"), b: createLogNode("b"), z: (state) => ({ log: ["z"], turns: state.turns + 1 }) })
       .edges({
         [START]: ["a", "b"],
         a: join("z"),
@@ -128,9 +128,9 @@ describe("joins", () => {
 
   test("a branch that ends before its join fails the run", async () => {
     const waiting = defineGraph({ name: "half", state: Log })
-      .nodes({ a: says("a"), b: says("b"), c: says("c"), z: says("z") })
+      .nodes({ a: createLogNode("a"), b: createLogNode("b"), c: createLogNode("c"), z: createLogNode("z") })
       .edges({ [START]: ["a", "b"], a: join("z"), b: route(["c", END], () => END), c: join("z"), z: END });
-    const error = await failureOf(run(waiting, {}).result, "dead_route");
+    const error = await getFailure(run(waiting, {}).result, "dead_route");
     expect(error.message).toContain('still waits for "c"');
     expect(error.place).toMatchObject({ node: "z", graph: "half" });
   });
@@ -139,7 +139,7 @@ describe("joins", () => {
 describe("edges", () => {
   test("an edge may have one target, several targets, or END [E14]", async () => {
     const graph = defineGraph({ name: "plain", state: Log })
-      .nodes({ a: says("a"), c: says("c"), b: says("b"), z: says("z") })
+      .nodes({ a: createLogNode("a"), c: createLogNode("c"), b: createLogNode("b"), z: createLogNode("z") })
       .edges({ [START]: "a", a: ["b", "c"], b: "z", c: "z", z: END });
     const { state, steps } = await run(graph, {}).result;
     expect(state.log).toEqual(["a", "c", "b", "z"]);
@@ -148,7 +148,7 @@ describe("edges", () => {
 
   test("a node runs once in a superstep when several single edges lead to it [E15]", async () => {
     const graph = defineGraph({ name: "once", state: Log })
-      .nodes({ a: says("a"), b: says("b"), c: says("c"), z: says("z") })
+      .nodes({ a: createLogNode("a"), b: createLogNode("b"), c: createLogNode("c"), z: createLogNode("z") })
       .edges({
         [START]: ["a", "b", "c"],
         a: "z",
@@ -163,9 +163,9 @@ describe("edges", () => {
     const graph = defineGraph({ name: "commands", state: Log })
       .nodes({
         a: () => goto("c", { log: ["a"] }),
-        b: says("b"),
+        b: createLogNode("b"),
         c: () => [{ log: ["c"] }, goto("d")],
-        d: says("d"),
+        d: createLogNode("d"),
       })
       .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: commandTargets("b", "d"), d: END });
     expect((await run(graph, {}).result).state.log).toEqual(["a", "c", "d"]);
@@ -173,7 +173,7 @@ describe("edges", () => {
 
   test("two goto commands in one node return are refused", async () => {
     const graph = defineGraph({ name: "commands", state: Log })
-      .nodes({ a: () => [goto("b"), goto("c")], b: says("b"), c: says("c") })
+      .nodes({ a: () => [goto("b"), goto("c")], b: createLogNode("b"), c: createLogNode("c") })
       .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: END });
     await expect(run(graph, {}).result).rejects.toThrow(/returned gotos to "b" and "c"/);
   });
@@ -181,18 +181,18 @@ describe("edges", () => {
   test("a command to an undeclared target is refused, and a node that returns no command ends its branch", async () => {
     const base = defineGraph({ name: "commands", state: Log }).nodes({
       a: (state) => (state.turns > 0 ? (goto("c") as never) : undefined),
-      b: says("b"),
-      c: says("c"),
+      b: createLogNode("b"),
+      c: createLogNode("c"),
     });
     const graph = base.edges({ [START]: ["a", "c"], a: commandTargets("b") as never, b: END, c: END });
     expect((await run(graph, {}).result).state.log).toEqual(["c"]);
-    const error = await failureOf(run(graph, { input: { turns: 1 } }).result, "dead_route");
+    const error = await getFailure(run(graph, { input: { turns: 1 } }).result, "dead_route");
     expect(error.message).toContain('the node "a" in graph "commands" routed to "c"');
   });
 
   test("a graph whose first edge leads to END is done, with and without a store", async () => {
     const graph = defineGraph({ name: "short", state: Log })
-      .nodes({ a: says("a") })
+      .nodes({ a: createLogNode("a") })
       .edges({ [START]: route(["a", END], () => END), a: END });
     expect(await run(graph, { input: { turns: 2 } }).result).toMatchObject({
       status: "done",

@@ -24,8 +24,8 @@ import {
   subgraph,
 } from "../../../src/index.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
-import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Notes = defineState({ topic: z.string(), notes: channel.list(z.string()) });
 
@@ -111,11 +111,11 @@ test("answers by id and all refusals apply to an interrupt inside a subgraph [E2
   const [asked] = first.status === "waiting" ? first.interrupts : [];
   const id = asked?.id ?? "";
   const answer = (answers: Record<string, unknown>) => resume(graph, { store, thread: "t", answers }).result;
-  await failureOf(answer({ "research.scope": { wide: "yes" } }), "invalid_answer");
-  await failureOf(answer({ scope: { wide: true } }), "unknown_interrupt");
+  await getFailure(answer({ "research.scope": { wide: "yes" } }), "invalid_answer");
+  await getFailure(answer({ scope: { wide: true } }), "unknown_interrupt");
   const done = await answer({ [id]: { wide: false } });
   expect(done.state.notes).toContain("narrow");
-  const late = await failureOf(answer({ "research.scope": { wide: true } }), "already_answered");
+  const late = await getFailure(answer({ "research.scope": { wide: true } }), "already_answered");
   expect(late.details).toMatchObject({ answer: { wide: false } });
 });
 
@@ -127,12 +127,14 @@ test("an interrupt three subgraphs deep is answered through every machine on its
     interrupts: [{ key: "research.research.research.scope", node: "research.research.research.ask" }],
   });
   const handle = resume(graph, { store, thread: "t", answers: { "research.research.research.scope": { wide: true } } });
-  const events = eventsOf(handle);
+  const events = collectEvents(handle);
   const { state } = await handle.result;
   expect(state.notes).toEqual([...written, "closed 2", "closed 3"]);
-  const paths = new Set(only(events, "transition.taken").map(({ path }) => path.join(" ")));
+  const paths = new Set(getOnlyEvent(events, "transition.taken").map(({ path }) => path.join(" ")));
   expect(paths).toContain("three research research research");
-  const deepest = only(events, "step.committed").filter(({ within }) => within === "research.research.research");
+  const deepest = getOnlyEvent(events, "step.committed").filter(
+    ({ within }) => within === "research.research.research",
+  );
   expect(deepest.map(({ nodes }) => nodes)).toEqual([["ask"], ["write"]]);
 });
 
@@ -178,13 +180,13 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
       const whole = memoryStore();
       const { store } = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store, thread: "t", input });
-      leftToDie(first.result);
-      for (let turn = 0; turn < 40; turn++) await virtualWorld().settle();
+      ignoreResult(first.result);
+      for (let turn = 0; turn < 40; turn++) await createVirtualWorld().settle();
       const peer = whole.peer();
       if ((await peer.thread("t"))?.status === "done") continue;
       crashes += 1;
       const begun = steps.length;
-      const recorded = await Promise.all((await linesOf(peer)).map((line) => peer.effects("t", line)));
+      const recorded = await Promise.all((await listLines(peer)).map((line) => peer.effects("t", line)));
       const head = await peer.head("t");
       const rest =
         head === undefined
@@ -200,7 +202,7 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
   expect(crashes).toBeGreaterThan(20);
 });
 
-async function linesOf(store: Store): Promise<readonly string[]> {
+async function listLines(store: Store): Promise<readonly string[]> {
   const head = await store.head("t");
   return head === undefined ? [] : ["main", "main/0:0"];
 }
@@ -225,7 +227,7 @@ test("sends run a subgraph in parallel, and each call has its own state and inte
   const open = first.status === "waiting" ? first.interrupts : [];
   expect(open.map(({ key }) => key)).toEqual(["research.scope", "research.scope"]);
   const both = { "research.scope": { wide: true } };
-  await failureOf(resume(graph, { store, thread: "t", answers: both }).result, "ambiguous_answer");
+  await getFailure(resume(graph, { store, thread: "t", answers: both }).result, "ambiguous_answer");
   const one = { [open[1]?.id ?? ""]: { wide: false } };
   const second = await resume(graph, { store, thread: "t", answers: one }).result;
   expect(second.status).toBe("waiting");
@@ -326,13 +328,13 @@ test("an unsaved subgraph writes no row, restarts after a crash, and may neither
     .nodes({ add: { effect: "once", run: () => undefined } })
     .edges({ [START]: "add", add: END });
   for (const inner of [asks, once]) {
-    const refusal = await failureOf(() => wrap(inner), "invalid_graph");
+    const refusal = await getFailure(() => wrap(inner), "invalid_graph");
     expect(refusal.details).toMatchObject([{ code: "unpersisted_subgraph", node: "count" }]);
   }
   const stepsOnce = defineGraph({ name: "steps", state: Counter })
     .nodes({ add: async (_state, { step }) => void (await step("pay", () => 1, { effect: "once" })) })
     .edges({ [START]: "add", add: END });
-  const failure = await failureOf(
+  const failure = await getFailure(
     run(wrap(stepsOnce), { store, thread: "s", input: { by: 1 } }).result,
     "missing_store",
   );
@@ -342,7 +344,7 @@ test("an unsaved subgraph writes no row, restarts after a crash, and may neither
 });
 
 test("unsafe subgraph definitions are refused together [E22]", async () => {
-  const failure = await failureOf(
+  const failure = await getFailure(
     () =>
       defineGraph({ name: "w", state: Counter })
         .nodes({
@@ -393,9 +395,9 @@ test("a subgraph failure names both places, the outer node retries, and complete
         },
       })
       .edges({ [START]: "call", call: END });
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
-  const failure = await failureOf(
+  const failure = await getFailure(
     run(outer(1), { store, world, thread: "t", input: { question: "q" } }).result,
     "node_failed",
   );
@@ -436,7 +438,7 @@ test("the error handler of the outer node gets the failure of the subgraph [E22]
 });
 
 test("a cancel reaches every subgraph depth, starts no further work, and a resume continues inside [E22]", async () => {
-  const begun = deferred();
+  const begun = createDeferred();
   const signals: AbortSignal[] = [];
   let ready = false;
   const inner = defineGraph({ name: "inner", state: Notes })
@@ -472,7 +474,7 @@ test("a cancel reaches every subgraph depth, starts no further work, and a resum
 });
 
 test("a timed-out subgraph call has stopped before its next attempt, which continues where the call stopped [E22]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   let slow = true;
   const log: string[] = [];
   const inner = defineGraph({ name: "inner", state: Notes })
@@ -505,13 +507,13 @@ test("a timed-out subgraph call has stopped before its next attempt, which conti
 
 test("events of an inner graph carry its path, in order, and include no end of the run [E22]", async () => {
   const handle = run(report(), { store: memoryStore(), thread: "t", input: { question: "bees" } });
-  const events = eventsOf(handle);
+  const events = collectEvents(handle);
   await handle.result;
   const inside = events.filter((event: RunEvent) => event.within !== undefined);
   expect(inside.every(({ within }) => within === "research")).toBe(true);
   expect(new Set(inside.map(({ type }) => type.split(".")[0]))).not.toContain("run");
   expect(events.filter(({ type }) => type === "run.started")).toHaveLength(1);
-  const durable = only(events, "step.committed").map(({ seq }) => seq);
+  const durable = getOnlyEvent(events, "step.committed").map(({ seq }) => seq);
   expect(durable).toEqual(durable.map((_, index) => index + (durable[0] ?? 0)));
 });
 
@@ -540,7 +542,7 @@ test("history lists the steps of a subgraph, and a fork from an inner step conti
   await run(graph, { store, thread: "t", input: { question: "bees" } }).result;
   const answers = { "research.research.scope": { wide: true } };
   await resume(graph, { store, thread: "t", answers }).result;
-  const before = JSON.stringify(await rowsOf(store, "t"));
+  const before = JSON.stringify(await listRows(store, "t"));
   const inner = researcher(log);
   const entries: { node: string | undefined; next: readonly string[]; checkpointId: number }[] = [];
   for await (const entry of getHistory(inner, { store, thread: "t", nesting: "research.research" }))
@@ -575,11 +577,11 @@ test("history lists the steps of a subgraph, and a fork from an inner step conti
   const narrow = { "research.research.scope": { wide: false } };
   const done = await resume(graph, { store, thread: "t", branch: asked, answers: narrow }).result;
   expect(done.state.notes).toContain("narrow");
-  const untouched = (await rowsOf(store, "t")).filter((row) => !row.includes("edited") && !row.includes("asked"));
+  const untouched = (await listRows(store, "t")).filter((row) => !row.includes("edited") && !row.includes("asked"));
   expect(JSON.stringify(untouched)).toBe(before);
 });
 
-async function rowsOf(store: Store, thread: string): Promise<readonly string[]> {
+async function listRows(store: Store, thread: string): Promise<readonly string[]> {
   const rows: string[] = [];
   for (let id = 1; ; id++) {
     const row = await store.checkpoint(thread, id);
@@ -607,8 +609,8 @@ test("a fork before a subgraph call reruns the call, raises its interrupt again 
 });
 
 test("a drain stops at the end of an inner superstep, and is refused in a run without a store [E22]", async () => {
-  const begun = deferred();
-  const goOn = deferred();
+  const begun = createDeferred();
+  const goOn = createDeferred();
   const log: string[] = [];
   const inner = defineGraph({ name: "inner", state: Notes })
     .nodes({
@@ -635,7 +637,7 @@ test("a drain stops at the end of an inner superstep, and is refused in a run wi
   expect((await resume(graph, { store, thread: "t" }).result).status).toBe("done");
   expect(log).toEqual(["one", "two"]);
   const alone = run(graph, { input: { topic: "x" } });
-  await failureOf(() => alone.drain(), "missing_store");
+  await getFailure(() => alone.drain(), "missing_store");
   await alone.result;
 });
 
@@ -663,7 +665,7 @@ test("a subgraph does not inherit the defaults of the outer graph [E19]", async 
       },
     })
     .edges({ [START]: "call", call: END });
-  await failureOf(run(retried, { input: { topic: "x" } }).result, "node_failed");
+  await getFailure(run(retried, { input: { topic: "x" } }).result, "node_failed");
   expect(tries).toBe(2);
 });
 

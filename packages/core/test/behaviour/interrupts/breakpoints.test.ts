@@ -15,15 +15,15 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, only } from "../../support/failure.ts";
+import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
-const says = (name: string) => () => ({ log: [name] });
+const createLogNode = (name: string) => () => ({ log: [name] });
 const line = defineGraph({ name: "line", state: Log })
-  .nodes({ a: says("a"), b: says("b"), c: says("c") })
+  .nodes({ a: createLogNode("a"), b: createLogNode("b"), c: createLogNode("c") })
   .edges({ [START]: "a", a: "b", b: "c", c: END });
 const loop = defineGraph({ name: "loop", state: Log })
-  .nodes({ a: says("a"), b: says("b") })
+  .nodes({ a: createLogNode("a"), b: createLogNode("b") })
   .edges({ [START]: "a", a: "b", b: route(["a", END], (state) => (state.log.length < 6 ? "a" : END)) });
 
 describe("breakpoints", () => {
@@ -31,7 +31,7 @@ describe("breakpoints", () => {
     const store = memoryStore();
     const breakpoints = { before: ["b"] } as const;
     const handle = run(line, { store, thread: "t", breakpoints });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     expect(await handle.result).toMatchObject({
       status: "paused",
       state: { log: ["a"] },
@@ -46,7 +46,7 @@ describe("breakpoints", () => {
     expect(events.at(-1)).toMatchObject({ type: "run.paused", cause: { code: "breakpoint" } });
     expect(await listRuns(store, { status: "paused" })).toMatchObject([{ thread: "t", attempt: 1 }]);
     expect(await getState(line, { store, thread: "t" })).toMatchObject({ next: ["b"], status: "paused" });
-    await failureOf(run(line, { store, thread: "t" }).result, "thread_busy");
+    await getFailure(run(line, { store, thread: "t" }).result, "thread_busy");
     const going = await resume(line, { store: store.peer(), thread: "t", breakpoints }).result;
     expect(going).toMatchObject({ status: "done", state: { log: ["a", "b", "c"] } });
   });
@@ -102,7 +102,7 @@ describe("breakpoints", () => {
       update: { log: ["x", "y"] },
     });
     expect((await resume(loop, { store, thread: "t", branch }).result).state.log).toEqual("abxyab".split(""));
-    const error = await failureOf(
+    const error = await getFailure(
       resume(loop, { store, thread: "t", branch: "main", maxSteps: 3 }).result,
       "step_limit",
     );
@@ -116,19 +116,19 @@ describe("breakpoints", () => {
 
   test("a run with empty breakpoint lists completes without a pause event", async () => {
     const handle = run(line, { store: memoryStore(), breakpoints: { before: [], after: [] } });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     expect((await handle.result).status).toBe("done");
-    expect(only(events, "run.paused")).toEqual([]);
+    expect(getOnlyEvent(events, "run.paused")).toEqual([]);
   });
 
   test("a breakpoint at an unknown node, or in a run without a store, is refused before a write to the store", async () => {
     const store = memoryStore();
-    const wrong = await failureOf(
+    const wrong = await getFailure(
       run(line, { store, thread: "t", breakpoints: { before: ["z" as "a"] } }).result,
       "invalid_option",
     );
     expect(wrong.message).toContain('expected nodes of the graph "line", got "z". Use one of "a", "b", "c"');
     expect(await store.threads()).toEqual([]);
-    await failureOf(run(line, { breakpoints: { after: ["a"] } }).result, "missing_store");
+    await getFailure(run(line, { breakpoints: { after: ["a"] } }).result, "missing_store");
   });
 });

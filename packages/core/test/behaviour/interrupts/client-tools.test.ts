@@ -12,16 +12,16 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   type ChatResult,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type Loop,
   type LoopOptions,
-  resultsOf,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
 } from "../../support/tool-loop.ts";
 
 const colour = z.enum(["red", "green"]);
@@ -33,7 +33,7 @@ const pickColour = defineTool({
 });
 
 function picking(options: Partial<LoopOptions> = {}, tool: DeskTool = pickColour): Loop {
-  return toolLoop({
+  return createToolLoop({
     tools: [tool],
     interrupts: { pick_colour: clientAnswer(tool.spec) },
     turns: [[call("pick_colour", { title: "Wall" }, "c1")], ["ok"]],
@@ -41,7 +41,7 @@ function picking(options: Partial<LoopOptions> = {}, tool: DeskTool = pickColour
   });
 }
 
-function questions(result: ChatResult) {
+function listQuestions(result: ChatResult) {
   if (result.status !== "waiting") throw new Error(`it is ${result.status}`);
   return result.interrupts;
 }
@@ -49,7 +49,7 @@ function questions(result: ChatResult) {
 test("a call of a tool without a body opens an interrupt with its arguments, and the answer is the result of the tool [E68]", async () => {
   const store = memoryStore();
   const loop = picking({ store });
-  const [question] = questions(await loop.start().result);
+  const [question] = listQuestions(await loop.start().result);
   expect(question).toMatchObject({
     key: "pick_colour",
     node: "tools",
@@ -57,11 +57,11 @@ test("a call of a tool without a body opens an interrupt with its arguments, and
     schema: { anyOf: [{ enum: ["red", "green"] }, { required: ["isError", "content"] }] },
   });
   const end = await loop.again({ pick_colour: "green" }).result;
-  expect([end.status, answersIn(end).map((message) => [message.callId, textIn(message), message.isError])]).toEqual([
-    "done",
-    [["c1", "green", false]],
-  ]);
-  expect(resultsOf(loop)[0]).toMatchObject({ value: "green", isError: false });
+  expect([
+    end.status,
+    listToolAnswers(end).map((message) => [message.callId, getAnswerText(message), message.isError]),
+  ]).toEqual(["done", [["c1", "green", false]]]);
+  expect(listResults(loop)[0]).toMatchObject({ value: "green", isError: false });
   expect(loop.requests[0]?.tools.map(({ name }) => name)).toEqual(["pick_colour"]);
 });
 
@@ -72,9 +72,9 @@ test("an answer that the output schema refuses leaves the interrupt open, and an
     const error = await loop.again({ pick_colour: wrong }).result.catch((thrown: unknown) => thrown);
     expect([wrong, isStatewrightError(error, "invalid_answer")]).toEqual([wrong, true]);
   }
-  expect(questions(await loop.again().result)).toHaveLength(1);
+  expect(listQuestions(await loop.again().result)).toHaveLength(1);
   const end = await loop.again({ pick_colour: { isError: true, content: "the window was closed" } }).result;
-  expect(answersIn(end).map((message) => [textIn(message), message.isError])).toEqual([
+  expect(listToolAnswers(end).map((message) => [getAnswerText(message), message.isError])).toEqual([
     ["the window was closed", true],
   ]);
 });
@@ -85,14 +85,14 @@ test("several client-side tool calls are answered by id in any order, and an ans
     ["ok"],
   ];
   const loop = picking({ turns });
-  const [first, second] = questions(await loop.start().result);
+  const [first, second] = listQuestions(await loop.start().result);
   const both = await loop.again({ pick_colour: "red" }).result.catch((thrown: unknown) => thrown);
   expect(isStatewrightError(both, "ambiguous_answer")).toBe(true);
   expect(String(both)).toContain(first?.id);
   expect(String(both)).toContain(second?.id);
-  expect(questions(await loop.again({ [second?.id ?? ""]: "red" }).result)).toHaveLength(1);
+  expect(listQuestions(await loop.again({ [second?.id ?? ""]: "red" }).result)).toHaveLength(1);
   const end = await loop.again({ pick_colour: "green" }).result;
-  expect(answersIn(end).map(textIn)).toEqual(["green", "red"]);
+  expect(listToolAnswers(end).map(getAnswerText)).toEqual(["green", "red"]);
 });
 
 test("hooks run before the interrupt of a client-side tool call and see its answer", async () => {
@@ -113,15 +113,15 @@ test("hooks run before the interrupt of a client-side tool call and see its answ
     middleware: [watching],
     turns: [[call("pick_colour", { title: "Wall" }, "a"), call("pick_colour", { title: "Door" }, "b")], ["ok"]],
   });
-  expect(questions(await loop.start().result).map(({ key }) => key)).toEqual(["approve"]);
-  expect(questions(await loop.again({ approve: true }).result).map(({ key }) => key)).toEqual(["pick_colour"]);
+  expect(listQuestions(await loop.start().result).map(({ key }) => key)).toEqual(["approve"]);
+  expect(listQuestions(await loop.again({ approve: true }).result).map(({ key }) => key)).toEqual(["pick_colour"]);
   expect(seen).toEqual([undefined]);
   const end = await loop.again({ pick_colour: "red" }).result;
-  expect([answersIn(end).map(textIn), seen]).toEqual([
+  expect([listToolAnswers(end).map(getAnswerText), seen]).toEqual([
     ["red", "no doors"],
     [undefined, "around", "red"],
   ]);
-  expect(eventsOf(loop, "tool.completed", "tool.failed").map(({ callId }) => callId)).toEqual(["b", "a"]);
+  expect(listEvents(loop, "tool.completed", "tool.failed").map(({ callId }) => callId)).toEqual(["b", "a"]);
 });
 
 test("the timeout of a client-side tool counts from the interrupt, and the model reads that no answer came in time", async () => {
@@ -132,11 +132,11 @@ test("the timeout of a client-side tool counts from the interrupt, and the model
     timeoutMs: 60_000,
   });
   const loop = picking({}, hasty);
-  const [question] = questions(await loop.start().result);
+  const [question] = listQuestions(await loop.start().result);
   expect(question?.expiresAt).toBe(1_060_000);
   await loop.world.advance(60_001);
   const end = await loop.again().result;
-  expect([end.status, resultsOf(loop)[0]?.error?.kind]).toEqual(["done", "timeout"]);
+  expect([end.status, listResults(loop)[0]?.error?.kind]).toEqual(["done", "timeout"]);
 });
 
 test("an answer to a client-side tool call survives the crash of its process, and the call is not in doubt", async () => {
@@ -149,7 +149,7 @@ test("an answer to a client-side tool call survives the crash of its process, an
   await dying.world.settle();
   store.crash();
   const end = await picking({ store: store.peer() }).again().result;
-  expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["red"]]);
+  expect([end.status, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["red"]]);
 });
 
 test("an answered client-side tool call is not skipped by a steering message", async () => {
@@ -170,7 +170,7 @@ test("an answered client-side tool call is not skipped by a steering message", a
   await loop.start().result;
   await steer(loop.graph, { store, thread: "t", input: "hurry", world: loop.world });
   const end = await loop.again({ pick_colour: "red" }).result;
-  expect(answersIn(end).map(textIn)).toEqual(["waited", "red"]);
+  expect(listToolAnswers(end).map(getAnswerText)).toEqual(["waited", "red"]);
 });
 
 describe("definition of a client-side tool", () => {

@@ -15,28 +15,28 @@ import {
   ToolError,
   toolNode,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 import {
-  answersIn,
   Chat,
   type ChatResult,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type LoopOptions,
-  resultsOf,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
   user,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 type BeforeTool = NonNullable<Parameters<typeof defineMiddleware>[0]["beforeTool"]>;
 const hook = (name: string, beforeTool: BeforeTool) => defineMiddleware({ name, beforeTool });
 const cents = (args: unknown): number => (args as { readonly cents: number }).cents;
 const ask = hook("ask", ({ call: made }) => decide.interrupt(made, "it spends"));
 
-function shop(description = "Pay."): { readonly tools: readonly DeskTool[]; readonly ran: number[] } {
+function createShop(description = "Pay."): { readonly tools: readonly DeskTool[]; readonly ran: number[] } {
   const ran: number[] = [];
   const pay = defineTool({
     name: "pay",
@@ -50,7 +50,7 @@ function shop(description = "Pay."): { readonly tools: readonly DeskTool[]; read
   return { tools: [pay], ran };
 }
 
-function questions(result: ChatResult) {
+function listQuestions(result: ChatResult) {
   if (result.status !== "waiting") throw new Error(`it is ${result.status}`);
   return result.interrupts;
 }
@@ -59,7 +59,7 @@ const turns: LoopOptions["turns"] = [[call("pay", { cents: 8 }, "c1")], ["ok"]];
 
 describe("edited arguments of an approval", () => {
   test("edited arguments of an approval are parsed, emitted and checked by every hook, so a hook may still deny them", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const seen: number[] = [];
     const limit = hook("limit", ({ call: made }) => {
       seen.push(cents(made.args));
@@ -69,33 +69,33 @@ describe("edited arguments of an approval", () => {
       [limit, ask],
       [ask, limit],
     ]) {
-      const loop = toolLoop({ tools, middleware, turns });
+      const loop = createToolLoop({ tools, middleware, turns });
       await loop.start().result;
       const end = await loop.again({ approve: { approved: true, args: { cents: 500 } } }).result;
-      expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["too much"]]);
-      expect(eventsOf(loop, "tool.args_rewritten").map(({ by, args }) => [by, args])).toEqual([
+      expect([end.status, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["too much"]]);
+      expect(listEvents(loop, "tool.args_rewritten").map(({ by, args }) => [by, args])).toEqual([
         ["approval", { cents: 500 }],
       ]);
-      expect(eventsOf(loop, "tool.denied").map(({ by, reason }) => [by, reason])).toEqual([["limit", "too much"]]);
+      expect(listEvents(loop, "tool.denied").map(({ by, reason }) => [by, reason])).toEqual([["limit", "too much"]]);
     }
     expect([ran, seen.filter((each) => each === 500)]).toEqual([[], [500, 500]]);
   });
 
   test("an approval with edited arguments answers its own interrupt: the hook does not ask again and the tool call runs with them", async () => {
-    const { tools, ran } = shop();
-    const loop = toolLoop({ tools, middleware: [ask], turns });
+    const { tools, ran } = createShop();
+    const loop = createToolLoop({ tools, middleware: [ask], turns });
     await loop.start().result;
     const end = await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result;
     expect([end.status, ran]).toEqual(["done", [3]]);
   });
 
   test("edited arguments that the tool schema refuses are rejected with invalid_answer and the interrupt stays open", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const store = memoryStore();
-    const loop = toolLoop({ tools, middleware: [ask], turns, store });
-    const [open] = questions(await loop.start().result);
+    const loop = createToolLoop({ tools, middleware: [ask], turns, store });
+    const [open] = listQuestions(await loop.start().result);
     for (const args of [{ cents: "many" }, { cents: 3, tip: 1 }, {}]) {
-      const refused = await failureOf(loop.again({ approve: { approved: true, args } }).result, "invalid_answer");
+      const refused = await getFailure(loop.again({ approve: { approved: true, args } }).result, "invalid_answer");
       expect(refused.message).toMatch(/args\.(cents|tip): /);
     }
     expect(await listInterrupts(store)).toMatchObject([{ id: open?.id }]);
@@ -104,21 +104,21 @@ describe("edited arguments of an approval", () => {
   });
 
   test("edited arguments in a rejection are not validated", async () => {
-    const { tools, ran } = shop();
-    const loop = toolLoop({ tools, middleware: [ask], turns });
+    const { tools, ran } = createShop();
+    const loop = createToolLoop({ tools, middleware: [ask], turns });
     await loop.start().result;
     const end = await loop.again({ approve: { approved: false, args: { cents: "many" } } }).result;
     expect([end.status, ran]).toEqual(["done", []]);
   });
 
   test("an approval with edited arguments does not answer a second interrupt that the same hook raises for the new arguments", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const levels = hook("levels", ({ call: made }) =>
       decide.interrupt(made, cents(made.args) > 100 ? "a manager has to agree" : "it spends"),
     );
-    const loop = toolLoop({ tools, middleware: [levels], turns });
-    const [small] = questions(await loop.start().result);
-    const [large] = questions(await loop.again({ approve: { approved: true, args: { cents: 500 } } }).result);
+    const loop = createToolLoop({ tools, middleware: [levels], turns });
+    const [small] = listQuestions(await loop.start().result);
+    const [large] = listQuestions(await loop.again({ approve: { approved: true, args: { cents: 500 } } }).result);
     expect([small?.payload, large?.payload]).toMatchObject([
       { reason: "it spends", args: { cents: 8 } },
       { reason: "a manager has to agree", args: { cents: 500 } },
@@ -129,12 +129,12 @@ describe("edited arguments of an approval", () => {
   });
 
   test("edited arguments void earlier approvals of the same tool call, which were given for other arguments", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const second = hook("second", ({ call: made }) => decide.interrupt(made, "a second look"));
-    const loop = toolLoop({ tools, middleware: [ask, second], turns });
+    const loop = createToolLoop({ tools, middleware: [ask, second], turns });
     await loop.start().result;
     await loop.again({ approve: true }).result;
-    const third = questions(await loop.again({ approve: { approved: true, args: { cents: 9 } } }).result);
+    const third = listQuestions(await loop.again({ approve: { approved: true, args: { cents: 9 } } }).result);
     expect(third.map(({ payload }) => payload)).toMatchObject([{ reason: "it spends", args: { cents: 9 } }]);
     expect(ran).toEqual([]);
     await loop.again({ approve: true }).result;
@@ -142,11 +142,11 @@ describe("edited arguments of an approval", () => {
   });
 
   test("edited arguments that a hook modifies are shown for approval again as modified", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const halve = hook("halve", ({ call: made }) => decide.modify({ cents: cents(made.args) / 2 }));
-    const loop = toolLoop({ tools, middleware: [halve, ask], turns });
-    expect(questions(await loop.start().result)[0]?.payload).toMatchObject({ args: { cents: 4 } });
-    const again = questions(await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result);
+    const loop = createToolLoop({ tools, middleware: [halve, ask], turns });
+    expect(listQuestions(await loop.start().result)[0]?.payload).toMatchObject({ args: { cents: 4 } });
+    const again = listQuestions(await loop.again({ approve: { approved: true, args: { cents: 3 } } }).result);
     expect(again[0]?.payload).toMatchObject({ args: { cents: 1.5 } });
     await loop.again({ approve: true }).result;
     expect(ran).toEqual([1.5]);
@@ -155,29 +155,29 @@ describe("edited arguments of an approval", () => {
 
 describe("hook that changes arguments after an approval", () => {
   test("arguments that a hook changes after an approval need a new approval, and the tool call runs once they stop changing", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const cap = hook("cap", ({ call: made }) => decide.modify({ cents: Math.min(cents(made.args), 5) }));
-    const loop = toolLoop({ tools, middleware: [ask, cap], turns });
+    const loop = createToolLoop({ tools, middleware: [ask, cap], turns });
     await loop.start().result;
-    const [second] = questions(await loop.again({ approve: true }).result);
+    const [second] = listQuestions(await loop.again({ approve: true }).result);
     expect([second?.payload, ran]).toMatchObject([{ args: { cents: 5 } }, []]);
     await loop.again({ approve: true }).result;
     expect(ran).toEqual([5]);
   });
 
   test("a tool call whose arguments change after each approval is refused after 8 approvals and does not run", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const more = (name: string) => hook(name, ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
-    const loop = toolLoop({ tools, middleware: [ask, more("more"), more("yet more")], turns });
+    const loop = createToolLoop({ tools, middleware: [ask, more("more"), more("yet more")], turns });
     let result = await loop.start().result;
     let asked = 0;
     for (; result.status === "waiting"; asked++) result = await loop.again({ approve: true }).result;
     expect([result.status, asked, ran]).toEqual(["done", 8, []]);
-    expect(answersIn(result).map(textIn)[0]).toMatch(/changed after each approval/);
+    expect(listToolAnswers(result).map(getAnswerText)[0]).toMatch(/changed after each approval/);
   });
 
   test("an aroundTool hook that changes approved arguments gets the tool call denied on every attempt", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const sly = defineMiddleware({
       name: "sly",
       aroundTool: async ({ call: made }, next) => {
@@ -186,11 +186,13 @@ describe("hook that changes arguments after an approval", () => {
         return next(other);
       },
     });
-    const loop = toolLoop({ tools, middleware: [ask, sly], turns });
+    const loop = createToolLoop({ tools, middleware: [ask, sly], turns });
     await loop.start().result;
     const end = await loop.again({ approve: true }).result;
-    expect([ran, resultsOf(loop)[0]?.error?.kind]).toEqual([[], "denied"]);
-    expect(answersIn(end).map(textIn)[0]).toContain('"sly" changed the arguments of this call after their approval');
+    expect([ran, listResults(loop)[0]?.error?.kind]).toEqual([[], "denied"]);
+    expect(listToolAnswers(end).map(getAnswerText)[0]).toContain(
+      '"sly" changed the arguments of this call after their approval',
+    );
   });
 });
 
@@ -200,10 +202,10 @@ describe("hook decisions apply to the executed arguments", () => {
   const putting = (to: number) =>
     defineMiddleware({ name: "putting", aroundTool: ({ call: made }, next) => next({ ...made, args: { cents: to } }) });
   const ended = async (middleware: LoopOptions["middleware"] & {}) => {
-    const { tools, ran } = shop();
-    const loop = toolLoop({ tools, middleware, turns });
+    const { tools, ran } = createShop();
+    const loop = createToolLoop({ tools, middleware, turns });
     const end = await loop.start().result;
-    return { ran, answer: answersIn(end).map(textIn)[0], loop };
+    return { ran, answer: listToolAnswers(end).map(getAnswerText)[0], loop };
   };
 
   test("arguments changed by a later hook are checked again by the hooks before it, and no hook sees the same arguments twice", async () => {
@@ -239,10 +241,10 @@ describe("hook decisions apply to the executed arguments", () => {
 
   test("an approval is not requested for arguments that an earlier hook has not checked", async () => {
     const { ran, answer, loop } = await ended([limit, raising(500), ask]);
-    expect([ran, answer, eventsOf(loop, "run.waiting")]).toEqual([[], "too much", []]);
-    const { tools, ran: once } = shop();
-    const asked = toolLoop({ tools, middleware: [limit, raising(100), ask], turns });
-    expect(questions(await asked.start().result).map(({ payload }) => payload)).toMatchObject([
+    expect([ran, answer, listEvents(loop, "run.waiting")]).toEqual([[], "too much", []]);
+    const { tools, ran: once } = createShop();
+    const asked = createToolLoop({ tools, middleware: [limit, raising(100), ask], turns });
+    expect(listQuestions(await asked.start().result).map(({ payload }) => payload)).toMatchObject([
       { args: { cents: 100 } },
     ]);
     await asked.again({ approve: true }).result;
@@ -259,22 +261,22 @@ describe("hook decisions apply to the executed arguments", () => {
 
 describe("approval record [R12]", () => {
   test("an approval is stored per thread and tool call, is used once, and its arguments come from the checkpoint [R12]", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const store = memoryStore();
     const pay = call("pay", { cents: 8 }, "c1");
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools,
       middleware: [ask],
       store,
       turns: [[pay], [call("pay", { cents: 8 }, "c1")], ["ok"]],
     });
-    const [first] = questions(await loop.start().result);
+    const [first] = listQuestions(await loop.start().result);
     const rows = await store.interrupts("t", "main");
     expect(rows.map(({ id, node, about }) => [id, node, typeof about])).toEqual([[first?.id, "tools", "string"]]);
     expect(first?.id).toContain("c1");
     const unasked = await loop.again({ approve: { approved: true, arguments: { cents: 1 } } }).result.catch(String);
     expect(String(unasked)).toContain("invalid_answer");
-    const [second] = questions(await loop.again({ approve: true }).result);
+    const [second] = listQuestions(await loop.again({ approve: true }).result);
     expect([ran, second?.id === first?.id]).toEqual([[8], false]);
     const late = await loop.again({ [first?.id ?? ""]: true }).result.catch((error: unknown) => error);
     expect([isStatewrightError(late, "already_answered"), ran]).toEqual([true, [8]]);
@@ -282,25 +284,25 @@ describe("approval record [R12]", () => {
 
   test("an approval applies to the tool and arguments that were shown: a changed tool or changed arguments need a new approval [R12]", async () => {
     const store = memoryStore();
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const slow = hook("slow", () => new Promise(() => undefined));
-    const asked = toolLoop({ tools, middleware: [ask], store, turns });
+    const asked = createToolLoop({ tools, middleware: [ask], store, turns });
     await asked.start().result;
     // The approval is recorded, and the process dies before the call runs.
-    const dying = toolLoop({ tools, middleware: [ask, slow], store, turns });
+    const dying = createToolLoop({ tools, middleware: [ask, slow], store, turns });
     void dying.again({ approve: true }).result.catch(() => "died");
     await dying.world.settle();
     store.crash();
 
     const dearer = hook("dearer", ({ call: made }) => decide.modify({ cents: cents(made.args) * 10 }));
-    const otherArgs = toolLoop({ tools, middleware: [dearer, ask], store: store.peer(), turns });
-    expect(questions(await otherArgs.again().result)[0]?.payload).toMatchObject({ args: { cents: 80 } });
-    const other = shop("Pay, and tell everybody.");
-    const otherTool = toolLoop({ tools: other.tools, middleware: [ask], store: store.peer(), turns });
-    expect(questions(await otherTool.again().result)).toHaveLength(1);
+    const otherArgs = createToolLoop({ tools, middleware: [dearer, ask], store: store.peer(), turns });
+    expect(listQuestions(await otherArgs.again().result)[0]?.payload).toMatchObject({ args: { cents: 80 } });
+    const other = createShop("Pay, and tell everybody.");
+    const otherTool = createToolLoop({ tools: other.tools, middleware: [ask], store: store.peer(), turns });
+    expect(listQuestions(await otherTool.again().result)).toHaveLength(1);
     expect([ran, other.ran]).toEqual([[], []]);
-    const same = toolLoop({ tools, middleware: [ask], store: store.peer(), turns });
-    expect(questions(await same.again().result)[0]?.payload).toMatchObject({ args: { cents: 8 } });
+    const same = createToolLoop({ tools, middleware: [ask], store: store.peer(), turns });
+    expect(listQuestions(await same.again().result)[0]?.payload).toMatchObject({ args: { cents: 8 } });
     await same.again({ approve: true }).result;
     expect(ran).toEqual([8]);
   });
@@ -311,7 +313,7 @@ describe("approvals apply to the hook that asked", () => {
     defineMiddleware({ name, interrupts: { [name]: approval }, beforeTool: asks });
 
   test("an approval under one key does not count for another middleware with another key after a policy change", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     let isWatched = true;
     const payload = { reason: "it spends" };
     const middleware = [
@@ -319,25 +321,25 @@ describe("approvals apply to the hook that asked", () => {
       under("lawyer", () => ({ action: "interrupt", key: "lawyer", payload })),
     ];
     const interrupts = { boss: approval, lawyer: approval };
-    const loop = toolLoop({ tools, middleware, turns, interrupts });
-    expect(questions(await loop.start().result).map(({ key }) => key)).toEqual(["boss"]);
+    const loop = createToolLoop({ tools, middleware, turns, interrupts });
+    expect(listQuestions(await loop.start().result).map(({ key }) => key)).toEqual(["boss"]);
     isWatched = false;
-    expect(questions(await loop.again({ boss: true }).result).map(({ key }) => key)).toEqual(["lawyer"]);
+    expect(listQuestions(await loop.again({ boss: true }).result).map(({ key }) => key)).toEqual(["lawyer"]);
     expect(ran).toEqual([]);
     expect([(await loop.again({ lawyer: true }).result).status, ran]).toEqual(["done", [8]]);
   });
 
   test("an approval by expiry does not count for a hook without an expiry", async () => {
-    const { tools, ran } = shop();
-    const world = virtualWorld();
+    const { tools, ran } = createShop();
+    const world = createVirtualWorld();
     const middleware = [
       hook("ask", ({ call: made }) => decide.interrupt(made, "it spends", { expiresMs: 1_000, onExpire: "allow" })),
       ask,
     ];
-    const loop = toolLoop({ tools, middleware, turns, world });
+    const loop = createToolLoop({ tools, middleware, turns, world });
     await loop.start().result;
     await world.advance(2_000);
-    expect(questions(await loop.again().result)).toHaveLength(1);
+    expect(listQuestions(await loop.again().result)).toHaveLength(1);
     expect(ran).toEqual([]);
     expect([(await loop.again({ approve: true }).result).status, ran]).toEqual(["done", [8]]);
   });
@@ -355,26 +357,26 @@ describe("several tool calls of one message", () => {
   ];
 
   test("tool calls of one message are approved, edited, rejected and answered by different people in any order over several resumes", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const store = memoryStore();
-    const loop = toolLoop({ tools, middleware: [ask], store, turns: three });
-    const open = questions(await loop.start().result);
-    const idOf = (callId: string): string =>
+    const loop = createToolLoop({ tools, middleware: [ask], store, turns: three });
+    const open = listQuestions(await loop.start().result);
+    const getId = (callId: string): string =>
       open.find(({ payload }) => (payload as { readonly callId: string }).callId === callId)?.id ?? "";
-    const answer = (callId: string, value: unknown) => loop.again({ [idOf(callId)]: value }).result;
+    const answer = (callId: string, value: unknown) => loop.again({ [getId(callId)]: value }).result;
 
-    expect(questions(await answer("d", { respond: "paid by hand" })).map(({ id }) => id)).toEqual(
-      ["a", "b", "c"].map(idOf),
+    expect(listQuestions(await answer("d", { respond: "paid by hand" })).map(({ id }) => id)).toEqual(
+      ["a", "b", "c"].map(getId),
     );
     expect(ran).toEqual([]);
-    expect(questions(await answer("b", { approved: true, args: { cents: 20 } }))).toHaveLength(2);
+    expect(listQuestions(await answer("b", { approved: true, args: { cents: 20 } }))).toHaveLength(2);
     expect(ran).toEqual([20]);
     // A new process reads the partial answers.
-    expect(questions(await loop.again().result).map(({ id }) => id)).toEqual(["a", "c"].map(idOf));
-    expect(questions(await answer("c", { approved: false, reason: "not that one" }))).toHaveLength(1);
+    expect(listQuestions(await loop.again().result).map(({ id }) => id)).toEqual(["a", "c"].map(getId));
+    expect(listQuestions(await answer("c", { approved: false, reason: "not that one" }))).toHaveLength(1);
     const end = await answer("a", true);
     expect([end.status, ran]).toEqual(["done", [20, 1]]);
-    expect(answersIn(end).map((message) => [message.callId, textIn(message), message.isError])).toEqual([
+    expect(listToolAnswers(end).map((message) => [message.callId, getAnswerText(message), message.isError])).toEqual([
       ["a", "paid 1", false],
       ["b", "paid 20", false],
       ["c", "A person denied this call: not that one", true],
@@ -386,7 +388,7 @@ describe("several tool calls of one message", () => {
   });
 
   test("interrupts of several tool calls open together in call order and hold no concurrency slot and no lock [T39]", async () => {
-    const { tools, ran } = shop();
+    const { tools, ran } = createShop();
     const looked: string[] = [];
     const look = defineTool({
       name: "look",
@@ -402,13 +404,13 @@ describe("several tool calls of one message", () => {
     const asksForPay = hook("ask", ({ call: made }) =>
       made.name === "pay" ? decide.interrupt(made, "why") : undefined,
     );
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [...locked, look],
       middleware: [asksForPay],
       maxConcurrency: 1,
       turns: [[call("pay", { cents: 1 }, "a"), call("pay", { cents: 2 }, "b"), call("look", {}, "c")], ["ok"]],
     });
-    const open = questions(await loop.start().result);
+    const open = listQuestions(await loop.start().result);
     expect(open.map(({ payload }) => (payload as { readonly callId: string }).callId)).toEqual(["a", "b"]);
     expect([looked, ran]).toEqual([["seen"], []]);
   });
@@ -419,7 +421,7 @@ describe("undeclared interrupt key", () => {
     defineGraph({ name: "g", state: Chat })
       .nodes({
         tools: toolNode({
-          tools: shop().tools as readonly never[],
+          tools: createShop().tools as readonly never[],
           middleware: [
             defineMiddleware({
               name: "asking",

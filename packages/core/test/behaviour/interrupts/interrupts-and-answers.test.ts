@@ -22,9 +22,9 @@ import {
   type Store,
   subgraph,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, only } from "../../support/failure.ts";
+import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
 import { fromJavaScript } from "../../support/from-javascript.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Pay = defineState({ amount: z.number(), note: z.string().optional(), log: channel.list(z.string()) });
 const payment = defineGraph({
@@ -74,7 +74,7 @@ function itemsInTurn(order: (pass: number) => readonly string[]) {
 describe("raise an interrupt", () => {
   test("a waiting run lists its open interrupts with id, key, node, payload and the JSON Schema of the answer", async () => {
     const handle = run(payment, { store: memoryStore(), thread: "t", input: { amount: 5 } });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     const result = await handle.result;
     if (result.status !== "waiting") throw new Error(result.status);
     expect(result.interrupts).toEqual([
@@ -91,7 +91,7 @@ describe("raise an interrupt", () => {
       },
     ]);
     expect(events.slice(-2).map(({ type }) => type)).toEqual(["task.interrupted", "run.waiting"]);
-    expect(only(events, "run.waiting")[0]?.interrupts).toEqual(result.interrupts);
+    expect(getOnlyEvent(events, "run.waiting")[0]?.interrupts).toEqual(result.interrupts);
   });
 
   test("siblings of a waiting task complete and are saved", async () => {
@@ -185,14 +185,14 @@ describe("raise an interrupt", () => {
         .edges({ [START]: "a", a: "b", b: END });
     const store = memoryStore();
     const input = { amount: 1 };
-    const refused = await failureOf(run(graph(["stop"]), { store, thread: "u", input }).result, "unknown_interrupt");
+    const refused = await getFailure(run(graph(["stop"]), { store, thread: "u", input }).result, "unknown_interrupt");
     expect(refused.message).toContain(
       'the node "a" in graph "asks" raised the interrupt "go", which its interrupts do not list',
     );
     expect(refused.place).toMatchObject({ node: "a", graph: "asks" });
     await run(graph(["go"]), { store, thread: "t", input }).result;
     const unfit = { store, thread: "t", answers: { go: "yes" as never } };
-    await failureOf(resume(graph(["go"]), unfit).result, "invalid_answer");
+    await getFailure(resume(graph(["go"]), unfit).result, "invalid_answer");
     expect(checkGraph(graph(["stop"])).violations).toMatchObject([{ rule: "unused_interrupt", path: ["start"] }]);
     expect(checkGraph(graph(["go"], z.never())).violations).toMatchObject([
       { rule: "unanswerable_interrupt", path: ["start", "a", '(a asks "go")'] },
@@ -200,7 +200,7 @@ describe("raise an interrupt", () => {
   });
 
   test("an interrupt cannot be swallowed: its promise never settles, the body is abandoned and its signal aborts [E31]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const seen: string[] = [];
     const graph = defineGraph({ name: "swallow", state: Pay, interrupts: { go: z.string() } })
       .nodes({
@@ -246,7 +246,7 @@ describe("raise an interrupt", () => {
         },
       })
       .edges({ [START]: "a", a: END });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { status } = await run(graph, { world, store: memoryStore(), thread: "t", input: { amount: 1 } }).result;
     await world.settle();
     expect([status, seen]).toEqual(["waiting", []]);
@@ -268,7 +268,7 @@ describe("raise an interrupt", () => {
   });
 
   test("an interrupt without a store fails at once with a hint [E34]", async () => {
-    const error = await failureOf(run(payment, { input: { amount: 5 } }).result, "missing_store");
+    const error = await getFailure(run(payment, { input: { amount: 5 } }).result, "missing_store");
     expect(error.message).toContain("memoryStore()");
     expect(error.place).toMatchObject({ node: "approve", graph: "payment" });
   });
@@ -294,9 +294,9 @@ describe("raise an interrupt", () => {
         })
         .edges({ [START]: "pay", pay: END });
     const store = memoryStore();
-    await failureOf(run(hasty("approve", 1), {}).result, "missing_store");
-    await failureOf(run(hasty("approved", 1), { store, thread: "a" }).result, "unknown_interrupt");
-    await failureOf(
+    await getFailure(run(hasty("approve", 1), {}).result, "missing_store");
+    await getFailure(run(hasty("approved", 1), { store, thread: "a" }).result, "unknown_interrupt");
+    await getFailure(
       run(
         hasty("approve", () => 1),
         { store, thread: "b" },
@@ -317,8 +317,8 @@ describe("raise an interrupt", () => {
         })
         .edges({ [START]: "a", a: END });
     const options = { store: memoryStore(), input: { amount: 1 } };
-    expect((await failureOf(run(graph("typo"), options).result, "unknown_interrupt")).place.node).toBe("a");
-    expect((await failureOf(run(graph("payload"), options).result, "invalid_update")).place.node).toBe("a");
+    expect((await getFailure(run(graph("typo"), options).result, "unknown_interrupt")).place.node).toBe("a");
+    expect((await getFailure(run(graph("payload"), options).result, "invalid_update")).place.node).toBe("a");
   });
 });
 
@@ -333,7 +333,7 @@ describe("answer an interrupt", () => {
 
   test("an answer that the schema refuses is rejected and the interrupt stays open [E29]", async () => {
     const store = await waits();
-    const error = await failureOf(
+    const error = await getFailure(
       resume(payment, { store, thread: "t", answers: { approve: { ok: "yes" as never } } }).result,
       "invalid_answer",
     );
@@ -368,7 +368,7 @@ describe("answer an interrupt", () => {
 
   test("a single answer by key for several open interrupts is refused with their list; answers by id go to their interrupts [E29]", async () => {
     const store = await voting();
-    const byKey = await failureOf(
+    const byKey = await getFailure(
       resume(team, { store, thread: "t", answers: { vote: "yes" } }).result,
       "ambiguous_answer",
     );
@@ -376,7 +376,7 @@ describe("answer an interrupt", () => {
       { id: "1:0:vote", payload: "ann" },
       { id: "1:1:vote", payload: "bob" },
     ]);
-    const scalar = await failureOf(
+    const scalar = await getFailure(
       resume(team, { store, thread: "t", answers: "yes" as never }).result,
       "ambiguous_answer",
     );
@@ -389,7 +389,7 @@ describe("answer an interrupt", () => {
 
   test("a refused answer among several answers refuses all of them [E29]", async () => {
     const store = await voting();
-    await failureOf(
+    await getFailure(
       resume(team, { store, thread: "t", answers: { "1:0:vote": "yes", "1:1:vote": 5 } }).result,
       "invalid_answer",
     );
@@ -401,18 +401,18 @@ describe("answer an interrupt", () => {
   test("a second answer fails with an error that carries the first, both during the wait and after the end of the run [E29]", async () => {
     const store = await voting();
     await resume(team, { store, thread: "t", answers: { "1:0:vote": "yes" } }).result;
-    const earlier = await failureOf(
+    const earlier = await getFailure(
       resume(team, { store, thread: "t", answers: { sign: "again" } }).result,
       "already_answered",
     );
     expect(earlier.details).toMatchObject({ answer: "signed" });
-    const same = await failureOf(
+    const same = await getFailure(
       resume(team, { store, thread: "t", answers: { "1:0:vote": "no" } }).result,
       "already_answered",
     );
     expect(same.details).toMatchObject({ answer: "yes" });
     await resume(team, { store, thread: "t", answers: { vote: "no" } }).result;
-    const late = await failureOf(
+    const late = await getFailure(
       resume(team, { store, thread: "t", answers: { "1:1:vote": "yes" } }).result,
       "already_answered",
     );
@@ -421,17 +421,17 @@ describe("answer an interrupt", () => {
 
   test("an answer to an unknown interrupt, a finished thread or an unknown thread is a typed error [E29]", async () => {
     const store = await waits();
-    const open = await failureOf(
+    const open = await getFailure(
       resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
       "unknown_interrupt",
     );
     expect(open.message).toContain('"approve" (0:0:approve)');
     await resume(payment, { store, thread: "t", answers: { approve: { ok: true } } }).result;
-    await failureOf(
+    await getFailure(
       resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
       "unknown_interrupt",
     );
-    await failureOf(
+    await getFailure(
       resume(payment, { store, thread: "nobody", answers: { approve: { ok: true } } }).result,
       "unknown_thread",
     );
@@ -517,11 +517,12 @@ describe("answer an interrupt", () => {
 
   test("a body that raises interrupts in random order after each answer raises each once and gets its own answer", async () => {
     for (let seed = 1; seed <= 50; seed++) {
-      const { random } = virtualWorld();
+      const { random } = createVirtualWorld();
       const items = ["a", "b", "c", "d"];
       for (let skip = 0; skip < seed; skip++) random.next();
-      const byChance = () => items.map((item) => ({ item, at: random.next() })).sort((one, other) => one.at - other.at);
-      const graph = itemsInTurn(() => byChance().map(({ item }) => item));
+      const shuffleItems = () =>
+        items.map((item) => ({ item, at: random.next() })).sort((one, other) => one.at - other.at);
+      const graph = itemsInTurn(() => shuffleItems().map(({ item }) => item));
       const store = memoryStore();
       const asked: unknown[] = [];
       let result = await run(graph, { store, thread: "t" }).result;
@@ -578,7 +579,7 @@ describe("answer an interrupt", () => {
       result = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
     }
     const failing = resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
-    expect(await failureOf(failing, "interrupt_changed")).toMatchObject({ place: { node: "a", thread: "t" } });
+    expect(await getFailure(failing, "interrupt_changed")).toMatchObject({ place: { node: "a", thread: "t" } });
   });
 });
 
@@ -608,7 +609,7 @@ describe("interrupt next to a failing sibling", () => {
   test("an interrupt of a failed run is open, is listed, and accepts an answer with the resume of the run", async () => {
     const graph = failsOnce();
     const store = memoryStore();
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     const seen = await getState(graph, { store, thread: "t" });
     expect(seen).toMatchObject({ status: "failed", interrupts: [{ id: "0:0:ok", key: "ok", payload: "item 1" }] });
     expect(await listInterrupts(store)).toEqual([]);
@@ -619,7 +620,7 @@ describe("interrupt next to a failing sibling", () => {
   test("an interrupt of a failed run keeps its id when the run is resumed without an answer and waits", async () => {
     const graph = failsOnce();
     const store = memoryStore();
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     const [open] = (await getState(graph, { store, thread: "t" })).interrupts;
     const waits = await resume(graph, { store, thread: "t" }).result;
     expect(waits).toMatchObject({ status: "waiting", interrupts: [{ ...open }] });
@@ -627,10 +628,10 @@ describe("interrupt next to a failing sibling", () => {
   });
 
   test("the expiry of an interrupt starts when the run waits and not when a sibling has failed", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = failsOnce(1_000);
     const store = memoryStore();
-    await failureOf(run(graph, { store, world, thread: "t" }).result, "node_failed");
+    await getFailure(run(graph, { store, world, thread: "t" }).result, "node_failed");
     expect(await store.timers({})).toEqual([]);
     await world.advance(5_000);
     const waits = await resume(graph, { store, world, thread: "t" }).result;
@@ -648,7 +649,7 @@ describe("interrupt next to a failing sibling", () => {
       .nodes({ call: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) }) })
       .edges({ [START]: "call", call: END });
     const store = memoryStore();
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     const { interrupts } = await getState(graph, { store, thread: "t" });
     expect(interrupts).toMatchObject([{ key: "call.ok", payload: "item 1" }]);
     const done = await resume(graph, { store, thread: "t", answers: { "call.ok": "yes" } }).result;

@@ -14,15 +14,15 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   Chat,
   type ChatResult,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
-  resultsOf,
-  textIn,
-  toolLoop,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
   user,
 } from "../../support/tool-loop.ts";
 
@@ -32,7 +32,7 @@ const ask = defineMiddleware({
     tool.safety.spend === true ? decide.interrupt(made, `${made.name} spends`) : undefined,
 });
 
-function shop(): { readonly tools: readonly DeskTool[]; readonly ran: string[] } {
+function createShop(): { readonly tools: readonly DeskTool[]; readonly ran: string[] } {
   const ran: string[] = [];
   const pay = defineTool({
     name: "pay",
@@ -63,8 +63,8 @@ function waiting(result: ChatResult): Extract<ChatResult, { status: "waiting" }>
 }
 
 test("a tool call that needs approval waits, its interrupt shows the call, and an approval runs the call once", async () => {
-  const { tools, ran } = shop();
-  const loop = toolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 }, "c1")], ["ok"]] });
+  const { tools, ran } = createShop();
+  const loop = createToolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 }, "c1")], ["ok"]] });
   const [question] = waiting(await loop.start().result);
   expect(question).toMatchObject({
     key: "approve",
@@ -76,39 +76,39 @@ test("a tool call that needs approval waits, its interrupt shows the call, and a
   });
   expect([ran, loop.requests.length]).toEqual([[], 1]);
   const end = await loop.again({ approve: true }).result;
-  expect([end.status, ran, answersIn(end).map(textIn)]).toEqual(["done", ["pay 5"], ["paid 5"]]);
+  expect([end.status, ran, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["pay 5"], ["paid 5"]]);
 });
 
 test("a rejection with a reason is an answer that the model reads, and the tool does not run", async () => {
-  const { tools, ran } = shop();
+  const { tools, ran } = createShop();
   for (const [answer, text] of [
     [false, "A person denied this call."],
     [{ approved: false }, "A person denied this call."],
     [{ approved: false, reason: "too dear" }, "A person denied this call: too dear"],
   ] as const) {
-    const loop = toolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 })], ["ok"]] });
+    const loop = createToolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 })], ["ok"]] });
     await loop.start().result;
     const end = await loop.again({ approve: answer }).result;
-    expect([end.status, answersIn(end).map((message) => [textIn(message), message.isError])]).toEqual([
+    expect([end.status, listToolAnswers(end).map((message) => [getAnswerText(message), message.isError])]).toEqual([
       "done",
       [[text, true]],
     ]);
-    expect(resultsOf(loop)[0]?.error?.kind).toBe("denied");
+    expect(listResults(loop)[0]?.error?.kind).toBe("denied");
   }
   expect(ran).toEqual([]);
 });
 
 test("an approval with other arguments runs the tool with the parsed arguments, and invalid arguments are refused to the caller", async () => {
-  const { tools, ran } = shop();
+  const { tools, ran } = createShop();
   const turns = [[call("pay", { cents: 500 }, "c1")], ["ok"]] as const;
-  const edited = toolLoop({ tools, middleware: [ask], turns });
+  const edited = createToolLoop({ tools, middleware: [ask], turns });
   await edited.start().result;
   await edited.again({ approve: { approved: true, args: { cents: 5 } } }).result;
   expect(ran).toEqual(["pay 5"]);
-  expect(eventsOf(edited, "tool.args_rewritten").map(({ by, args }) => [by, args])).toEqual([
+  expect(listEvents(edited, "tool.args_rewritten").map(({ by, args }) => [by, args])).toEqual([
     ["approval", { cents: 5 }],
   ]);
-  const unfit = toolLoop({ tools, middleware: [ask], turns });
+  const unfit = createToolLoop({ tools, middleware: [ask], turns });
   await unfit.start().result;
   const answers = { approve: { approved: true, args: { cents: "many" } } };
   await expect(unfit.again(answers).result).rejects.toMatchObject({ code: "invalid_answer" });
@@ -116,8 +116,8 @@ test("an approval with other arguments runs the tool with the parsed arguments, 
 });
 
 test("an answer that is neither approval nor rejection is refused and the interrupt stays open", async () => {
-  const { tools, ran } = shop();
-  const loop = toolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 })], ["ok"]] });
+  const { tools, ran } = createShop();
+  const loop = createToolLoop({ tools, middleware: [ask], turns: [[call("pay", { cents: 5 })], ["ok"]] });
   await loop.start().result;
   for (const answer of [
     "yes",
@@ -139,7 +139,7 @@ test("an answer that is neither approval nor rejection is refused and the interr
 });
 
 test("an interrupt named approve that the graph declares for its own node does not change tool approval", async () => {
-  const { tools, ran } = shop();
+  const { tools, ran } = createShop();
   const store = memoryStore();
   const graph = defineGraph({ name: "g", state: Chat, interrupts: { approve: z.object({ ok: z.literal("fine") }) } })
     .nodes({
@@ -171,8 +171,8 @@ describe("approval of several tool calls", () => {
   ] as const;
 
   test("several tool calls wait together, are answered by id over several resumes, and a completed sibling does not rerun", async () => {
-    const { tools, ran } = shop();
-    const loop = toolLoop({ tools, middleware: [ask], turns });
+    const { tools, ran } = createShop();
+    const loop = createToolLoop({ tools, middleware: [ask], turns });
     const first = waiting(await loop.start().result);
     expect(first.map(({ payload }) => (payload as { callId: string }).callId)).toEqual(["a", "c", "d"]);
     expect(ran).toEqual(["look"]);
@@ -193,26 +193,26 @@ describe("approval of several tool calls", () => {
     const end = await loop.again({ approve: true }).result;
     expect(end.status).toBe("done");
     expect(ran).toEqual(["look", "pay 3", "pay 4"]);
-    expect(answersIn(end).map((message) => [message.callId, textIn(message)])).toEqual([
+    expect(listToolAnswers(end).map((message) => [message.callId, getAnswerText(message)])).toEqual([
       ["a", "A person denied this call: no"],
       ["b", "seen"],
       ["c", "paid 3"],
       ["d", "paid 4"],
     ]);
-    expect(eventsOf(loop, "tool.completed", "tool.failed").map(({ callId }) => callId)).toEqual(["b", "c", "a", "d"]);
+    expect(listEvents(loop, "tool.completed", "tool.failed").map(({ callId }) => callId)).toEqual(["b", "c", "a", "d"]);
     expect(loop.requests).toHaveLength(2);
   });
 
   test("sequential tool calls that wait for approval do not block the calls behind them", async () => {
-    const { tools, ran } = shop();
-    const loop = toolLoop({ tools, middleware: [ask], strategy: "sequential", turns });
+    const { tools, ran } = createShop();
+    const loop = createToolLoop({ tools, middleware: [ask], strategy: "sequential", turns });
     expect(waiting(await loop.start().result)).toHaveLength(3);
     expect(ran).toEqual(["look"]);
   });
 
   test("tool calls with one model-given id wait under separate interrupt ids", async () => {
-    const { tools, ran } = shop();
-    const loop = toolLoop({
+    const { tools, ran } = createShop();
+    const loop = createToolLoop({
       tools,
       middleware: [ask],
       turns: [[call("pay", { cents: 1 }, "x"), call("pay", { cents: 2 }, "x")], ["ok"]],
@@ -223,28 +223,33 @@ describe("approval of several tool calls", () => {
     const no = questions.find(({ id }) => id !== yes?.id);
     const end = await loop.again({ [yes?.id ?? ""]: true, [no?.id ?? ""]: false }).result;
     expect([end.status, ran]).toEqual(["done", ["pay 2"]]);
-    expect(answersIn(end).map(({ isError }) => isError)).toEqual([true, false]);
+    expect(listToolAnswers(end).map(({ isError }) => isError)).toEqual([true, false]);
   });
 });
 
 test("two hooks that ask about one tool call need separate answers: the first approval does not count for the second", async () => {
-  const { tools, ran } = shop();
+  const { tools, ran } = createShop();
   const second = defineMiddleware({
     name: "second",
     beforeTool: ({ call: made }) => decide.interrupt(made, "second look"),
   });
-  const loop = toolLoop({ tools, middleware: [ask, second], turns: [[call("pay", { cents: 5 })], ["ok"]] });
+  const loop = createToolLoop({ tools, middleware: [ask, second], turns: [[call("pay", { cents: 5 })], ["ok"]] });
   const [one] = waiting(await loop.start().result);
   const [two] = waiting(await loop.again({ approve: true }).result);
   expect([one?.payload, two?.payload]).toMatchObject([{ reason: "pay spends" }, { reason: "second look" }]);
   expect([one?.id === two?.id, ran]).toEqual([false, []]);
   const end = await loop.again({ approve: false }).result;
-  expect([answersIn(end).map(({ isError }) => isError), ran]).toEqual([[true], []]);
+  expect([listToolAnswers(end).map(({ isError }) => isError), ran]).toEqual([[true], []]);
 });
 
 test("an approval interrupt without a store fails with missing_store", async () => {
-  const { tools } = shop();
-  const loop = toolLoop({ tools, middleware: [ask], store: "none", turns: [[call("pay", { cents: 5 })], ["ok"]] });
+  const { tools } = createShop();
+  const loop = createToolLoop({
+    tools,
+    middleware: [ask],
+    store: "none",
+    turns: [[call("pay", { cents: 5 })], ["ok"]],
+  });
   const error = await loop.start().result.catch((thrown: unknown) => thrown);
   expect(isStatewrightError(error, "missing_store")).toBe(true);
 });

@@ -36,15 +36,15 @@ import {
 } from "../../../src/index.ts";
 import { toMermaid } from "../../../src/inspect.ts";
 import type { Commit } from "../../../src/store.ts";
-import { deferred, eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 interface Order {
   readonly id: string;
 }
 
 /** Order machine: charges, then ships; records the key of each call. */
-function shop(calls: string[] = [], fails: { charge?: () => unknown; ship?: () => unknown } = {}) {
+function createShop(calls: string[] = [], fails: { charge?: () => unknown; ship?: () => unknown } = {}) {
   const machine = setup({
     types: { input: {} as Order, context: {} as { id: string; receipt: string; problem: string } },
     actors: {
@@ -96,7 +96,7 @@ const input = { id: "9" };
 describe("durable machine", () => {
   test("a durable machine runs to its end without a store [E53]", async () => {
     const calls: string[] = [];
-    const { status, state } = await run(shop(calls), { thread: "t", input, world: virtualWorld() }).result;
+    const { status, state } = await run(createShop(calls), { thread: "t", input, world: createVirtualWorld() }).result;
     expect(status).toBe("done");
     expect(state).toEqual({
       value: "shipped",
@@ -109,9 +109,9 @@ describe("durable machine", () => {
 
   test("the history of a durable machine lists its states and their changes", async () => {
     const store = memoryStore();
-    await run(shop(), { store, thread: "t", input, world: virtualWorld() }).result;
+    await run(createShop(), { store, thread: "t", input, world: createVirtualWorld() }).result;
     const steps = [];
-    for await (const { step, source, nodes, next, changes } of getHistory(shop(), { store, thread: "t" }))
+    for await (const { step, source, nodes, next, changes } of getHistory(createShop(), { store, thread: "t" }))
       steps.push({ step, source, nodes, next, changes });
     expect(steps).toEqual([
       {
@@ -136,54 +136,56 @@ describe("durable machine", () => {
         },
       },
     ]);
-    expect((await getState(shop(), { store, thread: "t", at: 2 })).state).toMatchObject({ value: "shipping" });
+    expect((await getState(createShop(), { store, thread: "t", at: 2 })).state).toMatchObject({ value: "shipping" });
   });
 
   test("a durable machine emits each transition, and its promises as tasks", async () => {
-    const handle = run(shop(), { thread: "t", input, world: virtualWorld() });
-    const events = eventsOf(handle);
+    const handle = run(createShop(), { thread: "t", input, world: createVirtualWorld() });
+    const events = collectEvents(handle);
     await handle.result;
-    expect(only(events, "transition.taken").map(({ from, to, event, effects }) => [from, to, event, effects])).toEqual([
+    expect(
+      getOnlyEvent(events, "transition.taken").map(({ from, to, event, effects }) => [from, to, event, effects]),
+    ).toEqual([
       [null, "charging", "xstate.init", ["0.order.charging"]],
       ["charging", "shipping", "xstate.done.actor.0.order.charging", ["0.order.shipping"]],
       ["shipping", "shipped", "xstate.done.actor.0.order.shipping", []],
     ]);
-    expect(only(events, "task.completed").map(({ node }) => node)).toEqual(["charge", "ship"]);
+    expect(getOnlyEvent(events, "task.completed").map(({ node }) => node)).toEqual(["charge", "ship"]);
   });
 
   test("a durable machine is rendered in Mermaid with its states", () => {
-    expect(toMermaid(shop())).toContain('charging -->|"charge done"| shipping');
-    expect(toMermaid(shop())).toContain("shipped --> done");
+    expect(toMermaid(createShop())).toContain('charging -->|"charge done"| shipping');
+    expect(toMermaid(createShop())).toContain("shipped --> done");
   });
 
   test("a durable machine accepts an event of its current state as an answer, and refuses another with the accepted list [E54]", async () => {
     const calls: string[] = [];
     let broken = true;
-    const graph = shop(calls, {
+    const graph = createShop(calls, {
       ship: () => {
         if (broken) throw new Error("no truck");
       },
     });
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const first = await run(graph, { store, thread: "t", input, world }).result;
     expect(first).toMatchObject({ status: "waiting", state: { value: "stuck", context: { problem: "no truck" } } });
     expect(first.status === "waiting" && first.interrupts.map(({ key, node }) => `${key} in ${node}`)).toEqual([
       "RETRY in stuck",
       "GIVE_UP in stuck",
     ]);
-    const refusal = await failureOf(
+    const refusal = await getFailure(
       resume(graph, { store, thread: "t", answers: { PAY: {} }, world }).result,
       "event_refused",
     );
     expect(refusal.message).toContain('Send one of "RETRY", "GIVE_UP"');
     expect(refusal.details).toMatchObject({ accepts: ["RETRY", "GIVE_UP"] });
-    await failureOf(
+    await getFailure(
       resume(graph, { store, thread: "t", answers: { RETRY: {}, GIVE_UP: {} }, world }).result,
       "ambiguous_answer",
     );
-    await failureOf(resume(graph, { store, thread: "t", answers: { RETRY: 7 }, world }).result, "invalid_answer");
-    await failureOf(
+    await getFailure(resume(graph, { store, thread: "t", answers: { RETRY: 7 }, world }).result, "invalid_answer");
+    await getFailure(
       resume(graph, { store, thread: "t", answers: { "xstate.done.actor.x": {} }, world }).result,
       "invalid_answer",
     );
@@ -191,7 +193,7 @@ describe("durable machine", () => {
     const second = await resume(graph, { store, thread: "t", answers: { RETRY: true }, world }).result;
     expect(second).toMatchObject({ status: "done", state: { value: "shipped" } });
     expect(calls).toHaveLength(3);
-    const late = await failureOf(
+    const late = await getFailure(
       resume(graph, { store, thread: "t", answers: { RETRY: true }, world }).result,
       "event_refused",
     );
@@ -200,19 +202,19 @@ describe("durable machine", () => {
 
   test("an unhandled failure fails the run of a durable machine; a resume restarts idempotent promises and no once promise", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let broken = true;
     const calls: string[] = [];
     const fail = (): void => {
       if (broken) throw new Error("no bank");
     };
-    const graph = shop(calls, { charge: fail });
-    const failure = await failureOf(run(graph, { store, thread: "t", input, world }).result, "node_failed");
+    const graph = createShop(calls, { charge: fail });
+    const failure = await getFailure(run(graph, { store, thread: "t", input, world }).result, "node_failed");
     expect(failure.message).toContain("no bank");
     expect(failure.cause).toMatchObject({ message: "no bank" });
     broken = false;
     // The failed charge is recorded; a once promise is not retried.
-    await failureOf(resume(graph, { store, thread: "t", world }).result, "node_failed");
+    await getFailure(resume(graph, { store, thread: "t", world }).result, "node_failed");
     expect(calls).toHaveLength(1);
   });
 
@@ -222,8 +224,8 @@ describe("durable machine", () => {
       durableMachine(createMachine({ id: "end", initial: "a", states: { a: { always: "b" }, b: { type } } }), {
         version: 1,
       });
-    const world = virtualWorld();
-    const failure = await failureOf(run(draw("atomic"), { store, thread: "t", world }).result, "machine_failed");
+    const world = createVirtualWorld();
+    const failure = await getFailure(run(draw("atomic"), { store, thread: "t", world }).result, "machine_failed");
     expect(failure.message).toContain('"b", which accepts no event');
     expect((await resume(draw("final"), { store, thread: "t", world }).result).status).toBe("done");
   });
@@ -231,8 +233,8 @@ describe("durable machine", () => {
   test("a fork of a durable machine continues with an edited context; an edit of its state value is refused", async () => {
     const store = memoryStore();
     const calls: string[] = [];
-    const graph = shop(calls);
-    await run(graph, { store, thread: "t", input, world: virtualWorld() }).result;
+    const graph = createShop(calls);
+    await run(graph, { store, thread: "t", input, world: createVirtualWorld() }).result;
     const branch = await fork(graph, {
       store,
       thread: "t",
@@ -240,10 +242,10 @@ describe("durable machine", () => {
       name: "other",
       update: { context: { receipt: "by hand" } },
     });
-    const { state } = await resume(graph, { store, thread: "t", branch, world: virtualWorld() }).result;
+    const { state } = await resume(graph, { store, thread: "t", branch, world: createVirtualWorld() }).result;
     expect(state.output).toEqual({ id: "9", receipt: "by hand" });
     expect(calls.at(-1)).toBe("ship paid 9 t/other/1:0/0.order.shipping");
-    await failureOf(
+    await getFailure(
       fork(graph, { store, thread: "t", at: 2, name: "no", update: { value: "lost" } as never }),
       "invalid_update",
     );
@@ -255,30 +257,30 @@ describe("promises as effects", () => {
     for (const happened of [true, false]) {
       const store = memoryStore();
       const calls: string[] = [];
-      const never = deferred();
-      const dying = run(shop(calls, { charge: () => never.promise }), {
+      const never = createDeferred();
+      const dying = run(createShop(calls, { charge: () => never.promise }), {
         store,
         thread: "t",
         input,
-        world: virtualWorld(),
+        world: createVirtualWorld(),
       });
-      await virtualWorld().settle();
+      await createVirtualWorld().settle();
       expect(calls).toHaveLength(1);
       store.crash();
-      leftToDie(dying.result);
+      ignoreResult(dying.result);
       const peer = store.peer();
-      const graph = shop(calls);
-      const asked = await resume(graph, { store: peer, thread: "t", world: virtualWorld() }).result;
+      const graph = createShop(calls);
+      const asked = await resume(graph, { store: peer, thread: "t", world: createVirtualWorld() }).result;
       expect(asked).toMatchObject({
         status: "waiting",
         interrupts: [{ key: "in_doubt", node: "charge", payload: { actor: "charge", input: { id: "9" } } }],
       });
-      await failureOf(
-        resume(graph, { store: peer, thread: "t", answers: { in_doubt: "yes" }, world: virtualWorld() }).result,
+      await getFailure(
+        resume(graph, { store: peer, thread: "t", answers: { in_doubt: "yes" }, world: createVirtualWorld() }).result,
         "invalid_answer",
       );
       const answers = { in_doubt: happened ? { happened, output: "paid by phone" } : { happened } };
-      const done = await resume(graph, { store: peer, thread: "t", answers, world: virtualWorld() }).result;
+      const done = await resume(graph, { store: peer, thread: "t", answers, world: createVirtualWorld() }).result;
       expect(done.state.output).toEqual({ id: "9", receipt: happened ? "paid by phone" : "paid 9" });
       const charges = calls.filter((call) => call.startsWith("charge"));
       expect(charges).toHaveLength(happened ? 1 : 2);
@@ -288,7 +290,7 @@ describe("promises as effects", () => {
   });
 
   test("a once promise that died again after a restart opens a new interrupt: an answer for one start does not count for the next", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let starts = 0;
     const machine = setup({
       actors: {
@@ -301,7 +303,7 @@ describe("promises as effects", () => {
     });
     const graph = durableMachine(machine, { version: 1 });
     let store = memoryStore();
-    leftToDie(run(graph, { store, thread: "t", world }).result);
+    ignoreResult(run(graph, { store, thread: "t", world }).result);
     for (let nth = 1; nth <= 2; nth++) {
       await world.settle();
       const next = store.peer();
@@ -310,7 +312,7 @@ describe("promises as effects", () => {
       for (let again = 0; again < 2; again++)
         expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("waiting");
       expect(starts).toBe(nth);
-      leftToDie(resume(graph, { store, thread: "t", world, answers: { in_doubt: { happened: false } } }).result);
+      ignoreResult(resume(graph, { store, thread: "t", world, answers: { in_doubt: { happened: false } } }).result);
     }
     await world.settle();
     expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
@@ -318,8 +320,8 @@ describe("promises as effects", () => {
   });
 
   test("a promise without an effect class is once and is in doubt after a crash, also when other steps were committed since [E53]", async () => {
-    const world = virtualWorld();
-    const slow = deferred<string>();
+    const world = createVirtualWorld();
+    const slow = createDeferred<string>();
     const calls: string[] = [];
     const machine = setup({
       actors: {
@@ -346,11 +348,11 @@ describe("promises as effects", () => {
     });
     const graph = durableMachine(machine, { version: 1 });
     const store = memoryStore();
-    leftToDie(run(graph, { store, thread: "t", world }).result);
+    ignoreResult(run(graph, { store, thread: "t", world }).result);
     await world.advance(25);
     expect((await store.peer().head("t"))?.step).toBe(2);
     store.crash();
-    const after = virtualWorld(world.clock.now());
+    const after = createVirtualWorld(world.clock.now());
     const second = store.peer();
     const asked = resume(graph, { store: second, thread: "t", world: after });
     await after.advance(100);
@@ -368,8 +370,8 @@ describe("promises as effects", () => {
   });
 
   test("a promise whose state was left gets its abort signal, and its late result is dropped", async () => {
-    const world = virtualWorld();
-    const late = deferred<string>();
+    const world = createVirtualWorld();
+    const late = createDeferred<string>();
     const reasons: unknown[] = [];
     const machine = setup({
       actors: {
@@ -399,8 +401,8 @@ describe("promises as effects", () => {
   });
 
   test("a cancelled durable machine stops its promises and leaves no timer", async () => {
-    const world = virtualWorld();
-    const never = deferred();
+    const world = createVirtualWorld();
+    const never = createDeferred();
     const machine = setup({ actors: { wait: fromPromise(() => never.promise) } }).createMachine({
       id: "cancelled",
       initial: "on",
@@ -438,8 +440,8 @@ describe("parallel promises", () => {
 
   test("a promise whose outcome was recorded while another checkpoint was committed is not started again", async () => {
     const calls: string[] = [];
-    const both = deferred();
-    const world = virtualWorld();
+    const both = createDeferred();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const dying: Store = Object.assign(Object.create(store) as MemoryStore, {
       commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) =>
@@ -448,7 +450,7 @@ describe("parallel promises", () => {
           else told(failure);
         }),
     });
-    leftToDie(run(pair(calls, both.promise), { store: dying, thread: "t", world }).result);
+    ignoreResult(run(pair(calls, both.promise), { store: dying, thread: "t", world }).result);
     await world.settle();
     both.resolve();
     await world.settle();
@@ -462,8 +464,8 @@ describe("parallel promises", () => {
   test("a cancel during the save of the start of a once promise prevents the start, and a resume starts the promise", async () => {
     const calls: string[] = [];
     const store = memoryStore();
-    const world = virtualWorld();
-    const handle = run(shop(calls), {
+    const world = createVirtualWorld();
+    const handle = run(createShop(calls), {
       store: Object.assign(Object.create(store) as MemoryStore, {
         commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
           if (commit.effects?.some(({ state }) => state === "started") === true) handle.cancel("not now");
@@ -476,7 +478,7 @@ describe("parallel promises", () => {
     });
     expect((await handle.result).status).toBe("cancelled");
     expect(calls).toEqual([]);
-    const done = await resume(shop(calls), { store, thread: "t", world }).result;
+    const done = await resume(createShop(calls), { store, thread: "t", world }).result;
     expect(done.status).toBe("done");
     expect(calls).toHaveLength(2);
   });
@@ -484,10 +486,13 @@ describe("parallel promises", () => {
   test("an actor, state or child missing from a newer machine is reported by name", async () => {
     const calls: string[] = [];
     const store = memoryStore();
-    const world = virtualWorld();
-    run(shop(calls, { charge: () => new Promise(() => undefined) }), { store, thread: "t", input, world }).result.catch(
-      () => undefined,
-    );
+    const world = createVirtualWorld();
+    run(createShop(calls, { charge: () => new Promise(() => undefined) }), {
+      store,
+      thread: "t",
+      input,
+      world,
+    }).result.catch(() => undefined);
     await world.settle();
     store.crash();
     const other = (states: object, actors: object = {}) =>
@@ -499,12 +504,12 @@ describe("parallel promises", () => {
       );
     const gone = other({ charging: { on: { GO: "b" } }, b: {} });
     const peer = store.peer();
-    const failure = await failureOf(resume(gone, { store: peer, thread: "t", world }).result, "needs_migration");
+    const failure = await getFailure(resume(gone, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(failure.message).toContain('a running actor "charge"');
     const renamed = durableMachine(createMachine({ id: "order", initial: "paying", states: { paying: {} } }), {
       version: 2,
     });
-    const moved = await failureOf(resume(renamed, { store: peer, thread: "t", world }).result, "needs_migration");
+    const moved = await getFailure(resume(renamed, { store: peer, thread: "t", world }).result, "needs_migration");
     expect(moved.message).toContain('is in the state "charging"');
   });
 });
@@ -546,12 +551,12 @@ describe("durable machine under a newer version [E50]", () => {
   });
 
   test("a migrated durable machine continues with a renamed state and a new context, and its delay keeps its due time", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     for (const signs of [true, false]) {
       const store = memoryStore();
       await run(v1, { store, thread: "t", world }).result;
       const [{ dueAt } = { dueAt: 0 }] = await store.timers({});
-      const refused = await failureOf(
+      const refused = await getFailure(
         resume(v2, { store: store.peer(), thread: "t", world }).result,
         "needs_migration",
       );
@@ -569,7 +574,7 @@ describe("durable machine under a newer version [E50]", () => {
   });
 
   test("a promise active under a renamed state parks the run, and the older machine version continues with the promise", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const of = (state: string, version: number, charge: () => Promise<string>) => {
       const states = { [state]: { invoke: { src: "charge", onDone: "over" } }, over: { type: "final" } };
@@ -582,13 +587,13 @@ describe("durable machine under a newer version [E50]", () => {
       );
     };
     const old = of("charging", 1, () => new Promise(() => undefined));
-    leftToDie(run(old, { store, thread: "t", world }).result);
+    ignoreResult(run(old, { store, thread: "t", world }).result);
     await world.settle();
     store.crash();
     const peer = store.peer();
     const now = of("paying", 2, async () => "twice");
     const migrations = [defineMigration({ from: old, to: now, nodes: { charging: "paying" } as never })];
-    const parked = await failureOf(
+    const parked = await getFailure(
       resume(now, { store: peer, thread: "t", world, migrations }).result,
       "needs_migration",
     );
@@ -598,17 +603,19 @@ describe("durable machine under a newer version [E50]", () => {
   });
 
   test("a migration of a durable machine that covers more than states and context is refused", async () => {
-    const refused = (more: object) =>
-      failureOf(
+    const getMigrationFailure = (more: object) =>
+      getFailure(
         () => defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 } }), ...more } as never),
         "invalid_option",
       );
-    expect((await refused({ interrupts: { SIGN: "SIGN" } })).message).toContain("expected only renamed states");
-    expect((await refused({ nodes: { asked: "gone" } })).message).toContain('"gone"');
+    expect((await getMigrationFailure({ interrupts: { SIGN: "SIGN" } })).message).toContain(
+      "expected only renamed states",
+    );
+    expect((await getMigrationFailure({ nodes: { asked: "gone" } })).message).toContain('"gone"');
     const store = memoryStore();
     await run(v1, { store, thread: "t" }).result;
     const moves = defineMigration({ from: v1, to: v2, state: () => ({ context: { euros: 1 }, value: "over" }) });
-    const failed = await failureOf(resume(v2, { store, thread: "t", migrations: [moves] }).result, "migration_failed");
+    const failed = await getFailure(resume(v2, { store, thread: "t", migrations: [moves] }).result, "migration_failed");
     expect(failed.message).toContain("a user-written machine accepts only the context");
   });
 });
@@ -636,7 +643,7 @@ describe("timers and child machines", () => {
   test("a timer that became due while its process was down fires once on return, before new events [E53]", async () => {
     const graph = durableMachine(reminder, { version: 1 });
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     expect((await run(graph, { store, thread: "t", world }).result).status).toBe("waiting");
     expect(world.timers).toBe(0);
     await world.advance(2_999_999_999);
@@ -660,10 +667,10 @@ describe("timers and child machines", () => {
     });
     const graph = durableMachine(machine, { version: 1 });
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     await run(graph, { store, thread: "t", world }).result;
     await world.advance(5000);
-    const refusal = await failureOf(
+    const refusal = await getFailure(
       resume(graph, { store, thread: "t", world, answers: { CONFIRM: true } }).result,
       "event_refused",
     );
@@ -689,11 +696,11 @@ describe("timers and child machines", () => {
         },
       });
       const graph = durableMachine(machine, { version: 1, effects: { pack: "idempotent" } });
-      const [store, world] = [memoryStore(), virtualWorld()];
+      const [store, world] = [memoryStore(), createVirtualWorld()];
       await run(graph, { store, thread: "t", world }).result;
       await world.advance(5000);
       const answering = resume(graph, { store, thread: "t", world, answers: { CHANGE: true } });
-      const refusal = await failureOf(answering.result, "event_refused");
+      const refusal = await getFailure(answering.result, "event_refused");
       expect([refusal.message, refusal.details]).toMatchObject([expect.stringContaining(why), { accepts: [] }]);
       const now = await getState(graph, { store, thread: "t" });
       expect(now, onTime).toMatchObject({ state: { value: "over" }, status: "done" });
@@ -771,7 +778,7 @@ describe("timers and child machines", () => {
         end: { type: "final" },
       },
     });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const graph = durableMachine(machine as AnyStateMachine, { version: 1 });
     const at = async (ms: number) => {
@@ -835,7 +842,7 @@ describe("timers and child machines", () => {
     });
     const graph = durableMachine(machine, { version: 1, effects: { worker: { fetch: "idempotent" } } });
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     // HELLO can also come from outside, so the machine is idle while its child waits for a timer only.
     const first = await run(graph, { store, thread: "t", world }).result;
     expect(first.state.children).toEqual({
@@ -853,7 +860,7 @@ describe("timers and child machines", () => {
   });
 
   test("a child machine that ends stops its promises and timers", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const reasons: string[] = [];
     const child = setup({
       actors: {
@@ -907,17 +914,17 @@ describe("timers and child machines", () => {
     });
     const graph = durableMachine(machine, { version: 1 });
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const first = await run(graph, { store, thread: "t", world }).result;
     expect(first.state).toMatchObject({ context: { pongs: 1 }, children: { "e%2F1": { value: "on" } } });
     await world.advance(20);
     const handle = resume(graph, { store, thread: "t", world });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     expect(await handle.result).toMatchObject({
       status: "done",
       state: { value: "b", context: { pongs: 2 }, children: {} },
     });
-    expect(only(events, "custom").map(({ name }) => name)).toEqual(["said"]);
+    expect(getOnlyEvent(events, "custom").map(({ name }) => name)).toEqual(["said"]);
     expect(world.lines).toEqual([{ level: "info", message: "talk", fields: { value: "bye" } }]);
   });
 });
@@ -948,7 +955,7 @@ describe("machine actions", () => {
         }),
     });
     const graph = durableMachine(machine, { version: 1 });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     await run(graph, { store: counting, thread: "t", world }).result;
     await resume(graph, { store: counting, thread: "t", world }).result;
     await resume(graph, { store: counting, thread: "t", world, answers: { GO: true } }).result;
@@ -968,9 +975,9 @@ describe("machine actions", () => {
       initial: "a",
       states: { a: { entry: "boom", after: { 5: "b" } }, b: { type: "final" } },
     });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = durableMachine(machine, { version: 1 });
-    const failure = await failureOf(run(graph, { store, thread: "t", world }).result, "machine_failed");
+    const failure = await getFailure(run(graph, { store, thread: "t", world }).result, "machine_failed");
     expect(failure.message).toContain('the action "boom"');
     await world.advance(5);
     expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
@@ -998,9 +1005,9 @@ describe("machine actions", () => {
       },
     });
     const graph = durableMachine(machine, { version: 1 });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const handle = run(graph, { store, thread: "t", world });
-    const failed = failureOf(handle.result, "machine_failed");
+    const failed = getFailure(handle.result, "machine_failed");
     await world.advance(5);
     expect((await failed).message).toContain('"guarded"');
     broken = false;
@@ -1103,7 +1110,7 @@ describe("invalid durable machine", () => {
   ];
   for (const [name, machine, message] of refusals) {
     test(`a durable machine with ${name} is refused [E53]`, async () => {
-      const refusal = await failureOf(() => durableMachine(machine(), { version: 1 }), "invalid_graph");
+      const refusal = await getFailure(() => durableMachine(machine(), { version: 1 }), "invalid_graph");
       expect(refusal.message).toContain(message);
     });
   }
@@ -1114,7 +1121,7 @@ describe("invalid durable machine", () => {
       initial: "a",
       states: { a: { invoke: { src: "nobody" } }, h: { type: "history" } },
     });
-    const refusal = await failureOf(
+    const refusal = await getFailure(
       () => durableMachine(machine, { version: 1, effects: { chrage: "once" } as never }),
       "invalid_graph",
     );
@@ -1126,8 +1133,8 @@ describe("invalid durable machine", () => {
   });
 
   test("a durable machine without an id, or with an invalid version, is refused", async () => {
-    await failureOf(() => durableMachine(createMachine({}), { version: 1 }), "invalid_id");
-    await failureOf(() => durableMachine(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
+    await getFailure(() => durableMachine(createMachine({}), { version: 1 }), "invalid_id");
+    await getFailure(() => durableMachine(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
   });
 
   test("a spawn inside an assign fails the run that executes it", async () => {
@@ -1136,8 +1143,8 @@ describe("invalid durable machine", () => {
       context: {},
       entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })),
     });
-    const failure = await failureOf(
-      run(durableMachine(machine, { version: 1 }), { thread: "t", world: virtualWorld() }).result,
+    const failure = await getFailure(
+      run(durableMachine(machine, { version: 1 }), { thread: "t", world: createVirtualWorld() }).result,
       "machine_failed",
     );
     expect(String((failure.cause as Error).message)).toContain("Use spawnChild");
@@ -1235,7 +1242,7 @@ function idempotent(given: Plan): object {
 
 /** Runs to the end; the process dies directly before or after its nth commit, and another process continues. */
 async function live(given: Plan, dies: { readonly nth: number; readonly after: boolean } | undefined, effects: object) {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
   const begun: string[] = [];
   /** Keys of promises that an answer declared as not done. */

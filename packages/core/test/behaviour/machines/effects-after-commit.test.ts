@@ -23,7 +23,7 @@ import {
 } from "../../../src/index.ts";
 import { type Commit, type Control, plainCodec } from "../../../src/store.ts";
 import { call, user } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 /** Creates a store whose commits wait until the test releases them one by one. */
 function heldStore(): {
@@ -87,7 +87,7 @@ function about(commit: Commit): string {
 const Chat = defineState({ messages: channel.messages(), seen: channel.list(z.string()) });
 
 /** Graph of a body, a model call, a once tool call and a fan-out; each records its start and its id. */
-function desk(started: string[]): Graph {
+function createDesk(started: string[]): Graph {
   const model: Model = {
     id: "scripted",
     respond: async ({ messages: all }) => {
@@ -141,8 +141,8 @@ const input = { messages: [user("go")] };
 describe("effects start after the commit of their transition", () => {
   test("bodies, steps, model calls, tool calls and sends of a graph start after their commit is reported [E52]", async () => {
     const started: string[] = [];
-    const world = virtualWorld();
-    const graph = desk(started);
+    const world = createVirtualWorld();
+    const graph = createDesk(started);
     const steps = await commitByCommit((store) => run(graph, { store, thread: "t", world, input }), started, world);
     expect(steps.map(({ commit, begins }) => [about(commit), begins])).toEqual([
       ["→ prepare", ["prepare"]],
@@ -158,7 +158,7 @@ describe("effects start after the commit of their transition", () => {
 
   test("promises and timers of a durable machine start after their commit is reported [E52]", async () => {
     const started: string[] = [];
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const machine = drawn(started);
     const steps = await commitByCommit(
       (store) => run(machine, { store, thread: "t", world, input: {} }),
@@ -195,7 +195,10 @@ function drawn(started: string[]) {
 
 describe("deterministic effect ids", () => {
   test("effects of a graph have the same ids in every run [E52]", async () => {
-    const [one, other] = [await recordedIds(desk([]), { input }, 1), await recordedIds(desk([]), { input }, 2_000_000)];
+    const [one, other] = [
+      await recordedIds(createDesk([]), { input }, 1),
+      await recordedIds(createDesk([]), { input }, 2_000_000),
+    ];
     expect(one).toEqual([
       "task prepare 0:0",
       "step t/main/0:0/look",
@@ -224,7 +227,7 @@ describe("deterministic effect ids", () => {
 
 /** Returns all recorded effects of a run in order, with their ids. */
 async function recordedIds(graph: Graph, options: { readonly input: object }, at: number): Promise<readonly string[]> {
-  const world = virtualWorld(at);
+  const world = createVirtualWorld(at);
   const inner = memoryStore();
   const ids: string[] = [];
   const note = (id: string): void => {

@@ -32,19 +32,19 @@ import {
   START,
   subgraph,
 } from "../../../src/index.ts";
-import { deferred } from "../../support/failure.ts";
+import { createDeferred } from "../../support/failure.ts";
 import { formatEvent, groupByActor } from "../../support/inspection-lines.ts";
-import { call, toolLoop } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { call, createToolLoop } from "../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
-const nothing = () => undefined;
+const returnNothing = () => undefined;
 
 const line = defineGraph({ name: "line", state: defineState({ n: z.number().default(0) }) })
-  .nodes({ count: (state) => ({ n: state.n + 1 }), check: nothing })
+  .nodes({ count: (state) => ({ n: state.n + 1 }), check: returnNothing })
   .edges({ [START]: "count", count: "check", check: route(["count", END], (state) => (state.n < 2 ? "count" : END)) });
 
 const fan = defineGraph({ name: "fan", state: defineState({ seen: channel.list(z.string()) }) })
-  .nodes({ plan: nothing, check: nothing, meet: nothing })
+  .nodes({ plan: returnNothing, check: returnNothing, meet: returnNothing })
   .edges({ [START]: ["plan", "check"], plan: join("meet"), check: join("meet"), meet: END });
 
 /** Events of the XState actor on the same path; a superstep ends slightly after its last node, as with a store. */
@@ -68,7 +68,7 @@ async function told(machine: AnyStateMachine, path: readonly (readonly string[])
   return lines;
 }
 
-async function seen(start: (inspect: Inspector) => RunHandle<unknown>): Promise<readonly string[]> {
+async function listInspected(start: (inspect: Inspector) => RunHandle<unknown>): Promise<readonly string[]> {
   const lines: string[] = [];
   await start((event) => lines.push(formatEvent(event))).result;
   return lines;
@@ -76,13 +76,13 @@ async function seen(start: (inspect: Inspector) => RunHandle<unknown>): Promise<
 
 describe("inspection events", () => {
   test("an inspector of a sequential graph gets the same events, order and fields as from an XState actor [E56]", async () => {
-    const lines = await seen((inspect) => run(line, { inspect }));
+    const lines = await listInspected((inspect) => run(line, { inspect }));
     expect(lines.length).toBeGreaterThan(60);
     expect(lines).toEqual(await told(line.machine, [["count"], ["check"], ["count"], ["check"]]));
   });
 
   test("an inspector of a parallel graph gets the same events as from an XState actor [E56]", async () => {
-    const lines = await seen((inspect) => run(fan, { inspect }));
+    const lines = await listInspected((inspect) => run(fan, { inspect }));
     expect(lines).toEqual(await told(fan.machine, [["plan", "check"], ["meet"]]));
   });
 
@@ -93,7 +93,7 @@ describe("inspection events", () => {
         fails: fromPromise(async () => Promise.reject(new Error("no"))),
         works: fromPromise(async () => 7),
       },
-      actions: { note: nothing },
+      actions: { note: returnNothing },
       guards: { again: ({ context }) => context.tries < 2 },
     }).createMachine({
       id: "hand",
@@ -108,8 +108,8 @@ describe("inspection events", () => {
         done: { type: "final" },
       },
     });
-    const world = virtualWorld();
-    const lines = await seen((inspect) => {
+    const world = createVirtualWorld();
+    const lines = await listInspected((inspect) => {
       const handle = run(durableMachine(machine, { version: 1 }), { inspect, world, input: {} });
       world.advance(10);
       return handle;
@@ -136,7 +136,9 @@ describe("inspection events", () => {
       initial: "at",
       states: { at: { invoke: { src: "inner", id: "child", onDone: "end" } }, end: { type: "final" } },
     });
-    const lines = await seen((inspect) => run(durableMachine(machine, { version: 1 }), { inspect, input: {} }));
+    const lines = await listInspected((inspect) =>
+      run(durableMachine(machine, { version: 1 }), { inspect, input: {} }),
+    );
     const theirs: string[] = [];
     const actor = createActor(machine, { inspect: (event) => theirs.push(formatEvent(event)) });
     actor.start();
@@ -148,7 +150,7 @@ describe("inspection events", () => {
 test("the machine of each tool call is inspected as an actor below its node, from received to answered [E56]", async () => {
   const events: InspectionEvent[] = [];
   const add = defineTool({ name: "add", description: "Adds.", input: z.object({}), run: () => "5" });
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools: [add],
     turns: [[call("add", {}, "c1"), call("add", {}, "c2")], ["done"]],
     inspect: (event) => events.push(event),
@@ -187,7 +189,7 @@ test("the machine of an inner graph is inspected as the actor of its node [E56]"
     .edges({ [START]: "inside", inside: END });
   const events: InspectionEvent[] = [];
   await run(outer as Graph, { inspect: (event) => events.push(event) }).result;
-  const made = events.flatMap(({ type, actorRef }) => (type === "@xstate.actor" ? [idsOf(actorRef)] : []));
+  const made = events.flatMap(({ type, actorRef }) => (type === "@xstate.actor" ? [listIds(actorRef)] : []));
   expect(made).toEqual([
     "outer",
     "outer.inside",
@@ -196,24 +198,24 @@ test("the machine of an inner graph is inspected as the actor of its node [E56]"
     "outer.inside.commit",
   ]);
   const last = events.findLast(
-    (event) => event.type === "@xstate.snapshot" && idsOf(event.actorRef) === "outer.inside",
+    (event) => event.type === "@xstate.snapshot" && listIds(event.actorRef) === "outer.inside",
   );
   expect(last).toMatchObject({ snapshot: { value: "done", status: "done" } });
 });
 
-function idsOf(ref: unknown): string {
+function listIds(ref: unknown): string {
   const { id, _parent } = ref as { readonly id: string; readonly _parent?: unknown };
-  return _parent === undefined ? id : `${idsOf(_parent)}.${id}`;
+  return _parent === undefined ? id : `${listIds(_parent)}.${id}`;
 }
 
 test("a resumed run is inspected as a restored actor in its saved state with its active work [E56]", async () => {
   const store = memoryStore();
   const graph = defineGraph({ name: "asks", state: defineState({}), interrupts: { ok: z.boolean() } })
-    .nodes({ ask: async (_state, { interrupt }) => void (await interrupt("ok")), after: nothing })
+    .nodes({ ask: async (_state, { interrupt }) => void (await interrupt("ok")), after: returnNothing })
     .edges({ [START]: "ask", ask: "after", after: END });
   await run(graph, { store, thread: "t" }).result;
-  const lines = await seen((inspect) => resume(graph, { store, thread: "t", inspect, answers: { ok: true } }));
-  const machine = graph.machine.provide({ actors: { ask: fromPromise(() => new Promise(nothing)) } } as never);
+  const lines = await listInspected((inspect) => resume(graph, { store, thread: "t", inspect, answers: { ok: true } }));
+  const machine = graph.machine.provide({ actors: { ask: fromPromise(() => new Promise(returnNothing)) } } as never);
   const before = createActor(machine).start();
   before.send({ type: "step.commit", to: ["ask"] });
   const restored: string[] = [];
@@ -228,15 +230,15 @@ test("a resumed run is inspected as a restored actor in its saved state with its
 
 test("a cancelled run is inspected as an actor that is stopped with its children [E56]", async () => {
   const graph = defineGraph({ name: "hangs", state: defineState({}) })
-    .nodes({ hang: () => new Promise<undefined>(nothing) })
+    .nodes({ hang: () => new Promise<undefined>(returnNothing) })
     .edges({ [START]: "hang", hang: END });
   const lines: string[] = [];
   const handle = run(graph, { inspect: (event) => lines.push(formatEvent(event)) });
-  await virtualWorld().settle();
+  await createVirtualWorld().settle();
   handle.cancel();
   expect((await handle.result).status).toBe("cancelled");
   const theirs: string[] = [];
-  const hang = fromPromise(() => new Promise<never>(nothing));
+  const hang = fromPromise(() => new Promise<never>(returnNothing));
   const actor = createActor(graph.machine.provide({ actors: { hang } }), {
     inspect: (event) => theirs.push(formatEvent(event)),
   });
@@ -267,7 +269,9 @@ test("a resumed durable machine is inspected as a restored actor with its nested
   for (const type of ["GO", "STOP"] as const) {
     const store = memoryStore();
     expect((await run(graph, { store, thread: "t", input: {} }).result).status).toBe("waiting");
-    const lines = await seen((inspect) => resume(graph, { store, thread: "t", inspect, answers: { [type]: true } }));
+    const lines = await listInspected((inspect) =>
+      resume(graph, { store, thread: "t", inspect, answers: { [type]: true } }),
+    );
     const theirs: string[] = [];
     const before = createActor(machine).start();
     const actor = createActor(machine, {
@@ -287,7 +291,7 @@ test("a resumed durable machine is inspected as a restored actor with its nested
 test("an inspector gets a transition after its commit and not before [E56]", async () => {
   const events: InspectionEvent[] = [];
   const store = memoryStore();
-  const gate = deferred();
+  const gate = createDeferred();
   let commits = 0;
   const held = {
     ...store,
@@ -299,7 +303,7 @@ test("an inspector gets a transition after its commit and not before [E56]", asy
     },
   };
   const handle = run(line, { store: held, thread: "t", inspect: (event) => events.push(event) });
-  await virtualWorld().settle();
+  await createVirtualWorld().settle();
   expect([commits, events.length]).toEqual([1, 0]);
   gate.resolve();
   await handle.result;
@@ -340,7 +344,7 @@ describe("inspector compatibility", () => {
   });
 
   test("an inspector that throws does not affect the run and is logged", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const inspect = (): never => {
       throw new Error("broken");
     };

@@ -17,13 +17,13 @@ import {
   START,
 } from "../../../src/index.ts";
 import { createKernel, type Snapshot } from "../../../src/run/kernel/kernel.ts";
-import { createDrawnGraph, soundDrawings } from "../../inspect/random-graphs.ts";
-import { eventsOf, failureOf } from "../../support/failure.ts";
+import { createDrawnGraph, generateSoundDrawings } from "../../inspect/random-graphs.ts";
+import { collectEvents, getFailure } from "../../support/failure.ts";
 
 test("an event is accepted or refused with the accepted list in every state of any graph [E54]", () => {
   const counts = { taken: 0, refused: 0, finished: 0 };
   fc.assert(
-    fc.property(soundDrawings(2), fc.infiniteStream(fc.nat()), (drawing, chance) => {
+    fc.property(generateSoundDrawings(2), fc.infiniteStream(fc.nat()), (drawing, chance) => {
       const graph = createDrawnGraph(drawing, () => 0);
       const kernel = createKernel(graph.machine);
       const events = eventsFor([...graph.nodes.keys()]);
@@ -87,8 +87,8 @@ test("a finished run accepts no answer, changes nothing and emits only its end [
     [{ other: 1 }, "unknown_interrupt"],
   ] as const) {
     const handle = resume(graph as Graph, { store, thread: "t", answers });
-    const events = eventsOf(handle);
-    const error = await failureOf(handle.result, code);
+    const events = collectEvents(handle);
+    const error = await getFailure(handle.result, code);
     if (code === "unknown_interrupt") {
       expect(error.message).toContain("the run has finished and accepts no answers");
       expect(error.details).toEqual([]);
@@ -97,7 +97,7 @@ test("a finished run accepts no answer, changes nothing and emits only its end [
   }
   expect(await getState(graph, { store, thread: "t" })).toEqual(before);
   const again = resume(graph, { store, thread: "t" });
-  const events = eventsOf(again);
+  const events = collectEvents(again);
   expect((await again.result).status).toBe("done");
   expect(events.map(({ type }) => type)).toEqual(["run.completed"]);
 });
@@ -111,11 +111,11 @@ test("a finished durable machine accepts no event, and the accepted list is empt
   });
   const door = durableMachine(machine, { version: 1 });
   await run(door, { store, thread: "t", input: {} }).result;
-  const refused = await failureOf(resume(door, { store, thread: "t", answers: { OPEN: {} } }).result, "event_refused");
+  const refused = await getFailure(resume(door, { store, thread: "t", answers: { OPEN: {} } }).result, "event_refused");
   expect(refused.details).toMatchObject({ event: "OPEN", accepts: ["CLOSE"] });
   await resume(door, { store, thread: "t", answers: { CLOSE: {} } }).result;
   for (const type of ["CLOSE", "OPEN"]) {
-    const error = await failureOf(
+    const error = await getFailure(
       resume(door, { store, thread: "t", answers: { [type]: {} } }).result,
       "event_refused",
     );

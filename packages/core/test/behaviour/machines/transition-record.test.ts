@@ -19,13 +19,13 @@ import {
   subgraph,
   type TransitionRecord,
 } from "../../../src/index.ts";
-import { eventsOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Count = defineState({ n: z.number().default(0), seen: channel.list(z.string()) });
 
 /** Graph whose first node takes 7 ms of world time. */
-function line(world = virtualWorld()) {
+function line(world = createVirtualWorld()) {
   return defineGraph({ name: "line", state: Count })
     .nodes({
       count: async (state) => {
@@ -37,19 +37,22 @@ function line(world = virtualWorld()) {
     .edges({ [START]: "count", count: "check", check: route(["count", END], () => END) });
 }
 
-async function recordsOf(handle: RunHandle<unknown>, world = virtualWorld()): Promise<readonly TransitionRecord[]> {
-  const events = eventsOf(handle);
+async function listRecords(
+  handle: RunHandle<unknown>,
+  world = createVirtualWorld(),
+): Promise<readonly TransitionRecord[]> {
+  const events = collectEvents(handle);
   await world.advance(100);
   await handle.result;
-  return only(events, "transition.taken");
+  return getOnlyEvent(events, "transition.taken");
 }
 
 describe("transition record", () => {
   test("a transition record has sequence, time, path, event, from, to, guards with results, effects, deltas, duration and bytes [E55]", async () => {
-    const world = virtualWorld(1_000);
+    const world = createVirtualWorld(1_000);
     const store = memoryStore();
-    const records = await recordsOf(run(line(world), { store, thread: "t", world }), world);
-    const { entries } = await pageOf(store);
+    const records = await listRecords(run(line(world), { store, thread: "t", world }), world);
+    const { entries } = await getPage(store);
     expect(records.slice(0, 3)).toEqual([
       {
         type: "transition.taken",
@@ -80,8 +83,8 @@ describe("transition record", () => {
   });
 
   test("a transition record lists the guards that returned false, in the order of evaluation [E55]", async () => {
-    const world = virtualWorld();
-    const records = await recordsOf(run(line(world), { world }), world);
+    const world = createVirtualWorld();
+    const records = await listRecords(run(line(world), { world }), world);
     expect(records.at(-1)).toMatchObject({
       to: "done",
       guards: [
@@ -98,7 +101,7 @@ describe("transition record", () => {
     const outer = defineGraph({ name: "outer", state: Count })
       .nodes({ inside: subgraph(inner, { input: () => ({}), output: (result) => ({ n: result.n }) }) })
       .edges({ [START]: "inside", inside: END });
-    const records = await recordsOf(run(outer as Graph, {}));
+    const records = await listRecords(run(outer as Graph, {}));
     expect(records.map(({ path, to }) => [path.join("."), JSON.stringify(to)])).toEqual([
       ["outer", '{"inside":"executing"}'],
       ["outer.inside", '{"work":"executing"}'],
@@ -137,7 +140,7 @@ describe("transition record", () => {
       },
     });
     const store = memoryStore();
-    const records = await recordsOf(run(durableMachine(machine, { version: 1 }), { store, thread: "t", input: {} }));
+    const records = await listRecords(run(durableMachine(machine, { version: 1 }), { store, thread: "t", input: {} }));
     expect(records).toHaveLength(2);
     expect(records[0]).toMatchObject({ event: "xstate.init", from: null, to: "working", effects: ["w"] });
     expect(records[1]).toMatchObject({
@@ -154,8 +157,8 @@ describe("transition record", () => {
   });
 
   test("a transition record of a run without a store has deltas and duration and zero bytes [E55]", async () => {
-    const world = virtualWorld();
-    const records = await recordsOf(run(line(world), { world }), world);
+    const world = createVirtualWorld();
+    const records = await listRecords(run(line(world), { world }), world);
     expect(records[2]).toMatchObject({ changes: { n: { kind: "replace", value: 1 } }, bytes: 0, durationMs: 7 });
   });
 });
@@ -165,7 +168,7 @@ test("a transition record is the event itself, and a reader cannot change the ev
   const graph = line();
   const told: unknown[] = [];
   for (let round = 0; round < 2; round++) {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const handle = run(graph, { world });
     handle.on((event) => {
       if (event.type !== "transition.taken" || event.guards.length === 0) return;
@@ -180,7 +183,7 @@ test("a transition record is the event itself, and a reader cannot change the ev
   expect(told[0]).toEqual(told[1]);
 });
 
-async function pageOf(store: ReturnType<typeof memoryStore>) {
+async function getPage(store: ReturnType<typeof memoryStore>) {
   const entries = [];
   for await (const entry of getHistory(line(), { store, thread: "t" })) entries.unshift(entry);
   return { entries };

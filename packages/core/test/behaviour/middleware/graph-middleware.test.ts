@@ -19,14 +19,14 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   call,
   checkTranscript,
-  eventsOf,
-  rawCall,
-  resultsOf,
-  textIn,
-  toolLoop,
+  createRawCall,
+  createToolLoop,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
   user,
 } from "../../support/tool-loop.ts";
 
@@ -55,7 +55,7 @@ const untilSteered = defineTool({
   run: (_args, { steered }) => new Promise<string>((resolve) => steered.addEventListener("abort", () => resolve("ok"))),
 });
 
-function marking(name: string, log: string[]) {
+function createMarkingMiddleware(name: string, log: string[]) {
   return defineMiddleware({
     name,
     beforeTool: ({ call: made }) => void log.push(`${made.id} before ${name}`) as undefined,
@@ -69,7 +69,7 @@ function marking(name: string, log: string[]) {
   });
 }
 
-const only = (id: string, log: readonly string[]): readonly string[] =>
+const getOnlyEvent = (id: string, log: readonly string[]): readonly string[] =>
   log.filter((line) => line.startsWith(`${id} `)).map((line) => line.slice(id.length + 1));
 
 test("hooks run before in order, around with the first outermost, and after in reverse; after hooks and one end event cover refused calls [K5, T10]", async () => {
@@ -91,15 +91,15 @@ test("hooks run before in order, around with the first outermost, and after in r
     call("work", {}, "denied"),
     call("work", {}, "answered"),
     call("nothing", {}, "unknown"),
-    rawCall("work", "{", "malformed"),
+    createRawCall("work", "{", "malformed"),
     call("work", {}, "unfit"),
     call("work", { n: 1 }, "runs"),
     call("work", { n: 1 }, "changed"),
     call("work", {}, "over"),
   ];
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools: [work],
-    middleware: [marking("one", log), deciding, marking("two", log)],
+    middleware: [createMarkingMiddleware("one", log), deciding, createMarkingMiddleware("two", log)],
     strategy: "sequential",
     // Refused calls release their slots: two of eight calls run.
     maxCalls: 2,
@@ -116,24 +116,28 @@ test("hooks run before in order, around with the first outermost, and after in r
     "after two",
     "after one",
   ];
-  expect(only("runs", log)).toEqual(whole);
+  expect(getOnlyEvent("runs", log)).toEqual(whole);
   // A hook that ran before a change runs again after the change.
-  expect(only("changed", log)).toEqual([...whole.slice(0, 2), "before one", ...whole.slice(2)]);
+  expect(getOnlyEvent("changed", log)).toEqual([...whole.slice(0, 2), "before one", ...whole.slice(2)]);
   for (const id of ["denied", "answered", "unfit"])
-    expect(only(id, log)).toEqual(["before one", "after two", "after one"]);
-  for (const id of ["unknown", "malformed", "over"]) expect(only(id, log)).toEqual(["after two", "after one"]);
-  expect(eventsOf(loop, "tool.args_rewritten").map(({ callId, args }) => [callId, args])).toEqual([
+    expect(getOnlyEvent(id, log)).toEqual(["before one", "after two", "after one"]);
+  for (const id of ["unknown", "malformed", "over"]) expect(getOnlyEvent(id, log)).toEqual(["after two", "after one"]);
+  expect(listEvents(loop, "tool.args_rewritten").map(({ callId, args }) => [callId, args])).toEqual([
     ["changed", { n: 5 }],
   ]);
-  expect(resultsOf(loop).map(({ callId }) => callId)).toEqual(calls.map(({ id }) => id));
-  expect(answersIn(end).map(textIn).slice(-3)).toEqual(["worked 1", "worked 5", expect.stringContaining("at most 2")]);
+  expect(listResults(loop).map(({ callId }) => callId)).toEqual(calls.map(({ id }) => id));
+  expect(listToolAnswers(end).map(getAnswerText).slice(-3)).toEqual([
+    "worked 1",
+    "worked 5",
+    expect.stringContaining("at most 2"),
+  ]);
 });
 
 test("a skipped tool call passes the after hooks and has its end event [K5, T10]", async () => {
   const log: string[] = [];
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools: [untilSteered],
-    middleware: [marking("one", log)],
+    middleware: [createMarkingMiddleware("one", log)],
     strategy: "sequential",
     turns: [[call("until_steered", {}, "first"), call("until_steered", {}, "skipped")], ["heard"], ["ok"]],
   });
@@ -141,8 +145,8 @@ test("a skipped tool call passes the after hooks and has its end event [K5, T10]
   await loop.world.settle();
   await handle.steer("stop");
   await handle.result;
-  expect(only("skipped", log)).toEqual(["after one"]);
-  expect(resultsOf(loop).map(({ callId, error }) => [callId, error?.kind])).toEqual([
+  expect(getOnlyEvent("skipped", log)).toEqual(["after one"]);
+  expect(listResults(loop).map(({ callId, error }) => [callId, error?.kind])).toEqual([
     ["first", undefined],
     ["skipped", "skipped"],
   ]);
@@ -154,9 +158,9 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
     name: "ask",
     beforeTool: ({ call: made }) => (made.id === "asked" ? decide.interrupt(made, "may it?") : undefined),
   });
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools: [hangs, work],
-    middleware: [marking("one", log), ask],
+    middleware: [createMarkingMiddleware("one", log), ask],
     maxConcurrency: 2,
     turns: [
       [call("work", {}, "asked"), call("hangs", {}, "runs"), call("hangs", {}, "also"), call("work", {}, "late")],
@@ -168,12 +172,12 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
   handle.cancel("enough");
   const end = await handle.result;
   expect(end.status).toBe("cancelled");
-  expect(answersIn(end).map(({ callId, isError }) => [callId, isError])).toEqual(
+  expect(listToolAnswers(end).map(({ callId, isError }) => [callId, isError])).toEqual(
     ["asked", "runs", "also", "late"].map((id) => [id, true]),
   );
-  for (const id of ["asked", "runs", "also", "late"]) expect(only(id, log).at(-1)).toBe("after one");
+  for (const id of ["asked", "runs", "also", "late"]) expect(getOnlyEvent(id, log).at(-1)).toBe("after one");
   expect(
-    resultsOf(loop)
+    listResults(loop)
       .map(({ callId, error }) => `${callId} ${error?.kind}`)
       .sort(),
   ).toEqual(["also cancelled", "asked cancelled", "late cancelled", "runs cancelled"]);
@@ -188,7 +192,7 @@ describe("abort", () => {
         made.name === "work" ? decide.abort("the budget is spent") : void ran.push(made.name),
     });
     const store = memoryStore();
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [work, hangs],
       middleware: [stop],
       store,
@@ -196,7 +200,7 @@ describe("abort", () => {
     });
     const end = await loop.start().result;
     expect(end).toMatchObject({ status: "cancelled", reason: "the budget is spent" });
-    expect(answersIn(end).map((message) => [message.callId, textIn(message)])).toEqual([
+    expect(listToolAnswers(end).map((message) => [message.callId, getAnswerText(message)])).toEqual([
       ["a", "Cancelled"],
       ["b", "The run was ended: the budget is spent"],
       ["c", "Cancelled"],
@@ -207,7 +211,7 @@ describe("abort", () => {
 
   test("an abort by a hook without a reason is an invalid decision", async () => {
     const stop = defineMiddleware({ name: "stop", beforeTool: () => ({ action: "abort" }) as never });
-    const loop = toolLoop({ tools: [work], middleware: [stop], turns: [[call("work")], ["ok"]] });
+    const loop = createToolLoop({ tools: [work], middleware: [stop], turns: [[call("work")], ["ok"]] });
     expect((await loop.start().result).status).toBe("done");
     expect(loop.world.lines.some(({ message }) => message.includes('"stop" failed'))).toBe(true);
   });
@@ -234,7 +238,11 @@ describe("graph middleware", () => {
     },
   });
 
-  function nested(policies: Parameters<typeof defineMiddleware>[0][], own: ReturnType<typeof marking>[], tool: string) {
+  function nested(
+    policies: Parameters<typeof defineMiddleware>[0][],
+    own: ReturnType<typeof createMarkingMiddleware>[],
+    tool: string,
+  ) {
     const inner = defineGraph({ name: "inner", state: State, interrupts: { approve: approval } })
       .nodes({
         ask: () => ({ messages: [asking(tool)] }),
@@ -250,18 +258,18 @@ describe("graph middleware", () => {
 
   test("graph middleware wraps the tool calls of every nested graph, outside their own middleware: policy, redaction and interrupts [T54]", async () => {
     const log: string[] = [];
-    const policy = marking("host", log);
+    const policy = createMarkingMiddleware("host", log);
     const store = memoryStore();
     const graph = nested(
       [policy, { name: "ask", beforeTool: ({ call: made }) => decide.interrupt(made, "the host asks") }],
-      [marking("own", log)],
+      [createMarkingMiddleware("own", log)],
       "work",
     );
     const first = await run(graph, { store, thread: "t", input: { messages: [user("go")] } }).result;
     expect(first).toMatchObject({ status: "waiting", interrupts: [{ key: "team.approve", node: "team.tools" }] });
     const end = await resume(graph, { store, thread: "t", answers: { "team.approve": true } }).result;
     checkTranscript(end.state.messages);
-    expect(only("c1", log)).toEqual([
+    expect(getOnlyEvent("c1", log)).toEqual([
       "before host",
       "before host",
       "before own",
@@ -278,7 +286,7 @@ describe("graph middleware", () => {
     const hide = {
       name: "hide",
       onToolUpdate: () => ({ content: "[hidden]" }),
-      afterTool: ({ result }: { result: ReturnType<typeof resultsOf>[number] }) => ({
+      afterTool: ({ result }: { result: ReturnType<typeof listResults>[number] }) => ({
         ...result,
         content: [{ type: "text" as const, text: "[hidden]" }],
         value: undefined,
@@ -299,7 +307,7 @@ describe("graph middleware", () => {
   test("graph middleware wraps model calls, and its interrupts must be declared by every nested graph with tools", async () => {
     const log: string[] = [];
     const watching = defineMiddleware({ name: "watching", beforeModel: () => void log.push("asked") as undefined });
-    const loop = toolLoop({ tools: [work], policies: [watching], turns: [[call("work")], ["ok"]] });
+    const loop = createToolLoop({ tools: [work], policies: [watching], turns: [[call("work")], ["ok"]] });
     await loop.start().result;
     expect(log).toEqual(["asked", "asked"]);
     const inner = defineGraph({ name: "inner", state: State })

@@ -11,19 +11,19 @@ import {
   type ToolSafety,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   type ChatState,
   call,
+  createRawCall,
+  createToolLoop,
   type DeskContext,
   type DeskTool,
-  eventsOf,
-  rawCall,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const middlewareOf = defineMiddleware<DeskContext, ChatState>;
 
@@ -40,7 +40,7 @@ function adder(log: string[] = []): DeskTool {
   });
 }
 
-function marking(name: string, log: string[]) {
+function createMarkingMiddleware(name: string, log: string[]) {
   return middlewareOf({
     name,
     beforeTool: () => void log.push(`before ${name}`) as undefined,
@@ -56,9 +56,9 @@ function marking(name: string, log: string[]) {
 
 test("before hooks run in order of registration, around hooks with the first outermost, after hooks in reverse order", async () => {
   const log: string[] = [];
-  await talk({
+  await runToolLoop({
     tools: [adder(log)],
-    middleware: [marking("one", log), marking("two", log)],
+    middleware: [createMarkingMiddleware("one", log), createMarkingMiddleware("two", log)],
     turns: [[call("add", { a: 1 })], ["ok"]],
   });
   expect(log).toEqual([
@@ -92,23 +92,23 @@ test("after hooks also see denied, unknown, malformed and answered tool calls, s
           ? decide.respond("SENTINEL")
           : undefined,
   });
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [adder()],
     middleware: [audit, gatekeeper],
     turns: [
       [
         call("add", { a: 1 }, "denied"),
         call("nope SENTINEL", {}, "unknown"),
-        rawCall("add", "{SENTINEL", "malformed"),
+        createRawCall("add", "{SENTINEL", "malformed"),
         call("add", { a: 1 }, "answered"),
       ],
       ["ok"],
     ],
   });
   expect(seen.sort()).toEqual(["answered ok", "denied denied", "malformed invalid_args", "unknown not_found"]);
-  expect(answersIn(done).map(textIn)).toEqual(["[redacted]", "[redacted]", "[redacted]", "[redacted]"]);
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["[redacted]", "[redacted]", "[redacted]", "[redacted]"]);
   expect(
-    eventsOf(done, "tool.completed", "tool.failed")
+    listEvents(done, "tool.completed", "tool.failed")
       .map(({ callId }) => callId)
       .sort(),
   ).toEqual(["answered", "denied", "malformed", "unknown"]);
@@ -127,7 +127,7 @@ test("arguments changed by a hook are parsed again, reported by an event, and re
     beforeTool: ({ call: made }) => void seenLater.push(made.args) as undefined,
     afterTool: ({ call: made }) => void seenLater.push(made.args) as undefined,
   });
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [adder(log)],
     middleware: [doubling, later],
     strategy: "sequential",
@@ -139,13 +139,13 @@ test("arguments changed by a hook are parsed again, reported by an event, and re
     { a: 4, b: 0 },
     { a: 2, b: 0 },
   ]);
-  expect(eventsOf(done, "tool.args_rewritten").map(({ callId, by, args }) => [callId, by, args])).toEqual([
+  expect(listEvents(done, "tool.args_rewritten").map(({ callId, by, args }) => [callId, by, args])).toEqual([
     ["good", "doubling", { a: 4, b: 0 }],
   ]);
-  const [, bad] = answersIn(done);
+  const [, bad] = listToolAnswers(done);
   expect(bad?.isError).toBe(true);
-  expect(textIn(bad)).toMatch(/doubling.*a: .*expected number/);
-  expect(textIn(bad)).not.toContain("SENTINEL");
+  expect(getAnswerText(bad)).toMatch(/doubling.*a: .*expected number/);
+  expect(getAnswerText(bad)).not.toContain("SENTINEL");
 });
 
 test("arguments replaced by an aroundTool hook are parsed again", async () => {
@@ -155,17 +155,17 @@ test("arguments replaced by an aroundTool hook are parsed again", async () => {
     aroundTool: ({ call: made }, next) =>
       next({ ...made, id: "other", args: made.id === "bad" ? { a: "x" } : { a: 40 } }),
   });
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [adder(log)],
     middleware: [hook],
     turns: [[call("add", { a: 1 }, "good"), call("add", { a: 1 }, "bad")], ["ok"]],
   });
   expect(log).toEqual(["run 40+0"]);
-  expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+  expect(listToolAnswers(done).map(({ callId, isError }) => [callId, isError])).toEqual([
     ["good", false],
     ["bad", true],
   ]);
-  expect(eventsOf(done, "tool.args_rewritten").map(({ callId, args }) => [callId, args])).toEqual([
+  expect(listEvents(done, "tool.args_rewritten").map(({ callId, args }) => [callId, args])).toEqual([
     ["good", { a: 40, b: 0 }],
   ]);
 });
@@ -182,14 +182,18 @@ describe("edge cases of aroundTool hooks", () => {
   test("an aroundTool hook that does not call next answers for the tool under the id and name of the call", async () => {
     const log: string[] = [];
     const cache = middlewareOf({ name: "cache", aroundTool: async () => ({ ...result, callId: "wrong" }) });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [adder(log)],
       middleware: [cache],
       turns: [[call("add", { a: 1 }, "c1")], ["ok"]],
     });
     expect(log).toEqual([]);
-    expect(answersIn(done)[0]).toMatchObject({ callId: "c1", name: "add", content: [{ type: "text", text: "mine" }] });
-    expect(resultsOf(done)[0]).toMatchObject({ callId: "c1", name: "add" });
+    expect(listToolAnswers(done)[0]).toMatchObject({
+      callId: "c1",
+      name: "add",
+      content: [{ type: "text", text: "mine" }],
+    });
+    expect(listResults(done)[0]).toMatchObject({ callId: "c1", name: "add" });
   });
 
   test("an aroundTool hook that calls next twice runs the tool twice under one idempotency key, and the call has one answer", async () => {
@@ -211,14 +215,14 @@ describe("edge cases of aroundTool hooks", () => {
         return once.isError ? next(made) : once;
       },
     });
-    const done = await talk({ tools: [tool], middleware: [again], turns: [[call("flaky")], ["ok"]] });
+    const done = await runToolLoop({ tools: [tool], middleware: [again], turns: [[call("flaky")], ["ok"]] });
     expect(keys).toHaveLength(2);
     expect(new Set(keys).size).toBe(1);
-    expect(answersIn(done).map(textIn)).toEqual(["second"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["second"]);
   });
 
   test("an aroundTool hook that hedges with two parallel attempts gets the faster one, and their retries do not interfere", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let starts = 0;
     const tool = defineTool({
       name: "slow",
@@ -235,10 +239,10 @@ describe("edge cases of aroundTool hooks", () => {
       name: "hedge",
       aroundTool: ({ call: made }, next) => Promise.race([next(made), next(made)]),
     });
-    const loop = toolLoop({ tools: [tool], middleware: [hedge], world, turns: [[call("slow")], ["ok"]] });
+    const loop = createToolLoop({ tools: [tool], middleware: [hedge], world, turns: [[call("slow")], ["ok"]] });
     const end = loop.start().result;
     await world.advance(1_000);
-    expect(answersIn(await end).map(textIn)).toEqual(["start 4"]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["start 4"]);
     expect(world.timers).toBe(0);
   });
 
@@ -257,7 +261,7 @@ describe("edge cases of aroundTool hooks", () => {
         required: true,
         aroundTool: ({ call: made }, next) => next(made),
       });
-      const loop = toolLoop({ tools: [tool], middleware: [looking], turns: [[call("add", { a: 1 })], ["ok"]] });
+      const loop = createToolLoop({ tools: [tool], middleware: [looking], turns: [[call("add", { a: 1 })], ["ok"]] });
       const error = await loop.start().result.catch((thrown: unknown) => thrown);
       expect(isStatewrightError(error, "missing_secret")).toBe(true);
       const hasty = middlewareOf({
@@ -267,9 +271,9 @@ describe("edge cases of aroundTool hooks", () => {
           return { ...result, callId: made.id };
         },
       });
-      const done = await talk({ tools: [tool], middleware: [hasty], turns: [[call("add", { a: 1 })], ["ok"]] });
+      const done = await runToolLoop({ tools: [tool], middleware: [hasty], turns: [[call("add", { a: 1 })], ["ok"]] });
       await done.world.settle();
-      expect(answersIn(done).map(textIn)).toEqual(["mine"]);
+      expect(listToolAnswers(done).map(getAnswerText)).toEqual(["mine"]);
       expect(unhandled).toEqual([]);
     } finally {
       process.off("unhandledRejection", onUnhandled);
@@ -286,8 +290,12 @@ describe("edge cases of aroundTool hooks", () => {
         },
         afterTool: () => (returned === undefined ? undefined : (returned as never)),
       });
-      const done = await talk({ tools: [adder()], middleware: [forgetful], turns: [[call("add", { a: 5 })], ["ok"]] });
-      expect(answersIn(done).map(textIn)).toEqual(["5"]);
+      const done = await runToolLoop({
+        tools: [adder()],
+        middleware: [forgetful],
+        turns: [[call("add", { a: 5 })], ["ok"]],
+      });
+      expect(listToolAnswers(done).map(getAnswerText)).toEqual(["5"]);
       expect(done.world.lines.some(({ message }) => message.includes('"forgetful" failed'))).toBe(true);
     }
   });
@@ -325,12 +333,12 @@ describe("hook that throws", () => {
   test("a hook that throws is logged, and the tool runs once", async () => {
     for (const where of Object.keys(hooks) as (keyof typeof hooks)[]) {
       const log: string[] = [];
-      const done = await talk({
+      const done = await runToolLoop({
         tools: [adder(log)],
         middleware: [throwing(where, false)],
         turns: [[call("add", { a: 5 })], ["ok"]],
       });
-      expect([where, done.result.status, log, answersIn(done).map(textIn)]).toEqual([
+      expect([where, done.result.status, log, listToolAnswers(done).map(getAnswerText)]).toEqual([
         where,
         "done",
         ["run 5+0"],
@@ -342,7 +350,7 @@ describe("hook that throws", () => {
 
   test("a hook that throws in required middleware fails the run", async () => {
     for (const where of Object.keys(hooks) as (keyof typeof hooks)[]) {
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: [adder()],
         middleware: [throwing(where, true)],
         turns: [[call("add", { a: 5 })], ["ok"]],
@@ -358,16 +366,16 @@ describe("hook that throws", () => {
       const refusal = (): never => {
         throw new ToolError("denied", "closed today");
       };
-      const done = await talk({
+      const done = await runToolLoop({
         tools: [adder()],
         middleware: [throwing(where, true, refusal)],
         turns: [[call("add", { a: 5 })], ["ok"]],
       });
-      expect([where, answersIn(done).map((answer) => [textIn(answer), answer.isError])]).toEqual([
+      expect([where, listToolAnswers(done).map((answer) => [getAnswerText(answer), answer.isError])]).toEqual([
         where,
         [["closed today", true]],
       ]);
-      expect(resultsOf(done)[0]?.error?.kind).toBe("denied");
+      expect(listResults(done)[0]?.error?.kind).toBe("denied");
     }
   });
 });
@@ -392,12 +400,12 @@ describe("update filters", () => {
         partial.content === "SENTINEL" ? null : { ...partial, content: `[${partial.content as string}]` },
     });
     const silent = middlewareOf({ name: "silent" });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [chatty],
       middleware: [silent, filter, silent],
       turns: [[call("chatty")], ["ok"]],
     });
-    expect(eventsOf(done, "tool.update").map(({ partial }) => partial)).toEqual([
+    expect(listEvents(done, "tool.update").map(({ partial }) => partial)).toEqual([
       { content: "[public]" },
       { content: "[last]", details: { n: 1 } },
     ]);
@@ -411,9 +419,9 @@ describe("update filters", () => {
         return partial;
       },
     });
-    const done = await talk({ tools: [chatty], middleware: [filter], turns: [[call("chatty")], ["ok"]] });
-    expect(eventsOf(done, "tool.update").map(({ partial }) => partial.content)).toEqual(["public", "last"]);
-    expect(answersIn(done).map(textIn)).toEqual(["done"]);
+    const done = await runToolLoop({ tools: [chatty], middleware: [filter], turns: [[call("chatty")], ["ok"]] });
+    expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual(["public", "last"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["done"]);
     expect(JSON.stringify(done.events)).not.toContain("SENTINEL");
   });
 });
@@ -430,16 +438,20 @@ describe("safety policies", () => {
       beforeTool: ({ tool }) =>
         tool.safety.access === "unclassified" ? decide.deny(`${tool.name} is not classified`) : undefined,
     });
-    const free = await talk({ tools: [adder()], middleware: [watching], turns: [[call("add", { a: 1 })], ["ok"]] });
-    expect([seen, answersIn(free)[0]?.isError]).toEqual([["unclassified"], false]);
+    const free = await runToolLoop({
+      tools: [adder()],
+      middleware: [watching],
+      turns: [[call("add", { a: 1 })], ["ok"]],
+    });
+    expect([seen, listToolAnswers(free)[0]?.isError]).toEqual([["unclassified"], false]);
     const log: string[] = [];
-    const refused = await talk({
+    const refused = await runToolLoop({
       tools: [adder(log)],
       middleware: [refusing],
       turns: [[call("add", { a: 1 })], ["ok"]],
     });
     expect(log).toEqual([]);
-    expect(resultsOf(refused)[0]?.error).toEqual({
+    expect(listResults(refused)[0]?.error).toEqual({
       kind: "denied",
       disposition: "repair",
       message: "add is not classified",
@@ -476,7 +488,7 @@ describe("safety policies", () => {
         return undefined;
       },
     });
-    await talk({ tools: [tool], middleware: [watching], turns: [[call("pay")], ["ok"]] });
+    await runToolLoop({ tools: [tool], middleware: [watching], turns: [[call("pay")], ["ok"]] });
     return seen;
   }
 
@@ -525,7 +537,7 @@ describe("safety policies", () => {
           : decide.modify({ path: `${roots[0]}${path}` });
       },
     });
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools,
       middleware: [policy],
       turns: [[call("wipe"), call("save", { path: "/etc" }), call("post"), call("buy")], ["ok"]],
@@ -534,7 +546,7 @@ describe("safety policies", () => {
     expect(log).toEqual(["save /tree/etc"]);
     const end = await loop.again({ approve: true }).result;
     expect(log).toEqual(["save /tree/etc", "buy /"]);
-    expect(answersIn(end).map((answer) => [answer.name, answer.isError])).toEqual([
+    expect(listToolAnswers(end).map((answer) => [answer.name, answer.isError])).toEqual([
       ["wipe", true],
       ["save", false],
       ["post", true],
@@ -544,7 +556,7 @@ describe("safety policies", () => {
 
   test("deny with terminate marks the result of the tool call with terminate", async () => {
     const stop = middlewareOf({ name: "stop", beforeTool: () => decide.deny("enough", { terminate: true }) });
-    const done = await talk({ tools: [adder()], middleware: [stop], turns: [[call("add", { a: 1 })], ["ok"]] });
-    expect(resultsOf(done)[0]).toMatchObject({ isError: true, terminate: true });
+    const done = await runToolLoop({ tools: [adder()], middleware: [stop], turns: [[call("add", { a: 1 })], ["ok"]] });
+    expect(listResults(done)[0]).toMatchObject({ isError: true, terminate: true });
   });
 });

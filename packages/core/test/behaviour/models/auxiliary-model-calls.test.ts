@@ -19,9 +19,9 @@ import {
   type Store,
 } from "../../../src/index.ts";
 import { user } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
-const said = (text: string): ModelReply => ({
+const createReply = (text: string): ModelReply => ({
   content: [{ type: "text", text }],
   finish: "stop",
   usage: { inputTokens: 3, outputTokens: 1 },
@@ -37,7 +37,7 @@ function talker(id: string, texts: readonly (string | Error)[]): Model & { asked
       model.asked += 1;
       if (text instanceof Error) throw text;
       for (const word of text.split(/(?<= )/)) delta?.({ type: "text", text: word });
-      return said(text);
+      return createReply(text);
     },
   };
   return model;
@@ -46,7 +46,7 @@ function talker(id: string, texts: readonly (string | Error)[]): Model & { asked
 const request = { messages: [user("u", "summarise this")], tools: [] };
 
 /** Creates a graph of one node that requests `model` through `middleware`. */
-function asking(model: Model, middleware: Middleware) {
+function createAskingGraph(model: Model, middleware: Middleware) {
   return defineGraph({ name: "asking", state: defineState({ messages: channel.messages() }), middleware: [middleware] })
     .nodes({
       ask: {
@@ -60,7 +60,7 @@ function asking(model: Model, middleware: Middleware) {
 }
 
 function start(model: Model, middleware: Middleware, store?: Store) {
-  const graph = asking(model, middleware);
+  const graph = createAskingGraph(model, middleware);
   const events: RunEvent[] = [];
   const handle = run(graph, { ...(store && { store, thread: "t" }), input: { messages: [user("u", "hello")] } });
   handle.on((event) => events.push(event));
@@ -117,8 +117,8 @@ test("an auxiliary model call repeated under one key makes two requests, and a r
 
 test("beforeRequest hooks run before each model request in reverse order, and their callbacks get its usage at the end", async () => {
   const log: string[] = [];
-  const world = virtualWorld();
-  const noting = (name: string, fails = false): Middleware => ({
+  const world = createVirtualWorld();
+  const createRecordingMiddleware = (name: string, fails = false): Middleware => ({
     name,
     beforeRequest: ({ model }) => {
       log.push(`${name} ${model}`);
@@ -137,7 +137,11 @@ test("beforeRequest hooks run before each model request in reverse order, and th
   };
   const state = defineState({ messages: channel.messages() });
   const model = talker("large", [new Error("down"), "fine"]);
-  const graph = defineGraph({ name: "two", state, middleware: [noting("a", true), noting("b"), asker] })
+  const graph = defineGraph({
+    name: "two",
+    state,
+    middleware: [createRecordingMiddleware("a", true), createRecordingMiddleware("b"), asker],
+  })
     .nodes({
       ask: async ({ messages: list }, { model: ask }) => ({
         messages: [
@@ -210,9 +214,9 @@ test("long-term writes of hooks are saved with their superstep and are written o
 
 test("a long-term write of a hook after the model has answered is dropped and logged", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   let late = async (): Promise<void> => undefined;
-  const graph = asking(talker("large", ["fine"]), {
+  const graph = createAskingGraph(talker("large", ["fine"]), {
     name: "late",
     beforeModel: (sent, { longTerm }) => {
       late = () => longTerm("notes").put("late", 1);

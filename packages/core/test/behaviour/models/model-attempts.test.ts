@@ -19,26 +19,26 @@ import {
   START,
 } from "../../../src/index.ts";
 import {
+  answerWith,
   createActingModel,
   createAskingGraph,
   createModelFailure,
+  createReply,
   createUserInput,
-  fails,
+  failWith,
   getLastAnswer,
-  hangs,
-  reply,
-  says,
+  hangAfter,
 } from "../../support/acting-model.ts";
-import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const plain = { attempts: 3, initialMs: 100, jitter: 0 } as const;
 const long = 1_000_000;
 
 /** Runs a graph to its end and advances the clock as needed. */
-async function told(graph: ReturnType<typeof createAskingGraph>, world: VirtualWorld = virtualWorld()) {
+async function listAttempts(graph: ReturnType<typeof createAskingGraph>, world: VirtualWorld = createVirtualWorld()) {
   const handle = run(graph, { world, input: createUserInput("Hello") });
-  const events = eventsOf(handle);
+  const events = collectEvents(handle);
   const ending = handle.result.then(
     ({ state }) => ({ state, error: undefined }),
     (error: unknown) => ({ state: undefined, error }),
@@ -59,7 +59,7 @@ function asks(model: Model) {
 }
 
 /** Text as a stream reader shows it. */
-async function textsOf(handle: { text(): AsyncIterable<string> }): Promise<string[]> {
+async function listTexts(handle: { text(): AsyncIterable<string> }): Promise<string[]> {
   const texts: string[] = [];
   for await (const text of handle.text()) texts.push(text);
   return texts;
@@ -67,9 +67,9 @@ async function textsOf(handle: { text(): AsyncIterable<string> }): Promise<strin
 
 describe("model call retries", () => {
   test("a transient model failure is retried with growing delays on the clock of the run", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const at: number[] = [];
-    const noting = (act: ReturnType<typeof says>): ReturnType<typeof says> => {
+    const recordCalls = (act: ReturnType<typeof answerWith>): ReturnType<typeof answerWith> => {
       return (options, request) => {
         at.push(world.clock.monotonic());
         return act(options, request);
@@ -77,32 +77,32 @@ describe("model call retries", () => {
     };
     const model = createActingModel(
       "a",
-      noting(fails({ status: 503 })),
-      noting(fails({ status: 500 })),
-      noting(says("Hi")),
+      recordCalls(failWith({ status: 503 })),
+      recordCalls(failWith({ status: 500 })),
+      recordCalls(answerWith("Hi")),
     );
-    const { answer, events } = await told(createAskingGraph(model, { retry: plain }), world);
+    const { answer, events } = await listAttempts(createAskingGraph(model, { retry: plain }), world);
     expect(at).toEqual([0, 100, 300]);
     expect(answer?.content).toEqual([{ type: "text", text: "Hi" }]);
-    expect(only(events, "model.retried")).toMatchObject([
+    expect(getOnlyEvent(events, "model.retried")).toMatchObject([
       { attempt: 1, delayMs: 100, model: "a", next: "a", kind: "overloaded" },
       { attempt: 2, delayMs: 200, model: "a", next: "a", kind: "server_error", error: { code: "model_failed" } },
     ]);
-    expect(only(events, "task.retried")).toEqual([]);
+    expect(getOnlyEvent(events, "task.retried")).toEqual([]);
   });
 
   test("a model call without a retry policy makes one request", async () => {
-    const model = createActingModel("a", fails({ status: 503 }), says("Hi"));
-    const { error } = await told(createAskingGraph(model));
+    const model = createActingModel("a", failWith({ status: 503 }), answerWith("Hi"));
+    const { error } = await listAttempts(createAskingGraph(model));
     expect(error).toMatchObject({ code: "model_failed" });
     expect(model.requests).toHaveLength(1);
   });
 
   test("the retry delay that a provider requests is respected up to the allowed maximum", async () => {
     const waits = async (retryAfterMs: number, retry: ModelCallPolicy["retry"]) => {
-      const model = createActingModel("a", fails({ status: 429, retryAfterMs }), says("Hi"));
-      const { events } = await told(createAskingGraph(model, { ...(retry && { retry }) }));
-      return only(events, "model.retried").map(({ delayMs }) => delayMs);
+      const model = createActingModel("a", failWith({ status: 429, retryAfterMs }), answerWith("Hi"));
+      const { events } = await listAttempts(createAskingGraph(model, { ...(retry && { retry }) }));
+      return getOnlyEvent(events, "model.retried").map(({ delayMs }) => delayMs);
     };
     expect(await waits(7_000, plain)).toEqual([7_000]);
     expect(await waits(50, plain)).toEqual([100]);
@@ -131,13 +131,13 @@ describe("model call retries", () => {
     ],
   ])("a model failure is retried or final: %s", async (_what, retry, thrown, requests) => {
     const model = createActingModel("a", () => Promise.reject(thrown));
-    await told(createAskingGraph(model, { ...(retry && { retry }) }));
+    await listAttempts(createAskingGraph(model, { ...(retry && { retry }) }));
     expect(model.requests).toHaveLength(requests);
   });
 
   test("a cancel ends the retry delay of a model call at once and no request follows", async () => {
-    const world = virtualWorld();
-    const model = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
+    const world = createVirtualWorld();
+    const model = createActingModel("a", failWith({ status: 429, retryAfterMs: 5_000 }), answerWith("Hi"));
     const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Hello") });
     await world.advance(1_000);
     handle.cancel("enough");
@@ -148,10 +148,12 @@ describe("model call retries", () => {
   });
 
   test("a retry delay of a model call does not count as idle time of its node", async () => {
-    const model = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
-    const { answer, events } = await told(createAskingGraph(model, { retry: plain }, { node: { idleTimeoutMs: 300 } }));
+    const model = createActingModel("a", failWith({ status: 429, retryAfterMs: 5_000 }), answerWith("Hi"));
+    const { answer, events } = await listAttempts(
+      createAskingGraph(model, { retry: plain }, { node: { idleTimeoutMs: 300 } }),
+    );
     expect(answer?.failedAttempts).toHaveLength(1);
-    expect(only(events, "model.retried")).toMatchObject([{ delayMs: 5_000 }]);
+    expect(getOnlyEvent(events, "model.retried")).toMatchObject([{ delayMs: 5_000 }]);
   });
 
   test("model hooks run once per model call, whatever is retried inside", async () => {
@@ -167,8 +169,8 @@ describe("model call retries", () => {
       },
       afterModel: () => void marks.push("after"),
     });
-    const model = createActingModel("a", fails({}), fails({}), says("Hi"));
-    await told(createAskingGraph(model, { retry: plain, middleware: [marking] }));
+    const model = createActingModel("a", failWith({}), failWith({}), answerWith("Hi"));
+    await listAttempts(createAskingGraph(model, { retry: plain, middleware: [marking] }));
     expect(marks).toEqual(["before", "in", "out after 2", "after"]);
   });
 });
@@ -189,32 +191,32 @@ describe("fallback models", () => {
     ["other", true],
   ];
   test.each(kinds)("a model failure of kind %s falls back to another model: %s", async (kind, stands) => {
-    const first = createActingModel("a", fails({ kind, retryable: false }));
-    const second = createActingModel("b", says("Hi from b"));
-    const { answer, error, events } = await told(createAskingGraph(first, { fallback: [second] }));
+    const first = createActingModel("a", failWith({ kind, retryable: false }));
+    const second = createActingModel("b", answerWith("Hi from b"));
+    const { answer, error, events } = await listAttempts(createAskingGraph(first, { fallback: [second] }));
     expect(second.requests).toHaveLength(stands ? 1 : 0);
     if (!stands) expect(error).toMatchObject({ code: "model_failed" });
     else {
       expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind }] });
-      expect(only(events, "model.retried")).toMatchObject([{ model: "a", next: "b", delayMs: 0 }]);
+      expect(getOnlyEvent(events, "model.retried")).toMatchObject([{ model: "a", next: "b", delayMs: 0 }]);
     }
   });
 
   test("a fallback with a list of failure kinds is used for those kinds only", async () => {
-    const fallback = { models: [createActingModel("b", says("Hi"))], on: ["rate_limit"] } as const;
-    const limited = await told(
-      createAskingGraph(createActingModel("a", fails({ status: 429, retryable: false })), { fallback }),
+    const fallback = { models: [createActingModel("b", answerWith("Hi"))], on: ["rate_limit"] } as const;
+    const limited = await listAttempts(
+      createAskingGraph(createActingModel("a", failWith({ status: 429, retryable: false })), { fallback }),
     );
     expect(limited.answer?.answeredBy).toBe("b");
-    const broken = await told(
-      createAskingGraph(createActingModel("a", fails({ status: 500, retryable: false })), { fallback }),
+    const broken = await listAttempts(
+      createAskingGraph(createActingModel("a", failWith({ status: 500, retryable: false })), { fallback }),
     );
     expect(broken.error).toMatchObject({ code: "model_failed" });
   });
 
   test("a programming error of a model does not use the fallback", async () => {
-    const second = createActingModel("b", says("Hi"));
-    await told(
+    const second = createActingModel("b", answerWith("Hi"));
+    await listAttempts(
       createAskingGraph(
         createActingModel("a", () => Promise.reject(new TypeError("odd"))),
         { fallback: [second] },
@@ -224,77 +226,81 @@ describe("fallback models", () => {
   });
 
   test("the attempts of a retry and a fallback add up and do not multiply", async () => {
-    const models = ["a", "b", "c"].map((id) => createActingModel(id, fails({})));
+    const models = ["a", "b", "c"].map((id) => createActingModel(id, failWith({})));
     const [first, ...fallback] = models;
     if (first === undefined) throw new Error("no model");
-    const { error, events } = await told(createAskingGraph(first, { retry: plain, fallback }));
+    const { error, events } = await listAttempts(createAskingGraph(first, { retry: plain, fallback }));
     expect(models.map(({ requests }) => requests.length)).toEqual([3, 1, 1]);
     expect(error).toMatchObject({ code: "model_failed" });
-    expect(only(events, "model.retried").map(({ next }) => next)).toEqual(["a", "a", "b", "c"]);
+    expect(getOnlyEvent(events, "model.retried").map(({ next }) => next)).toEqual(["a", "a", "b", "c"]);
   });
 
   test("when every model fails, the error is the last failure and lists every request", async () => {
     const [big, small] = [
-      createActingModel("big", fails({ status: 529 })),
-      createActingModel("small", fails({ status: 401 })),
+      createActingModel("big", failWith({ status: 529 })),
+      createActingModel("small", failWith({ status: 401 })),
     ];
-    const { error } = await told(createAskingGraph(big, { retry: { ...plain, attempts: 2 }, fallback: [small] }));
+    const { error } = await listAttempts(
+      createAskingGraph(big, { retry: { ...plain, attempts: 2 }, fallback: [small] }),
+    );
     expect(error).toMatchObject({
       code: "model_failed",
       message: expect.stringContaining("3 requests were made: big: overloaded, big: overloaded, small: auth"),
       details: { status: 401, failedAttempts: [{ model: "big" }, { model: "big" }, { model: "small", kind: "auth" }] },
     });
-    const alone = await told(createAskingGraph(createActingModel("big", fails({ status: 529 }))));
+    const alone = await listAttempts(createAskingGraph(createActingModel("big", failWith({ status: 529 }))));
     expect(alone.error).toMatchObject({ message: expect.not.stringContaining("requests were made") });
   });
 
   test("a fallback model may use the remaining attempts of the first model", async () => {
-    const first = createActingModel("a", fails({ retryable: false, status: 401 }));
-    const second = createActingModel("b", fails({}), fails({}), says("Hi"));
-    const { answer } = await told(createAskingGraph(first, { retry: plain, fallback: [second] }));
+    const first = createActingModel("a", failWith({ retryable: false, status: 401 }));
+    const second = createActingModel("b", failWith({}), failWith({}), answerWith("Hi"));
+    const { answer } = await listAttempts(createAskingGraph(first, { retry: plain, fallback: [second] }));
     expect(second.requests).toHaveLength(3);
     expect(answer).toMatchObject({ answeredBy: "b" });
   });
 
   test("a fallback model is called at once when the provider requests a longer delay than allowed", async () => {
-    const first = createActingModel("a", fails({ status: 429, retryAfterMs: 600_000 }));
-    const { events } = await told(
-      createAskingGraph(first, { retry: plain, fallback: [createActingModel("b", says("Hi"))] }),
+    const first = createActingModel("a", failWith({ status: 429, retryAfterMs: 600_000 }));
+    const { events } = await listAttempts(
+      createAskingGraph(first, { retry: plain, fallback: [createActingModel("b", answerWith("Hi"))] }),
     );
-    expect(only(events, "model.retried")).toMatchObject([{ next: "b", delayMs: 0 }]);
+    expect(getOnlyEvent(events, "model.retried")).toMatchObject([{ next: "b", delayMs: 0 }]);
   });
 
   test("an invalid model reply is a failure that uses the fallback", async () => {
     const first = createActingModel("a", () => Promise.resolve({ content: "Hi" } as never));
-    const { answer } = await told(createAskingGraph(first, { fallback: [createActingModel("b", says("Hi"))] }));
+    const { answer } = await listAttempts(
+      createAskingGraph(first, { fallback: [createActingModel("b", answerWith("Hi"))] }),
+    );
     expect(answer).toMatchObject({ answeredBy: "b", failedAttempts: [{ model: "a", kind: "broken_reply" }] });
   });
 });
 
 describe("model timeouts", () => {
   test("a model without a first token in time is retried, and its signal is aborted", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const reasons: unknown[] = [];
-    const silent: ReturnType<typeof hangs> = (options, request) => {
+    const silent: ReturnType<typeof hangAfter> = (options, request) => {
       options.signal.addEventListener("abort", () => reasons.push(options.signal.reason));
       options.alive?.("ping");
-      return hangs()(options, request);
+      return hangAfter()(options, request);
     };
-    const model = createActingModel("a", silent, says("Hi"));
-    const { answer, events } = await told(
+    const model = createActingModel("a", silent, answerWith("Hi"));
+    const { answer, events } = await listAttempts(
       createAskingGraph(model, { retry: plain, timeouts: { firstTokenMs: 2_000, idleMs: 50 } }),
       world,
     );
     expect(answer).toMatchObject({ failedAttempts: [{ model: "a", kind: "timeout" }] });
     expect(reasons).toMatchObject([{ code: "model_failed", details: { kind: "timeout", limit: "firstTokenMs" } }]);
-    const [started, retried] = [only(events, "model.started")[0], only(events, "model.retried")[0]];
+    const [started, retried] = [getOnlyEvent(events, "model.started")[0], getOnlyEvent(events, "model.retried")[0]];
     expect((retried?.at ?? 0) - (started?.at ?? 0)).toBe(2_000);
   });
 
   test("the idle timeout of a model counts between parts of an answer, and a sign of life resets it", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const pause = (ms: number): Promise<void> => new Promise((resolve) => void world.schedule.after(ms, resolve));
-    const slow: ReturnType<typeof says> = async ({ delta, alive }) => {
+    const slow: ReturnType<typeof answerWith> = async ({ delta, alive }) => {
       for (const text of ["One ", "two "]) {
         await pause(80);
         delta?.({ type: "text", text });
@@ -302,21 +308,21 @@ describe("model timeouts", () => {
       await pause(80);
       alive?.("ping");
       await pause(80);
-      return reply("One two ");
+      return createReply("One two ");
     };
-    const model = createActingModel("a", slow, hangs("One "), says("Hi"));
+    const model = createActingModel("a", slow, hangAfter("One "), answerWith("Hi"));
     const graph = createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } });
-    expect((await told(graph, world)).answer?.failedAttempts).toBeUndefined();
-    const second = await told(graph, world);
+    expect((await listAttempts(graph, world)).answer?.failedAttempts).toBeUndefined();
+    const second = await listAttempts(graph, world);
     expect(second.answer).toMatchObject({ failedAttempts: [{ kind: "timeout" }] });
-    expect(only(second.events, "message.retracted")).toMatchObject([{ kind: "timeout", text: "One " }]);
+    expect(getOnlyEvent(second.events, "message.retracted")).toMatchObject([{ kind: "timeout", text: "One " }]);
   });
 
   test("the total timeout of a model call includes retry delays and fallback models", async () => {
-    const world = virtualWorld();
-    const second = createActingModel("b", says("Hi"));
-    const first = createActingModel("a", fails({}), hangs("One "));
-    const { error } = await told(
+    const world = createVirtualWorld();
+    const second = createActingModel("b", answerWith("Hi"));
+    const first = createActingModel("a", failWith({}), hangAfter("One "));
+    const { error } = await listAttempts(
       createAskingGraph(first, {
         retry: { ...plain, initialMs: 400 },
         fallback: [second],
@@ -329,14 +335,16 @@ describe("model timeouts", () => {
   });
 
   test("a retry delay that would exceed the total timeout is not started", async () => {
-    const first = createActingModel("a", fails({ status: 429, retryAfterMs: 5_000 }), says("Hi"));
-    const { error, events } = await told(createAskingGraph(first, { retry: plain, timeouts: { totalMs: 1_000 } }));
+    const first = createActingModel("a", failWith({ status: 429, retryAfterMs: 5_000 }), answerWith("Hi"));
+    const { error, events } = await listAttempts(
+      createAskingGraph(first, { retry: plain, timeouts: { totalMs: 1_000 } }),
+    );
     expect(error).toMatchObject({ details: { status: 429 } });
-    expect(only(events, "model.retried")).toEqual([]);
+    expect(getOnlyEvent(events, "model.retried")).toEqual([]);
   });
 
   test("deltas of an abandoned model request are not emitted", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let late: (() => void) | undefined;
     const model = createActingModel(
       "a",
@@ -345,28 +353,35 @@ describe("model timeouts", () => {
           delta?.({ type: "text", text: "One " });
           late = () => {
             delta?.({ type: "text", text: "two" });
-            resolve(reply("One two"));
+            resolve(createReply("One two"));
           };
         }),
       ({ delta }) => {
         late?.();
         delta?.({ type: "text", text: "Hi" });
-        return reply("Hi");
+        return createReply("Hi");
       },
     );
-    const { answer, events } = await told(createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } }), world);
-    expect(only(events, "message.delta").map(({ text }) => text)).toEqual(["One ", "Hi"]);
+    const { answer, events } = await listAttempts(
+      createAskingGraph(model, { retry: plain, timeouts: { idleMs: 100 } }),
+      world,
+    );
+    expect(getOnlyEvent(events, "message.delta").map(({ text }) => text)).toEqual(["One ", "Hi"]);
     expect(answer?.content).toEqual([{ type: "text", text: "Hi" }]);
   });
 });
 
 describe("retracted text", () => {
   test("text streamed by a broken model request is retracted, and the conversation has the text once", async () => {
-    const world = virtualWorld();
-    const model = createActingModel("a", fails({ kind: "broken_reply" }, "It is ", "rai"), says("It is ", "raining."));
+    const world = createVirtualWorld();
+    const model = createActingModel(
+      "a",
+      failWith({ kind: "broken_reply" }, "It is ", "rai"),
+      answerWith("It is ", "raining."),
+    );
     const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Oslo?") });
-    const events = eventsOf(handle);
-    const texts = textsOf(handle);
+    const events = collectEvents(handle);
+    const texts = listTexts(handle);
     await world.advance(long);
     const { state } = await handle.result;
     const id = getLastAnswer(state).id;
@@ -392,10 +407,10 @@ describe("retracted text", () => {
   });
 
   test("text() emits the configured replacement for retracted text, and nothing for a request without text", async () => {
-    const world = virtualWorld();
-    const model = createActingModel("a", fails({}), fails({}, "No"), says("Yes"));
+    const world = createVirtualWorld();
+    const model = createActingModel("a", failWith({}), failWith({}, "No"), answerWith("Yes"));
     const handle = run(createAskingGraph(model, { retry: plain }), { world, input: createUserInput("Oslo?") });
-    const texts = textsOf({ text: () => handle.text({ formatRetracted: (text) => "\b".repeat(text.length) }) });
+    const texts = listTexts({ text: () => handle.text({ formatRetracted: (text) => "\b".repeat(text.length) }) });
     await world.advance(long);
     expect(await texts).toEqual(["No", "\b\b", "Yes"]);
   });
@@ -403,38 +418,41 @@ describe("retracted text", () => {
   test("text() starts a message on a new line when its first request failed before any text", async () => {
     const thinks = createActingModel(
       "a",
-      says("One."),
+      answerWith("One."),
       ({ delta }) => {
         delta?.({ type: "reasoning", text: "Hm" });
         throw createModelFailure({ kind: "broken_reply" });
       },
-      says("Two."),
+      answerWith("Two."),
     );
     const graph = defineGraph({ name: "twice", state: defineState({ messages: channel.messages() }) })
       .nodes({ first: asks(thinks), second: asks(thinks) })
       .edges({ [START]: "first", first: "second", second: END });
-    expect(await textsOf(run(graph, { input: createUserInput("Go") }))).toEqual(["One.", "\nTwo."]);
+    expect(await listTexts(run(graph, { input: createUserInput("Go") }))).toEqual(["One.", "\nTwo."]);
   });
 
   test("text() emits the text that was not streamed when the message is complete", async () => {
-    const whole = run(createAskingGraph(createActingModel("a", () => reply("All at once."))), {
+    const whole = run(createAskingGraph(createActingModel("a", () => createReply("All at once."))), {
       input: createUserInput("Go"),
     });
-    expect(await textsOf(whole)).toEqual(["All at once."]);
+    expect(await listTexts(whole)).toEqual(["All at once."]);
     const partly = createActingModel("a", ({ delta }) => {
       delta?.({ type: "text", text: "All " });
-      return reply("All of it.");
+      return createReply("All of it.");
     });
-    expect(await textsOf(run(createAskingGraph(partly), { input: createUserInput("Go") }))).toEqual(["All ", "of it."]);
+    expect(await listTexts(run(createAskingGraph(partly), { input: createUserInput("Go") }))).toEqual([
+      "All ",
+      "of it.",
+    ]);
   });
 
   test("text() called in the middle of a message ends with that message", async () => {
     let texts: Promise<string[]> | undefined;
     const model = createActingModel("a", ({ delta }) => {
       delta?.({ type: "text", text: "One " });
-      texts = textsOf(handle);
+      texts = listTexts(handle);
       delta?.({ type: "text", text: "two." });
-      return reply("One two.");
+      return createReply("One two.");
     });
     const handle = run(createAskingGraph(model), { input: createUserInput("Go") });
     handle.on(() => undefined);
@@ -450,36 +468,36 @@ describe("retracted text", () => {
         return next(request);
       },
     });
-    const model = createActingModel("a", says("First"), says("Second"));
-    const asked = await told(createAskingGraph(model, { middleware: [again] }));
-    expect(only(asked.events, "message.retracted")).toMatchObject([{ kind: "replaced", text: "First" }]);
+    const model = createActingModel("a", answerWith("First"), answerWith("Second"));
+    const asked = await listAttempts(createAskingGraph(model, { middleware: [again] }));
+    expect(getOnlyEvent(asked.events, "message.retracted")).toMatchObject([{ kind: "replaced", text: "First" }]);
     expect(asked.answer?.failedAttempts).toEqual([
       { model: "a", kind: "replaced", usage: { inputTokens: 3, outputTokens: 2 } },
     ]);
 
-    const masked = defineMiddleware({ name: "masked", afterModel: (answer) => ({ ...answer, ...reply("***") }) });
-    const handle = run(createAskingGraph(createActingModel("a", says("secret")), { middleware: [masked] }), {
+    const masked = defineMiddleware({ name: "masked", afterModel: (answer) => ({ ...answer, ...createReply("***") }) });
+    const handle = run(createAskingGraph(createActingModel("a", answerWith("secret")), { middleware: [masked] }), {
       input: createUserInput("Go"),
     });
-    expect(await textsOf(handle)).toEqual(["secret", "\n[The answer above broke off and does not count.]\n", "***"]);
+    expect(await listTexts(handle)).toEqual(["secret", "\n[The answer above broke off and does not count.]\n", "***"]);
   });
 
   test("a node that times out in mid-answer and is retried does not duplicate text", async () => {
-    const world = virtualWorld();
-    const model = createActingModel("a", hangs("One "), says("One two."));
+    const world = createVirtualWorld();
+    const model = createActingModel("a", hangAfter("One "), answerWith("One two."));
     const graph = createAskingGraph(model, {}, { node: { idleTimeoutMs: 100, retry: { attempts: 2, initialMs: 1 } } });
-    const { answer, events } = await told(graph, world);
-    expect(only(events, "message.retracted")).toMatchObject([{ kind: "cancelled", text: "One " }]);
+    const { answer, events } = await listAttempts(graph, world);
+    expect(getOnlyEvent(events, "message.retracted")).toMatchObject([{ kind: "cancelled", text: "One " }]);
     expect(answer?.failedAttempts).toEqual([{ model: "a", kind: "cancelled" }]);
   });
 
   test("a cancel retracts the streamed text", async () => {
-    const world = virtualWorld();
-    const handle = run(createAskingGraph(createActingModel("a", hangs("One "))), {
+    const world = createVirtualWorld();
+    const handle = run(createAskingGraph(createActingModel("a", hangAfter("One "))), {
       world,
       input: createUserInput("Go"),
     });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await world.settle();
     handle.cancel();
     await handle.result;
@@ -490,26 +508,28 @@ describe("retracted text", () => {
     const owner = memoryStore();
     const heir = owner.peer();
     // Model ids may contain the separator of journal keys.
-    const first = createActingModel("a, 5%2C", fails({}, "One "), hangs("Two "));
+    const first = createActingModel("a, 5%2C", failWith({}, "One "), hangAfter("Two "));
     const dying = run(createAskingGraph(first, { retry: { ...plain, initialMs: 0 } }), {
       store: owner,
       thread: "t",
       input: createUserInput("Go"),
     });
-    leftToDie(dying.result);
+    ignoreResult(dying.result);
     for await (const event of dying.events()) if (event.type === "message.delta" && event.text === "Two ") break;
-    await virtualWorld().settle();
+    await createVirtualWorld().settle();
     owner.crash();
-    const handle = resume(createAskingGraph(createActingModel("a", says("Done."))), { store: heir, thread: "t" });
-    const events: RunEvent[] = eventsOf(handle);
-    const texts = textsOf(handle);
+    const handle = resume(createAskingGraph(createActingModel("a", answerWith("Done."))), { store: heir, thread: "t" });
+    const events: RunEvent[] = collectEvents(handle);
+    const texts = listTexts(handle);
     const { state } = await handle.result;
     const { id, failedAttempts } = getLastAnswer(state);
     expect(failedAttempts).toEqual([
       { model: "a, 5%2C", kind: "unrecorded" },
       { model: "a, 5%2C", kind: "unrecorded" },
     ]);
-    expect(only(events, "message.retracted")).toMatchObject([{ messageId: id, model: "a, 5%2C", kind: "unrecorded" }]);
+    expect(getOnlyEvent(events, "message.retracted")).toMatchObject([
+      { messageId: id, model: "a, 5%2C", kind: "unrecorded" },
+    ]);
     expect(await texts).toEqual(["Done."]);
     expect(state.messages).toHaveLength(2);
   });
@@ -519,9 +539,9 @@ describe("failed attempts of a model call", () => {
   test("a message lists the cost of its failed attempts where known, and no model request includes that list", async () => {
     const sent: ModelRequest[] = [];
     const store = memoryStore();
-    const model = createActingModel("a", fails({ usage: { inputTokens: 11 } }), fails({}), (options, request) => {
+    const model = createActingModel("a", failWith({ usage: { inputTokens: 11 } }), failWith({}), (options, request) => {
       sent.push(request);
-      return says("Hi")(options, request);
+      return answerWith("Hi")(options, request);
     });
     const graph = createAskingGraph(model, { retry: { ...plain, initialMs: 0 } });
     const { state } = await run(graph, { store, thread: "t", input: createUserInput("Hello") }).result;
@@ -539,10 +559,10 @@ describe("failed attempts of a model call", () => {
   });
 
   test("a message from a first successful request has no list of failed attempts", async () => {
-    const { answer } = await told(
-      createAskingGraph(createActingModel("a", says("Hi")), {
+    const { answer } = await listAttempts(
+      createAskingGraph(createActingModel("a", answerWith("Hi")), {
         retry: plain,
-        fallback: [createActingModel("b", says("No"))],
+        fallback: [createActingModel("b", answerWith("No"))],
       }),
     );
     expect(Object.keys(answer ?? {}).sort()).toEqual(["content", "finish", "id", "role", "usage"]);
@@ -555,10 +575,10 @@ describe("modelCall of middleware", () => {
   test("the outermost middleware wins for each part of the model call policy, and inner middleware gives the other parts", async () => {
     const policies = [asks("all", { retry: { attempts: 2, initialMs: 0 } })];
     const middleware = [
-      asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [createActingModel("b", says("Hi"))] }),
+      asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [createActingModel("b", answerWith("Hi"))] }),
     ];
-    const first = createActingModel("a", fails({}));
-    const { answer } = await told(
+    const first = createActingModel("a", failWith({}));
+    const { answer } = await listAttempts(
       createAskingGraph(first, { retry: { attempts: 9, initialMs: 0 }, middleware }, { policies }),
     );
     expect(first.requests).toHaveLength(2);
@@ -577,13 +597,13 @@ describe("modelCall of middleware", () => {
     ["no list", { fallback: { models: createActingModel("b") } }, "fallback"],
     ["an unknown kind of fallback", { fallback: { models: [], on: ["never"] } }, "never"],
   ])("modelCall of middleware is refused with the option: %s", async (_what, modelCall, said) => {
-    const error = await failureOf(() => asks("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
+    const error = await getFailure(() => asks("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
     expect(error.message).toContain(said);
     expect(error.message).toContain("bad");
-    const failing = run(createAskingGraph(createActingModel("a", says("Hi")), modelCall as ModelCallPolicy), {
+    const failing = run(createAskingGraph(createActingModel("a", answerWith("Hi")), modelCall as ModelCallPolicy), {
       input: createUserInput("Hi"),
     });
-    await failureOf(failing.result, "invalid_option");
+    await getFailure(failing.result, "invalid_option");
   });
 });
 
@@ -599,9 +619,11 @@ describe("hook onFailedAttempt", () => {
 
   test("onFailedAttempt is called once per failed request, also when the model call fails for good and its node is retried", async () => {
     const log: string[] = [];
-    const model = createActingModel("a", fails(paid), fails({ ...paid, retryable: false }), says("Hi"));
+    const model = createActingModel("a", failWith(paid), failWith({ ...paid, retryable: false }), answerWith("Hi"));
     const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
-    const { answer } = await told(createAskingGraph(model, { retry: plain, middleware: [noting(log)] }, { node }));
+    const { answer } = await listAttempts(
+      createAskingGraph(model, { retry: plain, middleware: [noting(log)] }, { node }),
+    );
     expect(log).toEqual(["failed 1: a overloaded 4", "failed 2: a overloaded 4"]);
     expect(answer?.failedAttempts).toHaveLength(2);
   });
@@ -609,12 +631,12 @@ describe("hook onFailedAttempt", () => {
   test("onFailedAttempt is called by a resume for failed requests of another process under their original keys", async () => {
     const log: string[] = [];
     const store = memoryStore();
-    const failing = createActingModel("a", fails({ ...paid, retryable: false }));
+    const failing = createActingModel("a", failWith({ ...paid, retryable: false }));
     const graph = (model: typeof failing) => createAskingGraph(model, { middleware: [noting(log)] });
     await expect(run(graph(failing), { thread: "t", input: createUserInput("Hello"), store }).result).rejects.toThrow(
       "failed",
     );
-    await resume(graph(createActingModel("a", says("Hi"))), { thread: "t", store }).result;
+    await resume(graph(createActingModel("a", answerWith("Hi"))), { thread: "t", store }).result;
     expect(log).toEqual(["failed 1: a overloaded 4", "failed 1: a unrecorded unknown"]);
   });
 
@@ -624,7 +646,7 @@ describe("hook onFailedAttempt", () => {
       name: "asks",
       beforeModel: async (_, { ask }) => {
         const request = { messages: [], tools: [] };
-        await ask("plan", { model: createActingModel("b", fails(paid), says("Plan")), request, retry: plain });
+        await ask("plan", { model: createActingModel("b", failWith(paid), answerWith("Plan")), request, retry: plain });
         return undefined;
       },
       aroundModel: async (request, next) => {
@@ -632,7 +654,9 @@ describe("hook onFailedAttempt", () => {
         return next(request);
       },
     });
-    await told(createAskingGraph(createActingModel("a", says("Hi")), { middleware: [asks, noting(log)] }));
+    await listAttempts(
+      createAskingGraph(createActingModel("a", answerWith("Hi")), { middleware: [asks, noting(log)] }),
+    );
     expect(log).toEqual([
       "model:asks:plan failed 1: b overloaded 4",
       "model:asks:plan failed 2: b auxiliary 3",
@@ -647,8 +671,11 @@ describe("hook onFailedAttempt", () => {
         throw new Error("oh");
       },
     });
-    const { error } = await told(
-      createAskingGraph(createActingModel("a", fails(paid), says("Hi")), { retry: plain, middleware: [broken] }),
+    const { error } = await listAttempts(
+      createAskingGraph(createActingModel("a", failWith(paid), answerWith("Hi")), {
+        retry: plain,
+        middleware: [broken],
+      }),
     );
     expect(String(error)).toContain('onFailedAttempt of the middleware "broken" failed: oh');
   });

@@ -37,7 +37,7 @@ function echo(): Model & { asked: number } {
 }
 
 /** Graph of one node that requests its model once. */
-function asking(
+function createAskingGraph(
   model: Model,
   middleware: readonly Middleware[],
   more: { readonly policies?: readonly Middleware[]; readonly node?: object; readonly times?: number } = {},
@@ -82,7 +82,7 @@ describe("channel writes of model hooks", () => {
           return undefined;
         },
       }) as Middleware;
-    const graph = asking(echo(), [counts("one"), counts("two")]);
+    const graph = createAskingGraph(echo(), [counts("one"), counts("two")]);
     const { state } = await run(graph, { thread: "t", input }).result;
     expect(seen).toEqual([1, 2, 122, 222]);
     expect(state).toMatchObject({ seen: 222, note: "the body's" });
@@ -107,7 +107,7 @@ describe("channel writes of model hooks", () => {
         inner.commit(write, told);
       };
       const store = { ...inner, commit };
-      const graph = asking(echo(), middleware);
+      const graph = createAskingGraph(echo(), middleware);
       const { state } = await run(graph, { store, thread: "t", input }).result;
       expect(state.seen).toBe(middleware.length * 3);
       return [commits, (await store.history("t", { branch: "main", limit: 99 })).length];
@@ -155,7 +155,7 @@ describe("channel writes of model hooks", () => {
       channels: { seen: sum },
       afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
     });
-    const inner = asking(echo(), []);
+    const inner = createAskingGraph(echo(), []);
     const outer = defineGraph({ name: "outer", state: Counted, middleware: [counts] })
       .nodes({ inner: subgraph(inner, { input: () => input, output: ({ seen }) => ({ seen }) }) })
       .edges({ [START]: "inner", inner: END });
@@ -181,7 +181,7 @@ describe("channel writes of model hooks", () => {
       name: "bad",
       beforeModel: (__, { write }) => void write(update as never) as undefined,
     });
-    await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(text);
+    await expect(run(createAskingGraph(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(text);
   });
 
   test("a channel write of a model hook to a channel outside the declared writes of the node is refused", async () => {
@@ -189,7 +189,7 @@ describe("channel writes of model hooks", () => {
       name: "other",
       afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
     });
-    const graph = asking(echo(), [other], { node: { writes: ["messages", "note"] } });
+    const graph = createAskingGraph(echo(), [other], { node: { writes: ["messages", "note"] } });
     await expect(run(graph, { thread: "t", input }).result).rejects.toThrow(
       'undeclared_write: the middleware "other" of the node "ask" in graph "asking" wrote the channel "seen"',
     );
@@ -215,7 +215,7 @@ describe("interrupt of a model hook", () => {
     async (hook) => {
       const log: string[] = [];
       const model = echo();
-      const graph = asking(model, [extends_(log, hook)]);
+      const graph = createAskingGraph(model, [extends_(log, hook)]);
       const store = memoryStore();
       const events: string[] = [];
       const first = await run(graph, { store, thread: "t", input }).result;
@@ -243,7 +243,7 @@ describe("interrupt of a model hook", () => {
       beforeModel: async (_, { interrupt }) => void (await interrupt("nothing")) as undefined,
     });
     const store = memoryStore();
-    await expect(run(asking(echo(), [unknown]), { store, thread: "t", input }).result).rejects.toThrow(
+    await expect(run(createAskingGraph(echo(), [unknown]), { store, thread: "t", input }).result).rejects.toThrow(
       'unknown_interrupt: the middleware "bad" of the node "ask" in graph "asking" raised the interrupt "nothing", which the graph does not declare',
     );
     const late = defineMiddleware({
@@ -254,7 +254,7 @@ describe("interrupt of a model hook", () => {
         return undefined;
       },
     });
-    await expect(run(asking(echo(), [late]), { store, thread: "u", input }).result).rejects.toThrow(
+    await expect(run(createAskingGraph(echo(), [late]), { store, thread: "u", input }).result).rejects.toThrow(
       'the interrupt "extend" of the middleware "late": expected a call before the model request is sent',
     );
   });
@@ -269,7 +269,7 @@ describe("interrupt of a model hook", () => {
       },
     });
     const store = memoryStore();
-    const graph = asking(echo(), [asks]);
+    const graph = createAskingGraph(echo(), [asks]);
     const first = await run(graph, { store, thread: "t", input }).result;
     if (first.status !== "waiting") throw new Error(first.status);
     expect(first.interrupts[0]?.expiresAt).toBeGreaterThan(0);
@@ -295,7 +295,7 @@ describe("end by a model hook", () => {
     async (hook) => {
       const log: string[] = [];
       const model = echo();
-      const { state } = await run(asking(model, ends(hook, log)), { thread: "t", input }).result;
+      const { state } = await run(createAskingGraph(model, ends(hook, log)), { thread: "t", input }).result;
       expect(state.messages.at(-1)).toEqual({
         role: "assistant",
         id: "0:0:model",
@@ -309,7 +309,8 @@ describe("end by a model hook", () => {
 
   test("an end in afterModel replaces the text of the reply and keeps its cost", async () => {
     const model = echo();
-    const { state } = await run(asking(model, ends("afterModel").toReversed()), { thread: "t", input }).result;
+    const { state } = await run(createAskingGraph(model, ends("afterModel").toReversed()), { thread: "t", input })
+      .result;
     expect(state.messages.at(-1)).toMatchObject({ usage: { inputTokens: 7 }, ended: { by: "guardrail" } });
     expect(model.asked).toBe(1);
   });
@@ -317,16 +318,19 @@ describe("end by a model hook", () => {
   test("an end by a model hook leaves a note that no model request includes", async () => {
     const model = echo();
     const store = memoryStore();
-    await run(asking(model, ends("beforeModel")), { store, thread: "t", input }).result;
-    const { state } = await run(asking(model, []), { store, thread: "t", input: { messages: [user("again", "u2")] } })
-      .result;
+    await run(createAskingGraph(model, ends("beforeModel")), { store, thread: "t", input }).result;
+    const { state } = await run(createAskingGraph(model, []), {
+      store,
+      thread: "t",
+      input: { messages: [user("again", "u2")] },
+    }).result;
     expect(state.messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant"]);
     expect(state.messages.at(-1)?.content).toEqual([{ type: "text", text: "3 sent" }]);
   });
 
   test("an invalid end by a model hook fails with an error that names the middleware", async () => {
     const bad = defineMiddleware({ name: "bad", beforeModel: (_, { end }) => end("x", {} as never) });
-    await expect(run(asking(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(
+    await expect(run(createAskingGraph(echo(), [bad]), { thread: "t", input }).result).rejects.toThrow(
       'end in the middleware "bad": expected a text and an object { by, reason }, got "x" and',
     );
   });

@@ -5,16 +5,16 @@ import { modelFailureKinds } from "../../../src/adapter.ts";
 import { getMessageText, type ModelCallPolicy, type ModelFailureKind, type RunEvent, run } from "../../../src/index.ts";
 import {
   type Act,
+  answerWith,
   createActingModel,
   createAskingGraph,
   createUserInput,
-  fails,
+  failWith,
   getLastAnswer,
-  hangs,
-  says,
+  hangAfter,
 } from "../../support/acting-model.ts";
-import { eventsOf } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 interface Turn {
   readonly words: readonly string[];
@@ -32,10 +32,10 @@ const turn: fc.Arbitrary<Turn> = fc.record({
   retryAfterMs: fc.constantFrom(0, 50, 90_000),
 });
 
-function actOf({ words, end, kind, retryable, retryAfterMs }: Turn): Act {
-  if (end === "answers") return says(...words);
-  if (end === "hangs") return hangs(...words);
-  return fails({ kind: end === "is cut" ? "broken_reply" : kind, retryable, retryAfterMs }, ...words);
+function createAct({ words, end, kind, retryable, retryAfterMs }: Turn): Act {
+  if (end === "answers") return answerWith(...words);
+  if (end === "hangs") return hangAfter(...words);
+  return failWith({ kind: end === "is cut" ? "broken_reply" : kind, retryable, retryAfterMs }, ...words);
 }
 
 const policy: fc.Arbitrary<Omit<ModelCallPolicy, "fallback">> = fc.record({
@@ -67,12 +67,12 @@ test("a stream reader ends with the text of the conversation, each model request
       fc.array(fc.array(turn, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 3 }),
       policy,
       async (turns, said) => {
-        const world = virtualWorld();
-        const models = turns.map((each, index) => createActingModel(`m${index}`, ...each.map(actOf)));
+        const world = createVirtualWorld();
+        const models = turns.map((each, index) => createActingModel(`m${index}`, ...each.map(createAct)));
         const [first, ...fallback] = models;
         if (first === undefined) return;
         const handle = run(createAskingGraph(first, { ...said, fallback }), { world, input: createUserInput("Go") });
-        const events = eventsOf(handle);
+        const events = collectEvents(handle);
         const texts: string[] = [];
         const reading = (async () => {
           for await (const text of handle.text({ formatRetracted: () => "|" })) texts.push(text);

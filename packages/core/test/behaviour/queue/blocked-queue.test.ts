@@ -18,12 +18,12 @@ import {
   updateState,
 } from "../../../src/index.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
-import { failureOf, leftToDie } from "../../support/failure.ts";
+import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 /** Graph that records each word; "slow" waits for the gate, and "asks" first raises an interrupt. */
-function notes(version: number, word: z.ZodType<string> = z.string(), name = "notes", world = virtualWorld()) {
+function notes(version: number, word: z.ZodType<string> = z.string(), name = "notes", world = createVirtualWorld()) {
   const slow = gate();
   const state = defineState({ word, log: channel.list(z.string()) });
   const graph = defineGraph({ name, version, state, interrupts: { ok: z.boolean() } })
@@ -55,7 +55,7 @@ test("an input for another graph is refused at once, and a queued input for anot
   await world.settle();
   for (const onBusy of ["enqueue", "cancel", "rollback"] as const) {
     const late = run(strange.graph, { store, world, thread: "t", input: { word: "x" }, onBusy });
-    const refusal = await failureOf(late.result, "graph_changed");
+    const refusal = await getFailure(late.result, "graph_changed");
     expect(refusal.message, onBusy).toContain('written by graph "notes"');
   }
   expect(await shown(store)).toEqual(["running"]);
@@ -140,7 +140,7 @@ test("a queued input for a later graph version waits for a process with that ver
 test("a queued input that its graph now refuses is cancelled with the reason, and the next input starts", async () => {
   const store = memoryStore();
   const old = notes(1);
-  leftToDie(old.start(store, "slow").result);
+  ignoreResult(old.start(store, "slow").result);
   await old.world.settle();
   const peer = store.peer();
   await old.start(peer, "much too long", { key: "long" }).result;
@@ -228,7 +228,7 @@ test("a queued input that loses its turn to a start which fails still gets its t
   open();
   await first.result;
   const late = run(graph, { store, world, thread: "t", input: { word: "c" } });
-  const refused = failureOf(late.result, "thread_busy");
+  const refused = getFailure(late.result, "thread_busy");
   await world.settle();
   Object.assign(halts, { release: release.passed, refusal: refusal.passed });
   queue.open(undefined);
@@ -315,9 +315,9 @@ test("a crash at any commit of a queued start leaves later callers with an answe
       const memory = memoryStore();
       const { graph, world, start, log, open } = notes(1);
       const { store, isDead } = createCrashingStore(memory, nth, when);
-      leftToDie(start(store, "slow").result);
+      ignoreResult(start(store, "slow").result);
       await world.settle();
-      leftToDie(start(store, "b").result);
+      ignoreResult(start(store, "b").result);
       await world.settle();
       open();
       await world.settle();

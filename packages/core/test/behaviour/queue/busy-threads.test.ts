@@ -36,16 +36,16 @@ import {
 } from "../../../src/index.ts";
 import type { RunRow } from "../../../src/store.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
-import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
-import { call, checkTranscript, gate, textIn, user } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { call, checkTranscript, gate, getAnswerText, user } from "../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
 
 /** Graph of two steps; the word decides whether the first step waits for the gate, raises an interrupt or fails. */
 function wordy() {
   const gates = new Map<string, ReturnType<typeof gate>>();
-  const gateOf = (word: string) => {
+  const createGate = (word: string) => {
     const found = gates.get(word) ?? gate();
     gates.set(word, found);
     return found;
@@ -55,7 +55,7 @@ function wordy() {
     .nodes({
       first: async ({ word }, { interrupt }) => {
         begun.push(word);
-        if (word.startsWith("slow")) await gateOf(word).passed;
+        if (word.startsWith("slow")) await createGate(word).passed;
         if (word.startsWith("ask")) await interrupt("ok");
         if (word.startsWith("fail")) throw new Error("no");
         return { log: [`${word} 1`] };
@@ -63,11 +63,11 @@ function wordy() {
       second: ({ word }) => ({ log: [`${word} 2`] }),
     })
     .edges({ [START]: "first", first: "second", second: END });
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const start = (store: Store, word: string, more: Partial<Omit<RunOptions<never>, "input" | "context">> = {}) =>
     run(graph, { store, world, thread: "t", input: { word }, ...more });
   const log = async (store: Store) => (await getState(graph, { store, thread: "t" })).state.log;
-  return { graph, world, begun, open: (word: string) => gateOf(word).open(undefined), start, log };
+  return { graph, world, begun, open: (word: string) => createGate(word).open(undefined), start, log };
 }
 
 const brief = (rows: readonly RunRow[]) =>
@@ -105,12 +105,12 @@ async function busyThreads(): Promise<readonly (readonly [string, ReturnType<typ
     }),
     await at("failed", async (w) => {
       const store = memoryStore();
-      await failureOf(w.start(store, "fail").result);
+      await getFailure(w.start(store, "fail").result);
       return store;
     }),
     await at("crashed", async (w) => {
       const store = memoryStore();
-      leftToDie(w.start(store, "slow").result);
+      ignoreResult(w.start(store, "slow").result);
       await w.world.settle();
       store.crash();
       return store.peer();
@@ -122,7 +122,7 @@ describe("busy thread", () => {
   test("a busy thread refuses a new input by default in every state of its last run and changes nothing [E27]", async () => {
     for (const [name, { start, graph }, store] of await busyThreads()) {
       const before = [await listRuns(store), (await getState(graph, { store, thread: "t" })).checkpointId];
-      expect((await failureOf(start(store, "new").result)).code, name).toBe("thread_busy");
+      expect((await getFailure(start(store, "new").result)).code, name).toBe("thread_busy");
       expect([await listRuns(store), (await getState(graph, { store, thread: "t" })).checkpointId], name).toEqual(
         before,
       );
@@ -132,7 +132,7 @@ describe("busy thread", () => {
   test("a busy thread refuses an invalid input at once with onBusy enqueue [E27]", async () => {
     for (const [name, { graph, world }, store] of await busyThreads()) {
       const bad = { word: 7 } as never;
-      const refusal = failureOf(run(graph, { store, world, thread: "t", input: bad, onBusy: "enqueue" }).result);
+      const refusal = getFailure(run(graph, { store, world, thread: "t", input: bad, onBusy: "enqueue" }).result);
       expect((await refusal).code, name).toBe("invalid_input");
       expect(await listRuns(store, { status: "queued" }), name).toEqual([]);
     }
@@ -141,11 +141,11 @@ describe("busy thread", () => {
   test("an invalid onBusy, metadata or key option is refused", async () => {
     const { start } = wordy();
     const store = memoryStore();
-    expect((await failureOf(() => start(store, "a", { onBusy: "wait" as OnBusy }))).code).toBe("invalid_option");
-    expect((await failureOf(() => start(store, "a", { metadata: { f: () => 1 } as never }))).code).toBe(
+    expect((await getFailure(() => start(store, "a", { onBusy: "wait" as OnBusy }))).code).toBe("invalid_option");
+    expect((await getFailure(() => start(store, "a", { metadata: { f: () => 1 } as never }))).code).toBe(
       "invalid_option",
     );
-    expect((await failureOf(() => start(store, "a", { key: "" }))).code).toBe("invalid_id");
+    expect((await getFailure(() => start(store, "a", { key: "" }))).code).toBe("invalid_id");
   });
 });
 
@@ -156,7 +156,7 @@ describe("onBusy enqueue [E27]", () => {
     const first = start(store, "slow a");
     await world.settle();
     const [second, third] = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "enqueue" })];
-    const events = eventsOf(second);
+    const events = collectEvents(second);
     await world.settle();
     expect(brief(await listRuns(store))).toMatchObject([
       ["queued", '{"word":"c"}'],
@@ -173,7 +173,7 @@ describe("onBusy enqueue [E27]", () => {
     expect(await second.result).toMatchObject({ status: "done", run: second.id, state: { word: "b" } });
     expect(await third.result).toMatchObject({ status: "done", run: third.id, state: { word: "c" } });
     expect(events.map(({ type }) => type)).toContain("run.queued");
-    expect(only(events, "run.started")).toMatchObject([{ run: second.id }]);
+    expect(getOnlyEvent(events, "run.started")).toMatchObject([{ run: second.id }]);
     expect(events.at(-1)).toMatchObject({ type: "run.completed" });
     expect(await log(store)).toEqual(["slow a 1", "slow a 2", "b 1", "b 2", "c 1", "c 2"]);
     expect(brief(await listRuns(store))).toEqual([["done"], ["done"], ["done"]]);
@@ -185,7 +185,7 @@ describe("onBusy enqueue [E27]", () => {
       const queued = await start(store, "next", { onBusy: "enqueue" }).result;
       expect(queued, name).toMatchObject({ status: "queued", thread: "t", steps: 0 });
       if (name === "failed") {
-        expect((await failureOf(resume(graph, { store, world, thread: "t" }).result)).code).toBe("node_failed");
+        expect((await getFailure(resume(graph, { store, world, thread: "t" }).result)).code).toBe("node_failed");
         expect(await listRuns(store, { status: "queued" }), name).toHaveLength(1);
         continue;
       }
@@ -228,7 +228,7 @@ describe("onBusy enqueue [E27]", () => {
       const other = store.peer();
       expect((await listRuns(other)).map(({ status }) => status)).toEqual(["queued", "done"]);
       if (next === "run")
-        expect((await failureOf(start(other, "third").result)).message).toContain(
+        expect((await getFailure(start(other, "third").result)).message).toContain(
           "has queued inputs, which come first",
         );
       else expect((await resume(graph, { store: other, world, thread: "t" }).result).status).toBe("done");
@@ -243,7 +243,7 @@ describe("onBusy enqueue [E27]", () => {
     const at = { thread: "t" } as const;
     await run(graph, { ...at, store: memory, input: { word: "ask" } }).result;
     const { store, dead } = createCrashingStore(memory, 1, "before");
-    leftToDie(run(graph, { ...at, store, input: { word: "first" }, onBusy: "cancel" }).result);
+    ignoreResult(run(graph, { ...at, store, input: { word: "first" }, onBusy: "cancel" }).result);
     await dead;
     const claim = (): Promise<never> => Promise.reject(new Error("no claim"));
     const next = run(graph, { ...at, store: { ...memory.peer(), claim }, input: { word: "new" }, onBusy: "enqueue" });
@@ -301,7 +301,7 @@ describe("idempotency key of a run", () => {
     expect(start(store, "slow", { key: "k" })).toBe(first);
     await world.settle();
     expect(start(store, "slow", { key: "k" })).toBe(first);
-    const elsewhere = await failureOf(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
+    const elsewhere = await getFailure(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
     expect(elsewhere.details).toMatchObject({ run: first.id, status: "running" });
     const queued = await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result;
     expect(await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result).toEqual(queued);
@@ -330,18 +330,18 @@ describe("idempotency key of a run", () => {
   test("a repeated start under the key of a failed run returns its error, and under the key of a crashed run continues it", async () => {
     const { world, begun, open, start } = wordy();
     const store = memoryStore();
-    const error = await failureOf(start(store, "fail", { key: "f" }).result, "node_failed");
-    expect((await failureOf(start(store.peer(), "fail", { key: "f" }).result)).message).toBe(error.message);
+    const error = await getFailure(start(store, "fail", { key: "f" }).result, "node_failed");
+    expect((await getFailure(start(store.peer(), "fail", { key: "f" }).result)).message).toBe(error.message);
     const other = wordy();
     const dying = memoryStore();
-    leftToDie(other.start(dying, "slow", { key: "c" }).result);
+    ignoreResult(other.start(dying, "slow", { key: "c" }).result);
     await other.world.settle();
     dying.crash();
     const again = other.start(dying.peer(), "slow", { key: "c" });
-    const events = eventsOf(again);
+    const events = collectEvents(again);
     other.open("slow");
     expect((await again.result).status).toBe("done");
-    expect(only(events, "run.started")).toMatchObject([{ attempt: 2, recovered: true }]);
+    expect(getOnlyEvent(events, "run.started")).toMatchObject([{ attempt: 2, recovered: true }]);
     expect(begun).toEqual(["fail"]);
     open("x");
     expect(world.timers).toBe(0);
@@ -358,17 +358,17 @@ describe("idempotency key of a run", () => {
       // run.
       if (onBusy === "enqueue") first.on(({ type }) => (type === "run.completed" ? store.crash() : undefined));
       else store.crash();
-      leftToDie(first.result);
+      ignoreResult(first.result);
       open("slow");
       await world.settle();
       const other = store.peer();
       expect((await listRuns(other, { key: "q" }))[0]?.status, onBusy).toBe("queued");
       const both = [start(other, "q", { key: "q" }), start(other.peer(), "q", { key: "q" })];
-      const events = eventsOf(both[0] as (typeof both)[number]);
+      const events = collectEvents(both[0] as (typeof both)[number]);
       const [again, elsewhere] = await Promise.allSettled(both.map(({ result }) => result));
       expect(again, onBusy).toMatchObject({ value: { status: "done", run: queued.run, state: { word: "q" } } });
       expect(JSON.stringify(elsewhere), onBusy).toMatch(/"queued"|"done"|thread_busy/);
-      expect(only(events, "run.started"), onBusy).toMatchObject([{ run: queued.run }]);
+      expect(getOnlyEvent(events, "run.started"), onBusy).toMatchObject([{ run: queued.run }]);
       expect((await log(other)).slice(-2), onBusy).toEqual(["q 1", "q 2"]);
     }
   });
@@ -411,7 +411,7 @@ describe("idempotency key of a run", () => {
 
   test("a run with a key requires a store", async () => {
     const { graph } = wordy();
-    expect((await failureOf(() => run(graph, { key: "k" }))).code).toBe("missing_store");
+    expect((await getFailure(() => run(graph, { key: "k" }))).code).toBe("missing_store");
   });
 });
 
@@ -420,7 +420,7 @@ describe("onBusy interrupt [E27]", () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    const events = eventsOf(first);
+    const events = collectEvents(first);
     await world.settle();
     const second = start(store, "new", { onBusy: "cancel" });
     await world.settle();
@@ -448,7 +448,7 @@ describe("onBusy interrupt [E27]", () => {
     for (const [name, { graph, world, start, log }, store] of await busyThreads()) {
       if (name.startsWith("running")) continue;
       const next = start(store, "new", { onBusy: "cancel" });
-      const own = eventsOf(next);
+      const own = collectEvents(next);
       const all: RunEvent[] = [];
       const reading = (async () => {
         for await (const event of next.events({ after: 0 })) all.push(event);
@@ -466,7 +466,7 @@ describe("onBusy interrupt [E27]", () => {
       for await (const { source } of getHistory(graph, { store, thread: "t" })) steps.push(source);
       expect(steps.slice(0, 4), name).toEqual(["step", "step", "input", "cancel"]);
       if (name === "waiting") {
-        const late = await failureOf(resume(graph, { store, world, thread: "t", answers: { ok: true } }).result);
+        const late = await getFailure(resume(graph, { store, world, thread: "t", answers: { ok: true } }).result);
         expect(late.code).toBe("already_answered");
         expect(late.details).toMatchObject({
           answer: { declined: true, by: next.id, reason: "interrupted by a new input" },
@@ -534,7 +534,7 @@ describe("onBusy interrupt [E27]", () => {
     const { state } = await again.result;
     const said = state.messages.map((each: Message) => [
       each.role,
-      each.role === "tool" ? [each.callId, textIn(each), each.isError] : each.id,
+      each.role === "tool" ? [each.callId, getAnswerText(each), each.isError] : each.id,
     ]);
     expect(said).toEqual([
       ["user", "u1"],
@@ -604,7 +604,7 @@ describe("onBusy rollback [E27]", () => {
         },
       })
       .edges({ [START]: "first", first: "second", second: END });
-    const saidIn = ({ messages: all }: { readonly messages: readonly Message[] }): readonly string[] =>
+    const listTexts = ({ messages: all }: { readonly messages: readonly Message[] }): readonly string[] =>
       all.flatMap((message) => (message.role === "user" ? [getMessageText(message)] : []));
     for (const word of ["ask", "fail"]) {
       const store = memoryStore();
@@ -618,13 +618,13 @@ describe("onBusy rollback [E27]", () => {
         ({ status }) => expect(status).toBe("waiting"),
         (error) => expect(error).toBeDefined(),
       );
-      expect(saidIn((await getState(graph, at)).state), word).toEqual(["before the run", "to the run"]);
+      expect(listTexts((await getState(graph, at)).state), word).toEqual(["before the run", "to the run"]);
       expect(
         (await store.inbox("t", "main")).map(({ kind }) => kind),
         word,
       ).toEqual(["followUp"]);
       const next = await run(graph, { ...at, input: { word: "new" }, onBusy: "rollback" }).result;
-      expect(saidIn(next.state), word).toEqual(["before the run", "to the run"]);
+      expect(listTexts(next.state), word).toEqual(["before the run", "to the run"]);
       // The queued input stays queued, and no rows of the earlier run remain.
       const { namespaces } = await store.exportThread("t");
       expect(
@@ -660,7 +660,7 @@ describe("onBusy rollback [E27]", () => {
     const other = memoryStore();
     await run(graph, { store: other, thread: "t", input: { topic: "ask" } }).result;
     const lacking = run(graph, { store: other, thread: "t", onBusy: "rollback" } as never);
-    const refusal = await failureOf(lacking.result);
+    const refusal = await getFailure(lacking.result);
     expect([refusal.code, refusal.details]).toEqual(["invalid_input", ["topic"]]);
     // Recorded effects stay recorded.
     expect((await store.effects("t", "main")).filter(({ effect }) => effect === "once").length).toBeGreaterThan(2);
@@ -699,7 +699,7 @@ describe("onBusy rollback [E27]", () => {
       const owner = memoryStore();
       await run(graph, { store: owner, thread: "t", input: { word: "ask" } }).result;
       const { store, dead } = createCrashingStore(owner, 1, "before");
-      leftToDie(run(graph, { store, thread: "t", input: { word: "new" }, onBusy }).result);
+      ignoreResult(run(graph, { store, thread: "t", input: { word: "new" }, onBusy }).result);
       await dead;
       const next = { store: owner.peer(), thread: "t" } as const;
       expect((await resume(graph, { ...next, answers: { ok: true } }).result).status, onBusy).toBe("cancelled");
@@ -734,10 +734,10 @@ describe("busy durable machine", () => {
 
   test("a durable machine enqueues a new input and refuses onBusy interrupt and rollback [E27]", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     await run(machine, { store, world, thread: "t" }).result;
     for (const onBusy of ["cancel", "rollback"] as const) {
-      const refusal = await failureOf(() => run(machine, { store, world, thread: "t", onBusy }));
+      const refusal = await getFailure(() => run(machine, { store, world, thread: "t", onBusy }));
       expect(refusal.code).toBe("invalid_option");
       expect(refusal.message).toContain("Send an event with resume");
     }

@@ -15,12 +15,12 @@ import {
 
 const Notes = defineState({ notes: channel.list(z.unknown()) });
 
-const noting = (version: number) =>
+const createNotingGraph = (version: number) =>
   defineGraph({ name: "noting", version, state: Notes })
     .nodes({ count: ({ notes }) => ({ notes: [notes.length] }) })
     .edges({ [START]: "count", count: END });
 
-const graph = noting(1);
+const graph = createNotingGraph(1);
 
 /** Creates a separate process on a store and counts its state reads. */
 function processOn(store: Store): { readonly store: Store; readonly reads: () => number } {
@@ -74,7 +74,7 @@ describe("saved state overrides the cache", () => {
   test("a turn of another version of the graph reads the saved state", async () => {
     const here = processOn(memoryStore());
     await turn(here.store, "a");
-    const newer = run(noting(2), { store: here.store, thread: "t", input: { notes: ["b"] } });
+    const newer = run(createNotingGraph(2), { store: here.store, thread: "t", input: { notes: ["b"] } });
     expect((await newer.result).state.notes).toEqual(["a", 1, "b", 3]);
     expect(here.reads()).toBeGreaterThan(0);
   });

@@ -17,7 +17,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ word: z.string(), log: channel.list(z.string()) });
 
@@ -29,7 +29,7 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed + 1))(
       chance = (chance * 48_271) % 2_147_483_647;
       return chance % limit;
     };
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = defineGraph({ name: "random", state: Log, interrupts: { ok: z.boolean() } })
       .nodes({
         one: async ({ word }, { interrupt }) => {

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { decide, defineTool, memoryStore, type RunEvent } from "../../../src/index.ts";
 import { countHeldLocks } from "../../../src/run/tool-call/locks.ts";
-import { call, checkTranscript, type DeskTool, type LoopOptions, toolLoop } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { call, checkTranscript, createToolLoop, type DeskTool, type LoopOptions } from "../../support/tool-loop.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const input = z.object({ ms: z.number(), how: z.enum(["returns", "throws", "hangs"]), locks: z.array(z.string()) });
 
@@ -78,7 +78,7 @@ test("random batches, strategies, locks, limits, messages, interrupts and cancel
   await fc.assert(
     fc.asyncProperty(scenario, async (given) => {
       const { sets, strategy, maxConcurrency, maxCalls, steering, inbox, spoken, cancelAfter, saved } = given;
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const store = saved ? memoryStore() : undefined;
       const hooks = new Map<string, string>();
       const turns = sets.map((calls, set) =>
@@ -88,7 +88,7 @@ test("random batches, strategies, locks, limits, messages, interrupts and cancel
           return call(tool, { ms, how, locks }, callId);
         }),
       );
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: tools(world),
         world,
         store: store ?? "none",

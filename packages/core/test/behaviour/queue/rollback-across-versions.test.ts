@@ -15,7 +15,7 @@ import {
   START,
   subgraph,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 /** Payment graph that interrupts before it takes money, with a persistent subgraph that counts. */
 const centBook = defineGraph({
@@ -109,7 +109,7 @@ test("a rollback of a run migrated halfway restores its previous state, although
   expect(resumed).toMatchObject({ status: "waiting", state: { euros: 9 } });
   // A process without the migration would write values of the old version: the run and the input stay unchanged.
   const { migrations: _, ...without } = at;
-  const refusal = await failureOf(
+  const refusal = await getFailure(
     run(euros, { ...without, input: { euros: 7 }, onBusy: "rollback" }).result,
     "needs_migration",
   );

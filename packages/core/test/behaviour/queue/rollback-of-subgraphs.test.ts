@@ -21,8 +21,8 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
-import { leftToDie } from "../../support/failure.ts";
-import { call, checkTranscript, textIn, user } from "../../support/tool-loop.ts";
+import { ignoreResult } from "../../support/failure.ts";
+import { call, checkTranscript, getAnswerText, user } from "../../support/tool-loop.ts";
 
 /** Persistent counter graph inside a persistent graph; the outer graph raises an interrupt after the count. */
 function counting() {
@@ -118,7 +118,7 @@ function assistant({ slow = false } = {}) {
         persistence: "per-thread",
         input: ({ said }) => ({ messages: [user(said, said)] }),
         output: (result) => ({
-          answers: [result.messages.map((each: Message) => (each.role === "tool" ? textIn(each) : each.role))],
+          answers: [result.messages.map((each: Message) => (each.role === "tool" ? getAnswerText(each) : each.role))],
           notes: [result.notes],
         }),
       }),
@@ -179,7 +179,7 @@ test("a crash at any commit of a rollback or an interrupt gives the same result 
         await run(graph, { store, thread: "t", input: { by: 10, ask: true } }).result;
         const dying = createCrashingStore(store.peer(), nth, when);
         const last = run(graph, { store: dying.store, thread: "t", input: { by: 100, ask: false }, onBusy });
-        leftToDie(last.result);
+        ignoreResult(last.result);
         if ((await Promise.race([last.result, dying.dead])) === "dead") deaths += 1;
         const again = await recover({ store, graphs: [graph] });
         await Promise.all(again.map(({ result }) => result));

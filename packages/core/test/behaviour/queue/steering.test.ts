@@ -2,19 +2,19 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, memoryStore, type RunHandle, type Store, steer } from "../../../src/index.ts";
 import {
-  answersIn,
   type ChatState,
   call,
   checkTranscript,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
   gate,
+  getAnswerText,
   type LoopOptions,
-  textIn,
-  toolLoop,
+  listEvents,
+  listToolAnswers,
   user,
 } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const named = z.object({ name: z.string() });
 
@@ -48,10 +48,10 @@ function polled(log: string[], store: Store = memoryStore()): Store {
 }
 
 /** Describes the messages of a transcript in short texts. */
-function told({ messages }: ChatState): readonly string[] {
+function listMessageTexts({ messages }: ChatState): readonly string[] {
   checkTranscript(messages);
   return messages.map((message) => {
-    if (message.role === "tool") return `${message.callId}: ${message.isError ? "!" : ""}${textIn(message)}`;
+    if (message.role === "tool") return `${message.callId}: ${message.isError ? "!" : ""}${getAnswerText(message)}`;
     if (message.role === "user")
       return `user: ${message.content.map((block) => (block.type === "text" ? block.text : "")).join("")}`;
     return message.role;
@@ -64,8 +64,8 @@ async function steered(
   options: Omit<LoopOptions, "tools" | "world"> & { readonly at: number; readonly text?: string },
   tools: (world: VirtualWorld) => readonly DeskTool[] = (world) => [slow(world, 10)],
 ) {
-  const world = virtualWorld();
-  const loop = toolLoop({ ...options, tools: tools(world), world });
+  const world = createVirtualWorld();
+  const loop = createToolLoop({ ...options, tools: tools(world), world });
   const handle = loop.start();
   await world.advance(options.at);
   await handle.steer(options.text ?? "stop");
@@ -77,8 +77,8 @@ async function steered(
 describe("inbox checks between batches of tool calls", () => {
   test("the sequential strategy checks the inbox after each tool call and before the next starts [S0.56, S2.56]", async () => {
     const log: string[] = [];
-    const world = virtualWorld();
-    const loop = toolLoop({
+    const world = createVirtualWorld();
+    const loop = createToolLoop({
       tools: [slow(world, 10)],
       world,
       store: polled(log),
@@ -105,7 +105,7 @@ describe("inbox checks between batches of tool calls", () => {
         return `${counter}`;
       },
     });
-    const two = toolLoop({
+    const two = createToolLoop({
       tools: [count],
       strategy: "sequential",
       turns: [[call("count", {}, "a"), call("count", {}, "b")], ["ok"]],
@@ -120,8 +120,8 @@ describe("inbox checks between batches of tool calls", () => {
       ["sequential", 150],
     ] as const) {
       const log: string[] = [];
-      const world = virtualWorld();
-      const loop = toolLoop({
+      const world = createVirtualWorld();
+      const loop = createToolLoop({
         tools: [slow(world, 50, {}, log)],
         world,
         store: polled(log),
@@ -147,14 +147,22 @@ describe("inbox checks between batches of tool calls", () => {
         "-c 50",
         "poll",
       ]);
-      expect(told(result.state)).toEqual(["user: go", "assistant", "a: a", "b: b", "c: c", "user: stop", "assistant"]);
+      expect(listMessageTexts(result.state)).toEqual([
+        "user: go",
+        "assistant",
+        "a: a",
+        "b: b",
+        "c: c",
+        "user: stop",
+        "assistant",
+      ]);
     }
   });
 
   test("the batch strategy checks the inbox between batches, here with seven tool calls by three and a message in the first batch [S0.58, S2.58]", async () => {
     const log: string[] = [];
-    const world = virtualWorld();
-    const loop = toolLoop({
+    const world = createVirtualWorld();
+    const loop = createToolLoop({
       tools: [slow(world, 10, {}, log)],
       world,
       store: polled(log),
@@ -176,7 +184,7 @@ describe("inbox checks between batches of tool calls", () => {
       strategy: { batch: 3 },
       turns: [works("a", "b", "c", "d", "e", "f", "g"), ["ok"]],
     });
-    expect(told(result.state)).toEqual([
+    expect(listMessageTexts(result.state)).toEqual([
       "user: go",
       "assistant",
       ...["a: a", "b: b", "c: c"],
@@ -201,9 +209,9 @@ describe("skipped tool calls", () => {
   test("steering skips and answers unstarted tool calls, and an active call ends with its own result [S0.59, S2.59, S0.60, S2.60, S0.61, S2.61]", async () => {
     const { ran, once } = await interruptedWork();
     expect(ran).toEqual(["+a", "-a 10"]);
-    const answers = answersIn(once);
+    const answers = listToolAnswers(once);
     expect(answers.map(({ isError }) => isError)).toEqual([false, true, true]);
-    expect(answers.map(textIn)).toEqual([
+    expect(answers.map(getAnswerText)).toEqual([
       "a",
       "Skipped: a message of the user is queued and comes first.",
       "Skipped: a message of the user is queued and comes first.",
@@ -213,20 +221,20 @@ describe("skipped tool calls", () => {
   test("a completed tool call keeps its result, and each skipped call is rejected with the reason skipped [T2, T3]", async () => {
     const { once } = await interruptedWork();
     const of = (id: string) =>
-      eventsOf(once, "tool.started", "tool.rejected", "tool.completed", "tool.failed")
+      listEvents(once, "tool.started", "tool.rejected", "tool.completed", "tool.failed")
         .filter(({ callId }) => callId === id)
         .map((event) => (event.type === "tool.rejected" ? `rejected ${event.reason}` : event.type));
     expect(of("a")).toEqual(["tool.started", "tool.completed"]);
     expect(of("b")).toEqual(["rejected skipped", "tool.failed"]);
     expect(of("c")).toEqual(["rejected skipped", "tool.failed"]);
-    expect(eventsOf(once, "tool.failed").map(({ result }) => result.error?.kind)).toEqual(["skipped", "skipped"]);
+    expect(listEvents(once, "tool.failed").map(({ result }) => result.error?.kind)).toEqual(["skipped", "skipped"]);
   });
 
   test("a steering message is stored after all answers and before the next request, in the same commit [S0.62, S2.62, T7]", async () => {
     const store = memoryStore();
     const once = await steered({ at: 5, strategy: "sequential", store, turns: [works("a", "b"), ["ok"]] });
     expect(once.requests[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "tool", "user"]);
-    const steps = eventsOf(once, "step.committed").filter(({ nodes }) => nodes.includes("tools"));
+    const steps = listEvents(once, "step.committed").filter(({ nodes }) => nodes.includes("tools"));
     expect(steps).toHaveLength(1);
     const { messages } = steps[0]?.changes ?? {};
     expect(messages?.kind).toBe("append");
@@ -242,14 +250,14 @@ describe("skipped tool calls", () => {
       const once = await steered({ at: 5, ...more, turns: [works("a", "b", "c", "d", "e"), ["ok"]] }, (world) => [
         slow(world, 10, "maxConcurrency" in more ? {} : { lock: () => ["one"] }),
       ]);
-      expect(answersIn(once).map(textIn)).toEqual(["a", "b", "c", "d", "e"]);
-      expect(told(once.result.state).at(-2)).toBe("user: stop");
+      expect(listToolAnswers(once).map(getAnswerText)).toEqual(["a", "b", "c", "d", "e"]);
+      expect(listMessageTexts(once.result.state).at(-2)).toBe("user: stop");
     }
   });
 
   test("tool calls skipped for a system message are not attributed to the user [D17]", async () => {
-    const world = virtualWorld();
-    const loop = toolLoop({
+    const world = createVirtualWorld();
+    const loop = createToolLoop({
       tools: [slow(world, 10)],
       world,
       strategy: "sequential",
@@ -259,16 +267,16 @@ describe("skipped tool calls", () => {
     await world.advance(5);
     await handle.steer([{ role: "system", id: "n1", content: "The disk is nearly full." }]);
     await world.advance(1_000);
-    const answers = answersIn(await handle.result);
-    expect(answers.map(textIn)).toEqual(["a", "Skipped: a note of the system is queued and comes first."]);
+    const answers = listToolAnswers(await handle.result);
+    expect(answers.map(getAnswerText)).toEqual(["a", "Skipped: a note of the system is queued and comes first."]);
     expect(answers[1]?.isError).toBe(true);
   });
 
   test("steering finish-batch runs all requested tool calls, and a tool may opt out of being skipped [T5, D2]", async () => {
     const turns = [works("a", "b", "c"), ["ok"]] as const;
     const finished = await steered({ at: 5, strategy: "sequential", steering: "finish-batch", turns });
-    expect(answersIn(finished).map(textIn)).toEqual(["a", "b", "c"]);
-    expect(told(finished.result.state).at(-2)).toBe("user: stop");
+    expect(listToolAnswers(finished).map(getAnswerText)).toEqual(["a", "b", "c"]);
+    expect(listMessageTexts(finished.result.state).at(-2)).toBe("user: stop");
     const submit = await steered(
       { at: 5, strategy: "sequential", turns: [[...works("a", "b"), call("submit", {}, "s"), ...works("c")], ["ok"]] },
       (world) => {
@@ -282,7 +290,7 @@ describe("skipped tool calls", () => {
         return [slow(world, 10), tool];
       },
     );
-    expect(told(submit.result.state).slice(2, -1)).toEqual([
+    expect(listMessageTexts(submit.result.state).slice(2, -1)).toEqual([
       "a: a",
       skipped("b"),
       "s: handed in",
@@ -302,7 +310,7 @@ describe("skipped tool calls", () => {
           }),
       }),
     ]);
-    expect(answersIn(soft).map(textIn)).toEqual(["spoken to at 5"]);
+    expect(listToolAnswers(soft).map(getAnswerText)).toEqual(["spoken to at 5"]);
   });
 
   describe("steered signal of a tool", () => {
@@ -324,10 +332,10 @@ describe("skipped tool calls", () => {
     test.each(["with a store", "without a store"])(
       "the steered signal of a tool is aborted by a message sent while the model was answering, %s",
       async (way) => {
-        const world = virtualWorld();
+        const world = createVirtualWorld();
         const handles: RunHandle<ChatState>[] = [];
         const speak = (): void => void handles[0]?.steer("stop");
-        const loop = toolLoop({
+        const loop = createToolLoop({
           tools: [patient(world)],
           world,
           ...(way === "without a store" ? { store: "none" } : {}),
@@ -344,7 +352,7 @@ describe("skipped tool calls", () => {
         await world.advance(120_000);
         const result = await handles[0]?.result;
         // A message in the state does not steer again.
-        expect(result && told(result.state).slice(2)).toEqual([
+        expect(result && listMessageTexts(result.state).slice(2)).toEqual([
           "a: spoken to at 0",
           "user: stop",
           "assistant",
@@ -355,11 +363,11 @@ describe("skipped tool calls", () => {
     );
 
     test("the steered signal of a tool is aborted by a message sent during the commit of the previous superstep", async () => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const handles: RunHandle<ChatState>[] = [];
       const store = memoryStore();
       let hasSpoken = false;
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: [patient(world)],
         world,
         turns: [[call("wait", {}, "a")], [call("wait", {}, "b")], ["ok"]],
@@ -376,14 +384,14 @@ describe("skipped tool calls", () => {
       handles.push(loop.start());
       await world.advance(120_000);
       const result = await handles[0]?.result;
-      expect(result && answersIn(result).map(textIn)).toEqual(["waited at 60000", "spoken to at 60000"]);
+      expect(result && listToolAnswers(result).map(getAnswerText)).toEqual(["waited at 60000", "spoken to at 60000"]);
     });
 
     test("the steered signal of a tool is not aborted by a message that the run had already taken in", async () => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const handles: RunHandle<ChatState>[] = [];
       const store = memoryStore();
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: [slow(world, 10), patient(world)],
         world,
         turns: [works("x"), works("y"), [call("wait", {}, "a")], ["ok"]],
@@ -402,7 +410,7 @@ describe("skipped tool calls", () => {
       await world.advance(120_000);
       await sent;
       const result = await handles[0]?.result;
-      expect(result && answersIn(result).map(textIn)).toEqual(["x", "y", "waited at 60020"]);
+      expect(result && listToolAnswers(result).map(getAnswerText)).toEqual(["x", "y", "waited at 60020"]);
     });
   });
 
@@ -417,7 +425,7 @@ describe("skipped tool calls", () => {
       ],
     });
     expect(seen).toEqual(["a undefined", "b skipped"]);
-    answersIn(once);
+    listToolAnswers(once);
   });
 
   test("an inbox that cannot be read is reported and logged, and no tool call is skipped [T4]", async () => {
@@ -427,8 +435,8 @@ describe("skipped tool calls", () => {
       ...store,
       inbox: (thread, branch) => (broken ? Promise.reject(new Error("no disk")) : store.inbox(thread, branch)),
     };
-    const world = virtualWorld();
-    const loop = toolLoop({
+    const world = createVirtualWorld();
+    const loop = createToolLoop({
       tools: [slow(world, 10)],
       world,
       store: failing,
@@ -443,8 +451,16 @@ describe("skipped tool calls", () => {
     broken = false;
     await world.advance(100);
     const result = await handle.result;
-    expect(told(result.state)).toEqual(["user: go", "assistant", "a: a", "b: b", "c: c", "user: stop", "assistant"]);
-    expect(eventsOf(loop, "inbox.failed").map(({ error }) => error.message)).toEqual(["no disk", "no disk"]);
+    expect(listMessageTexts(result.state)).toEqual([
+      "user: go",
+      "assistant",
+      "a: a",
+      "b: b",
+      "c: c",
+      "user: stop",
+      "assistant",
+    ]);
+    expect(listEvents(loop, "inbox.failed").map(({ error }) => error.message)).toEqual(["no disk", "no disk"]);
     expect(
       world.lines.filter(({ message }) => message === "inbox messages could not be delivered to a run"),
     ).toHaveLength(2);
@@ -453,10 +469,10 @@ describe("skipped tool calls", () => {
 
 describe("inbox delivery", () => {
   test("a message sent during a model request is answered next, and a follow-up is answered when the run would end", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const doors = [gate(), gate(), gate()];
     let turn = 0;
-    const loop = toolLoop({ tools: [slow(world, 1)], world, turns: [["one"], ["two"], ["three"]] });
+    const loop = createToolLoop({ tools: [slow(world, 1)], world, turns: [["one"], ["two"], ["three"]] });
     const handle = loop.start();
     handle.on((event) => {
       if (event.type !== "model.started") return;
@@ -468,20 +484,27 @@ describe("inbox delivery", () => {
       }
     });
     const { state } = await handle.result;
-    expect(told(state)).toEqual(["user: go", "assistant", "user: first", "assistant", "user: last", "assistant"]);
-    expect(eventsOf(loop, "inbox.delivered").map(({ kind }) => kind)).toEqual(["steer", "followUp"]);
+    expect(listMessageTexts(state)).toEqual([
+      "user: go",
+      "assistant",
+      "user: first",
+      "assistant",
+      "user: last",
+      "assistant",
+    ]);
+    expect(listEvents(loop, "inbox.delivered").map(({ kind }) => kind)).toEqual(["steer", "followUp"]);
   });
 
   test("the inbox delivers one message at a time or all waiting messages", async () => {
     for (const inbox of ["one", "all"] as const) {
-      const world = virtualWorld();
-      const loop = toolLoop({ tools: [slow(world, 10)], world, inbox, turns: [works("a"), ["one"], ["two"]] });
+      const world = createVirtualWorld();
+      const loop = createToolLoop({ tools: [slow(world, 10)], world, inbox, turns: [works("a"), ["one"], ["two"]] });
       const handle = loop.start();
       await world.advance(5);
       await Promise.all([handle.steer("x"), handle.steer("y")]);
       await world.advance(100);
       const { state } = await handle.result;
-      expect(told(state).slice(3)).toEqual(
+      expect(listMessageTexts(state).slice(3)).toEqual(
         inbox === "all" ? ["user: x", "user: y", "assistant"] : ["user: x", "assistant", "user: y", "assistant"],
       );
     }
@@ -489,9 +512,9 @@ describe("inbox delivery", () => {
 
   test("a run being cancelled takes no inbox message: the message waits for the next run and precedes its input [T6]", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const options = { tools: [slow(world, 10)], world, store, strategy: "sequential" as const };
-    const loop = toolLoop({ ...options, turns: [works("a", "b"), ["after"]] });
+    const loop = createToolLoop({ ...options, turns: [works("a", "b"), ["after"]] });
     const handle = loop.start();
     await world.advance(5);
     await handle.steer("important");
@@ -504,13 +527,13 @@ describe("inbox delivery", () => {
     const next = loop.start(user("and now", "u2"));
     await world.advance(100);
     const { state } = await next.result;
-    expect(told(state).slice(-3)).toEqual(["user: important", "user: and now", "assistant"]);
+    expect(listMessageTexts(state).slice(-3)).toEqual(["user: important", "user: and now", "assistant"]);
     expect(await store.inbox("t", "main")).toEqual([]);
   });
 
   test("the inbox of a run without a store is in memory, and an ended run refuses further messages", async () => {
-    const world = virtualWorld();
-    const loop = toolLoop({
+    const world = createVirtualWorld();
+    const loop = createToolLoop({
       tools: [slow(world, 10)],
       world,
       store: "none",
@@ -521,25 +544,36 @@ describe("inbox delivery", () => {
     await world.advance(5);
     await handle.steer("stop");
     await world.advance(100);
-    expect(told((await handle.result).state).slice(2)).toEqual(["a: a", skipped("b"), "user: stop", "assistant"]);
+    expect(listMessageTexts((await handle.result).state).slice(2)).toEqual([
+      "a: a",
+      skipped("b"),
+      "user: stop",
+      "assistant",
+    ]);
     const late = await handle.steer("late").catch((error: unknown) => error);
     expect(isStatewrightError(late, "missing_store")).toBe(true);
   });
 
   test("messages sent before the start of the run are delivered in the order of sending", async () => {
     for (const store of [memoryStore(), "none"] as const) {
-      const loop = toolLoop({ tools: [slow(virtualWorld(), 1)], store, turns: [["one"], ["two"]] });
+      const loop = createToolLoop({ tools: [slow(createVirtualWorld(), 1)], store, turns: [["one"], ["two"]] });
       const handle = loop.start();
       void handle.steer("x");
       void handle.steer("y");
-      expect(told((await handle.result).state)).toEqual(["user: go", "assistant", "user: x", "user: y", "assistant"]);
+      expect(listMessageTexts((await handle.result).state)).toEqual([
+        "user: go",
+        "assistant",
+        "user: x",
+        "user: y",
+        "assistant",
+      ]);
     }
   });
 
   test("any process with the store can steer a run, and an idle thread keeps the message for its next run", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
-    const loop = toolLoop({
+    const world = createVirtualWorld();
+    const loop = createToolLoop({
       tools: [slow(world, 10)],
       world,
       store,
@@ -550,7 +584,7 @@ describe("inbox delivery", () => {
     await world.advance(5);
     await steer(loop.graph, { store: store.peer(), thread: "t", input: "from elsewhere", world });
     await world.advance(100);
-    expect(told((await handle.result).state).slice(2)).toEqual([
+    expect(listMessageTexts((await handle.result).state).slice(2)).toEqual([
       "a: a",
       skipped("b"),
       "user: from elsewhere",
@@ -559,14 +593,18 @@ describe("inbox delivery", () => {
     await steer(loop.graph, { store, thread: "t", input: "later", world });
     const next = loop.start(user("and now", "u2"));
     await world.advance(100);
-    expect(told((await next.result).state).slice(-3)).toEqual(["user: later", "user: and now", "assistant"]);
+    expect(listMessageTexts((await next.result).state).slice(-3)).toEqual([
+      "user: later",
+      "user: and now",
+      "assistant",
+    ]);
   });
 
   test("a message from another process reaches a waiting tool within a second, and an unshared run does not poll", async () => {
     for (const local of [false, true]) {
       const log: string[] = [];
       const mine = memoryStore();
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const wait = defineTool({
         name: "wait",
         description: "Wait.",
@@ -579,40 +617,42 @@ describe("inbox delivery", () => {
           }),
       });
       const store = { ...polled(log, mine), local };
-      const loop = toolLoop({ tools: [wait], world, store, turns: [[call("wait", {}, "w")], ["ok"]] });
+      const loop = createToolLoop({ tools: [wait], world, store, turns: [[call("wait", {}, "w")], ["ok"]] });
       const handle = loop.start();
       await world.advance(2_500);
       expect(log.length).toBe(local ? 1 : 3);
       await steer(loop.graph, { store: mine.peer(), thread: "t", input: "hurry", world });
       await world.advance(10_000);
-      expect(answersIn(await handle.result).map(textIn)).toEqual([local ? "waited at 5000" : "spoken to at 3000"]);
+      expect(listToolAnswers(await handle.result).map(getAnswerText)).toEqual([
+        local ? "waited at 5000" : "spoken to at 3000",
+      ]);
       expect(world.timers).toBe(0);
     }
   });
 
   test("an invalid inbox message is refused with a hint", async () => {
     const store = memoryStore();
-    const loop = toolLoop({ tools: [slow(virtualWorld(), 1)], store, turns: [["ok"]] });
+    const loop = createToolLoop({ tools: [slow(createVirtualWorld(), 1)], store, turns: [["ok"]] });
     const handle: RunHandle<ChatState> = loop.start();
     await handle.result;
-    const codeOf = (sent: Promise<void>): Promise<unknown> =>
+    const getCode = (sent: Promise<void>): Promise<unknown> =>
       sent.then(
         () => "kept",
         (error: unknown) => (isStatewrightError(error) ? error.code : error),
       );
-    expect(await codeOf(handle.steer([]))).toBe("invalid_input");
-    expect(await codeOf(handle.steer(""))).toBe("invalid_input");
-    expect(await codeOf(handle.followUp(" \n"))).toBe("invalid_input");
-    expect(await codeOf(handle.steer(7 as never))).toBe("invalid_input");
-    expect(await codeOf(handle.steer([{ role: "assistant", id: "x", content: [], finish: "stop" }]))).toBe(
+    expect(await getCode(handle.steer([]))).toBe("invalid_input");
+    expect(await getCode(handle.steer(""))).toBe("invalid_input");
+    expect(await getCode(handle.followUp(" \n"))).toBe("invalid_input");
+    expect(await getCode(handle.steer(7 as never))).toBe("invalid_input");
+    expect(await getCode(handle.steer([{ role: "assistant", id: "x", content: [], finish: "stop" }]))).toBe(
       "invalid_input",
     );
-    expect(await codeOf(handle.followUp([user("fine"), null as never]))).toBe("invalid_input");
+    expect(await getCode(handle.followUp([user("fine"), null as never]))).toBe("invalid_input");
     const given = { store, thread: "t", input: "x" };
-    expect(await codeOf(steer(loop.graph, { ...given, thread: "none" }))).toBe("unknown_thread");
-    expect(await codeOf(steer(loop.graph, { ...given, branch: "none" }))).toBe("unknown_branch");
-    expect(await codeOf(steer(loop.graph, { ...given, kind: "shout" as never }))).toBe("invalid_option");
-    expect(await codeOf(steer(loop.graph, { ...given, store: {} as never }))).toBe("invalid_option");
+    expect(await getCode(steer(loop.graph, { ...given, thread: "none" }))).toBe("unknown_thread");
+    expect(await getCode(steer(loop.graph, { ...given, branch: "none" }))).toBe("unknown_branch");
+    expect(await getCode(steer(loop.graph, { ...given, kind: "shout" as never }))).toBe("invalid_option");
+    expect(await getCode(steer(loop.graph, { ...given, store: {} as never }))).toBe("invalid_option");
     expect(await store.inbox("t", "main")).toEqual([]);
   });
 });

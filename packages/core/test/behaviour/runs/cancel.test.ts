@@ -13,17 +13,17 @@ import {
   START,
   type Store,
 } from "../../../src/index.ts";
-import { deferred, eventsOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
 describe("cancel", () => {
   test("a cancel fires signals, starts no further effect, keeps completed results and leaves the thread usable [E37]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
-    const hold = deferred();
+    const hold = createDeferred();
     const graph = defineGraph({ name: "work", state: Log })
       .nodes({
         first: () => ({ log: ["first"] }),
@@ -39,7 +39,7 @@ describe("cancel", () => {
       })
       .edges({ [START]: "first", first: fanOut("each", () => ["quick", "slow", "queued"]), each: "last", last: END });
     const handle = run(graph, { world, store, thread: "t", maxConcurrency: 2 });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await world.settle();
     handle.cancel("enough");
     handle.cancel("a second cancel changes nothing");
@@ -80,7 +80,7 @@ describe("cancel", () => {
         .nodes({ a: async () => ({ log: ["a"] }) })
         .edges({ [START]: "a", a: END });
       const handle = run(graph, { store, thread: "t" });
-      const events = eventsOf(handle);
+      const events = collectEvents(handle);
       for (let turn = 0; turn < turns; turn++) await Promise.resolve();
       handle.cancel();
       const { status, state } = await handle.result;
@@ -116,7 +116,7 @@ describe("cancel", () => {
   });
 
   test("a cancel ends the retry delay at once", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = defineGraph({ name: "retrying", state: Log })
       .nodes({
         a: {
@@ -128,13 +128,13 @@ describe("cancel", () => {
       })
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await world.settle();
     expect(world.timers).toBe(1);
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
     expect(world.timers).toBe(0);
-    expect(only(events, "task.retried")).toHaveLength(1);
+    expect(getOnlyEvent(events, "task.retried")).toHaveLength(1);
   });
 
   test("a `once` effect whose start is being written during a cancel does not start, and a resume runs it", async () => {
@@ -174,8 +174,8 @@ describe("cancel", () => {
   });
 
   test("an abandoned body emits no event after the end of its run", async () => {
-    const world = virtualWorld();
-    const hold = deferred();
+    const world = createVirtualWorld();
+    const hold = createDeferred();
     const graph = defineGraph({ name: "late", state: Log })
       .nodes({
         a: async (_state, { progress }) => {
@@ -185,7 +185,7 @@ describe("cancel", () => {
       })
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await world.settle();
     handle.cancel();
     await handle.result;

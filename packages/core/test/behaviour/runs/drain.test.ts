@@ -15,14 +15,14 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { deferred, eventsOf, failureOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 
 function gated() {
-  const begun = deferred();
-  const goOn = deferred();
+  const begun = createDeferred();
+  const goOn = createDeferred();
   const entered: string[] = [];
   const graph = defineGraph({ name: "gated", state: Log })
     .nodes({
@@ -49,7 +49,7 @@ test("a drain completes and saves the current superstep, starts no other, and a 
   const { graph, begun, goOn, entered } = gated();
   const store = memoryStore();
   const handle = run(graph, { store, thread: "t" });
-  const events = eventsOf(handle);
+  const events = collectEvents(handle);
   await begun;
   handle.drain("SIGTERM");
   handle.drain("SIGTERM again");
@@ -59,7 +59,7 @@ test("a drain completes and saves the current superstep, starts no other, and a 
   expect(paused.status === "paused" && paused.cause.message).toContain("SIGTERM");
   expect(entered).toEqual(["slow", "beside"]);
   expect(events.at(-1)?.type).toBe("run.paused");
-  expect(only(events, "step.committed").at(-1)?.next).toEqual(["next"]);
+  expect(getOnlyEvent(events, "step.committed").at(-1)?.next).toEqual(["next"]);
   expect((await store.thread("t"))?.status).toBe("paused");
   const { status, state } = await resume(graph, { store: store.peer(), thread: "t" }).result;
   expect(status).toBe("done");
@@ -85,7 +85,7 @@ test("a drain does not change the result of a run that ends, fails or waits in t
   };
   expect((await drained([])).status).toBe("done");
   expect((await drained(["ask"])).status).toBe("waiting");
-  await failureOf(drained(["fail"]), "node_failed");
+  await getFailure(drained(["fail"]), "node_failed");
 });
 
 test("a run drained before its start keeps its input, and a cancel overrides a drain [E38]", async () => {
@@ -104,7 +104,7 @@ test("a run drained before its start keeps its input, and a cancel overrides a d
 });
 
 test("a drain of a durable machine waits for its active promises and keeps their results [E38]", async () => {
-  const goOn = deferred<string>();
+  const goOn = createDeferred<string>();
   const begun: string[] = [];
   const machine = setup({
     actors: {
@@ -129,7 +129,7 @@ test("a drain of a durable machine waits for its active promises and keeps their
   });
   const graph = durableMachine(machine, { version: 1 });
   const store = memoryStore();
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const handle = run(graph, { store, thread: "t", world });
   await world.settle();
   handle.drain();

@@ -25,15 +25,15 @@ import {
   type Store,
   toolNode,
 } from "../../../src/index.ts";
-import { failureOf, leftToDie } from "../../support/failure.ts";
+import { getFailure, ignoreResult } from "../../support/failure.ts";
 import { call, gate, user } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ word: z.string().default(""), log: channel.list(z.string()) });
 
 function wordy() {
   const gates = new Map<string, ReturnType<typeof gate>>();
-  const gateOf = (word: string) => {
+  const createGate = (word: string) => {
     const found = gates.get(word) ?? gate();
     gates.set(word, found);
     return found;
@@ -43,7 +43,7 @@ function wordy() {
     .nodes({
       first: async ({ word }, { interrupt, signal }) => {
         signal.addEventListener("abort", () => aborted.push(word));
-        if (word.startsWith("slow")) await gateOf(word).passed;
+        if (word.startsWith("slow")) await createGate(word).passed;
         if (word.startsWith("ask")) await interrupt("ok");
         if (word.startsWith("fail")) throw new Error("no");
         return { log: [`${word} 1`] };
@@ -51,7 +51,7 @@ function wordy() {
       second: ({ word }) => ({ log: [`${word} 2`] }),
     })
     .edges({ [START]: "first", first: "second", second: END });
-  return { graph, aborted, open: (word: string) => gateOf(word).open(undefined) };
+  return { graph, aborted, open: (word: string) => createGate(word).open(undefined) };
 }
 
 const statuses = async (store: Store) =>
@@ -64,7 +64,7 @@ async function tick(world: VirtualWorld, ms = 1_000): Promise<void> {
 
 describe("engine", () => {
   test("an engine start recovers crashed runs, fires due timers and starts queued inputs [E62]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph, open } = wordy();
     const reminder = durableMachine(
       setup({ types: { events: {} as { type: "NO" } } }).createMachine({
@@ -76,7 +76,7 @@ describe("engine", () => {
     );
     const first = memoryStore();
     await run(reminder, { store: first, world, thread: "timer" }).result;
-    leftToDie(run(graph, { store: first, world, thread: "crashed", input: { word: "slow" } }).result);
+    ignoreResult(run(graph, { store: first, world, thread: "crashed", input: { word: "slow" } }).result);
     await run(graph, { store: first, world, thread: "free", input: { word: "a" } }).result;
     const busy = run(graph, { store: first, world, thread: "free", input: { word: "slow b" } });
     await world.settle();
@@ -105,7 +105,7 @@ describe("engine", () => {
   });
 
   test("an engine sleeps until the next timer is due and polls for work of other processes [E62]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph, open } = wordy();
     const ticker = durableMachine(
       setup({ types: { events: {} as { type: "NO" } } }).createMachine({
@@ -140,7 +140,7 @@ describe("engine", () => {
     await tick(world, 300);
     expect(await statuses(store)).toEqual(["t done"]);
     const peer = store.peer();
-    leftToDie(run(graph, { store: peer, world, thread: "u", input: { word: "slow" } }).result);
+    ignoreResult(run(graph, { store: peer, world, thread: "u", input: { word: "slow" } }).result);
     await world.settle();
     peer.crash();
     open("slow");
@@ -153,7 +153,7 @@ describe("engine", () => {
   });
 
   test("an engine closes an expired interrupt and its run continues [E62, E63]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const ok = { answer: z.boolean(), expiresMs: 5_000, onExpire: false };
     const graph = defineGraph({ name: "asks", state: Log, interrupts: { ok } })
       .nodes({ ask: async (_state, { interrupt }) => ({ log: [String(await interrupt("ok"))] }) })
@@ -172,7 +172,7 @@ describe("engine", () => {
   });
 
   test("engine.run and engine.resume use the store, secrets and world of the engine; plain run and resume serve only their own thread [E62]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const Who = defineContext({ customer: z.string() });
     const seen: unknown[] = [];
@@ -214,16 +214,16 @@ describe("engine", () => {
   });
 
   test("an engine skips runs of unknown graphs, logs them once, and continues after the error of one run", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph, open } = wordy();
-    const dead = virtualWorld();
+    const dead = createVirtualWorld();
     const strange = defineGraph({ name: "strange", state: Log })
       .nodes({ work: () => gate().passed as Promise<undefined> })
       .edges({ [START]: "work", work: END });
     const first = memoryStore();
-    for (const thread of ["s", "t"]) leftToDie(run(strange, { store: first, world: dead, thread }).result);
+    for (const thread of ["s", "t"]) ignoreResult(run(strange, { store: first, world: dead, thread }).result);
     for (const word of ["slow", "slow fail"])
-      leftToDie(run(graph, { store: first, world: dead, thread: word.replace(" ", "-"), input: { word } }).result);
+      ignoreResult(run(graph, { store: first, world: dead, thread: word.replace(" ", "-"), input: { word } }).result);
     await world.settle();
     first.crash();
     const store = first.peer();
@@ -254,7 +254,7 @@ describe("engine", () => {
   });
 
   test("an engine executes at most `concurrency` runs at the same time", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let now = 0;
     let most = 0;
     let dying = true;
@@ -270,7 +270,8 @@ describe("engine", () => {
       })
       .edges({ [START]: "work", work: END });
     const first = memoryStore();
-    for (let index = 0; index < 20; index++) leftToDie(run(graph, { store: first, world, thread: `t${index}` }).result);
+    for (let index = 0; index < 20; index++)
+      ignoreResult(run(graph, { store: first, world, thread: `t${index}` }).result);
     await world.settle();
     first.crash();
     dying = false;
@@ -285,10 +286,10 @@ describe("engine", () => {
   });
 
   test("onRun of an engine receives each run before its first event: recovered, started by the engine, and from the queue", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph, open } = wordy();
     const dead = memoryStore();
-    leftToDie(run(graph, { store: dead, world, thread: "left", input: { word: "slow a" } }).result);
+    ignoreResult(run(graph, { store: dead, world, thread: "left", input: { word: "slow a" } }).result);
     await world.settle();
     dead.crash();
     open("slow a");
@@ -323,7 +324,7 @@ describe("engine", () => {
   });
 
   test("an async onRun that rejects does not affect the run, and the failure is logged", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph } = wordy();
     const onRun = async (): Promise<never> => {
       await Promise.resolve();
@@ -339,14 +340,14 @@ describe("engine", () => {
   test("invalid engine options are refused", async () => {
     const store = memoryStore();
     for (const wrong of [{ concurrency: 0 }, { pollMs: -1 }, { graphs: "all" }, { interval: 5 }, { onRun: "x" }])
-      expect((await failureOf(() => engine({ store, graphs: [], ...wrong } as never))).code).toBe("invalid_option");
-    expect((await failureOf(() => engine({ graphs: [], secrets: env([]) } as never))).code).toBe("missing_store");
+      expect((await getFailure(() => engine({ store, graphs: [], ...wrong } as never))).code).toBe("invalid_option");
+    expect((await getFailure(() => engine({ graphs: [], secrets: env([]) } as never))).code).toBe("missing_store");
   });
 });
 
 describe("engine stop", () => {
   test("an engine stop drains: no run starts, active runs are saved at the next boundary, and the next engine continues them [C24]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph, open, aborted } = wordy();
     const store = memoryStore();
     const host = engine({ store, graphs: [graph], world });
@@ -361,7 +362,7 @@ describe("engine stop", () => {
     });
     await tick(world, 5_000);
     expect(stopped).toBe(false);
-    expect((await failureOf(() => host.run(graph, { thread: "new" }))).code).toBe("engine_stopped");
+    expect((await getFailure(() => host.run(graph, { thread: "new" }))).code).toBe("engine_stopped");
     open("slow");
     await stopping;
     expect(await own.result).toMatchObject({
@@ -381,7 +382,7 @@ describe("engine stop", () => {
 
   test("an engine stop with `now`, or after its grace, fires the signals, records completed work, and a resume continues [C24]", async () => {
     for (const way of ["now", "second", "grace"] as const) {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const ran: string[] = [];
       const aborted: string[] = [];
       const hold = gate();
@@ -460,7 +461,7 @@ describe("engine stop", () => {
   });
 
   test("an engine does not resume a run paused by a person, and unstarted tool calls stay unanswered [C24]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const { graph, open } = wordy();
     const store = memoryStore();
     const handle = run(graph, { store, world, thread: "t", input: { word: "slow" } });

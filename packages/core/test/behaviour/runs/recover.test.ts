@@ -20,10 +20,10 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, leftToDie, only } from "../../support/failure.ts";
+import { collectEvents, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
 import { gate } from "../../support/tool-loop.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 expectNothingUnhandled();
 
@@ -53,18 +53,18 @@ function deadly(deaths: (word: string) => number) {
 }
 
 /** Lets the runs of a process advance as far as possible and kills the process; returns the next process. */
-async function die(world: ReturnType<typeof virtualWorld>, store: MemoryStore): Promise<MemoryStore> {
+async function die(world: ReturnType<typeof createVirtualWorld>, store: MemoryStore): Promise<MemoryStore> {
   await world.settle();
   store.crash();
   return store.peer();
 }
 
 test("recover lists the runs of a dead process and continues them without repeating a completed effect [E35]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const { graph, effects } = deadly(() => 1);
   const first = memoryStore();
   for (const word of ["a", "b", "ask"])
-    leftToDie(run(graph, { store: first, world, thread: word, input: { word } }).result);
+    ignoreResult(run(graph, { store: first, world, thread: word, input: { word } }).result);
   await run(graph, { store: first, world, thread: "done", input: { word: "ask" } }).result;
   const other = first.peer();
   expect((await listRuns(other, { status: "running" })).map(({ thread }) => thread)).toEqual(["b", "a"]);
@@ -78,17 +78,17 @@ test("recover lists the runs of a dead process and continues them without repeat
   expect((await listThreads(next, { status: "crashed" })).map(({ id }) => id).sort()).toEqual(["a", "b"]);
   const handles = await recover({ store: next, graphs: [graph], world });
   expect(handles.map(({ thread }) => thread)).toEqual(["a", "b"]);
-  const events = handles.map(eventsOf);
+  const events = handles.map(collectEvents);
   for (const { result } of handles)
     expect(await result).toMatchObject({ status: "done", state: { log: ["first", "second"] } });
-  for (const each of events) expect(only(each, "run.started")).toMatchObject([{ recovered: true, attempt: 2 }]);
+  for (const each of events) expect(getOnlyEvent(each, "run.started")).toMatchObject([{ recovered: true, attempt: 2 }]);
   expect(effects.sort()).toEqual(["a 1", "ask 1", "ask 1", "b 1"]);
   expect(await listRuns(next, { status: "crashed" })).toEqual([]);
   expect(await recover({ store: next, graphs: [graph], world })).toEqual([]);
 });
 
 test("a run row has attempt, timing and cause for every status of a run [E35]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const { graph } = deadly((word) => (word === "ask" ? 0 : 1));
   const store = memoryStore();
   const start = (word: string, more = {}) => run(graph, { store, world, thread: word, input: { word }, ...more });
@@ -113,7 +113,7 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
   running.drain("a deploy");
   running.cancel("enough");
   expect(await running.result).toMatchObject({ status: "cancelled" });
-  leftToDie(queued.result);
+  ignoreResult(queued.result);
   await world.settle();
   const [begun, ended] = await listRuns(store, { thread: "a" });
   expect(ended).toMatchObject({ status: "cancelled", reason: "enough", endedAt: 1_000_050 });
@@ -129,15 +129,16 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
 });
 
 test("a run that crashes repeatedly without a new checkpoint is parked, other runs continue, and a resume continues the parked run [F23]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const { graph, died } = deadly((word) => (word === "poison" ? 100 : word === "slow" ? 3 : 0));
   let store = memoryStore();
-  for (const word of ["poison", "slow"]) leftToDie(run(graph, { store, world, thread: word, input: { word } }).result);
+  for (const word of ["poison", "slow"])
+    ignoreResult(run(graph, { store, world, thread: word, input: { word } }).result);
   const lives: string[][] = [];
   for (let life = 0; life < 6; life++) {
     store = await die(world, store);
     const handles = await recover({ store, graphs: [graph], world, parkAfter: 4 });
-    for (const { result } of handles) leftToDie(result);
+    for (const { result } of handles) ignoreResult(result);
     await world.settle();
     lives.push((await listRuns(store)).map(({ thread, status, attempt }) => `${thread} ${status} ${attempt}`).sort());
   }
@@ -156,7 +157,7 @@ test("a run that crashes repeatedly without a new checkpoint is parked, other ru
     error: { code: "parked", details: { deaths: 4 } },
     recovered: { count: 4 },
   });
-  expect((await failureOf(run(graph, { store, world, thread: "poison" }).result)).code).toBe("thread_busy");
+  expect((await getFailure(run(graph, { store, world, thread: "poison" }).result)).code).toBe("thread_busy");
   died.set("poison", 100);
   const resumed = await resume(graph, { store, world, thread: "poison" }).result;
   expect(resumed).toMatchObject({ status: "done", state: { log: ["first", "second"] } });
@@ -164,7 +165,7 @@ test("a run that crashes repeatedly without a new checkpoint is parked, other ru
 });
 
 test("crashes are counted since the last checkpoint: a run that progresses each time is never parked [F23]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   let alive = 0;
   const node = async ({ log }: { readonly log: readonly string[] }) => {
     if (log.length > alive) await gate().passed;
@@ -174,18 +175,18 @@ test("crashes are counted since the last checkpoint: a run that progresses each 
     .nodes({ one: node, two: node, three: node })
     .edges({ [START]: "one", one: "two", two: "three", three: END });
   let store = memoryStore();
-  leftToDie(run(graph, { store, world, thread: "t" }).result);
+  ignoreResult(run(graph, { store, world, thread: "t" }).result);
   for (const steps of [1, 2]) {
     store = await die(world, store);
     alive = steps;
-    for (const { result } of await recover({ store, graphs: [graph], world, parkAfter: 2 })) leftToDie(result);
+    for (const { result } of await recover({ store, graphs: [graph], world, parkAfter: 2 })) ignoreResult(result);
   }
   await world.settle();
   expect(await listRuns(store)).toMatchObject([{ status: "done", attempt: 3 }]);
 });
 
 test("the timers of a parked run are removed, and a resume arms them again [F23]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const machine = durableMachine(
     setup({}).createMachine({
       id: "poison",
@@ -195,11 +196,11 @@ test("the timers of a parked run are removed, and a resume arms them again [F23]
     { version: 1 },
   );
   let store = memoryStore();
-  leftToDie(run(machine, { store, world, thread: "t" }).result);
+  ignoreResult(run(machine, { store, world, thread: "t" }).result);
   for (let life = 0; life < 2; life++) {
     store = await die(world, store);
     expect(await store.timers()).toHaveLength(1);
-    for (const { result } of await recover({ store, graphs: [machine], world, parkAfter: 2 })) leftToDie(result);
+    for (const { result } of await recover({ store, graphs: [machine], world, parkAfter: 2 })) ignoreResult(result);
     await world.settle();
   }
   expect(await listRuns(store)).toMatchObject([{ status: "parked" }]);
@@ -212,7 +213,7 @@ test("the timers of a parked run are removed, and a resume arms them again [F23]
 });
 
 test("recover passes context and secrets for each run, and skips and logs runs without them", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const Who = defineContext({ customer: z.string() });
   let dying = true;
   const graph = defineGraph({ name: "served", state: Log, context: Who })
@@ -228,9 +229,11 @@ test("recover passes context and secrets for each run, and skips and logs runs w
     .edges({ [START]: "work", work: END });
   const first = memoryStore();
   for (const who of ["ann", "bob"])
-    leftToDie(run(graph, { store: first, world, thread: who, context: { customer: who }, metadata: { who } }).result);
-  leftToDie(run(other, { store: first, world, thread: "o" }).result);
-  leftToDie(run(graph, { store: first, world, thread: "eve", context: { customer: "eve" } }).result);
+    ignoreResult(
+      run(graph, { store: first, world, thread: who, context: { customer: who }, metadata: { who } }).result,
+    );
+  ignoreResult(run(other, { store: first, world, thread: "o" }).result);
+  ignoreResult(run(graph, { store: first, world, thread: "eve", context: { customer: "eve" } }).result);
   const next = await die(world, first);
   dying = false;
   const handles = await recover({
@@ -253,15 +256,15 @@ test("recover passes context and secrets for each run, and skips and logs runs w
 });
 
 test("recover starts queued inputs of an idle thread, and ends a run that a queued input replaces", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const { graph, died } = deadly(() => 1);
   const first = memoryStore();
   const start = (thread: string, word: string, more = {}) =>
     run(graph, { store: first, world, thread, input: { word }, ...more });
-  for (const thread of ["a", "b"]) leftToDie(start(thread, thread).result);
+  for (const thread of ["a", "b"]) ignoreResult(start(thread, thread).result);
   await world.settle();
-  leftToDie(start("a", "behind", { onBusy: "enqueue" }).result);
-  leftToDie(start("b", "instead", { onBusy: "cancel" }).result);
+  ignoreResult(start("a", "behind", { onBusy: "enqueue" }).result);
+  ignoreResult(start("b", "instead", { onBusy: "cancel" }).result);
   const next = await die(world, first);
   for (const word of ["behind", "instead"]) died.set(word, 1);
   const handles = await recover({ store: next, graphs: [graph], world });
@@ -279,7 +282,7 @@ test("recover starts queued inputs of an idle thread, and ends a run that a queu
 });
 
 test("two processes may recover at the same moment, and an unawaited failure of a recovered run is handled", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const logged: string[] = [];
   let broken = false;
   const graph = defineGraph({ name: "broken", state: Log })
@@ -291,7 +294,7 @@ test("two processes may recover at the same moment, and an unawaited failure of 
     })
     .edges({ [START]: "first", first: END });
   const first = memoryStore();
-  leftToDie(run(graph, { store: first, world, thread: "t" }).result);
+  ignoreResult(run(graph, { store: first, world, thread: "t" }).result);
   await world.settle();
   first.crash();
   broken = true;
@@ -309,6 +312,6 @@ test("invalid recover options are refused before any run starts", async () => {
   const store = memoryStore();
   const graphs = [deadly(() => 0).graph];
   for (const wrong of [{ graphs: undefined }, { graphs: [{}] }, { parkAfter: 0 }, { tools: [] }])
-    expect((await failureOf(recover({ store, graphs, ...wrong } as never))).code).toBe("invalid_option");
-  expect((await failureOf(recover({ graphs } as never))).code).toBe("missing_store");
+    expect((await getFailure(recover({ store, graphs, ...wrong } as never))).code).toBe("invalid_option");
+  expect((await getFailure(recover({ graphs } as never))).code).toBe("missing_store");
 });

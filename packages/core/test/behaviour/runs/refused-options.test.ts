@@ -78,7 +78,7 @@ const calls: Readonly<Record<string, Call>> = {
   defineMigration: (more) => defineMigration({ from: older, to: graph, ...more }),
 };
 
-async function codeOf(work: () => unknown): Promise<string> {
+async function getCode(work: () => unknown): Promise<string> {
   try {
     await work();
     return "nothing";
@@ -90,11 +90,11 @@ async function codeOf(work: () => unknown): Promise<string> {
 test("an unknown option or filter is refused with its name in every API call [R3]", async () => {
   for (const [name, call] of Object.entries(calls)) {
     for (const key of ["treshold", "Thread", "toString"]) {
-      const refused = await codeOf(() => call({ [key]: 1 }));
+      const refused = await getCode(() => call({ [key]: 1 }));
       expect([name, key, refused]).toEqual([name, key, name === "defineTool" ? "invalid_tool" : "invalid_option"]);
     }
     const own = JSON.parse('{"__proto__": {"limit": 1}}') as object;
-    expect([name, await codeOf(() => call(own))], name).not.toEqual([name, "nothing"]);
+    expect([name, await getCode(() => call(own))], name).not.toEqual([name, "nothing"]);
   }
 });
 
@@ -135,7 +135,7 @@ test("an invalid id is refused by every API call, and a valid id is never normal
   await run(graph, { store, thread: "t" }).result;
   for (const [border, at] of Object.entries(borders)) {
     for (const id of noIds) {
-      const refused = await codeOf(() => at(id));
+      const refused = await getCode(() => at(id));
       expect([border, id, refusals.includes(refused) || refused]).toEqual([border, id, true]);
     }
   }
@@ -155,9 +155,9 @@ test("a step key may be any well-formed string, and a key that a database could 
       .nodes({ say: async (_state, { step }) => ({ notes: [await step(key, () => "x")] }) })
       .edges({ [START]: "say", say: END });
   for (const key of ["charge 1/2", "é", "\u{1f600}"])
-    expect(await codeOf(() => run(keyed(key), {}).result)).toBe("nothing");
+    expect(await getCode(() => run(keyed(key), {}).result)).toBe("nothing");
   for (const key of ["", "\ud800", "a\udc00b"])
-    expect(await codeOf(() => run(keyed(key), {}).result)).not.toBe("nothing");
+    expect(await getCode(() => run(keyed(key), {}).result)).not.toBe("nothing");
 });
 
 test("a step name that a database would store differently is refused", async () => {
@@ -165,9 +165,9 @@ test("a step name that a database would store differently is refused", async () 
     defineGraph({ name: "g", state: Chat })
       .nodes({ say: async (_state, { step }) => ({ notes: [await step("key", () => "x", { name })] }) })
       .edges({ [START]: "say", say: END });
-  expect(await codeOf(() => run(named("\u{1f600} 1/2"), {}).result)).toBe("nothing");
+  expect(await getCode(() => run(named("\u{1f600} 1/2"), {}).result)).toBe("nothing");
   for (const name of ["a\ud800", 7 as never])
-    expect(await codeOf(() => run(named(name), {}).result)).not.toBe("nothing");
+    expect(await getCode(() => run(named(name), {}).result)).not.toBe("nothing");
 });
 
 describe("built-in object property names [R5]", () => {
@@ -184,10 +184,10 @@ describe("built-in object property names [R5]", () => {
         .nodes({ say: () => input as never })
         .edges({ [START]: "say", say: END });
       const refused = await Promise.all([
-        codeOf(() => run(graph, { input: input as never }).result),
-        codeOf(() => run(returning, {}).result),
-        codeOf(() => updateState(graph, { store, thread: "t", as: "say", values: input as never })),
-        codeOf(() => resume(graph, { store, thread: "t", answers: own(name, true) }).result),
+        getCode(() => run(graph, { input: input as never }).result),
+        getCode(() => run(returning, {}).result),
+        getCode(() => updateState(graph, { store, thread: "t", as: "say", values: input as never })),
+        getCode(() => resume(graph, { store, thread: "t", answers: own(name, true) }).result),
       ]);
       expect([name, refused.map((code) => code !== "nothing" && !code.startsWith("TypeError"))]).toEqual([
         name,
@@ -200,7 +200,7 @@ describe("built-in object property names [R5]", () => {
   test("a lookup by a built-in object property name finds no node and no run [R5]", async () => {
     for (const name of names) {
       expect(graph.nodes.get(name)).toBeUndefined();
-      expect(await codeOf(() => updateState(graph, { store, thread: "t", as: name as never }))).not.toBe("nothing");
+      expect(await getCode(() => updateState(graph, { store, thread: "t", as: name as never }))).not.toBe("nothing");
       expect(await listRuns(store, { graph: name })).toEqual([]);
     }
   });

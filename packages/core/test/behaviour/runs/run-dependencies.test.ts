@@ -24,12 +24,12 @@ import {
   subgraph,
   toolNode,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 const Shop = defineContext({ customer: z.string() });
 const Chat = defineState({ messages: channel.messages(), log: channel.list(z.string()) });
 
-function shop(seen: unknown[]) {
+function createShop(seen: unknown[]) {
   const pay = defineTool({
     name: "pay",
     description: "Pay.",
@@ -71,15 +71,15 @@ test("secrets are passed to a run explicitly: environment variables are not read
   try {
     const seen: unknown[] = [];
     const context = { customer: "ada" };
-    await failureOf(run(shop(seen), { context }).result, "missing_secret");
+    await getFailure(run(createShop(seen), { context }).result, "missing_secret");
     expect(seen).toEqual([]);
-    await run(shop(seen), { context, secrets: env(["GIVEN_EXPLICITLY"]) }).result;
-    await run(shop(seen), { context, secrets: { get: (name) => `made for ${name}` } }).result;
+    await run(createShop(seen), { context, secrets: env(["GIVEN_EXPLICITLY"]) }).result;
+    await run(createShop(seen), { context, secrets: { get: (name) => `made for ${name}` } }).result;
     expect(seen).toEqual([
       [5, "from the environment", "ada"],
       [5, "made for GIVEN_EXPLICITLY", "ada"],
     ]);
-    await failureOf(run(shop(seen), { context, secrets: env(["ANOTHER"]) }).result, "missing_secret");
+    await getFailure(run(createShop(seen), { context, secrets: env(["ANOTHER"]) }).result, "missing_secret");
   } finally {
     delete process.env["GIVEN_EXPLICITLY"];
   }
@@ -137,7 +137,7 @@ function work() {
 test("a run without a store supports everything except interrupts, resume and history, and a memory store adds those [E70]", async () => {
   const alone = await run(work(), { input: { items: ["a", "b"] } }).result;
   expect(alone).toMatchObject({ status: "done", state: { log: ["a!", "b!", "flaky"] }, bytes: 0 });
-  const refusal = await failureOf(run(work(), { input: { items: ["ask"] } }).result, "missing_store");
+  const refusal = await getFailure(run(work(), { input: { items: ["ask"] } }).result, "missing_store");
   expect(refusal.message).toContain("memoryStore()");
 
   const store = memoryStore();

@@ -12,7 +12,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: channel.list(z.string()) });
 const graph = defineGraph({ name: "input", state: S })
@@ -27,7 +27,7 @@ describe("run input", () => {
     ["that is a list", [1], {}],
   ])("an input %s is refused with its path before a write to the store", async (_name, input, place) => {
     const store = memoryStore();
-    const error = await failureOf(run(graph, { store, thread: "t", input: input as never }).result, "invalid_input");
+    const error = await getFailure(run(graph, { store, thread: "t", input: input as never }).result, "invalid_input");
     expect(error.kind).toBe("input");
     expect(error.place).toMatchObject({ graph: "input", ...place });
     expect(await store.threads()).toEqual([]);
@@ -36,23 +36,23 @@ describe("run input", () => {
   test("a required channel missing from the input is a type error, and a run-time error that names the channel [E64]", async () => {
     const store = memoryStore();
     // @ts-expect-error the amount is missing
-    const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
+    const error = await getFailure(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
     expect(error.message).toContain('lacks "amount"');
     expect(await store.head("t")).toBeUndefined();
     await run(graph, { store, thread: "t", input: { amount: 5 } }).result;
-    // @ts-expect-error it is still a type error: nobody knows what the thread holds
+    // @ts-expect-error the type requires an input: the content of the thread is unknown at compile time
     const { state } = await run(graph, { store, thread: "t" }).result;
     expect(state).toEqual({ amount: 5, tags: [], log: ["5", "5"] });
   });
 
   describe("input schema that leaves a channel unset", () => {
     const Names = defineState({ first: z.string(), last: z.string(), title: z.string().default("") });
-    const problemsOf = async (schema: z.ZodType<object>) => {
+    const listProblems = async (schema: z.ZodType<object>) => {
       const declare = () =>
         defineGraph({ name: "names", state: Names, input: schema })
           .nodes({ a: () => undefined })
           .edges({ [START]: "a", a: END });
-      const failure = await failureOf(declare, "invalid_graph");
+      const failure = await getFailure(declare, "invalid_graph");
       return (failure.details as readonly GraphProblem[]).map(
         ({ code, message }) => `${code}: ${message.split(",")[0]}`,
       );
@@ -65,11 +65,11 @@ describe("run input", () => {
       ["leaves it out in every variant", z.union([first, first.extend({ title: z.string() })])],
       ["drops it", z.preprocess((given) => given, first)],
     ])("an input schema that %s is refused for a required channel [E64]", async (_name, schema) => {
-      expect(await problemsOf(schema)).toEqual([never]);
+      expect(await listProblems(schema)).toEqual([never]);
     });
 
     test("an input schema with an unknown channel is a definition error [E64]", async () => {
-      expect(await problemsOf(z.object({ first: z.string(), last: z.string(), lst: z.string() }))).toEqual([
+      expect(await listProblems(z.object({ first: z.string(), last: z.string(), lst: z.string() }))).toEqual([
         'unknown_channel: the input schema has "lst"',
       ]);
     });
@@ -89,7 +89,7 @@ describe("run input", () => {
 
     test("a required private channel is a definition error, and channels that may be unset are typed as optional [E64]", async () => {
       const hidden = defineGraph({ name: "names", state: Names, private: ["last"] }).nodes({ a: () => undefined });
-      const failure = await failureOf(() => hidden.edges({ [START]: "a", a: END }), "invalid_graph");
+      const failure = await getFailure(() => hidden.edges({ [START]: "a", a: END }), "invalid_graph");
       expect(failure.details).toMatchObject([{ code: "private_input" }]);
       const Passing = defineState({
         flash: channel.ephemeral(z.string()),
@@ -109,14 +109,14 @@ describe("run input", () => {
   test("an input without a required channel creates no thread, and is accepted on a thread that has the channel", async () => {
     const store = memoryStore();
     // @ts-expect-error the amount is missing
-    const error = await failureOf(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
+    const error = await getFailure(run(graph, { store, thread: "t", input: {} }).result, "invalid_input");
     expect(error.message).toContain('lacks "amount"');
     expect(await store.threads()).toEqual([]);
     await run(graph, { store, thread: "t", input: { amount: 1 } }).result;
     // @ts-expect-error a first run would need the amount
     expect((await run(graph, { store, thread: "t", input: {} }).result).state.log).toEqual(["1", "1"]);
     // @ts-expect-error a new branch has no amount either
-    await failureOf(run(graph, { store, thread: "t", branch: "other", input: {} }).result, "invalid_input");
+    await getFailure(run(graph, { store, thread: "t", branch: "other", input: {} }).result, "invalid_input");
     expect((await store.branches("t")).map(({ name }) => name)).toEqual(["main"]);
   });
 
@@ -134,14 +134,14 @@ describe("run input", () => {
       .nodes({ a: () => undefined })
       .edges({ [START]: "a", a: END });
     expect(
-      (await failureOf(run(other, { store, thread: "t", input: { amount: 1 } }).result, "graph_changed")).message,
+      (await getFailure(run(other, { store, thread: "t", input: { amount: 1 } }).result, "graph_changed")).message,
     ).toContain('"input"');
     expect((await run(graph, { store, thread: "t", input: { amount: 2 } }).result).status).toBe("done");
   });
 
   test("an invalid thread or branch id is refused at once", async () => {
-    await failureOf(() => run(graph, { thread: "a b", input: { amount: 1 } }), "invalid_id");
-    await failureOf(
+    await getFailure(() => run(graph, { thread: "a b", input: { amount: 1 } }), "invalid_id");
+    await getFailure(
       run(graph, { store: memoryStore(), thread: "t", branch: "a/b", input: { amount: 1 } }).result,
       "invalid_id",
     );
@@ -150,9 +150,9 @@ describe("run input", () => {
 
 describe("context", () => {
   test("a context that is not an object of schemas is refused at definition", async () => {
-    const whole = await failureOf(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
+    const whole = await getFailure(() => defineContext(z.object({ tenant: z.string() }) as never), "invalid_option");
     expect(whole.message).toContain("without z.object around the values");
-    const part = await failureOf(() => defineContext({ tenant: 7 } as never), "invalid_option");
+    const part = await getFailure(() => defineContext({ tenant: 7 } as never), "invalid_option");
     expect(part.message).toContain("`tenant` must be a schema, got 7");
   });
 
@@ -181,7 +181,7 @@ describe("context", () => {
     const store = memoryStore();
     await run(shop, { store, thread: "t", context: { customer: "SENTINEL", token: "TOKEN" } }).result;
     // @ts-expect-error a resume needs the context too
-    await failureOf(resume(shop, { store, thread: "t", answers: { go: true } }).result, "invalid_context");
+    await getFailure(resume(shop, { store, thread: "t", answers: { go: true } }).result, "invalid_context");
     const { state } = await resume(shop, { store, thread: "t", answers: { go: true }, context: { customer: "bob" } })
       .result;
     expect(state.log).toEqual(["BOB"]);
@@ -201,13 +201,13 @@ describe("context", () => {
 
   test("an invalid context is refused with its path before a write to the store [E60]", async () => {
     const store = memoryStore();
-    const error = await failureOf(
+    const error = await getFailure(
       run(shop, { store, thread: "t", context: { customer: 7 as never } }).result,
       "invalid_context",
     );
     expect(error.message).toContain("customer: ");
     expect(await store.threads()).toEqual([]);
     // @ts-expect-error the context is missing
-    await failureOf(run(shop, { store, thread: "t" }).result, "invalid_context");
+    await getFailure(run(shop, { store, thread: "t" }).result, "invalid_context");
   });
 });

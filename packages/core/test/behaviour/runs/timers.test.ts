@@ -14,8 +14,8 @@ import {
   type Store,
 } from "../../../src/index.ts";
 import { type Control, plainCodec, type TimerRow } from "../../../src/store.ts";
-import { failureOf, leftToDie } from "../../support/failure.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { getFailure, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const start = 1_000_000;
 const day = 86_400_000;
@@ -69,7 +69,7 @@ async function pendingAt(store: Store, branch: string): Promise<readonly (readon
 
 describe("timers", () => {
   test("a timer uses the clock of the world: weeks pass without waiting, and every saved time is from that clock [E39]", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
     await world.advance(30 * day - 1);
@@ -82,7 +82,7 @@ describe("timers", () => {
   });
 
   test("a timer is a row with a due time and a generation, which increases when its id is armed again [E39]", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     await run(bench, { store, thread: "t", world }).result;
     const send = async (type: string, ms?: number) => {
@@ -111,7 +111,7 @@ describe("timers", () => {
   });
 
   test("arming a timer writes one row, however many timers are pending, and a resume writes none", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const inner = memoryStore();
     const changes: number[] = [];
     const store: Store = Object.assign(Object.create(inner) as MemoryStore, {
@@ -133,7 +133,7 @@ describe("timers", () => {
 
   test("timers that became due while their process was down fire once on return, ordered by due time and then by arming [E39]", async () => {
     const store = memoryStore();
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const first = store.peer();
     await run(bench, { store: first, thread: "t", world }).result;
     for (const [id, ms] of [
@@ -156,28 +156,28 @@ describe("timers", () => {
   test("a process that crashes while waiting leaves the timer row, and another process fires the timer when due [E39]", async () => {
     const store = memoryStore();
     const dying = store.peer();
-    const lost = virtualWorld(start);
-    leftToDie(run(nap, { store: dying, thread: "t", world: lost }).result);
+    const lost = createVirtualWorld(start);
+    ignoreResult(run(nap, { store: dying, thread: "t", world: lost }).result);
     await lost.settle();
     dying.crash();
     expect((await store.timers()).map(({ about, dueAt }) => [about, dueAt])).toEqual([
       ["xstate.after.2592000000.nap.asleep", start + 30 * day],
     ]);
-    const early = virtualWorld(start + 29 * day);
+    const early = createVirtualWorld(start + 29 * day);
     const waiting = resume(nap, { store, thread: "t", world: early });
     await early.settle();
     expect(early.timers).toBe(1);
     await early.advance(40 * day);
     expect((await waiting.result).state.value).toBe("awake");
     expect(await store.timers()).toEqual([]);
-    const late = await resume(nap, { store, thread: "t", world: virtualWorld(start + 90 * day) }).result;
+    const late = await resume(nap, { store, thread: "t", world: createVirtualWorld(start + 90 * day) }).result;
     expect(late.status).toBe("done");
-    expect(await statesOf(store)).toEqual([" → asleep", "asleep → __end__"]);
+    expect(await listStates(store)).toEqual([" → asleep", "asleep → __end__"]);
   });
 
   test("the delivery of a cancelled or rearmed timer is ignored [E39]", async () => {
     const store = memoryStore();
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     await run(bench, { store, thread: "t", world }).result;
     const send = (type: string, ms?: number) =>
       resume(bench, { store, thread: "t", world, answers: { [type]: { ms } } }).result;
@@ -199,7 +199,7 @@ describe("timers", () => {
   });
 
   test("cancelled timers and early platform callbacks are ignored within one process [E39]", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const calls: (() => void)[] = [];
     const careless: VirtualWorld = Object.assign(Object.create(world) as VirtualWorld, {
       schedule: {
@@ -246,12 +246,12 @@ describe("timers", () => {
   });
 
   test("an invalid delay is refused, and a fractional delay does not fire early", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     await run(bench, { store, thread: "t", world }).result;
     const send = (ms: number) => resume(bench, { store, thread: "t", world, answers: { ARM_a: { ms } } }).result;
     for (const ms of [Number.POSITIVE_INFINITY, Number.NaN, 2 ** 53]) {
-      const failure = await failureOf(send(ms), "machine_failed");
+      const failure = await getFailure(send(ms), "machine_failed");
       expect(failure.message).toContain(`set "TICK_a" with a delay of ${ms} ms`);
     }
     await send(0.25);
@@ -263,7 +263,7 @@ describe("timers", () => {
 
 describe("timers and the status of their run", () => {
   test("a cancelled or failed run leaves no timer row, and its resume arms the timers again with their due times", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     const never = new Promise<never>(() => undefined);
     let broken = false;
@@ -291,7 +291,7 @@ describe("timers and the status of their run", () => {
     second.cancel("again");
     await second.result;
     broken = true;
-    await failureOf(resume(graph, { store, thread: "t", world }).result, "node_failed");
+    await getFailure(resume(graph, { store, thread: "t", world }).result, "node_failed");
     expect(await store.timers()).toEqual([]);
     broken = false;
     const third = resume(graph, { store, thread: "t", world });
@@ -303,7 +303,7 @@ describe("timers and the status of their run", () => {
   });
 
   test("a drained run holds no timer in memory and keeps its row, and a resume after the due time fires the timer", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
     await world.settle();
@@ -319,7 +319,7 @@ describe("timers and the status of their run", () => {
   });
 
   test("a fork inherits the timers pending at its checkpoint when it is run, and none fires before", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     await run(bench, { store, thread: "t", world }).result;
     const send = (type: string, branch = "main") =>
@@ -368,7 +368,7 @@ describe("timers and the status of their run", () => {
       },
     });
     const graph = durableMachine(machine, { version: 1 });
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     const store = memoryStore();
     await run(graph, { store, thread: "t", world }).result;
     const ids = async () => (await store.timers()).map(({ id }) => id);
@@ -382,7 +382,7 @@ describe("timers and the status of their run", () => {
 
 describe("timers after a clock jump", () => {
   test("a timer fires late and once after clock jumps in both directions, and checkpoints keep their creation order [F7]", async () => {
-    const world = virtualWorld(start);
+    const world = createVirtualWorld(start);
     let offset = 0;
     const moved = { ...world, clock: { now: () => world.clock.now() + offset, monotonic: world.clock.monotonic } };
     const store = memoryStore();
@@ -424,7 +424,7 @@ const deed = fc.oneof(
 test("under random operations the timer rows equal the pending timers, and each armed timer fires once in order [E39]", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(deed, { maxLength: 25 }), async (deeds) => {
-      const world = virtualWorld(start);
+      const world = createVirtualWorld(start);
       const root = memoryStore();
       let store = root.peer();
       let branch = "main";
@@ -487,7 +487,7 @@ test("under random operations the timer rows equal the pending timers, and each 
   );
 });
 
-async function statesOf(store: Store): Promise<readonly string[]> {
+async function listStates(store: Store): Promise<readonly string[]> {
   const states: string[] = [];
   for await (const { nodes, next } of getHistory(nap, { store, thread: "t" }))
     states.unshift(`${nodes.join()} → ${next.join()}`);

@@ -21,15 +21,15 @@ import {
 } from "../../../src/index.ts";
 import { toolErrorKinds } from "../../../src/tool/definition/tool-error.ts";
 import {
-  answersIn,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type Loop,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
 
 /** Secrets with characters that JSON and URLs escape. */
@@ -96,16 +96,16 @@ describe("secrets used by a run", () => {
 
   test("secrets of a run are redacted from every tool output before it is saved or emitted [R16]", async () => {
     for (const [way, body] of Object.entries(ways)) {
-      const done = await talk({ tools: [leaking(body)], secrets: vault, turns: [[call("leak")], ["ok"]] });
+      const done = await runToolLoop({ tools: [leaking(body)], secrets: vault, turns: [[call("leak")], ["ok"]] });
       expect([way, done.result.status]).toEqual([way, "done"]);
       expect(everyByte(done) + inspect(done.result, { depth: 20 }), way).not.toContain("SENTINEL");
     }
-    const told = await talk({
+    const told = await runToolLoop({
       tools: [leaking(ways["in an error"] as never)],
       secrets: vault,
       turns: [[call("leak")], ["ok"]],
     });
-    expect(answersIn(told).map(textIn)).toEqual(["the bank refused the key [secret]"]);
+    expect(listToolAnswers(told).map(getAnswerText)).toEqual(["the bank refused the key [secret]"]);
   });
 
   test("secrets of a run are redacted from artifacts, also when their text was given as bytes", async () => {
@@ -119,7 +119,7 @@ describe("secrets used by a run", () => {
         { name: "bytes.json", mimeType: "application/json", body: bytes(JSON.stringify({ text })) },
       ],
     }));
-    const done = await talk({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
+    const done = await runToolLoop({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
     expect(done.result.status).toBe("done");
     const rows = await store.artifacts.list("t");
     const bodies = await Promise.all(rows.map(({ key: body }) => store.artifacts.read("t", body)));
@@ -139,7 +139,7 @@ describe("secrets used by a run", () => {
       }),
     };
     for (const [what, tool] of Object.entries(fails)) {
-      const loop = toolLoop({ tools: [tool], secrets: vault, turns: [[call("leak")], ["ok"]] });
+      const loop = createToolLoop({ tools: [tool], secrets: vault, turns: [[call("leak")], ["ok"]] });
       const failure = loop.start().result.catch((thrown: unknown) => thrown);
       await loop.world.advance(10);
       const error = await failure;
@@ -259,13 +259,13 @@ describe("secrets used by a run", () => {
         input: z.object({}),
         run: () => Promise.reject(new ToolError("denied", `no ${word}`)),
       });
-      const done = await talk({
+      const done = await runToolLoop({
         tools: [says, refuses],
         strategy: "sequential",
         secrets: { get: () => word },
         turns: [[call("leak", {}, "c1"), call("refuse", {}, "c2")], ["ok"]],
       });
-      const [given, refused] = resultsOf(done);
+      const [given, refused] = listResults(done);
       expect([word, done.result.status, given?.isError]).toEqual([word, "done", false]);
       expect(given?.content, word).toEqual([
         { type: "text", text: "the key is [secret]" },
@@ -287,13 +287,13 @@ describe("secrets used by a run", () => {
       ["abc", "abc"],
       ["1234", "[secret]"],
     ] as const) {
-      const done = await talk({
+      const done = await runToolLoop({
         tools: [leaking((text) => ({ content: `pin ${text}`, value: { n: 12341, abc: 1 } }))],
         secrets: { get: () => pin },
         turns: [[call("leak")], ["ok"]],
       });
-      expect(answersIn(done).map(textIn)).toEqual([`pin ${told}`]);
-      expect(resultsOf(done)[0]?.value).toEqual({ n: 12341, abc: 1 });
+      expect(listToolAnswers(done).map(getAnswerText)).toEqual([`pin ${told}`]);
+      expect(listResults(done)[0]?.value).toEqual({ n: 12341, abc: 1 });
     }
   });
 
@@ -305,8 +305,8 @@ describe("secrets used by a run", () => {
   });
 
   test("a run that uses no secrets scans no text", async () => {
-    const done = await talk({ tools: [leaking(() => "x")], secrets: vault, turns: [["no call"]] });
+    const done = await runToolLoop({ tools: [leaking(() => "x")], secrets: vault, turns: [["no call"]] });
     expect(done.result.status).toBe("done");
-    expect(eventsOf(done, "tool.started")).toEqual([]);
+    expect(listEvents(done, "tool.started")).toEqual([]);
   });
 });

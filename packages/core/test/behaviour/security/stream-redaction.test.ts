@@ -26,7 +26,7 @@ import {
   START,
   toolNode,
 } from "../../../src/index.ts";
-import { answersIn, call, eventsOf, talk } from "../../support/tool-loop.ts";
+import { call, listEvents, listToolAnswers, runToolLoop } from "../../support/tool-loop.ts";
 
 const key = "sk-live-7781-abc";
 const secrets = { get: () => key };
@@ -114,7 +114,7 @@ function speaking(deltas: readonly ModelDelta[], reply: ModelReply): Model {
   };
 }
 
-async function spoken(deltas: readonly ModelDelta[], reply: ModelReply) {
+async function createReplyParts(deltas: readonly ModelDelta[], reply: ModelReply) {
   const model = speaking(deltas, reply);
   const got: unknown[] = [];
   const use = defineTool({
@@ -182,7 +182,7 @@ describe("secret streamed by a model", () => {
       ],
       finish: "calls",
     };
-    const { events, state, read, joined, got } = await spoken(deltas, reply);
+    const { events, state, read, joined, got } = await createReplyParts(deltas, reply);
     expect(joined("reasoning")).toBe("So [secret]?");
     expect(joined("text")).toBe("The key is [secret], and that was sk-live");
     expect(joined("c1")).toBe('{"with":"x[secret]y"}');
@@ -205,7 +205,7 @@ describe("secret streamed by a model", () => {
     const text = (part: string) => ({ type: "text", text: part }) as const;
     const parts = ["The key: ", key.slice(0, 4), key.slice(4, 9), `${key.slice(9)}. So`, ` ${key}!`];
     const reply: ModelReply = { content: parts.map(text), finish: "stop" };
-    const { events, state, read } = await spoken(parts.map(text), reply);
+    const { events, state, read } = await createReplyParts(parts.map(text), reply);
     const last = state.messages.findLast(({ role }) => role === "assistant");
     expect(last?.content).toEqual([text("The key: "), text("[secret]"), text(". So"), text(" [secret]!")]);
     expect(read.trim()).toBe("The key: [secret]. So [secret]!");
@@ -216,21 +216,21 @@ describe("secret streamed by a model", () => {
     const thought = (part: string) => ({ type: "reasoning", text: part }) as const;
     const signed = (part: string) => ({ ...thought(part), provider: { acme: { signature: "x" } } });
     const answer = { type: "text", text: "Done." } as const;
-    const thoughtsIn = async (content: ModelReply["content"]) => {
-      const { state } = await spoken([], { content: [...content, answer], finish: "stop" });
+    const listThoughts = async (content: ModelReply["content"]) => {
+      const { state } = await createReplyParts([], { content: [...content, answer], finish: "stop" });
       return state.messages.findLast(({ role }) => role === "assistant")?.content;
     };
     const [begin, end] = [`It is ${key.slice(0, 6)}`, `${key.slice(6)}, I think`];
-    expect(await thoughtsIn([thought(begin), thought(end)])).toEqual([
+    expect(await listThoughts([thought(begin), thought(end)])).toEqual([
       thought("It is [secret]"),
       thought(", I think"),
       answer,
     ]);
-    expect(await thoughtsIn([signed("So"), signed(begin), signed(end)])).toEqual([signed("So"), answer]);
+    expect(await listThoughts([signed("So"), signed(begin), signed(end)])).toEqual([signed("So"), answer]);
   });
 
   test("a signed reasoning block that contains a secret is removed", async () => {
-    const { state } = await spoken([], {
+    const { state } = await createReplyParts([], {
       content: [
         { type: "reasoning", text: `So ${key}?`, provider: { test: { signature: "s" } } },
         { type: "text", text: "Done." },
@@ -250,7 +250,7 @@ describe("secret streamed by a tool", () => {
       readonly emit: (name: string, payload: string) => void;
     }) => void,
   ) =>
-    talk({
+    runToolLoop({
       tools: [
         defineTool({
           name: "say",
@@ -276,7 +276,7 @@ describe("secret streamed by a tool", () => {
       update("live-7781");
       update("-abc done");
     });
-    expect(eventsOf(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
+    expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
       "out: ",
       "out: [secret]\nnext",
       "key sk-",
@@ -302,13 +302,13 @@ describe("secret streamed by a tool", () => {
         return { content };
       },
     });
-    const done = await talk({ tools: [leak], secrets, turns: [[call("say")], ["ok"]] });
+    const done = await runToolLoop({ tools: [leak], secrets, turns: [[call("say")], ["ok"]] });
     const shown = [text("a [secret]"), image, text("b")];
-    expect(eventsOf(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
+    expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
       [text("a "), image, text("")],
       shown,
     ]);
-    expect(answersIn(done).map((answer) => answer.content)).toEqual([shown]);
+    expect(listToolAnswers(done).map((answer) => answer.content)).toEqual([shown]);
   });
 
   test("a secret streamed by custom events of a tool is redacted, separately per event name [R16]", async () => {
@@ -318,7 +318,7 @@ describe("secret streamed by a tool", () => {
       emit("out", "7781-abc!");
       emit("out", "end sk-live");
     });
-    expect(eventsOf(done, "custom").map(({ name, payload }) => [name, payload])).toEqual([
+    expect(listEvents(done, "custom").map(({ name, payload }) => [name, payload])).toEqual([
       ["out", "a "],
       ["err", "7781-abc"],
       ["out", "[secret]!"],
@@ -335,7 +335,7 @@ describe("secret streamed by a tool", () => {
       progress("next");
       progress("last sk-live");
     });
-    expect(eventsOf(done, "tool.progress").map((event) => event.text)).toEqual([
+    expect(listEvents(done, "tool.progress").map((event) => event.text)).toEqual([
       "using ",
       "[secret] now",
       "server ",

@@ -19,7 +19,7 @@ import {
   subgraph,
 } from "../../../src/index.ts";
 import { describeGraph } from "../../../src/inspect.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 import { fromJavaScript } from "../../support/from-javascript.ts";
 
 const State = defineState({ a: z.string().default(""), b: z.string().default(""), log: channel.list(z.string()) });
@@ -62,7 +62,7 @@ describe("undeclared writes", () => {
         .nodes({ node: node as { run: () => undefined }, end: () => undefined })
         .edges({ [START]: "node", node: commandTargets("end") as never, end: END });
       const store = memoryStore();
-      const error = await failureOf(run(graph, { store, thread: "t" }).result, "undeclared_write");
+      const error = await getFailure(run(graph, { store, thread: "t" }).result, "undeclared_write");
       const oneChannel = name === "an empty list of writes" ? "log" : "b";
       expect(error.message).toContain(
         `the node "node" in graph "claims" wrote the channel "${oneChannel}", which its writes`,
@@ -75,7 +75,7 @@ describe("undeclared writes", () => {
   test("a write to an undeclared channel by a sent task is refused with the node", async () => {
     const each = inputNode(z.number(), () => fromJavaScript<undefined>(other), { writes: fromJavaScript<[]>(["a"]) });
     const graph = start.nodes({ each }).edges({ [START]: fanOut("each", () => [1]), each: END });
-    expect((await failureOf(run(graph, {}).result, "undeclared_write")).place.node).toBe("each");
+    expect((await getFailure(run(graph, {}).result, "undeclared_write")).place.node).toBe("each");
   });
 });
 
@@ -98,8 +98,8 @@ test("the interrupts that a node declares appear in the graph outline used for d
 });
 
 describe("invalid node declarations", () => {
-  async function problemsOf(node: object): Promise<readonly string[]> {
-    const error = await failureOf(
+  async function listProblems(node: object): Promise<readonly string[]> {
+    const error = await getFailure(
       () => start.nodes({ node: fromJavaScript<() => undefined>(node) }).edges({ [START]: "node", node: END }),
       "invalid_graph",
     );
@@ -129,7 +129,7 @@ describe("invalid node declarations", () => {
       'cannot_interrupt: the node "node" is a subgraph',
     ],
   ])("an invalid declaration of a node is refused: %s", async (_name, node, said) => {
-    const problems = await problemsOf(node);
+    const problems = await listProblems(node);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(said);
   });
@@ -143,7 +143,7 @@ describe("invalid node declarations", () => {
 
   test.each([["interrupts"], ["writes"]])("a node option %s that is not a list of names is refused", async (option) => {
     for (const given of ["a", [1], { a: true }]) {
-      const error = await failureOf(
+      const error = await getFailure(
         () => start.nodes({ node: fromJavaScript<() => undefined>({ [option]: given, run: body }) }),
         "invalid_option",
       );

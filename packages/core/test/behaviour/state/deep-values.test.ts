@@ -18,7 +18,7 @@ import {
   send,
   toolNode,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 /** Creates a value with the given number of levels. */
 function nested(levels: number): unknown {
@@ -27,7 +27,7 @@ function nested(levels: number): unknown {
   return value;
 }
 
-function levelsOf(value: unknown): number {
+function listLevels(value: unknown): number {
   let levels = 0;
   for (let at = value; typeof at === "object" && at !== null; at = Object.values(at)[0]) levels += 1;
   return levels;
@@ -65,7 +65,7 @@ function deep(way: (typeof ways)[number], levels: number, isBeside: boolean) {
       ask: async (_, { interrupt }) => {
         if (isBeside) await interrupt("ok");
       },
-      take: inputNode(z.unknown(), (_, { input }) => ({ seen: levelsOf(input) })),
+      take: inputNode(z.unknown(), (_, { input }) => ({ seen: listLevels(input) })),
     })
     .edges({ [START]: ["give", "draft", "ask"], give: commandTargets("take", END), draft: END, ask: END, take: END });
 }
@@ -90,8 +90,8 @@ test("a value of 500 levels is accepted from every source, also next to a waitin
           : await resume(deep(way, 500, isBeside), { store: store.peer(), thread: "t", answers }).result;
       const found = { returned: state.value, given: state.value, drafted: state.held, appended: state.items };
       if (way === "sent") expect(state.seen, name).toBe(500);
-      else if (way !== "asked") expect(levelsOf(found[way]), name).toBe(500);
-      const refusal = await failureOf(start(501, { thread: "u" }), "unencodable_value");
+      else if (way !== "asked") expect(listLevels(found[way]), name).toBe(500);
+      const refusal = await getFailure(start(501, { thread: "u" }), "unencodable_value");
       expect(refusal.message, name).toContain("more than 500 levels");
     }
   }
@@ -109,7 +109,7 @@ test("a tool result too deep for the conversation is answered as unsavable and t
     const graph = defineGraph({ name: "digging", state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [dig] }) })
       .edges({ [START]: "tools", tools: END });
-    const asked = { role: "assistant", id: "a", finish: "calls", usage: {}, content: [callOf("dig")] } as const;
+    const asked = { role: "assistant", id: "a", finish: "calls", usage: {}, content: [createCall("dig")] } as const;
     const input = { messages: [asked as never] };
     const { status, state } = await run(graph, { store: memoryStore(), thread: "t", input }).result;
     const last = state.messages.at(-1);
@@ -118,6 +118,6 @@ test("a tool result too deep for the conversation is answered as unsavable and t
   expect([...new Set(ended)]).toEqual(["done kept", "done refused"]);
 });
 
-function callOf(name: string) {
+function createCall(name: string) {
   return { type: "call", id: "c", name, args: {} } as const;
 }

@@ -14,7 +14,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf } from "../../support/failure.ts";
+import { collectEvents, getFailure } from "../../support/failure.ts";
 
 const S = defineState({
   user: z.object({ name: z.string(), tags: z.array(z.string()) }).default({ name: "ann", tags: ["a"] }),
@@ -66,10 +66,10 @@ describe.each(Object.entries(writes))("write to %s [E7]", (_name, write) => {
     const graph = defineGraph({ name: "write", state: S })
       .nodes({ first: setUp, bad: (state) => void write(loosely(state)) })
       .edges({ [START]: "first", first: "bad", bad: END });
-    const error = await failureOf(run(graph, { store, thread: "t", input: { any: 1 } }).result, "node_failed");
+    const error = await getFailure(run(graph, { store, thread: "t", input: { any: 1 } }).result, "node_failed");
     expect(error.place.node).toBe("bad");
     expect(error.cause).toBeInstanceOf(TypeError);
-    const again = await failureOf(resume(graph, { store: store.peer(), thread: "t" }).result, "node_failed");
+    const again = await getFailure(resume(graph, { store: store.peer(), thread: "t" }).result, "node_failed");
     expect(again.cause).toBeInstanceOf(TypeError);
   });
 
@@ -102,7 +102,7 @@ describe.each(Object.entries(writes))("write to %s [E7]", (_name, write) => {
       each: END,
     });
     for (const graph of [byRoute, bySends]) {
-      const error = await failureOf(run(graph, { input: { any: 1 } }).result, "node_failed");
+      const error = await getFailure(run(graph, { input: { any: 1 } }).result, "node_failed");
       expect(error.place.node).toBe("first");
       expect(error.cause).toBeInstanceOf(TypeError);
     }
@@ -127,7 +127,7 @@ test("the input of a task and the current value of a reducer are frozen [E7]", a
   const reducing = defineGraph({ name: "reduce", state: Sum })
     .nodes({ a: () => ({ sum: 1 }) })
     .edges({ [START]: "a", a: END });
-  expect((await failureOf(run(reducing, {}).result, "invalid_update")).place).toMatchObject({
+  expect((await getFailure(run(reducing, {}).result, "invalid_update")).place).toMatchObject({
     node: "a",
     channel: "sum",
   });
@@ -137,7 +137,7 @@ test("the input of a task and the current value of a reducer are frozen [E7]", a
       each: inputNode(z.object({ tags: z.array(z.string()) }), (_state, { input }) => void input.tags.push("y")),
     })
     .edges({ [START]: fanOut("each", () => [given]), each: END });
-  expect((await failureOf(run(sending, {}).result, "node_failed")).place.node).toBe("each");
+  expect((await getFailure(run(sending, {}).result, "node_failed")).place.node).toBe("each");
   expect(given).toEqual({ tags: ["x"] });
 });
 
@@ -173,7 +173,7 @@ test("mutating an event or the given input does not change the run [E7]", async 
   damage(first, "result");
   expect(damaged.length).toBeGreaterThan(0);
   const going = resume(graph, { store, thread: "t", answers: { go: { ok: true } } });
-  const events = eventsOf(going);
+  const events = collectEvents(going);
   const { state, status } = await going.result;
   expect(status).toBe("done");
   expect(JSON.stringify([...events, state, await store.interrupts("t", "main")])).not.toContain("damaged");

@@ -1,19 +1,27 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, type Message, memoryStore, run, steer } from "../../../src/index.ts";
-import { type ChatState, call, checkTranscript, eventsOf, type Loop, toolLoop, user } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import {
+  type ChatState,
+  call,
+  checkTranscript,
+  createToolLoop,
+  type Loop,
+  listEvents,
+  user,
+} from "../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
 
 /** Creates a thread with a question, a tool call, its answer and a final answer. */
 async function talked(): Promise<Loop & { readonly said: readonly Message[] }> {
-  const loop = toolLoop({ tools: [look], turns: [[call("look")], ["Done."], ["Again."], ["And again."]] });
+  const loop = createToolLoop({ tools: [look], turns: [[call("look")], ["Done."], ["Again."], ["And again."]] });
   const { state } = await loop.start().result;
   return { ...loop, said: state.messages };
 }
 
-const goOn = (loop: Loop, messages: readonly Message[]) =>
+const continueWith = (loop: Loop, messages: readonly Message[]) =>
   run(loop.graph, {
     store: loop.store ?? memoryStore(),
     thread: "t",
@@ -23,7 +31,7 @@ const goOn = (loop: Loop, messages: readonly Message[]) =>
   });
 
 async function refusal(loop: Loop, messages: readonly Message[]): Promise<string> {
-  const error: unknown = await goOn(loop, messages).result.then(
+  const error: unknown = await continueWith(loop, messages).result.then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
@@ -41,7 +49,7 @@ const texts = ({ messages }: Pick<ChatState, "messages">): readonly string[] =>
 describe("input with known messages", () => {
   test("an input may repeat the complete conversation: known messages keep their place and new messages are added", async () => {
     const loop = await talked();
-    const { state } = await goOn(loop, [...loop.said, user("More", "u2")]).result;
+    const { state } = await continueWith(loop, [...loop.said, user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
   });
 
@@ -51,7 +59,7 @@ describe("input with known messages", () => {
     expect(await refusal(loop, [user("More", id)])).toContain(
       `the input of graph "desk" has a message of the role user with the id "${id}", but the conversation has that id for a message of the role assistant`,
     );
-    const { state } = await goOn(loop, [user("More", "u2")]).result;
+    const { state } = await continueWith(loop, [user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
   });
 
@@ -69,11 +77,11 @@ describe("input with known messages", () => {
   test("an imported history is accepted unchanged, and refused when its tool calls have no answers", async () => {
     const { said } = await talked();
     const elsewhere = said.map((message) => ({ ...message, id: `old_${message.id}` }) as Message);
-    const loop = toolLoop({ tools: [look], turns: [[], [], ["Again."]] });
-    const { state } = await goOn(loop, [...elsewhere, user("More", "u2")]).result;
+    const loop = createToolLoop({ tools: [look], turns: [[], [], ["Again."]] });
+    const { state } = await continueWith(loop, [...elsewhere, user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
     const [question, asking] = elsewhere as [Message, Message];
-    const other = toolLoop({ tools: [look], turns: [["Never."]] });
+    const other = createToolLoop({ tools: [look], turns: [["Never."]] });
     expect(await refusal(other, [question, asking, user("More", "u2")])).toContain(
       'the call "id_look" would have no answer',
     );
@@ -82,7 +90,7 @@ describe("input with known messages", () => {
 
   test("two different input messages with one id are refused, and one message given twice is stored once", async () => {
     const loop = await talked();
-    const { state } = await goOn(loop, [user("More", "u3"), user("More", "u3")]).result;
+    const { state } = await continueWith(loop, [user("More", "u3"), user("More", "u3")]).result;
     expect(texts(state as ChatState).slice(4)).toEqual(["More", "Again."]);
     expect(await refusal(loop, [user("One", "u2"), user("Two", "u2")])).toContain(
       'has two different messages with the id "u2"',
@@ -94,7 +102,7 @@ describe("inbox message with a known id", () => {
   test.each(["here", "from elsewhere"])(
     "an inbox message with a known id is appended under a new id: sent %s",
     async (from) => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const slow = defineTool({
         name: "look",
         description: "Look.",
@@ -102,7 +110,7 @@ describe("inbox message with a known id", () => {
         run: () => new Promise<string>((resolve) => world.schedule.after(10, () => resolve("seen"))),
       });
       const store = memoryStore();
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: [slow],
         world,
         store,
@@ -120,7 +128,7 @@ describe("inbox message with a known id", () => {
       checkTranscript(state.messages);
       expect(texts(state)).toEqual(["go", "call", "seen", "Stop", "Now", "Done."]);
       expect(new Set(state.messages.map(({ id }) => id)).size).toBe(6);
-      const [taken] = eventsOf(loop, "inbox.delivered");
+      const [taken] = listEvents(loop, "inbox.delivered");
       expect(taken?.messages.map(({ id }) => id)).toEqual(state.messages.slice(3, 5).map(({ id }) => id));
     },
   );
@@ -130,7 +138,7 @@ describe("inbox message with a known id", () => {
     const { store = memoryStore(), graph, world } = loop;
     await steer(graph, { store, thread: "t", input: [user("One", "u2")], world });
     await steer(graph, { store, thread: "t", input: [user("Two", "u2")], world });
-    const { state } = await goOn(loop, [user("Three", "u3")]).result;
+    const { state } = await continueWith(loop, [user("Three", "u3")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "One", "Two", "Three", "Again."]);
   });
 });

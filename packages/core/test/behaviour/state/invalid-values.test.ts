@@ -29,11 +29,11 @@ import {
   send,
   toolNode,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
-import { fromJavaScript, loose, looseGraph } from "../../support/from-javascript.ts";
+import { getFailure } from "../../support/failure.ts";
+import { defineUntypedGraph, fromJavaScript, toUntyped } from "../../support/from-javascript.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
 import { createForeverThenable, garbage } from "../../support/untyped-values.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 expectNothingUnhandled();
 
@@ -69,17 +69,22 @@ interface Place {
 /** Creates the graph START → first → bad → END. */
 function around(body: unknown, extra: object = {}): Graph {
   const nodes = { first: () => ({ n: 1 }), bad: body };
-  return looseGraph({ name: "g", state: Any, ...extra }, nodes, { [START]: "first", first: "bad", bad: END });
+  return defineUntypedGraph({ name: "g", state: Any, ...extra }, nodes, { [START]: "first", first: "bad", bad: END });
 }
 
 /** Creates the graph START → first → bad (no writes) → `edge` → next, with the body `other`. */
 function before(edge: unknown, other: unknown, body: unknown = () => undefined): Graph {
   const nodes = { first: () => ({ n: 1 }), bad: body, other };
-  return looseGraph({ name: "g", state: Any }, nodes, { [START]: "first", first: "bad", bad: edge, other: END });
+  return defineUntypedGraph({ name: "g", state: Any }, nodes, {
+    [START]: "first",
+    first: "bad",
+    bad: edge,
+    other: END,
+  });
 }
 
-const nothing = (): undefined => undefined;
-const each = inputNode(z.unknown(), nothing);
+const returnNothing = (): undefined => undefined;
+const each = inputNode(z.unknown(), returnNothing);
 const bad = (body: Body): { readonly run: Body; readonly timeoutMs: number } => ({ run: body, timeoutMs: 1_000 });
 
 const places: Readonly<Record<string, Place>> = {
@@ -132,7 +137,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the return of a task with siblings": {
     graph: (give) =>
-      looseGraph(
+      defineUntypedGraph(
         { name: "g", state: Any },
         { first: () => ({ n: 1 }), bad: () => ({ any: give() }), ok: () => ({ log: ["ok"] }) },
         { [START]: "first", first: ["bad", "ok"], bad: END, ok: END },
@@ -169,13 +174,13 @@ const places: Readonly<Record<string, Place>> = {
     data: true,
   },
   "the update of a goto": {
-    graph: (give) => before(commandTargets("other"), nothing, () => goto("other", give())),
+    graph: (give) => before(commandTargets("other"), returnNothing, () => goto("other", give())),
     good: { n: 2 },
     codes: ["invalid_update", "unknown_channel"],
     takes: ["a symbol as a key"],
   },
   "the target of a goto": {
-    graph: (give) => before(commandTargets("other"), nothing, () => goto(fromJavaScript<string>(give()))),
+    graph: (give) => before(commandTargets("other"), returnNothing, () => goto(fromJavaScript<string>(give()))),
     good: "other",
     codes: ["dead_route", "invalid_update"],
   },
@@ -209,7 +214,7 @@ const places: Readonly<Record<string, Place>> = {
     graph: (give) =>
       before(
         route(["other", END], () => fromJavaScript(give())),
-        nothing,
+        returnNothing,
       ),
     good: "other",
     codes: ["dead_route", "invalid_update"],
@@ -307,7 +312,7 @@ const places: Readonly<Record<string, Place>> = {
 
 /** Runs the graph of a place with this value and advances the clock until the run has ended. */
 async function attempt(graph: Graph, store: MemoryStore | undefined): Promise<{ readonly status: string } | Error> {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const handle = run(graph, { thread: "t", input: {}, world, ...(store === undefined ? {} : { store }) });
   handle.on(() => undefined);
   return ended(handle.result, world);
@@ -361,7 +366,7 @@ describe.each(Object.entries(places))(
           expect(await store.runs({ thread: "t" })).toMatchObject([{ status: "failed", error: { code: error.code } }]);
           expect(await getState(built, { store, thread: "t" })).toMatchObject({ step: 1, state: { n: 1 } });
           give = () => good;
-          const world = virtualWorld();
+          const world = createVirtualWorld();
           expect(await ended(resume(built, { store, thread: "t", world }).result, world)).toMatchObject({
             status: ends,
           });
@@ -385,7 +390,7 @@ test.each([
   ["a symbol", () => Symbol("s")],
   ["an instance of a class", () => new URL("https://one.example")],
 ])("a recipe that changes nothing and returns %s is refused", async (_name, give) => {
-  const error = await failureOf(
+  const error = await getFailure(
     run(
       around(() => edit(() => fromJavaScript(give()))),
       {},
@@ -433,7 +438,9 @@ describe("values given by a caller", () => {
   test.each(refusals)("%s as a channel of the input is refused before a write to the store", async (name, { make }) => {
     for (const store of [memoryStore(), undefined]) {
       const error = expectClear(
-        await failureOf(loose(run)(graph, { thread: "t", input: { any: make() }, ...(store && { store }) }).result),
+        await getFailure(
+          toUntyped(run)(graph, { thread: "t", input: { any: make() }, ...(store && { store }) }).result,
+        ),
         ["unencodable_value", "invalid_input"],
         ['the input of graph "g"'],
       );
@@ -448,7 +455,7 @@ describe("values given by a caller", () => {
       // An object with symbol keys only names no channel.
       if (name === "a symbol as a key") return;
       const store = memoryStore();
-      const error = await failureOf(loose(run)(graph, { thread: "t", store, input: make() }).result);
+      const error = await getFailure(toUntyped(run)(graph, { thread: "t", store, input: make() }).result);
       expectClear(error, ["invalid_input"], ['the input of graph "g"']);
       expect(await store.thread("t")).toBeUndefined();
     },
@@ -458,7 +465,7 @@ describe("values given by a caller", () => {
     "%s as the context of a run is refused before a write to the store",
     async (_name, { make }) => {
       const store = memoryStore();
-      const error = await failureOf(loose(run)(wanting, { thread: "t", store, context: make() }).result);
+      const error = await getFailure(toUntyped(run)(wanting, { thread: "t", store, context: make() }).result);
       expectClear(error, ["invalid_context"], ['the context of graph "g"']);
       expect(await store.thread("t")).toBeUndefined();
     },
@@ -469,7 +476,7 @@ describe("values given by a caller", () => {
     await run(graph, { store, thread: "t" }).result;
     const at = (await store.head("t"))?.id ?? 0;
     for (const given of name === "a symbol as a key" ? [{ any: make() }] : [make(), { any: make() }]) {
-      const error = await failureOf(loose(fork)(graph, { store, thread: "t", at, name: "other", update: given }));
+      const error = await getFailure(toUntyped(fork)(graph, { store, thread: "t", at, name: "other", update: given }));
       expectClear(error, ["invalid_update", "unknown_channel", "unencodable_value"], ["the update of"]);
       expect((await store.branches("t")).map((branch) => branch.name)).toEqual(["main"]);
     }
@@ -485,7 +492,7 @@ describe("values given by a caller", () => {
     const store = memoryStore();
     await run(asking, { store, thread: "t" }).result;
     for (const answers of name === "a symbol as a key" ? [{ ask: make() }] : [{ ask: make() }, make()]) {
-      const error = await failureOf(loose(resume)(asking, { store, thread: "t", answers }).result);
+      const error = await getFailure(toUntyped(resume)(asking, { store, thread: "t", answers }).result);
       expectClear(error, ["unencodable_value", "invalid_answer", "ambiguous_answer", "unknown_interrupt"], []);
       expect((await getState(asking, { store, thread: "t" })).interrupts).toHaveLength(1);
     }
@@ -504,8 +511,8 @@ test("answers given without keys are refused with the number of open interrupts,
     });
     const store = memoryStore();
     await run(graph, { store, thread: "t" }).result;
-    const error = await failureOf(
-      loose(resume)(graph, { store, thread: "t", answers: [true] }).result,
+    const error = await getFailure(
+      toUntyped(resume)(graph, { store, thread: "t", answers: [true] }).result,
       "ambiguous_answer",
     );
     expect(error.message).toContain(said);
@@ -526,7 +533,7 @@ test.each([
     const graph = defineGraph({ name: "g", state: Doc })
       .nodes({ bad: (state) => fromJavaScript<undefined>(write(fromJavaScript(state))) })
       .edges({ [START]: "bad", bad: END });
-    const error = await failureOf(run(graph, {}).result, "node_failed");
+    const error = await getFailure(run(graph, {}).result, "node_failed");
     expect(error.message).toContain("State is read-only: return the change, or use edit((draft) => …)");
   },
 );
@@ -535,7 +542,7 @@ test("two tasks of one node that write one channel are reported as two tasks of 
   const graph = defineGraph({ name: "g", state: defineState({ x: z.number().default(0) }) })
     .nodes({ w: inputNode(z.number(), (_state, { input }) => ({ x: input })) })
     .edges({ [START]: fanOut("w", () => [1, 2]), w: END });
-  const error = await failureOf(run(graph, {}).result, "channel_conflict");
+  const error = await getFailure(run(graph, {}).result, "channel_conflict");
   expect(error.message).toContain('2 tasks of "w" wrote the channel "x"');
 });
 
@@ -547,7 +554,7 @@ test.each([
   ["model", (runtime: NodeRuntime) => runtime.model(fromJavaScript({ model: "gpt", request: {} })), '"gpt"'],
 ])("an invalid option or argument of %s is refused with an error that names it", async (_name, call, said) => {
   const graph = around((_: unknown, runtime: NodeRuntime) => call(runtime), { interrupts: { ask: z.boolean() } });
-  const error = await failureOf(run(graph, { store: memoryStore(), thread: "t" }).result, "invalid_option");
+  const error = await getFailure(run(graph, { store: memoryStore(), thread: "t" }).result, "invalid_option");
   expect(error.message).toContain(said);
   expect(error.place).toMatchObject({ node: "bad" });
 });
@@ -558,7 +565,7 @@ describe("values returned by a tool", () => {
   type Look = (args: unknown, runtime: { readonly update?: ((partial: never) => void) | undefined }) => unknown;
 
   /** Returns the text that the model reads after a call of a tool with this body. */
-  async function answerOf(look: Look, stored: boolean) {
+  async function getAnswer(look: Look, stored: boolean) {
     const tool = defineTool({
       name: "look",
       description: "Looks",
@@ -571,7 +578,7 @@ describe("values returned by a tool", () => {
     const graph = defineGraph({ name: "g", state: Chat })
       .nodes({ tools: toolNode({ tools: [tool] }) })
       .edges({ [START]: "tools", tools: END });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const handle = run(graph, {
       input: { messages: [asking] },
       world,
@@ -603,7 +610,7 @@ describe("values returned by a tool", () => {
     );
     test.each(refusals)("a tool that hands over %s gets a clear error answer", async (name, { make }) => {
       for (const stored of [true, false]) {
-        const { answer, text } = await answerOf(() => hand(make()), stored);
+        const { answer, text } = await getAnswer(() => hand(make()), stored);
         expect(answer.isError, `${name}: ${text}`).toBe(true);
         expect(text).toMatch(/[Tt]he tool|the proxy threw|revoked/);
         expect(text).not.toMatch(/call stack|Cannot read properties/);
@@ -613,7 +620,7 @@ describe("values returned by a tool", () => {
 
   test("a tool that returns a thenable which never settles ends with its timeout", async () => {
     for (const stored of [true, false])
-      expect((await answerOf(createForeverThenable, stored)).text).toContain("Timed out");
+      expect((await getAnswer(createForeverThenable, stored)).text).toContain("Timed out");
   });
 
   test.each(Object.entries(garbage))(
@@ -623,12 +630,12 @@ describe("values returned by a tool", () => {
         show?.(fromJavaScript<never>(make()));
         return "looked";
       };
-      expect((await answerOf(look, true)).text).toContain("looked");
+      expect((await getAnswer(look, true)).text).toContain("looked");
     },
   );
 
   test("text as a partial result is shown as content", async () => {
     const look: Look = (_args, { update: show }) => show?.(fromJavaScript<never>("half"));
-    expect((await answerOf(look, true)).updates).toEqual([{ content: "half" }]);
+    expect((await getAnswer(look, true)).updates).toEqual([{ content: "half" }]);
   });
 });

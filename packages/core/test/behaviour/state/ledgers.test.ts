@@ -20,7 +20,7 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import { call } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const counter = (): Channel<number, number> =>
   channel.reduce(z.number().default(0), (sum, more: number) => sum + more) as Channel<number, number>;
@@ -60,7 +60,12 @@ function atMost(most: number, count: Channel<number, number>): Middleware {
 }
 
 /** Graph with one parallel node per name, each with one model request. */
-function sideBySide(model: Model, middleware: readonly Middleware[], count: Channel<number, number>, failing = false) {
+function runSideBySide(
+  model: Model,
+  middleware: readonly Middleware[],
+  count: Channel<number, number>,
+  failing = false,
+) {
   const ask = async (_: unknown, runtime: Pick<NodeRuntime, "model">) => {
     await runtime.model({ model, request: { messages: [], tools: [] } });
     if (failing) throw new Error("broken");
@@ -74,7 +79,7 @@ function sideBySide(model: Model, middleware: readonly Middleware[], count: Chan
 test("ledger entries and reservations of one node are visible to parallel nodes and become part of the channel", async () => {
   const model = held();
   const count = counter();
-  const graph = sideBySide(model, [atMost(2, count)], count);
+  const graph = runSideBySide(model, [atMost(2, count)], count);
   const { result } = run(graph, { thread: "t", input: {}, store: memoryStore() });
   await soon();
   expect(model.asked).toBe(2);
@@ -90,7 +95,7 @@ test("a ledger entry of a failed node counts once after its retry", async () => 
   const model = held();
   const count = counter();
   let failing = true;
-  const graph = () => sideBySide(model, [atMost(3, count)], count, failing);
+  const graph = () => runSideBySide(model, [atMost(3, count)], count, failing);
   const store = memoryStore();
   const first = run(graph(), { thread: "t", input: {}, store });
   await soon();
@@ -115,7 +120,7 @@ test("an abandoned model request that settles late releases no reservation of it
       return undefined;
     },
   });
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const ask = async (_: unknown, runtime: Pick<NodeRuntime, "model">) => {
     await runtime.model({ model, request: { messages: [], tools: [] } });
     return {};
@@ -138,7 +143,7 @@ test("ledger entries of a removed channel are dropped with the channel", async (
   const model = held();
   const count = counter();
   const store = memoryStore();
-  const first = run(sideBySide(model, [atMost(3, count)], count, true), { thread: "t", input: {}, store });
+  const first = run(runSideBySide(model, [atMost(3, count)], count, true), { thread: "t", input: {}, store });
   await soon();
   for (let nth = 0; nth < 3; nth++) model.answer();
   await expect(first.result).rejects.toThrow("broken");

@@ -28,9 +28,9 @@ import {
 } from "../../../src/index.ts";
 import { createOverlay } from "../../../src/long-term/overlay.ts";
 import type { LongTermChange } from "../../../src/store.ts";
-import { deferred, failureOf, leftToDie } from "../../support/failure.ts";
-import { Chat, call, Desk, eventsOf, talk, textIn, toolLoop } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createDeferred, getFailure, ignoreResult } from "../../support/failure.ts";
+import { Chat, call, createToolLoop, Desk, getAnswerText, listEvents, runToolLoop } from "../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const State = defineState({ log: channel.list(z.string()) });
 type Body = (
@@ -38,7 +38,7 @@ type Body = (
   runtime: NodeRuntime,
 ) => Promise<{ log: string[] } | undefined>;
 
-function notesIn(store: Pick<Store, "longTerm">, world = virtualWorld()): LongTerm {
+function listNotes(store: Pick<Store, "longTerm">, world = createVirtualWorld()): LongTerm {
   return longTermStore(store, { world }).under("notes");
 }
 
@@ -69,10 +69,10 @@ function killed(store: MemoryStore): MemoryStore {
 
 test("a long-term write is visible to its node at once, and to others after the commit of its superstep", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
-  const outside = notesIn(store, world);
+  const world = createVirtualWorld();
+  const outside = listNotes(store, world);
   await outside.put("old", 1);
-  const halted = deferred();
+  const halted = createDeferred();
   const handle = run(
     alone(async (_state, { longTerm }) => {
       const notes = longTerm("notes");
@@ -93,8 +93,8 @@ test("a long-term write is visible to its node at once, and to others after the 
 
 test("a long-term write sets its own update time and keeps the creation time of the item", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
-  await notesIn(store, world).put("diet", 1);
+  const world = createVirtualWorld();
+  await listNotes(store, world).put("diet", 1);
   await world.advance(5);
   const graph = alone(async (_state, { longTerm }) => {
     await longTerm("notes").put("diet", 2, { ttlMs: 100 });
@@ -103,7 +103,7 @@ test("a long-term write sets its own update time and keeps the creation time of 
   });
   const { state } = await run(graph, { store, world, thread: "t" }).result;
   expect(state.log).toEqual(["1000000,1000005,1000105"]);
-  expect(await notesIn(store, world).get("diet")).toMatchObject({ createdAt: 1_000_000, updatedAt: 1_000_005 });
+  expect(await listNotes(store, world).get("diet")).toMatchObject({ createdAt: 1_000_000, updatedAt: 1_000_005 });
 });
 
 test("a superstep without long-term access makes no long-term read or write in the store", async () => {
@@ -140,11 +140,11 @@ describe("long-term writes of a failed superstep", () => {
       if (broken) throw new Error("broken");
       return { log: ["done"] };
     });
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
-    expect(await seen(notesIn(store))).toEqual({});
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
+    expect(await seen(listNotes(store))).toEqual({});
     broken = false;
     await resume(graph, { store, thread: "t" }).result;
-    expect(await seen(notesIn(store))).toEqual({ second: 1 });
+    expect(await seen(listNotes(store))).toEqual({ second: 1 });
   });
 
   test("long-term writes of a completed sibling of a failed task are kept for the resume", async () => {
@@ -162,16 +162,16 @@ describe("long-term writes of a failed superstep", () => {
         return { log: ["other"] };
       },
     );
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
-    expect(await seen(notesIn(store))).toEqual({});
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
+    expect(await seen(listNotes(store))).toEqual({});
     broken = false;
     const next = killed(store);
     await resume(graph, { store: next, thread: "t" }).result;
-    expect([runs, await seen(notesIn(next))]).toEqual([1, { one: 1, other: 1 }]);
+    expect([runs, await seen(listNotes(next))]).toEqual([1, { one: 1, other: 1 }]);
   });
 
   test("long-term writes of failed attempts are discarded, and those of the last attempt and an error handler count", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const put = async ({ longTerm }: NodeRuntime, key: string) => longTerm("notes").put(key, 1);
     const retried = memoryStore();
     await run(
@@ -185,7 +185,7 @@ describe("long-term writes of a failed superstep", () => {
       ),
       { store: retried, thread: "t" },
     ).result;
-    expect(await seen(notesIn(retried))).toEqual({ attempt2: 1 });
+    expect(await seen(listNotes(retried))).toEqual({ attempt2: 1 });
     const handled = memoryStore();
     await run(
       alone(
@@ -201,14 +201,14 @@ describe("long-term writes of a failed superstep", () => {
       ),
       { store: handled, world, thread: "t" },
     ).result;
-    expect(await seen(notesIn(handled))).toEqual({ handler: 1 });
+    expect(await seen(listNotes(handled))).toEqual({ handler: 1 });
   });
 });
 
 test("a late long-term write of an abandoned attempt is dropped and logged", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
-  const late = deferred();
+  const world = createVirtualWorld();
+  const late = createDeferred();
   const graph = alone(
     async (_state, { longTerm, attempt }) => {
       if (attempt === 2) return undefined;
@@ -223,7 +223,7 @@ test("a late long-term write of an abandoned attempt is dropped and logged", asy
   expect((await handle.result).status).toBe("done");
   late.resolve();
   await world.settle();
-  expect(await seen(notesIn(store))).toEqual({});
+  expect(await seen(listNotes(store))).toEqual({});
   expect(world.lines.map(({ message }) => message)).toContain(
     'a late write of "work" to the long-term store was dropped',
   );
@@ -231,8 +231,8 @@ test("a late long-term write of an abandoned attempt is dropped and logged", asy
 
 test("two tasks that write the same long-term item leave the write of the task folded last, whatever the completion order", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
-  const first = deferred();
+  const world = createVirtualWorld();
+  const first = createDeferred();
   const graph = together(
     async (_state, { longTerm }) => {
       await first.promise;
@@ -246,13 +246,13 @@ test("two tasks that write the same long-term item leave the write of the task f
     },
   );
   await run(graph, { store, world, thread: "t" }).result;
-  expect(await seen(notesIn(store))).toEqual({ same: "other" });
+  expect(await seen(listNotes(store))).toEqual({ same: "other" });
 });
 
 test("a crash between a task and its commit writes no long-term item, and the next process writes each item once", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
-  const halted = deferred();
+  const world = createVirtualWorld();
+  const halted = createDeferred();
   let runs = 0;
   let hangs = true;
   const graph = together(
@@ -267,13 +267,13 @@ test("a crash between a task and its commit writes no long-term item, and the ne
       return { log: ["other"] };
     },
   );
-  leftToDie(run(graph, { store, world, thread: "t" }).result);
+  ignoreResult(run(graph, { store, world, thread: "t" }).result);
   await world.settle();
   const next = killed(store);
-  expect([runs, await seen(notesIn(next))]).toEqual([1, {}]);
+  expect([runs, await seen(listNotes(next))]).toEqual([1, {}]);
   hangs = false;
   expect((await resume(graph, { store: next, world, thread: "t" }).result).state.log).toEqual(["one", "other"]);
-  expect([runs, await seen(notesIn(next))]).toEqual([1, { count: 1 }]);
+  expect([runs, await seen(listNotes(next))]).toEqual([1, { count: 1 }]);
 });
 
 test("a body that waits for an answer makes its long-term writes once, after the answer", async () => {
@@ -289,9 +289,9 @@ test("a body that waits for an answer makes its long-term writes once, after the
     })
     .edges({ [START]: "work", work: END });
   await run(graph, { store, thread: "t" }).result;
-  expect(await seen(notesIn(store))).toEqual({});
+  expect(await seen(listNotes(store))).toEqual({});
   await resume(graph, { store, thread: "t", answers: { ok: true } }).result;
-  expect(await seen(notesIn(store))).toEqual({ asked: 1, answered: 1 });
+  expect(await seen(listNotes(store))).toEqual({ asked: 1, answered: 1 });
 });
 
 describe("long-term writes of a recorded step", () => {
@@ -308,12 +308,12 @@ describe("long-term writes of a recorded step", () => {
       if (broken) throw new Error("broken");
       return { log: [`saw ${found}`] };
     });
-    await failureOf(run(graph, { store, thread: "t" }).result, "node_failed");
-    expect(await seen(notesIn(store))).toEqual({});
+    await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
+    expect(await seen(listNotes(store))).toEqual({});
     broken = false;
     const next = store.peer();
     const { state } = await resume(graph, { store: next, thread: "t" }).result;
-    expect([steps, state.log, await seen(notesIn(next))]).toEqual([1, ["saw 1"], { steps: 1 }]);
+    expect([steps, state.log, await seen(listNotes(next))]).toEqual([1, ["saw 1"], { steps: 1 }]);
   });
 
   test("a failed step makes no long-term write", async () => {
@@ -327,7 +327,7 @@ describe("long-term writes of a recorded step", () => {
       return undefined;
     });
     await run(graph, { store, thread: "t" }).result;
-    expect(await seen(notesIn(store))).toEqual({});
+    expect(await seen(listNotes(store))).toEqual({});
   });
 
   test("a step may read but not write through the long-term store of its node body", async () => {
@@ -339,7 +339,7 @@ describe("long-term writes of a recorded step", () => {
       });
       return undefined;
     });
-    const error = await failureOf(run(graph, { store, thread: "t" }).result, "invalid_option");
+    const error = await getFailure(run(graph, { store, thread: "t" }).result, "invalid_option");
     expect(error.message).toContain("step(key, ({ longTerm }) => …)");
   });
 });
@@ -383,18 +383,18 @@ describe("long-term writes of an inner graph", () => {
     "long-term writes of a subgraph with persistence %s follow its own supersteps, or those of the outer graph when unsaved",
     async (persistence, within) => {
       const store = memoryStore();
-      const world = virtualWorld();
-      const halted = deferred();
+      const world = createVirtualWorld();
+      const halted = createDeferred();
       const handle = run(
         pair(persistence, () => halted.promise),
         { store, world, thread: "t" },
       );
       await world.settle();
       await world.settle();
-      expect(await seen(notesIn(store))).toEqual(within);
+      expect(await seen(listNotes(store))).toEqual(within);
       halted.resolve();
       expect((await handle.result).state).toEqual({ log: ["first", "first", "second"] });
-      expect(await seen(notesIn(store))).toEqual({ first: 1, second: 2 });
+      expect(await seen(listNotes(store))).toEqual({ first: 1, second: 2 });
     },
   );
 
@@ -402,7 +402,7 @@ describe("long-term writes of an inner graph", () => {
     "long-term writes of a subgraph with persistence %s survive a retry of sibling calls, and no hook sees them twice",
     async (persistence) => {
       const store = memoryStore();
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const hooked: string[] = [];
       const Talk = defineState({ messages: channel.messages() });
       const put = defineTool({
@@ -454,7 +454,7 @@ describe("long-term writes of an inner graph", () => {
       const handle = run(graph, { store, world, thread: "t" });
       await world.advance(1_000);
       expect([(await handle.result).status, hooked]).toEqual(["done", ["put", "say", "say"]]);
-      expect(await seen(notesIn(store))).toEqual({ first: 1 });
+      expect(await seen(listNotes(store))).toEqual({ first: 1 });
     },
   );
 });
@@ -464,7 +464,7 @@ test("a run without a store has no long-term store and fails with an error that 
     await longTerm("notes").put("k", 1);
     return undefined;
   });
-  const error = await failureOf(run(graph, {}).result, "missing_store");
+  const error = await getFailure(run(graph, {}).result, "missing_store");
   expect(error.place).toMatchObject({ graph: "alone", node: "work" });
 });
 
@@ -475,8 +475,8 @@ test("an unsavable long-term value fails its task and is not written", async () 
     await longTerm("notes").put("bad", () => 1);
     return undefined;
   });
-  await failureOf(run(graph, { store, thread: "t" }).result, "unencodable_value");
-  expect(await seen(notesIn(store))).toEqual({});
+  await getFailure(run(graph, { store, thread: "t" }).result, "unencodable_value");
+  expect(await seen(listNotes(store))).toEqual({});
 });
 
 test("long-term values are encoded with the codec of the run", async () => {
@@ -518,7 +518,7 @@ test("a fork keeps long-term writes of the original and writes on top of them", 
   await run(graph, { store, thread: "t" }).result;
   const branch = await fork(graph, { store, thread: "t", at: 1, name: "again" });
   await resume(graph, { store, thread: "t", branch }).result;
-  expect(await seen(notesIn(store))).toEqual({ count: 2 });
+  expect(await seen(listNotes(store))).toEqual({ count: 2 });
 });
 
 test("a once node whose result is reused on another branch repeats no long-term write", async () => {
@@ -532,10 +532,10 @@ test("a once node whose result is reused on another branch repeats no long-term 
     { effect: "once" },
   );
   await run(graph, { store, thread: "t" }).result;
-  await notesIn(store).put("paid", "corrected");
+  await listNotes(store).put("paid", "corrected");
   const branch = await fork(graph, { store, thread: "t", at: 1, name: "again" });
   const { state } = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
-  expect([state.log, runs, await seen(notesIn(store))]).toEqual([["paid 1"], 1, { paid: "corrected" }]);
+  expect([state.log, runs, await seen(listNotes(store))]).toEqual([["paid 1"], 1, { paid: "corrected" }]);
 });
 
 test("a cached node result makes no long-term write", async () => {
@@ -549,16 +549,16 @@ test("a cached node result makes no long-term write", async () => {
     { cache },
   );
   for (const thread of ["t", "u"]) {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     expect((await run(graph, { store, world, thread }).result).state.log).toEqual(["done"]);
     await world.settle();
   }
-  expect(await seen(notesIn(store))).toEqual({ t: 1 });
+  expect(await seen(listNotes(store))).toEqual({ t: 1 });
 });
 
 test("a run ended by a new input keeps the long-term writes of completed tasks", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const graph = together(
     async (_state, { longTerm }) => {
       await longTerm("notes").put("one", 1);
@@ -568,11 +568,11 @@ test("a run ended by a new input keeps the long-term writes of completed tasks",
       throw new Error("broken");
     },
   );
-  await failureOf(run(graph, { store, world, thread: "t" }).result, "node_failed");
-  expect(await seen(notesIn(store))).toEqual({});
-  leftToDie(run(graph, { store, world, thread: "t", onBusy: "cancel" }).result);
+  await getFailure(run(graph, { store, world, thread: "t" }).result, "node_failed");
+  expect(await seen(listNotes(store))).toEqual({});
+  ignoreResult(run(graph, { store, world, thread: "t", onBusy: "cancel" }).result);
   await world.settle();
-  expect(await seen(notesIn(store))).toEqual({ one: 1 });
+  expect(await seen(listNotes(store))).toEqual({ one: 1 });
 });
 
 describe("long-term store of a tool", () => {
@@ -595,13 +595,13 @@ describe("long-term store of a tool", () => {
       },
     });
     expect(remember.spec.inject).toEqual({ notesHidden: "store" });
-    const loop = await talk({
+    const loop = await runToolLoop({
       tools: [remember],
       turns: [[call("remember", { notesHidden: "forged" })], ["end"]],
       store,
     });
     expect(found).toEqual([["namespaceHidden"], "SENTINEL-value"]);
-    expect(eventsOf(loop, "tool.forged_arg_stripped")).toMatchObject([{ keys: ["notesHidden"] }]);
+    expect(listEvents(loop, "tool.forged_arg_stripped")).toMatchObject([{ keys: ["notesHidden"] }]);
     const sent =
       JSON.stringify(toModelTool(remember.spec)) + loop.wires.join("").replaceAll('{"notesHidden":"forged"}', "");
     expect(sent).not.toMatch(/Hidden|SENTINEL-value/);
@@ -625,9 +625,14 @@ describe("long-term store of a tool", () => {
         return "done";
       },
     });
-    const loop = await talk({ tools: [all], turns: [[call("all")], ["end"]], store, context: { customer: "ann" } });
+    const loop = await runToolLoop({
+      tools: [all],
+      turns: [[call("all")], ["end"]],
+      store,
+      context: { customer: "ann" },
+    });
     expect(seenBy).toEqual([[], "ann", { customer: "ann" }, "no meat", false]);
-    expect(eventsOf(loop, "custom")).toMatchObject([{ name: "spoke", payload: { ok: true } }]);
+    expect(listEvents(loop, "custom")).toMatchObject([{ name: "spoke", payload: { ok: true } }]);
   });
 
   test("a tool puts, finds and deletes items in the store of its run under namespaces of its choice [S1.27]", async () => {
@@ -646,12 +651,12 @@ describe("long-term store of a tool", () => {
         return "cooked";
       },
     });
-    await talk({ tools: [cook], turns: [[call("cook")], ["end"]], store });
+    await runToolLoop({ tools: [cook], turns: [[call("cook")], ["end"]], store });
     expect(found).toEqual(["no meat", undefined]);
     const users = longTermStore(store);
     expect((await users.under("users", "ann").get("diet"))?.value).toBe("no meat");
     expect(await users.under("users", "bob").get("diet")).toBeUndefined();
-    const without = talk({ tools: [cook], turns: [[call("cook")], ["end"]], store: "none" });
+    const without = runToolLoop({ tools: [cook], turns: [[call("cook")], ["end"]], store: "none" });
     await expect(without).rejects.toMatchObject({ code: "missing_store" });
   });
 
@@ -681,11 +686,11 @@ describe("long-term store of a tool", () => {
       },
       { retry: { attempts: 2, initialMs: 0, on: () => true } },
     );
-    const loop = toolLoop({ tools: [fails, again], turns: [[call("fails"), call("again")], ["end"]], store });
+    const loop = createToolLoop({ tools: [fails, again], turns: [[call("fails"), call("again")], ["end"]], store });
     const handle = loop.start();
     await loop.world.advance(10_000);
     await handle.result;
-    expect(await seen(notesIn(store))).toEqual({ attempt2: 1 });
+    expect(await seen(listNotes(store))).toEqual({ attempt2: 1 });
   });
 
   test("a tool call sees long-term writes of earlier calls, and of two writes to one item the later call counts", async () => {
@@ -700,15 +705,18 @@ describe("long-term store of a tool", () => {
       return found;
     });
     const turns = [[call("one"), call("two")], ["end"]];
-    const loop = await talk({ tools: [one, two], turns, store, strategy: "sequential" });
+    const loop = await runToolLoop({ tools: [one, two], turns, store, strategy: "sequential" });
     const answers = loop.result.state.messages.filter(({ role }) => role === "tool");
-    expect(answers.map((answer) => textIn(answer as never))).toEqual(["one undefined", 'two {"one":1,"same":"one"}']);
-    expect(await seen(notesIn(store))).toEqual({ one: 1, same: "two" });
+    expect(answers.map((answer) => getAnswerText(answer as never))).toEqual([
+      "one undefined",
+      'two {"one":1,"same":"one"}',
+    ]);
+    expect(await seen(listNotes(store))).toEqual({ one: 1, same: "two" });
   });
 
   test("a tool call completed before a crash is not repeated, and its long-term writes are made once", async () => {
     const store = memoryStore();
-    const halted = deferred();
+    const halted = createDeferred();
     let calls = 0;
     let hangs = true;
     const counts = put("counts", async (notes) => {
@@ -719,39 +727,39 @@ describe("long-term store of a tool", () => {
       if (hangs) await halted.promise;
       return seen(notes);
     });
-    const loop = toolLoop({ tools: [counts, waits], turns: [[call("counts"), call("waits")], ["end"]], store });
-    leftToDie(loop.start().result);
+    const loop = createToolLoop({ tools: [counts, waits], turns: [[call("counts"), call("waits")], ["end"]], store });
+    ignoreResult(loop.start().result);
     await loop.world.settle();
     const next = killed(store);
-    expect([calls, await seen(notesIn(next))]).toEqual([1, {}]);
+    expect([calls, await seen(listNotes(next))]).toEqual([1, {}]);
     hangs = false;
     const { state } = await loop.again({}, { store: next }).result;
-    expect(textIn(state.messages.at(-2) as never)).toBe('waits {"count":1}');
-    expect([calls, await seen(notesIn(next))]).toEqual([1, { count: 1 }]);
+    expect(getAnswerText(state.messages.at(-2) as never)).toBe('waits {"count":1}');
+    expect([calls, await seen(listNotes(next))]).toEqual([1, { count: 1 }]);
     expect((await next.effects("t", "main")).filter(({ task }) => task.includes("longTerm"))).toEqual([]);
   });
 
   test("a tool call completed before a cancel or a new input keeps the long-term writes that its answer reports", async () => {
     for (const how of ["cancel", "interrupt"] as const) {
       const store = memoryStore();
-      const halted = deferred();
+      const halted = createDeferred();
       const puts = put("puts", (notes) => notes.put("one", how));
       const waits = put("waits", () => halted.promise);
-      const loop = toolLoop({ tools: [puts, waits], turns: [[call("puts"), call("waits")], ["end"]], store });
+      const loop = createToolLoop({ tools: [puts, waits], turns: [[call("puts"), call("waits")], ["end"]], store });
       const { world, graph } = loop;
       const handle = loop.start();
       await world.settle();
-      expect(await seen(notesIn(store))).toEqual({});
+      expect(await seen(listNotes(store))).toEqual({});
       if (how === "cancel") {
         handle.cancel();
         await world.advance(10_000);
         expect((await handle.result).status).toBe("cancelled");
       } else {
-        leftToDie(handle.result);
+        ignoreResult(handle.result);
         const next = { store: killed(store), world, thread: "t", context: {}, input: { messages: [] } };
         await run(graph, { ...next, onBusy: "cancel" }).result;
       }
-      expect(await seen(notesIn(store.peer())), how).toEqual({ one: how });
+      expect(await seen(listNotes(store.peer())), how).toEqual({ one: how });
     }
   });
 
@@ -760,8 +768,8 @@ describe("long-term store of a tool", () => {
     const tool = put("tool", async () => {
       calls += 1;
     });
-    const loop = toolLoop({ tools: [tool], turns: [[call("tool")], ["end"]], store: "none" });
-    await failureOf(loop.start().result, "missing_store");
+    const loop = createToolLoop({ tools: [tool], turns: [[call("tool")], ["end"]], store: "none" });
+    await getFailure(loop.start().result, "missing_store");
     expect(calls).toBe(0);
   });
 });
@@ -793,7 +801,7 @@ test("long-term reads of a task over its own changes equal the reads of others a
       fc.array(change, { maxLength: 12 }),
       async (before, changes) => {
         const store = memoryStore();
-        const world = virtualWorld();
+        const world = createVirtualWorld();
         const outside = longTermStore(store, { world });
         for (const each of before) await apply(outside, each);
         let inside: unknown;

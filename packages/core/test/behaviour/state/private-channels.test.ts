@@ -2,7 +2,7 @@
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { channel, defineGraph, defineState, END, memoryStore, resume, run, START } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 const State = defineState({
   question: z.string(),
@@ -53,10 +53,10 @@ test("the output of a graph without an output schema is the state without privat
 test("an input with a private channel, or refused by the input schema, is refused before a write to the store [E9]", async () => {
   const store = memoryStore();
   const start = (input: { question: string }) => run(graph(), { store, thread: "t", input }).result;
-  const blank = await failureOf(start({ question: " " }), "invalid_input");
+  const blank = await getFailure(start({ question: " " }), "invalid_input");
   expect(blank.message).toContain("question");
   const forged = { question: "q", scratch: ["x"] };
-  const refused = await failureOf(start(forged), "invalid_input");
+  const refused = await getFailure(start(forged), "invalid_input");
   expect(refused.place).toMatchObject({ graph: "answers", channel: "scratch" });
   expect(await store.thread("t")).toBeUndefined();
   const types = (): void => {
@@ -71,7 +71,7 @@ test("an input with a private channel, or refused by the input schema, is refuse
 });
 
 test("a private channel that the input requires, or that does not exist, is a definition error [E9]", async () => {
-  const failure = await failureOf(
+  const failure = await getFailure(
     () =>
       defineGraph({ name: "x", state: State, private: ["question"] })
         .nodes({ think: () => undefined })
@@ -83,7 +83,7 @@ test("a private channel that the input requires, or that does not exist, is a de
 
 test("a final state that the output schema refuses fails the step, applies nothing of it, and a resume continues [E8]", async () => {
   const store = memoryStore();
-  const failure = await failureOf(
+  const failure = await getFailure(
     run(graph(""), { store, thread: "t", input: { question: "q" } }).result,
     "invalid_output",
   );
@@ -110,7 +110,7 @@ test("restored state is parsed by the schemas of a changed graph: the error name
   await run(version(z.string()), { store, thread: "t" }).result;
   const before = await store.head("t");
   const strict = resume(version(z.string().max(2)), { store, thread: "t", answers: { ok: true } });
-  const failure = await failureOf(strict.result, "needs_migration");
+  const failure = await getFailure(strict.result, "needs_migration");
   expect(failure.place).toMatchObject({ graph: "v", thread: "t", channel: "items", path: "0" });
   expect(await store.head("t")).toEqual(before);
   const wider = resume(version(z.union([z.string(), z.number()])), { store, thread: "t", answers: { ok: true } });

@@ -34,7 +34,7 @@ import {
   toolNode,
   updateState,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
+import { getFailure } from "../../support/failure.ts";
 
 const Review = defineState({
   files: z.array(z.string()).default([]),
@@ -125,11 +125,11 @@ test("an ambiguous `as` of updateState is an error that changes nothing, and the
   const store = memoryStore();
   const at = { store, thread: "t" };
   await updateState(graph, { ...at, as: START });
-  const early = await failureOf(updateState(graph, { ...at, values: { verdict: "fix" } }), "invalid_option");
+  const early = await getFailure(updateState(graph, { ...at, values: { verdict: "fix" } }), "invalid_option");
   expect(early.message).toContain("no node has written yet");
   await updateState(graph, { ...at, updates: [{ as: "collect" }, { as: "lint" }] });
   const head = await store.head("t");
-  const both = await failureOf(updateState(graph, { ...at, values: { verdict: "fix" } }), "invalid_option");
+  const both = await getFailure(updateState(graph, { ...at, values: { verdict: "fix" } }), "invalid_option");
   expect(both.message).toContain('"collect" and "lint"');
   expect(await store.head("t")).toEqual(head);
   await updateState(graph, { ...at, as: "judge", values: { verdict: "ship" } });
@@ -142,14 +142,14 @@ test("an invalid update is refused like an invalid node return, and the thread i
   const graph = review();
   const store = memoryStore();
   const at = { store, thread: "t" };
-  await failureOf(updateState(graph, { ...at, as: "judge", values: {} }), "unknown_thread");
+  await getFailure(updateState(graph, { ...at, as: "judge", values: {} }), "unknown_thread");
   await updateState(graph, { ...at, as: START });
   const wrong = { verdict: "burn" } as never;
-  const unfit = await failureOf(updateState(graph, { ...at, as: "judge", values: wrong }), "invalid_update");
+  const unfit = await getFailure(updateState(graph, { ...at, as: "judge", values: wrong }), "invalid_update");
   expect(unfit.place).toMatchObject({ graph: "review", node: "judge", channel: "verdict", thread: "t" });
-  await failureOf(updateState(graph, { ...at, as: "judge", values: { nothing: 1 } as never }), "unknown_channel");
-  await failureOf(updateState(graph, { ...at, as: "nobody" as never }), "invalid_option");
-  await failureOf(updateState(graph, { ...at, as: "fix" }), "invalid_option");
+  await getFailure(updateState(graph, { ...at, as: "judge", values: { nothing: 1 } as never }), "unknown_channel");
+  await getFailure(updateState(graph, { ...at, as: "nobody" as never }), "invalid_option");
+  await getFailure(updateState(graph, { ...at, as: "fix" }), "invalid_option");
   await updateState(graph, { ...at, as: "fix", goto: "collect" });
   expect((await getState(graph, at)).next).toContain("collect");
   const types = (): void => {
@@ -179,7 +179,7 @@ test("updateState works on a waiting, failed or finished thread and is refused o
   expect((await resume(graph, { store, thread: "t" }).result).state.findings).toEqual(["ship", "fix"]);
   const busy = run(graph, { store, thread: "b" });
   busy.on(({ type }) => {
-    if (type === "task.started") void failureOf(updateState(graph, { store, thread: "b", as: "ask" }), "thread_busy");
+    if (type === "task.started") void getFailure(updateState(graph, { store, thread: "b", as: "ask" }), "thread_busy");
   });
   await busy.result;
 });
@@ -230,7 +230,7 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
     });
   const store = memoryStore();
   const at = { store, thread: "t" };
-  await failureOf(run(graph, at).result, "node_failed");
+  await getFailure(run(graph, at).result, "node_failed");
   const before = await getState(graph, at);
   expect(before.interrupts.map(({ key }) => key)).toEqual(["ok", "other", "deep.in"]);
   await updateState(graph, { ...at, as: "ask", values: { log: ["written by an update"] } });
@@ -239,7 +239,7 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
   expect(after.interrupts.map(({ id }) => id)).toEqual(before.interrupts.slice(1).map(({ id }) => id));
   expect(after.next).toEqual(["pay", "fail", "also", "deep"]);
   broken = false;
-  const late = await failureOf(resume(graph, { ...at, answers: { ok: "late" } }).result, "already_answered");
+  const late = await getFailure(resume(graph, { ...at, answers: { ok: "late" } }).result, "already_answered");
   expect(late.details).toMatchObject({ answeredBy: "updateState" });
   const end = await resume(graph, { ...at, answers: { other: "also", "deep.in": "deep" } }).result;
   expect(end.state.log).toEqual([
@@ -388,7 +388,7 @@ function calling() {
 
 const said = (id: string) => ({ role: "user" as const, id, content: [{ type: "text" as const, text: id }] });
 
-function linesOf(conversation: readonly Message[]): readonly string[] {
+function listLines(conversation: readonly Message[]): readonly string[] {
   return conversation.map((message) =>
     message.role === "tool"
       ? `${message.callId}: ${message.content.map((block) => (block.type === "text" ? block.text : "")).join("")}`
@@ -406,13 +406,13 @@ test("a tool call left without an answer by an update is answered with its recor
   await updateState(graph, { ...at, as: START, values: { messages: [said("b")] } });
   const { state } = await resume(graph, at).result;
   const why = "an update replaced the tool node";
-  expect(linesOf(state.messages)).toEqual(["user", ...closed(why), "user", "assistant"]);
+  expect(listLines(state.messages)).toEqual(["user", ...closed(why), "user", "assistant"]);
   expect((await longTermStore(store).under("notes").list()).map(({ key }) => key)).toEqual(["look", "read"]);
   const own = { role: "tool" as const, id: "x", callId: "look", name: "look", content: [], isError: false };
   await run(graph, { store, thread: "u", input: { messages: [said("a")] } }).result;
   await updateState(graph, { store, thread: "u", as: "tools", values: { messages: [own] } });
   const { state: mine } = await getState(graph, { store, thread: "u" });
-  expect(linesOf(mine.messages).slice(2)).toEqual(["look: ", ...closed(why).slice(2)]);
+  expect(listLines(mine.messages).slice(2)).toEqual(["look: ", ...closed(why).slice(2)]);
 });
 
 test("a persistent subgraph answers its active tool calls when an update replaces its node [I7]", async () => {
@@ -424,7 +424,7 @@ test("a persistent subgraph answers its active tool calls when an update replace
     .nodes({
       help: subgraph(inner, {
         input: ({ nth }) => ({ messages: [said(`u${nth}`)] }),
-        output: (_output, { ended }) => ({ heard: [...linesOf(ended.messages)] }),
+        output: (_output, { ended }) => ({ heard: [...listLines(ended.messages)] }),
         persistence: "per-thread",
       }),
       count: ({ nth }) => ({ nth: nth + 1 }),
@@ -444,14 +444,14 @@ test("a fork with pending tool calls answers them at its new input, and an edit 
   const at = { store: memoryStore(), thread: "t" };
   await run(graph, { ...at, input: { messages: [said("a")] } }).result;
   const { checkpointId } = await getState(graph, at);
-  const forked = (name: string, update: object) => fork(graph, { ...at, at: checkpointId, name, update });
-  const error = await failureOf(forked("parted", { messages: [said("b")] }), "invalid_update");
+  const forkThread = (name: string, update: object) => fork(graph, { ...at, at: checkpointId, name, update });
+  const error = await getFailure(forkThread("parted", { messages: [said("b")] }), "invalid_update");
   expect(error.message).toContain('the call "look" would have no answer');
-  await forked("mended", { messages: [{ remove: "m1" }, said("b")] });
-  const branch = await forked("other", {});
+  await forkThread("mended", { messages: [{ remove: "m1" }, said("b")] });
+  const branch = await forkThread("other", {});
   const { state } = await run(graph, { ...at, branch, input: { messages: [said("b")] } }).result;
   const none = ["look", "pay", "read"].map((call) => `${call}: Not executed: cancelled by a new input.`);
-  expect(linesOf(state.messages)).toEqual(["user", "assistant", ...none, "user", "assistant"]);
+  expect(listLines(state.messages)).toEqual(["user", "assistant", ...none, "user", "assistant"]);
 });
 
 test("a rollback of a run that started with pending tool calls leaves those calls answered [I7]", async () => {
@@ -463,7 +463,7 @@ test("a rollback of a run that started with pending tool calls leaves those call
   const next = { ...at, branch, input: { messages: [said("b")] } };
   expect((await run(graph, { ...next, breakpoints: { before: ["model"] } }).result).status).toBe("paused");
   const { state } = await run(graph, { ...next, input: { messages: [said("c")] }, onBusy: "rollback" }).result;
-  expect(linesOf(state.messages)).toEqual([
+  expect(listLines(state.messages)).toEqual([
     "user",
     "assistant",
     ...["look", "pay", "read"].map((call) => expect.stringContaining(`${call}: Not executed: `)),

@@ -18,8 +18,8 @@ import {
 } from "../../../src/index.ts";
 import { createEventQueue, isDurable } from "../../../src/run/events/event-queue.ts";
 import { createEventStream } from "../../../src/run/events/events.ts";
-import { deferred, eventsOf, failureOf } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, createDeferred, getFailure } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()), fail: z.boolean().default(false) });
 
@@ -110,15 +110,15 @@ test("the event stream of an active run returns earlier events first, then new e
   expect(numbers.length).toBeGreaterThan(before.length - 2);
   expect(events.at(-1)?.type).toBe("run.completed");
   const alone = run(graph, { input: {} });
-  const refused = failureOf(async () => {
+  const refused = getFailure(async () => {
     for await (const event of alone.events({ after: 0 })) expect(event).toBeUndefined();
   }, "missing_store");
-  await failureOf(alone.result, "missing_store");
+  await getFailure(alone.result, "missing_store");
   await refused;
 });
 
 test("the events of a thread can be followed from another process [E58]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
   const peer: MemoryStore = store.peer();
   await run(graph, { store, world, thread: "t" }).result;
@@ -144,7 +144,7 @@ test("event views filter the stream, and the values stream gives the state after
   const views = [["updates"], ["custom"], ["tasks"], ["checkpoints"], ["debug"], ["messages", "tools"]] as const;
   const seen = views.map((each) => ({ each, events: handle.events({ views: each }) }));
   const values = handle.values();
-  const all = eventsOf(handle);
+  const all = collectEvents(handle);
   await handle.result;
   const types = new Map<string, Set<string>>();
   for (const { each, events } of seen) {
@@ -245,7 +245,7 @@ test("message deltas are not joined across the end of their message, and no dura
 });
 
 test("breaking out of an event loop ends the subscription, and stops the run only on request [E59]", async () => {
-  const goOn = deferred();
+  const goOn = createDeferred();
   const slow = defineGraph({ name: "slow", state: Log })
     .nodes({
       wait: async () => {

@@ -14,8 +14,8 @@ import {
   StatewrightError,
   type Store,
 } from "../../../src/index.ts";
-import { eventsOf, failureOf, only } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { collectEvents, getFailure, getOnlyEvent } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const Log = defineState({ log: channel.list(z.string()) });
 const graph = defineGraph({ name: "line", state: Log, interrupts: { go: z.boolean() } })
@@ -55,7 +55,7 @@ describe("run result", () => {
       commit: (_commit, told) =>
         queueMicrotask(() => told(new StatewrightError("store_full", { what: "no room", next: "Make room" }))),
     };
-    await failureOf(run(graph, { store: full, thread: "p" }).result, "store_full");
+    await getFailure(run(graph, { store: full, thread: "p" }).result, "store_full");
     let commits = 0;
     const fuller: Store = {
       ...store,
@@ -64,7 +64,7 @@ describe("run result", () => {
     };
     ends.add((await run(graph, { store: fuller, thread: "q" }).result).status);
     expect(ends).toEqual(new Set(["waiting", "done", "cancelled", "paused"]));
-    const error = await failureOf(run(failing, {}).result, "node_failed");
+    const error = await getFailure(run(failing, {}).result, "node_failed");
     expect(error.cause).toMatchObject({ message: "no" });
   });
 
@@ -77,7 +77,7 @@ describe("run result", () => {
       run(failing, {}).on(({ type }) => types.push(type));
       for await (const { type } of run(failing, {}).events()) types.push(type);
       for await (const text of run(failing, {}).text()) types.push(text);
-      await virtualWorld().settle();
+      await createVirtualWorld().settle();
       expect(types.filter((type) => type === "run.failed")).toHaveLength(2);
       expect(unhandled).toEqual([]);
     } finally {
@@ -91,13 +91,13 @@ describe("run result", () => {
       for await (const _each of loop);
     };
     // @ts-expect-error no such channel
-    await failureOf(read(run(graph, { input: { lgo: [] } }).events()), "invalid_input");
+    await getFailure(read(run(graph, { input: { lgo: [] } }).events()), "invalid_input");
     // @ts-expect-error no such channel
-    await failureOf(read(run(graph, { input: { lgo: [] } }).text()), "invalid_input");
+    await getFailure(read(run(graph, { input: { lgo: [] } }).text()), "invalid_input");
     await run(graph, { store, thread: "t" }).result;
-    await failureOf(read(run(graph, { store, thread: "t" }).values()), "thread_busy");
+    await getFailure(read(run(graph, { store, thread: "t" }).values()), "thread_busy");
     // @ts-expect-error the answer is no boolean
-    await failureOf(read(resume(graph, { store, thread: "t", answers: { go: "yes" } }).events()), "invalid_answer");
+    await getFailure(read(resume(graph, { store, thread: "t", answers: { go: "yes" } }).events()), "invalid_answer");
     await read(resume(graph, { store, thread: "t", answers: { go: true } }).events());
   });
 
@@ -116,7 +116,7 @@ describe("run result", () => {
 describe("run events", () => {
   test("run events are emitted in order from start to end, each after its commit", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const savedAt: (readonly [string, number | undefined])[] = [];
     const watched: Store = {
       ...store,
@@ -130,7 +130,7 @@ describe("run events", () => {
     handle.on((event) => {
       if (event.type === "step.committed") savedAt.push(["told", event.checkpoint]);
     });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await handle.result;
     expect(savedAt).toEqual([
       ["saved", 1],
@@ -154,15 +154,15 @@ describe("run events", () => {
       "task.interrupted",
       "run.waiting",
     ]);
-    expect(only(events, "custom")).toMatchObject([{ name: "mine", payload: { n: 1 }, node: "a", task: "0:0" }]);
-    expect(only(events, "node.progress")).toMatchObject([{ text: "thinking" }]);
-    expect(only(events, "step.committed")[1]).toMatchObject({
+    expect(getOnlyEvent(events, "custom")).toMatchObject([{ name: "mine", payload: { n: 1 }, node: "a", task: "0:0" }]);
+    expect(getOnlyEvent(events, "node.progress")).toMatchObject([{ text: "thinking" }]);
+    expect(getOnlyEvent(events, "step.committed")[1]).toMatchObject({
       step: 1,
       nodes: ["a"],
       next: ["b"],
       changes: { log: { kind: "append", items: ["a"] } },
     });
-    expect(only(events, "transition.taken").map(({ from, event, to }) => [from, event, to])).toEqual([
+    expect(getOnlyEvent(events, "transition.taken").map(({ from, event, to }) => [from, event, to])).toEqual([
       ["start", "step.commit", { a: "executing" }],
       [{ a: "executing" }, "xstate.done.actor.a", { a: "committing" }],
       [{ a: "committing" }, "step.commit", { b: "executing" }],
@@ -174,23 +174,23 @@ describe("run events", () => {
   test("an event of a saved superstep carries its number, and every other event the preceding number", async () => {
     const store = memoryStore();
     const handle = run(graph, { store, thread: "t" });
-    const events = eventsOf(handle);
+    const events = collectEvents(handle);
     await handle.result;
     const rows = await store.history("t", { limit: 10 });
-    for (const { checkpoint, seq } of only(events, "step.committed"))
+    for (const { checkpoint, seq } of getOnlyEvent(events, "step.committed"))
       expect(rows.find(({ id }) => id === checkpoint)?.seq).toBe(seq);
     const numbers = events.map(({ seq }) => seq);
     expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
   });
 
   test("an event reader that throws does not affect the run and is logged", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const handle = run(failing, { world });
     handle.on(() => {
       throw new Error("reader");
     });
-    const events = eventsOf(handle);
-    await failureOf(handle.result, "node_failed");
+    const events = collectEvents(handle);
+    await getFailure(handle.result, "node_failed");
     expect(events.at(-1)?.type).toBe("run.failed");
     expect(world.lines[0]).toMatchObject({ level: "error", message: "a reader of events threw" });
   });
@@ -224,7 +224,7 @@ test("a run without a store works in memory and leaves nothing behind", async ()
   const memory = defineGraph({ name: "memory", state: Log })
     .nodes({ a: async (_state, { step }) => ({ log: [await step("s", () => "a")] }), b: () => ({ log: ["b"] }) })
     .edges({ [START]: "a", a: "b", b: END });
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   expect(await run(memory, { world }).result).toMatchObject({
     status: "done",
     steps: 2,
@@ -236,7 +236,7 @@ test("a run without a store works in memory and leaves nothing behind", async ()
 });
 
 test("text() emits all text from its call on", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const talking = defineGraph({ name: "talking", state: Log })
     .nodes({
       a: async (_state, { model }) => {

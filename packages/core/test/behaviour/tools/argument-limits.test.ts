@@ -2,7 +2,16 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { argumentBounds, type Bounds, findInvalidData } from "../../../src/base/bounds.ts";
 import { decide, defineTool, type Json } from "../../../src/index.ts";
-import { answersIn, call, type DeskTool, eventsOf, rawCall, resultsOf, talk, textIn } from "../../support/tool-loop.ts";
+import {
+  call,
+  createRawCall,
+  type DeskTool,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
+} from "../../support/tool-loop.ts";
 
 /** Creates a value with the given nesting depth. */
 function nested(levels: number): Json {
@@ -42,16 +51,16 @@ describe("tool arguments over the bounds", () => {
   test("arguments over 1 MiB, 64 levels or 100,000 parts are answered under their call id, not run, not stored and not resent [R15]", async () => {
     for (const [what, [args, said]] of Object.entries(tooMuch)) {
       const { tool, reached } = open();
-      const done = await talk({
+      const done = await runToolLoop({
         tools: [tool],
         turns: [[call("act", args, "big"), call("act", { note: "fine" }, "ok")], ["sorry"]],
       });
       expect([what, done.result.status, reached]).toEqual([what, "done", [{ note: "fine" }]]);
-      const [refused, fine] = answersIn(done);
+      const [refused, fine] = listToolAnswers(done);
       expect([refused?.callId, refused?.isError, fine?.callId, fine?.isError]).toEqual(["big", true, "ok", false]);
-      expect(textIn(refused)).toMatch(said);
-      expect(resultsOf(done).map(({ error }) => error?.kind)).toContain("invalid_args");
-      expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["invalid_args"]);
+      expect(getAnswerText(refused)).toMatch(said);
+      expect(listResults(done).map(({ error }) => error?.kind)).toContain("invalid_args");
+      expect(listEvents(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["invalid_args"]);
       expect((done.wires[1] ?? "").length).toBeLessThan(5_000);
       expect(done.saved().length).toBeLessThan(20_000);
     }
@@ -64,7 +73,7 @@ describe("tool arguments over the bounds", () => {
       { list: Array.from({ length: 99_998 }, () => 0) },
     ]) {
       const { tool, reached } = open();
-      const done = await talk({ tools: [tool], turns: [[call("act", args as Json)], ["ok"]] });
+      const done = await runToolLoop({ tools: [tool], turns: [[call("act", args as Json)], ["ok"]] });
       expect([done.result.status, reached.length]).toEqual(["done", 1]);
     }
   });
@@ -72,32 +81,32 @@ describe("tool arguments over the bounds", () => {
   test("arguments replaced by a hook obey the same bounds, and oversized malformed JSON is not stored [R15]", async () => {
     const { tool, reached } = open();
     const swap = { name: "swap", beforeTool: () => decide.modify(nested(65)) };
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       middleware: [swap],
-      turns: [[call("act", {}, "a"), rawCall("act", "{".repeat(2 ** 21), "b")], ["ok"]],
+      turns: [[call("act", {}, "a"), createRawCall("act", "{".repeat(2 ** 21), "b")], ["ok"]],
     });
     expect(reached).toEqual([]);
-    expect(answersIn(done).map(({ isError }) => isError)).toEqual([true, true]);
-    expect(textIn(answersIn(done)[0])).toMatch(/deeper than 64/);
+    expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([true, true]);
+    expect(getAnswerText(listToolAnswers(done)[0])).toMatch(/deeper than 64/);
     expect((done.wires[1] ?? "").length).toBeLessThan(5_000);
   });
 
   test("argument keys that lead to a prototype are refused at any depth under any schema and change no prototype [R5]", async () => {
     for (const [what, args] of Object.entries(hostile)) {
       const { tool, reached } = open();
-      const done = await talk({ tools: [tool], turns: [[call("act", args)], ["sorry"]] });
-      expect([what, reached, answersIn(done)[0]?.isError]).toEqual([what, [], true]);
-      expect(textIn(answersIn(done)[0])).toMatch(/have the key "(__proto__|constructor|prototype)"/);
+      const done = await runToolLoop({ tools: [tool], turns: [[call("act", args)], ["sorry"]] });
+      expect([what, reached, listToolAnswers(done)[0]?.isError]).toEqual([what, [], true]);
+      expect(getAnswerText(listToolAnswers(done)[0])).toMatch(/have the key "(__proto__|constructor|prototype)"/);
       expect(({} as { readonly polluted?: boolean }).polluted).toBeUndefined();
     }
     const names = ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"];
     const { tool } = open();
-    const unknown = await talk({
+    const unknown = await runToolLoop({
       tools: [tool],
       turns: [names.map((name, index) => call(name, {}, `c${index}`)), ["sorry"]],
     });
-    expect(answersIn(unknown).map(({ isError }) => isError)).toEqual(names.map(() => true));
+    expect(listToolAnswers(unknown).map(({ isError }) => isError)).toEqual(names.map(() => true));
   });
 
   test("a long list of argument issues with long keys is reported in a bounded text", async () => {
@@ -109,13 +118,13 @@ describe("tool arguments over the bounds", () => {
       run: () => "x",
     });
     const faulty = { list: Array.from({ length: 50_000 }, () => "x"), ["k".repeat(100_000)]: 1 };
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("act", { list: faulty.list }, "a"), call("act", faulty, "b")], ["ok"]],
     });
-    expect(textIn(answersIn(done)[0])).toMatch(/list\.0: .*; and 49980 more\.$/);
-    for (const answer of answersIn(done)) expect(textIn(answer).length).toBeLessThan(10_000);
-    expect(JSON.stringify(resultsOf(done)).length).toBeLessThan(20_000);
+    expect(getAnswerText(listToolAnswers(done)[0])).toMatch(/list\.0: .*; and 49980 more\.$/);
+    for (const answer of listToolAnswers(done)) expect(getAnswerText(answer).length).toBeLessThan(10_000);
+    expect(JSON.stringify(listResults(done)).length).toBeLessThan(20_000);
   });
 });
 

@@ -19,16 +19,16 @@ import {
 } from "../../../src/index.ts";
 import { exportThread } from "../../../src/inspect.ts";
 import {
-  answersIn,
   type ChatResult,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
   type Loop,
   type LoopOptions,
-  resultsOf,
-  talk,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
 
 const planted = "SECRET-4711";
@@ -54,7 +54,7 @@ function gives(
 }
 
 /** Returns the text of a message that the model reads. */
-function seen(message: ToolMessage | undefined): string {
+function getAnswerText(message: ToolMessage | undefined): string {
   return (message?.content ?? [])
     .map((block) => {
       if (block.type === "text") return block.text;
@@ -65,7 +65,7 @@ function seen(message: ToolMessage | undefined): string {
 }
 
 function seenBytes(message: ToolMessage | undefined): number {
-  return encoder.encode(seen(message)).length;
+  return encoder.encode(getAnswerText(message)).length;
 }
 
 async function one(
@@ -78,12 +78,12 @@ async function one(
   readonly store: Store;
 }> {
   const store = memoryStore();
-  const loop = await talk({ store, tools: [tool], turns: [[call("dump")], ["ok"]], ...options });
-  const [answer] = answersIn(loop);
-  return { loop, answer: answer as ToolMessage, kept: resultsOf(loop)[0]?.artifacts ?? [], store };
+  const loop = await runToolLoop({ store, tools: [tool], turns: [[call("dump")], ["ok"]], ...options });
+  const [answer] = listToolAnswers(loop);
+  return { loop, answer: answer as ToolMessage, kept: listResults(loop)[0]?.artifacts ?? [], store };
 }
 
-async function bodyOf(store: Store | ArtifactStore, key: string): Promise<string> {
+async function getBody(store: Store | ArtifactStore, key: string): Promise<string> {
   const kept = "artifacts" in store ? store.artifacts : store;
   return new TextDecoder().decode(await kept.read("t", key));
 }
@@ -102,13 +102,14 @@ test("1 MB of tool output is stored complete, the model sees a bounded redacted 
     name: "dump.txt",
     mimeType: "text/plain",
   });
-  expect(await bodyOf(store, ref?.key ?? "")).toBe(whole);
+  expect(await getBody(store, ref?.key ?? "")).toBe(whole);
   expect(answer.content).toMatchObject([{ type: "artifact", ref: { handle: getArtifactHandle(ref?.key ?? "") } }]);
   expect(seenBytes(answer)).toBeLessThanOrEqual(8_192);
-  expect(seen(answer)).toMatch(/^head \[gone\]/);
-  expect(seen(answer)).toMatch(/tail \[gone\]$/);
+  expect(getAnswerText(answer)).toMatch(/^head \[gone\]/);
+  expect(getAnswerText(answer)).toMatch(/tail \[gone\]$/);
   const [, cut, all] =
-    /… (\d+) of (\d+) bytes are cut here\. The full text is the artifact ([0-9a-f]{16})/.exec(seen(answer)) ?? [];
+    /… (\d+) of (\d+) bytes are cut here\. The full text is the artifact ([0-9a-f]{16})/.exec(getAnswerText(answer)) ??
+    [];
   expect(Number(all)).toBe(ref?.bytes);
   expect(Number(cut)).toBeGreaterThan(1_000_000);
   for (const wire of loop.wires)
@@ -132,7 +133,7 @@ test("structured output and artifact references are equal after a save and a res
     }),
   });
   let isDown = true;
-  const loop = toolLoop({
+  const loop = createToolLoop({
     store,
     tools: [report],
     turns: [
@@ -144,7 +145,7 @@ test("structured output and artifact references are equal after a save and a res
     ],
   });
   await expect(loop.start().result).rejects.toThrow("the provider is down");
-  const [before] = resultsOf(loop);
+  const [before] = listResults(loop);
   const rows = await store.artifacts.list("t");
   isDown = false;
   const resumed = await loop.again().result;
@@ -153,13 +154,13 @@ test("structured output and artifact references are equal after a save and a res
   expect(before).toMatchObject({ value, artifacts: [{ name: "report.csv", bytes: 8 }] });
   expect(await store.artifacts.list("t")).toEqual(rows);
   expect(rows).toMatchObject([{ key: before?.artifacts?.[0]?.key, tool: "report", call: "id_report", branch: "main" }]);
-  expect(seen(answersIn(resumed)[0])).toBe(
+  expect(getAnswerText(listToolAnswers(resumed)[0])).toBe(
     `done["report.csv" (text/csv, 8 bytes) is the artifact ${getArtifactHandle(rows[0]?.key ?? "")}.]`,
   );
 });
 
 describe("ten stages of a tool call", () => {
-  const marks = async (store: Store | "none"): Promise<readonly string[]> => {
+  const listMarks = async (store: Store | "none"): Promise<readonly string[]> => {
     const log: string[] = [];
     const states: Readonly<Record<string, string>> = {
       resolved: "1 name exists",
@@ -189,7 +190,7 @@ describe("ten stages of a tool call", () => {
         return undefined;
       },
     });
-    const loop = toolLoop({
+    const loop = createToolLoop({
       store,
       tools: [tool],
       middleware: [watch],
@@ -223,30 +224,30 @@ describe("ten stages of a tool call", () => {
   ];
 
   test("a tool call is checked by name, arguments and limits, in this order, before it starts [S1.48, S1.49, S1.50, S1.51, D4]", async () => {
-    expect((await marks(memoryStore())).slice(0, 4)).toEqual(ten.slice(0, 4));
+    expect((await listMarks(memoryStore())).slice(0, 4)).toEqual(ten.slice(0, 4));
   });
 
   test("hooks wrap the tool execution, and the result is formatted after them [S1.52, S1.53, S1.54, S1.55, D4]", async () => {
-    expect((await marks(memoryStore())).slice(4, 8)).toEqual(ten.slice(4, 8));
+    expect((await listMarks(memoryStore())).slice(4, 8)).toEqual(ten.slice(4, 8));
   });
 
   test("a large result is persisted before the end event of its tool call, and is truncated in a run without a store [S1.56, S1.57, D4]", async () => {
     const store = memoryStore();
-    expect(await marks(store)).toEqual(ten);
+    expect(await listMarks(store)).toEqual(ten);
     expect(await store.artifacts.list("t")).toHaveLength(1);
-    expect(await marks("none")).toEqual(ten.filter((mark) => mark !== "9 persist"));
+    expect(await listMarks("none")).toEqual(ten.filter((mark) => mark !== "9 persist"));
     const { answer, kept } = await one("x".repeat(20_000), { store: "none" });
     expect(kept).toEqual([]);
     expect(answer.content).toMatchObject([{ type: "text" }]);
     expect(seenBytes(answer)).toBeLessThanOrEqual(8_192);
-    expect(seen(answer)).toMatch(/^x+\n\[… 11\d{3} of 20000 bytes are cut here\.\]\nx+$/);
+    expect(getAnswerText(answer)).toMatch(/^x+\n\[… 11\d{3} of 20000 bytes are cut here\.\]\nx+$/);
   });
 });
 
 test("result details appear in the event and never in a model request, also after a reload from the store [T21]", async () => {
   const { loop } = await one({ content: "short", details: { note: "DETAIL-1" }, value: { note: "VALUE-1" } });
   for (const wire of loop.wires) expect([wire.includes("DETAIL-1"), wire.includes("VALUE-1")]).toEqual([false, false]);
-  expect(JSON.stringify(resultsOf(loop)[0])).toContain("DETAIL-1");
+  expect(JSON.stringify(listResults(loop)[0])).toContain("DETAIL-1");
 });
 
 describe("tool result as the model sees it", () => {
@@ -284,7 +285,7 @@ describe("tool result as the model sees it", () => {
     for (const output of ["x".repeat(8_192), "é".repeat(4_096), { rows: [1, 2, 3] }, { content: [] }]) {
       const { kept, answer, store } = await one(output);
       expect([kept, await store.artifacts.list("t")]).toEqual([[], []]);
-      expect(seen(answer)).not.toContain("cut");
+      expect(getAnswerText(answer)).not.toContain("cut");
     }
     expect((await one("x".repeat(8_193))).kept).toHaveLength(1);
   });
@@ -293,7 +294,7 @@ describe("tool result as the model sees it", () => {
     const data = btoa("\u0000\u00ff".repeat(30_000));
     const { answer, kept, store } = await one({ content: [{ type: "image", mimeType: "image/png", data }] });
     expect(kept).toMatchObject([{ mimeType: "image/png", bytes: 60_000 }]);
-    expect(seen(answer)).toBe(
+    expect(getAnswerText(answer)).toBe(
       `[The image (image/png, ${data.length} bytes as base64) is too large to be shown. Its data is the artifact ${kept[0]?.handle}.]`,
     );
     expect((await store.artifacts.read("t", kept[0]?.key ?? ""))?.slice(0, 4)).toEqual(
@@ -330,10 +331,10 @@ describe("tool result as the model sees it", () => {
   test("invalid limits and redaction options are refused at definition", () => {
     for (const limits of [{ resultBytes: 100 }, { artifactBytes: 1.5 }, { artifactBytes: Number.NaN }, { other: 1 }])
       expect(() => gives("x", { limits })).toThrow("limits");
-    expect(() => toolLoop({ tools: [gives("x")], turns: [], limits: { resultBytes: -1 } })).toThrow("limits");
+    expect(() => createToolLoop({ tools: [gives("x")], turns: [], limits: { resultBytes: -1 } })).toThrow("limits");
     expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction of the tool");
     expect(() => gives("x", { safety: { redact: { args: "a" as never } } })).toThrow("redaction");
-    expect(() => toolLoop({ tools: [gives("x")], turns: [], artifacts: {} as never })).toThrow("artifacts");
+    expect(() => createToolLoop({ tools: [gives("x")], turns: [], artifacts: {} as never })).toThrow("artifacts");
     expect(() => readArtifact({ pageBytes: 0 })).toThrow("pageBytes");
   });
 });
@@ -357,7 +358,7 @@ describe("artifacts returned by a tool", () => {
     const later = defineMiddleware({ name: "later", afterTool: () => void bytes.fill(9) });
     const { kept, store, answer } = await one(undefined, { tool, middleware: [later] });
     expect([...((await store.artifacts.read("t", kept[0]?.key ?? "")) ?? [])]).toEqual([0, 200, 7]);
-    expect(await bodyOf(store, kept[1]?.key ?? "")).toBe("text");
+    expect(await getBody(store, kept[1]?.key ?? "")).toBe("text");
     expect(answer.content).toHaveLength(3);
     expect((await store.artifacts.list("t")).map(({ name, text }) => [name, text])).toEqual([
       ["a.bin", false],
@@ -373,8 +374,8 @@ describe("artifacts returned by a tool", () => {
       [{ name: "a", mimeType: "a/b", body: {} }],
     ]) {
       const { loop, answer } = await one({ content: "x", artifacts });
-      expect(resultsOf(loop)[0]?.error?.kind).toBe("invalid_output");
-      expect([answer.isError, seen(answer).includes("artifact")]).toEqual([true, true]);
+      expect(listResults(loop)[0]?.error?.kind).toBe("invalid_output");
+      expect([answer.isError, getAnswerText(answer).includes("artifact")]).toEqual([true, true]);
     }
   });
 
@@ -390,12 +391,12 @@ describe("artifacts returned by a tool", () => {
 
   test("two tool calls with the same artifact body share one artifact key", async () => {
     const store = memoryStore();
-    const loop = await talk({
+    const loop = await runToolLoop({
       store,
       tools: [gives("z".repeat(9_000))],
       turns: [[call("dump", {}, "c1"), call("dump", {}, "c2")], ["ok"]],
     });
-    const keys = resultsOf(loop).map(({ artifacts }) => artifacts?.[0]?.key);
+    const keys = listResults(loop).map(({ artifacts }) => artifacts?.[0]?.key);
     expect(new Set(keys).size).toBe(1);
     expect((await store.artifacts.list("t")).map(({ call: id }) => id).sort()).toEqual(["c1", "c2"]);
   });
@@ -429,8 +430,8 @@ describe("redaction", () => {
         },
       });
       const { loop, store } = await one(undefined, { tool });
-      expect(eventsOf(loop, "tool.update", "tool.progress")).toHaveLength(2);
-      for (const { key } of await store.artifacts.list("t")) expect(await bodyOf(store, key)).toBe("[gone]");
+      expect(listEvents(loop, "tool.update", "tool.progress")).toHaveLength(2);
+      for (const { key } of await store.artifacts.list("t")) expect(await getBody(store, key)).toBe("[gone]");
       for (const text of [...loop.wires, JSON.stringify(loop.events), loop.saved(), await exportThread(store, "t")])
         expect(text).not.toContain(planted);
       expect(JSON.stringify(loop.events)).toContain("[gone]");
@@ -464,10 +465,10 @@ describe("redaction", () => {
     });
     const args = { card: { number: "4111", name: "Ada" }, codes: ["7", "8"] };
     const { loop, answer } = await one(undefined, { tool: pay, turns: [[call("dump", args)], ["ok"]] });
-    expect(eventsOf(loop, "tool.started").map(({ args: shown }) => shown)).toEqual([
+    expect(listEvents(loop, "tool.started").map(({ args: shown }) => shown)).toEqual([
       { card: { number: "[redacted]", name: "Ada" }, codes: ["[redacted]", "[redacted]"] },
     ]);
-    expect(seen(answer)).toBe("paid with 4 digits");
+    expect(getAnswerText(answer)).toBe("paid with 4 digits");
   });
 
   test("a redaction that throws withholds the result, and the turn continues", async () => {
@@ -478,7 +479,7 @@ describe("redaction", () => {
     const tool = gives(`a ${planted}`, { safety: { redact: { result: redact } } });
     const { loop, answer } = await one(undefined, { tool });
     expect(loop.result.status).toBe("done");
-    expect(seen(answer)).toBe('The tool "dump" ran, but its result is withheld: it could not be redacted.');
+    expect(getAnswerText(answer)).toBe('The tool "dump" ran, but its result is withheld: it could not be redacted.');
     for (const text of [...loop.wires, JSON.stringify(loop.events)]) expect(text).not.toContain(planted);
     expect(loop.world.lines.some(({ level, message }) => level === "error" && message.includes("withheld"))).toBe(true);
   });
@@ -489,21 +490,21 @@ describe("tool read_artifact", () => {
   async function reads(output: ToolOutput, more: Parameters<typeof gives>[1] = {}, pageBytes = 64) {
     const store = memoryStore();
     const pages: string[] = [];
-    const nextOf = ({ messages }: ModelRequest): readonly [string, number | undefined] => {
-      const texts = messages.filter((message): message is ToolMessage => message.role === "tool").map(seen);
+    const getNext = ({ messages }: ModelRequest): readonly [string, number | undefined] => {
+      const texts = messages.filter((message): message is ToolMessage => message.role === "tool").map(getAnswerText);
       const last = texts.at(-1) ?? "";
       if (texts.length > 1) pages.push(last.slice(0, last.lastIndexOf("\n[Bytes")));
       const handle = /artifact ([0-9a-f]{16})/.exec(texts[0] ?? "")?.[1] ?? "none";
       const next = texts.length === 1 ? 0 : Number(/Go on with offset (\d+)/.exec(last)?.[1]);
       return [handle, Number.isNaN(next) ? undefined : next];
     };
-    const loop = await talk({
+    const loop = await runToolLoop({
       store,
       tools: [gives(output, more), readArtifact({ pageBytes })],
       turns: [
         [call("dump")],
         ...Array.from({ length: 60 }, (_, nth) => (request: ModelRequest) => {
-          const [artifact, offset] = nextOf(request);
+          const [artifact, offset] = getNext(request);
           return offset === undefined ? ["done"] : [call("read_artifact", { artifact, offset } as Json, `r${nth}`)];
         }),
       ],
@@ -520,7 +521,7 @@ describe("tool read_artifact", () => {
         { safety: { redact: { result: withoutSecret } } },
       );
       const [row] = await store.artifacts.list("t");
-      expect(await bodyOf(store, row?.key ?? "")).toBe(body);
+      expect(await getBody(store, row?.key ?? "")).toBe(body);
       expect(pages.join("")).toBe(withoutSecret(body));
       expect(pages.length).toBeGreaterThan(4);
       for (const page of pages) expect(encoder.encode(page).length).toBeLessThanOrEqual(64);
@@ -532,7 +533,7 @@ describe("tool read_artifact", () => {
 
   test("the model sees an artifact handle that only read_artifact accepts; the key goes to the application and to events [D30]", async () => {
     const { loop, store, pages } = await reads({ content: "x".repeat(9_000) }, {}, 5_000);
-    const [dumped] = resultsOf(loop);
+    const [dumped] = listResults(loop);
     const { key = "", handle = "" } = dumped?.artifacts?.[0] ?? {};
     expect([key.length, handle]).toEqual([64, getArtifactHandle(key)]);
     for (const wire of loop.wires) expect(wire).not.toContain(key);
@@ -541,12 +542,12 @@ describe("tool read_artifact", () => {
     expect(pages.join("")).toHaveLength(9_000);
     expect((await store.artifacts.read("t", key))?.length).toBe(9_000);
     expect(await store.artifacts.read("t", handle)).toBeUndefined();
-    const elsewhere = await talk({
+    const elsewhere = await runToolLoop({
       store: memoryStore(),
       tools: [readArtifact()],
       turns: [[call("read_artifact", { artifact: handle })], ["ok"]],
     });
-    expect(resultsOf(elsewhere)[0]?.error?.kind).toBe("not_found");
+    expect(listResults(elsewhere)[0]?.error?.kind).toBe("not_found");
   });
 
   test("read_artifact reads a text body in whole code points from any offset and stores no page as another artifact", async () => {
@@ -558,8 +559,8 @@ describe("tool read_artifact", () => {
 
   test("read_artifact answers a missing artifact, or an artifact of another thread, with a not-found error that names it [T29]", async () => {
     const store = memoryStore();
-    const elsewhere = await talk({ store, tools: [gives("q".repeat(9_000))], turns: [[call("dump")], ["ok"]] });
-    const key = resultsOf(elsewhere)[0]?.artifacts?.[0]?.key ?? "";
+    const elsewhere = await runToolLoop({ store, tools: [gives("q".repeat(9_000))], turns: [[call("dump")], ["ok"]] });
+    const key = listResults(elsewhere)[0]?.artifacts?.[0]?.key ?? "";
     const other = memoryStore();
     const image = await store.exportThread("t");
     await other.importThread({ ...image, id: "other", runs: image.runs.map((run) => ({ ...run, thread: "other" })) });
@@ -572,13 +573,13 @@ describe("tool read_artifact", () => {
       "../x",
       "",
     ]) {
-      const loop = await talk({
+      const loop = await runToolLoop({
         store: other,
         tools: [readArtifact()],
         turns: [[call("read_artifact", { artifact })], ["ok"]],
       });
-      const [result] = resultsOf(loop);
-      expect([result?.error?.kind, seen(answersIn(loop)[0])]).toEqual([
+      const [result] = listResults(loop);
+      expect([result?.error?.kind, getAnswerText(listToolAnswers(loop)[0])]).toEqual([
         "not_found",
         `There is no artifact "${artifact}" in this thread.`,
       ]);
@@ -589,20 +590,20 @@ describe("tool read_artifact", () => {
   test("read_artifact names an artifact whose body was removed from its store, with its former name and size [T29]", async () => {
     const kept = memoryArtifacts();
     const evicting: ArtifactStore = { ...kept, read: async () => undefined };
-    const loop = await talk({
+    const loop = await runToolLoop({
       artifacts: evicting,
       tools: [gives("q".repeat(9_000)), readArtifact()],
       turns: [
         [call("dump")],
         ({ messages }) => {
-          const handle = /artifact ([0-9a-f]{16})/.exec(seen(messages.at(-1) as ToolMessage))?.[1] ?? "";
+          const handle = /artifact ([0-9a-f]{16})/.exec(getAnswerText(messages.at(-1) as ToolMessage))?.[1] ?? "";
           return [call("read_artifact", { artifact: handle })];
         },
         ["ok"],
       ],
     });
     const [row] = await kept.list("t");
-    expect(seen(answersIn(loop)[1])).toBe(
+    expect(getAnswerText(listToolAnswers(loop)[1])).toBe(
       `The artifact "${getArtifactHandle(row?.key ?? "")}" ("dump.txt", 9000 bytes) is no longer stored.`,
     );
   });
@@ -611,13 +612,13 @@ describe("tool read_artifact", () => {
     const store = memoryStore();
     const draft = { name: "log.txt", mimeType: "text/plain", body: planted, redact: false };
     const picture = { name: "a.png", mimeType: "image/png", body: Uint8Array.from([1, 2, 255]) };
-    const first = await talk({
+    const first = await runToolLoop({
       store,
       tools: [gives({ content: "x", artifacts: [draft, picture] }, { safety: { redact: { result: withoutSecret } } })],
       turns: [[call("dump")], ["ok"]],
     });
-    const [log, image] = resultsOf(first)[0]?.artifacts ?? [];
-    const later = await talk({
+    const [log, image] = listResults(first)[0]?.artifacts ?? [];
+    const later = await runToolLoop({
       store,
       tools: [readArtifact()],
       turns: [
@@ -630,7 +631,7 @@ describe("tool read_artifact", () => {
         ["ok"],
       ],
     });
-    const [denied, binary] = resultsOf(later);
+    const [denied, binary] = listResults(later);
     expect(denied?.error).toMatchObject({ kind: "denied" });
     expect(binary?.error?.message).toBe(
       `The artifact "${image?.handle}" (image/png, 3 bytes) is not text and cannot be read here.`,
@@ -646,8 +647,11 @@ describe("tool read_artifact", () => {
       { artifact: "a", limit: 99_999 },
       { artifact: "a", more: 1 },
     ]) {
-      const loop = await talk({ tools: [readArtifact()], turns: [[call("read_artifact", args as Json)], ["ok"]] });
-      expect(resultsOf(loop)[0]?.error?.kind).toBe("invalid_args");
+      const loop = await runToolLoop({
+        tools: [readArtifact()],
+        turns: [[call("read_artifact", args as Json)], ["ok"]],
+      });
+      expect(listResults(loop)[0]?.error?.kind).toBe("invalid_args");
     }
   });
 });
@@ -668,9 +672,9 @@ describe("artifact storage", () => {
       expect(loop.result.status).toBe("done");
       expect(kept).toEqual([]);
       expect(answer.content).toMatchObject([{ type: "text" }]);
-      expect(seen(answer)).toMatch(/^begin m+\n\[… \d+ of 20010 bytes are cut here\.\]\nm+ end$/);
+      expect(getAnswerText(answer)).toMatch(/^begin m+\n\[… \d+ of 20010 bytes are cut here\.\]\nm+ end$/);
       expect(await store.artifacts.list("t")).toEqual([]);
-      expect(eventsOf(loop, "tool.artifact_lost")).toMatchObject([
+      expect(listEvents(loop, "tool.artifact_lost")).toMatchObject([
         {
           tool: "dump",
           name: "dump.txt",
@@ -712,10 +716,10 @@ describe("artifact storage", () => {
         return text;
       },
     });
-    const loop = toolLoop({ store, tools: [tool], turns: [[call("dump")], ["ok"]] });
+    const loop = createToolLoop({ store, tools: [tool], turns: [[call("dump")], ["ok"]] });
     await expect(loop.start().result).rejects.toMatchObject({ code: "fenced" });
     expect(await inner.artifacts.list("t")).toEqual([]);
-    expect(eventsOf(loop, "tool.completed")).toEqual([]);
+    expect(listEvents(loop, "tool.completed")).toEqual([]);
     isFull = false;
     inner.crash();
     const peer = inner.peer();
@@ -730,7 +734,7 @@ describe("artifact storage", () => {
     const place = memoryArtifacts();
     for (const store of [memoryStore(), "none"] as const) {
       const { kept, answer } = await one(text, { artifacts: place, store });
-      expect(await bodyOf(place, kept[0]?.key ?? "")).toBe(text);
+      expect(await getBody(place, kept[0]?.key ?? "")).toBe(text);
       expect(answer.content).toMatchObject([{ type: "artifact" }]);
       if (store !== "none") expect(await store.artifacts.list("t")).toEqual([]);
     }
@@ -749,7 +753,7 @@ describe("artifact storage", () => {
         return hanging.put(thread, artifact);
       },
     };
-    const loop = toolLoop({ artifacts: place, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
+    const loop = createToolLoop({ artifacts: place, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
     const handle = loop.start();
     await begun;
     handle.cancel("enough");
@@ -758,8 +762,8 @@ describe("artifact storage", () => {
 
   test("tools can list and read the artifacts of their thread", async () => {
     const store = memoryStore();
-    const first = await talk({ store, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
-    const key = resultsOf(first)[0]?.artifacts?.[0]?.key ?? "";
+    const first = await runToolLoop({ store, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
+    const key = listResults(first)[0]?.artifacts?.[0]?.key ?? "";
     const count = defineTool({
       name: "count",
       description: "Counts.",
@@ -770,7 +774,7 @@ describe("artifact storage", () => {
         return `${row?.name} ${(await artifacts.read(getArtifactHandle(row?.key ?? ""))).length} ${row?.key === key}`;
       },
     });
-    const loop = await talk({ store, tools: [count], turns: [[], ["x"], [call("count")], ["ok"]] });
-    expect(seen(answersIn(loop).at(-1))).toBe("dump.txt 20010 true");
+    const loop = await runToolLoop({ store, tools: [count], turns: [[], ["x"], [call("count")], ["ok"]] });
+    expect(getAnswerText(listToolAnswers(loop).at(-1))).toBe("dump.txt 20010 true");
   });
 });

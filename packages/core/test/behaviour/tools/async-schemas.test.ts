@@ -18,8 +18,8 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
-import { failureOf } from "../../support/failure.ts";
-import { answersIn, call, textIn, toolLoop } from "../../support/tool-loop.ts";
+import { getFailure } from "../../support/failure.ts";
+import { call, createToolLoop, getAnswerText, listToolAnswers } from "../../support/tool-loop.ts";
 import { expectNothingUnhandled } from "../../support/unhandled-errors.ts";
 
 expectNothingUnhandled();
@@ -54,7 +54,7 @@ test("an async refinement or transform is refused at definition with its path", 
         .edges({ [START]: END, one: END }),
   };
   for (const [place, define] of Object.entries(places))
-    expect((await failureOf(define, "async_schema")).message).toContain(`async_schema: ${place}`);
+    expect((await getFailure(define, "async_schema")).message).toContain(`async_schema: ${place}`);
 });
 
 test("a lazy or recursive schema is accepted", () => {
@@ -100,7 +100,7 @@ test("an async schema of zod 3 is reported as a definition error, and a schema t
 });
 
 test("an async schema of tool arguments fails the run and is not reported to the model; a resume with a fixed schema reads the arguments", async () => {
-  const toolOf = (name: z.ZodType<string>) =>
+  const createTool = (name: z.ZodType<string>) =>
     defineTool({
       name: "add",
       description: "Adds a name.",
@@ -108,17 +108,17 @@ test("an async schema of tool arguments fails the run and is not reported to the
       effect: "pure",
       run: (args) => `added ${args.name}`,
     });
-  const broken = toolLoop({ tools: [toolOf(unseen)], turns: [[call("add", { name: "Ada" })], ["done"]] });
-  const error = await failureOf(broken.start().result, "async_schema");
+  const broken = createToolLoop({ tools: [createTool(unseen)], turns: [[call("add", { name: "Ada" })], ["done"]] });
+  const error = await getFailure(broken.start().result, "async_schema");
   expect(error.message).toContain(
     'the input of the tool "add" has an asynchronous schema: its validation returned a promise',
   );
   expect(error.kind).toBe("definition");
   expect(broken.requests).toHaveLength(1);
   const store = broken.store ?? memoryStore();
-  const mended = toolLoop({ tools: [toolOf(z.string())], turns: [[], ["done"]], store });
+  const mended = createToolLoop({ tools: [createTool(z.string())], turns: [[], ["done"]], store });
   const end = await mended.again().result;
-  expect(answersIn(end).map(textIn)).toEqual(["added Ada"]);
+  expect(listToolAnswers(end).map(getAnswerText)).toEqual(["added Ada"]);
 });
 
 test("an async validator of a JSON Schema accepts nothing and fails the run", async () => {
@@ -126,8 +126,8 @@ test("an async validator of a JSON Schema accepts nothing and fails the run", as
   const input = jsonSchemaInput({ type: "object" }, { validator: () => async () => Promise.reject(new Error("no")) });
   let called = 0;
   const add = defineTool({ name: "add", description: "Adds.", input, run: () => void called++ });
-  const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
-  expect((await failureOf(loop.start().result, "async_schema")).message).toContain('the input of the tool "add"');
+  const loop = createToolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
+  expect((await getFailure(loop.start().result, "async_schema")).message).toContain('the input of the tool "add"');
   expect(called).toBe(0);
   expect(() => outputSchema(input).read({})).toThrow("async_schema: the output schema");
 });
@@ -138,8 +138,10 @@ test("a JSON Schema validator that returns no list of issues accepts nothing, an
     const input = jsonSchemaInput({ type: "object" }, { validator: () => () => given });
     let called = 0;
     const add = defineTool({ name: "add", description: "Adds.", input, run: () => void called++ });
-    const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
-    expect(answersIn(await loop.start().result).map(textIn)[0]).toContain(`the validator returned ${given}`);
+    const loop = createToolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
+    expect(listToolAnswers(await loop.start().result).map(getAnswerText)[0]).toContain(
+      `the validator returned ${given}`,
+    );
     expect(called).toBe(0);
     expect(outputSchema(input).read({})).toMatchObject({ ok: false });
   }
@@ -157,8 +159,8 @@ test("a tool result with an async output schema is recorded as an answer and fai
       return { content: "added", value: { name: "Ada" } };
     },
   });
-  const loop = toolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
-  const error = await failureOf(loop.start().result, "tool_failed");
+  const loop = createToolLoop({ tools: [add], turns: [[call("add")], ["done"]] });
+  const error = await getFailure(loop.start().result, "tool_failed");
   expect(error.message).toContain("the validation of its output schema is asynchronous");
   await loop.again().result;
   expect(called).toBe(1);
@@ -187,7 +189,7 @@ test("node writes, interrupt payloads, answers and inputs with an async schema f
     .edges({ [START]: "act", act: END });
   const store = memoryStore();
   const saying = async (wanted: string): Promise<string> => {
-    const error = await failureOf(run(graph, { store, thread: wanted, input: { wanted } }).result, "async_schema");
+    const error = await getFailure(run(graph, { store, thread: wanted, input: { wanted } }).result, "async_schema");
     return error.message;
   };
   expect(await saying("names")).toContain('the channel "names"');
@@ -195,7 +197,7 @@ test("node writes, interrupt payloads, answers and inputs with an async schema f
   expect(await saying("show")).toContain('the payload of the interrupt "show"');
   expect((await run(graph, { store, thread: "t", input: { wanted: "pick" } }).result).status).toBe("waiting");
   const answered = resume(graph, { store, thread: "t", answers: { pick: "Ada" } }).result;
-  expect((await failureOf(answered, "async_schema")).message).toContain('interrupt "pick"');
+  expect((await getFailure(answered, "async_schema")).message).toContain('interrupt "pick"');
   const given = run(graph, { store, thread: "u", input: { names: ["Ada"] } }).result;
-  expect((await failureOf(given, "async_schema")).message).toContain('the channel "names"');
+  expect((await getFailure(given, "async_schema")).message).toContain('the channel "names"');
 });

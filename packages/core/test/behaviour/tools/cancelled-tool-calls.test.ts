@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, memoryStore } from "../../../src/index.ts";
-import { answersIn, call, eventsOf, textIn, toolLoop } from "../../support/tool-loop.ts";
+import { call, createToolLoop, getAnswerText, listEvents, listToolAnswers } from "../../support/tool-loop.ts";
 
 const hangs = defineTool({
   name: "hangs",
@@ -22,14 +22,14 @@ const quick = defineTool({
 test("a cancelled run answers every tool call: completed calls with their results, the others as cancelled", async () => {
   const store = memoryStore();
   const turns = [[call("quick", {}, "c1"), call("hangs", {}, "c2"), call("hangs", {}, "c3")], ["ok"]];
-  const loop = toolLoop({ tools: [quick, hangs], turns, store });
+  const loop = createToolLoop({ tools: [quick, hangs], turns, store });
   const handle = loop.start();
   await loop.world.settle();
   handle.cancel("the person left");
   const end = await handle.result;
   expect(end.status).toBe("cancelled");
-  expect(answersIn(end).map(textIn)).toEqual(["done", "Cancelled", "Cancelled"]);
-  expect(eventsOf(loop, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
+  expect(listToolAnswers(end).map(getAnswerText)).toEqual(["done", "Cancelled", "Cancelled"]);
+  expect(listEvents(loop, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
     ["c2", "cancelled"],
     ["c3", "cancelled"],
   ]);
@@ -38,13 +38,13 @@ test("a cancelled run answers every tool call: completed calls with their result
 });
 
 test("a cancel before any tool call started answers every call and runs none", async () => {
-  const loop = toolLoop({ tools: [quick], turns: [[call("quick", {}, "c1")], ["ok"]], store: memoryStore() });
+  const loop = createToolLoop({ tools: [quick], turns: [[call("quick", {}, "c1")], ["ok"]], store: memoryStore() });
   const handle = loop.start();
   handle.on((event) => {
     if (event.type === "step.committed" && event.next.includes("tools")) handle.cancel("no");
   });
   const end = await handle.result;
   expect(end.status).toBe("cancelled");
-  expect(answersIn(end).map(textIn)).toEqual(["Cancelled"]);
-  expect(eventsOf(loop, "tool.started")).toEqual([]);
+  expect(listToolAnswers(end).map(getAnswerText)).toEqual(["Cancelled"]);
+  expect(listEvents(loop, "tool.started")).toEqual([]);
 });

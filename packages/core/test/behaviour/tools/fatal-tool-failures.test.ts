@@ -20,22 +20,22 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   call,
   checkTranscript,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type Loop,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const anything = z.object({});
 
-function toolThat(run: () => unknown, onError?: ToolErrorPolicy, name = "act") {
+function createTool(run: () => unknown, onError?: ToolErrorPolicy, name = "act") {
   const policy = onError === undefined ? {} : { onError };
   return defineTool({ name, description: "Does what the test says.", input: anything, effect: "pure", ...policy, run });
 }
@@ -50,16 +50,16 @@ async function failure(loop: Loop): Promise<unknown> {
 
 const fatal: Readonly<Record<string, () => DeskTool>> = {
   'a tool error with the disposition "fail"': () =>
-    toolThat(() => Promise.reject(new ToolError("failed", "the account is closed", { disposition: "fail" }))),
+    createTool(() => Promise.reject(new ToolError("failed", "the account is closed", { disposition: "fail" }))),
   'a failure of a tool with onError "fail"': () =>
-    toolThat(() => Promise.reject(new Error("the account is closed")), "fail"),
+    createTool(() => Promise.reject(new Error("the account is closed")), "fail"),
   'an error value of a tool with onError "fail"': () =>
-    toolThat(() => ({ content: "the account is closed", isError: true }), "fail"),
+    createTool(() => ({ content: "the account is closed", isError: true }), "fail"),
 };
 
 describe("dispositions of a tool failure", () => {
   test("disposition retry is handled by the engine, repair by the model, and fail ends the run [S1.11, D7]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let tries = 0;
     const tools = [
       defineTool({
@@ -70,25 +70,25 @@ describe("dispositions of a tool failure", () => {
         retry: { attempts: 3, initialMs: 1 },
         run: () => (++tries < 3 ? Promise.reject(ToolError.unavailable("busy")) : "there"),
       }),
-      toolThat(
+      createTool(
         () => Promise.reject(ToolError.notFound("no such order", { userMessage: "Order 7 is unknown." })),
         undefined,
         "find",
       ),
     ];
-    const loop = toolLoop({ tools, world, turns: [[call("busy"), call("find")], ["sorry"]] });
+    const loop = createToolLoop({ tools, world, turns: [[call("busy"), call("find")], ["sorry"]] });
     const end = loop.start().result;
     await world.advance(1_000);
     expect((await end).status).toBe("done");
-    expect([tries, answersIn(await end).map(textIn)]).toEqual([3, ["there", "no such order"]]);
-    expect(eventsOf(loop, "tool.retried")).toHaveLength(2);
-    expect(resultsOf(loop).find(({ name }) => name === "find")?.error).toEqual({
+    expect([tries, listToolAnswers(await end).map(getAnswerText)]).toEqual([3, ["there", "no such order"]]);
+    expect(listEvents(loop, "tool.retried")).toHaveLength(2);
+    expect(listResults(loop).find(({ name }) => name === "find")?.error).toEqual({
       kind: "not_found",
       disposition: "repair",
       message: "Order 7 is unknown.",
     });
     for (const [what, make] of Object.entries(fatal)) {
-      const failing = toolLoop({ tools: [make()], turns: [[call("act", {}, "c1")], ["never asked"]] });
+      const failing = createToolLoop({ tools: [make()], turns: [[call("act", {}, "c1")], ["never asked"]] });
       const error = await failure(failing);
       expect([what, isStatewrightError(error, "tool_failed")]).toEqual([what, true]);
       expect(String(error)).toMatch(
@@ -106,15 +106,15 @@ describe("tool failure that fails the run", () => {
     for (const wrong of bad) {
       const store = memoryStore();
       let ran = 0;
-      const loop = toolLoop({
-        tools: [toolThat(() => `run ${++ran}`)],
+      const loop = createToolLoop({
+        tools: [createTool(() => `run ${++ran}`)],
         store,
         onInvalidCall: "fail",
         turns: [[wrong, call("act", {}, "c2")], ["sorry"]],
       });
       const error = await failure(loop);
       expect(isStatewrightError(error, "tool_failed")).toBe(true);
-      expect(eventsOf(loop, "run.failed")).toHaveLength(1);
+      expect(listEvents(loop, "run.failed")).toHaveLength(1);
       expect((await store.thread("t"))?.status).toBe("failed");
       const { checkpoint } = loop.events.findLast((event) => event.type === "step.committed") as { checkpoint: number };
       const rows = await store.state("t", checkpoint);
@@ -122,7 +122,7 @@ describe("tool failure that fails the run", () => {
       // After a resume the model continues from there: no call runs again.
       const end = await loop.again().result;
       expect([end.status, ran, loop.requests.length]).toEqual(["done", 1, 2]);
-      expect(answersIn(end).map(({ callId, isError }) => [callId, isError])).toEqual([
+      expect(listToolAnswers(end).map(({ callId, isError }) => [callId, isError])).toEqual([
         ["c1", true],
         ["c2", false],
       ]);
@@ -132,12 +132,12 @@ describe("tool failure that fails the run", () => {
   test("the transcript holds the answer of a tool that failed the run, and a resume lets the model read it [S1.59, D7]", async () => {
     for (const make of Object.values(fatal)) {
       const store = memoryStore();
-      const loop = toolLoop({ tools: [make()], store, turns: [[call("act", {}, "c1")], ["sorry"]] });
+      const loop = createToolLoop({ tools: [make()], store, turns: [[call("act", {}, "c1")], ["sorry"]] });
       await failure(loop);
-      expect(eventsOf(loop, "tool.failed").map(({ result }) => result.error?.disposition)).toEqual(["fail"]);
+      expect(listEvents(loop, "tool.failed").map(({ result }) => result.error?.disposition)).toEqual(["fail"]);
       expect(loop.events.at(-1)?.type).toBe("run.failed");
       const end = await loop.again().result;
-      expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["the account is closed"]]);
+      expect([end.status, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["the account is closed"]]);
       expect((await store.thread("t"))?.status).toBe("done");
     }
   });
@@ -145,7 +145,7 @@ describe("tool failure that fails the run", () => {
   test("a tool failure that fails the run in the last node leaves the run failed until a resume", async () => {
     const Chat = defineState({ messages: channel.messages() });
     const graph = defineGraph({ name: "last", state: Chat })
-      .nodes({ tools: toolNode({ tools: [toolThat(() => Promise.reject(new Error("no")), "fail")] }) })
+      .nodes({ tools: toolNode({ tools: [createTool(() => Promise.reject(new Error("no")), "fail")] }) })
       .edges({ [START]: "tools", tools: END });
     const asking = { role: "assistant", id: "a1", content: [call("act", {}, "c1")], finish: "calls" } as const;
     const store = memoryStore();
@@ -180,7 +180,7 @@ describe("tool failure that fails the run", () => {
     let asked = 0;
     const inner = defineGraph({ name: "inner", state: Chat })
       .nodes({
-        tools: toolNode({ tools: [toolThat(() => Promise.reject(new Error("no")), "fail")] }),
+        tools: toolNode({ tools: [createTool(() => Promise.reject(new Error("no")), "fail")] }),
         after: (state) => {
           asked += 1;
           checkTranscript(state.messages);
@@ -201,57 +201,57 @@ describe("tool failure that fails the run", () => {
   });
 
   test("a tool failure that fails a run without a store gives the same error, reported once", async () => {
-    const loop = toolLoop({
-      tools: [toolThat(() => Promise.reject(new Error("no")), "fail")],
+    const loop = createToolLoop({
+      tools: [createTool(() => Promise.reject(new Error("no")), "fail")],
       store: "none",
       turns: [[call("act")], ["x"]],
     });
     expect(isStatewrightError(await failure(loop), "tool_failed")).toBe(true);
-    expect(eventsOf(loop, "run.failed", "run.completed").map(({ type }) => type)).toEqual(["run.failed"]);
+    expect(listEvents(loop, "run.failed", "run.completed").map(({ type }) => type)).toEqual(["run.failed"]);
   });
 });
 
 test("onError with a message replaces the text of every tool failure for the model, and the log has the original", async () => {
   const tools = [
-    toolThat(
+    createTool(
       () => Promise.reject(new Error("disk /dev/sda1 is full")),
       { message: "Storage is not available. Tell the person." },
       "save",
     ),
-    toolThat(
+    createTool(
       () => ({ content: "disk /dev/sda1 is full", isError: true }),
       { message: "Storage is not available." },
       "load",
     ),
-    toolThat(() => "fine", { message: "never read" }, "look"),
+    createTool(() => "fine", { message: "never read" }, "look"),
   ];
-  const done = await talk({ tools, turns: [[call("save"), call("load"), call("look")], ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual([
+  const done = await runToolLoop({ tools, turns: [[call("save"), call("load"), call("look")], ["ok"]] });
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual([
     "Storage is not available. Tell the person.",
     "Storage is not available.",
     "fine",
   ]);
   expect(done.wires.join()).not.toContain("sda1");
-  expect(resultsOf(done).map(({ error }) => error?.message)).toEqual([
+  expect(listResults(done).map(({ error }) => error?.message)).toEqual([
     "disk /dev/sda1 is full",
     "disk /dev/sda1 is full",
     undefined,
   ]);
-  expect(() => toolThat(() => "x", { message: 7 } as never)).toThrow(/invalid_tool.*onError/s);
-  expect(() => toolThat(() => "x", "throw" as never)).toThrow(/invalid_tool.*onError/s);
+  expect(() => createTool(() => "x", { message: 7 } as never)).toThrow(/invalid_tool.*onError/s);
+  expect(() => createTool(() => "x", "throw" as never)).toThrow(/invalid_tool.*onError/s);
 });
 
 test("a tool error is caught, becomes an error result and is sent, and the model retries or gives up with text [S4.19, S4.20, S4.21, S4.22]", async () => {
   let tries = 0;
-  const act = toolThat(() => {
+  const act = createTool(() => {
     if (++tries === 1) throw new Error("Operation failed: no route");
     return "arrived";
   });
-  const again = await talk({ tools: [act], turns: [[call("act", {}, "a")], [call("act", {}, "b")], ["done"]] });
-  expect([again.result.status, answersIn(again).map(({ isError }) => isError)]).toEqual(["done", [true, false]]);
+  const again = await runToolLoop({ tools: [act], turns: [[call("act", {}, "a")], [call("act", {}, "b")], ["done"]] });
+  expect([again.result.status, listToolAnswers(again).map(({ isError }) => isError)]).toEqual(["done", [true, false]]);
   expect(again.wires[1]).toContain("Operation failed: no route");
   tries = 0;
-  const gives = await talk({ tools: [act], turns: [[call("act", {}, "a")], ["I could not do it"]] });
+  const gives = await runToolLoop({ tools: [act], turns: [[call("act", {}, "a")], ["I could not do it"]] });
   expect(gives.result.status).toBe("done");
-  expect(resultsOf(gives).map(({ isError, error }) => [isError, error?.kind])).toEqual([[true, "failed"]]);
+  expect(listResults(gives).map(({ isError, error }) => [isError, error?.kind])).toEqual([[true, "failed"]]);
 });

@@ -47,8 +47,8 @@ import {
 import { copyThread, toMermaid } from "../../../src/inspect.ts";
 import type { Commit } from "../../../src/store.ts";
 import { createCrashingStore } from "../../support/crashing-store.ts";
-import { failureOf, leftToDie } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { getFailure, ignoreResult } from "../../support/failure.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 /** Effects of the inner graph over all processes. */
 interface Log {
@@ -106,7 +106,7 @@ function asking(...calls: readonly (readonly [name: string, args: JsonObject])[]
   return { messages: [{ role: "assistant", id: "a", finish: "calls", content }] };
 }
 
-function desk(
+function createDesk(
   tools: readonly Tool<{ readonly messages: readonly Message[] }>[],
   middleware: readonly Middleware[] = [],
 ) {
@@ -120,7 +120,7 @@ function desk(
     .edges({ [START]: "tools", tools: END });
 }
 
-function answersIn(state: { readonly messages: readonly { readonly role: string }[] }): readonly string[] {
+function listAnswers(state: { readonly messages: readonly { readonly role: string }[] }): readonly string[] {
   return state.messages.flatMap((message) => {
     if (message.role !== "tool") return [];
     const { content, isError } = message as ToolMessage;
@@ -131,17 +131,17 @@ function answersIn(state: { readonly messages: readonly { readonly role: string 
 
 test("a graph tool passes the call arguments to its graph, and the model reads the mapped output", async () => {
   const log: Log = { done: [] };
-  const { state } = await run(desk([research(log)]), { input: asking(["research", { topic: "bees" }]) }).result;
-  expect(answersIn(state)).toEqual(["read bees, outline bees, write bees"]);
+  const { state } = await run(createDesk([research(log)]), { input: asking(["research", { topic: "bees" }]) }).result;
+  expect(listAnswers(state)).toEqual(["read bees, outline bees, write bees"]);
 });
 
 test("two graph tool calls in one message run in parallel with separate state, events and namespaces", async () => {
   const log: Log = { done: [] };
   const store = memoryStore();
-  const graph = desk([research(log)]);
+  const graph = createDesk([research(log)]);
   const handle = run(graph, {
     store,
-    world: virtualWorld(),
+    world: createVirtualWorld(),
     thread: "t",
     input: asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
   });
@@ -150,7 +150,7 @@ test("two graph tool calls in one message run in parallel with separate state, e
     if (event.type === "step.committed") events.push(event);
   });
   const { state } = await handle.result;
-  expect(answersIn(state)).toEqual(["read ants, outline ants, write ants", "read bees, outline bees, write bees"]);
+  expect(listAnswers(state)).toEqual(["read ants, outline ants, write ants", "read bees, outline bees, write bees"]);
   // The calls run in parallel.
   expect(log.done.slice(0, 2)).toEqual(["read ants", "read bees"]);
   const inner = events.filter(({ within }) => within !== undefined);
@@ -177,7 +177,7 @@ test("two graph tool calls in one message run in parallel with separate state, e
 });
 
 test("an inspector sees the machine of each graph tool call, and checkGraph walks the graphs of tools", async () => {
-  const graph = desk([research({ done: [] })]);
+  const graph = createDesk([research({ done: [] })]);
   const started: string[] = [];
   await run(graph, {
     input: asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
@@ -196,7 +196,7 @@ test("an inspector sees the machine of each graph tool call, and checkGraph walk
     .edges({ [START]: "ask", ask: END });
   const usual = { description: "x", input: topic, toInput: (args: { topic: string }) => args, toResult: () => "" };
   const tools = [graphTool(looped, { ...usual, name: "looped" }), graphTool(asks, { ...usual, name: "asks" })];
-  const report = checkGraph(desk(tools));
+  const report = checkGraph(createDesk(tools));
   expect(report.violations.map(({ message }) => message)).toEqual([expect.stringContaining('"asks.never"')]);
 });
 
@@ -229,11 +229,11 @@ test("an aroundTool hook that catches every failure does not prevent the graph o
     },
   });
   const store = memoryStore();
-  const graph = desk([tool], [takesAll]);
+  const graph = createDesk([tool], [takesAll]);
   const waits = await run(graph, { store, thread: "t", input: asking(["asker", {}]) }).result;
   expect(waits.status).toBe("waiting");
   const { state } = await resume(graph, { store, thread: "t", answers: { "0:0:0/0:0:scope": "wide" } }).result;
-  expect(answersIn(state)).toEqual(["wide"]);
+  expect(listAnswers(state)).toEqual(["wide"]);
   // Hooks around the call run again with it.
   expect(around).toBe(2);
 });
@@ -241,10 +241,10 @@ test("an aroundTool hook that catches every failure does not prevent the graph o
 describe("crash during two graph tool calls", () => {
   async function crashed(store: MemoryStore, stuck: Set<string>) {
     const log: Log = { done: [] };
-    const world = virtualWorld();
-    const graph = desk([research(log, stuck)]);
+    const world = createVirtualWorld();
+    const graph = createDesk([research(log, stuck)]);
     const input = asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]);
-    leftToDie(run(graph, { store, world, thread: "t", input }).result);
+    ignoreResult(run(graph, { store, world, thread: "t", input }).result);
     await world.settle();
     await world.settle();
     store.crash();
@@ -264,7 +264,7 @@ describe("crash during two graph tool calls", () => {
     });
     const { state } = await handle.result;
     expect(log.done.slice(5)).toEqual(["write bees"]);
-    expect(answersIn(state)).toEqual(["read ants, outline ants, write ants", "read bees, outline bees, write bees"]);
+    expect(listAnswers(state)).toEqual(["read ants, outline ants, write ants", "read bees, outline bees, write bees"]);
     // The first call returns its recorded result, the second continues after its outline: no step is repeated.
     expect(events.toSorted()).toEqual(["effect.reused ", "effect.reused research"]);
   });
@@ -272,7 +272,7 @@ describe("crash during two graph tool calls", () => {
   test("a graph tool call whose graph had ended before its answer was saved is answered from the final state of that graph", async () => {
     const store = memoryStore();
     const log: Log = { done: [] };
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let hangs = true;
     const slow = defineMiddleware({
       name: "slow",
@@ -281,8 +281,8 @@ describe("crash during two graph tool calls", () => {
         return undefined;
       },
     });
-    const graph = desk([research(log)], [slow]);
-    leftToDie(run(graph, { store, world, thread: "t", input: asking(["research", { topic: "ants" }]) }).result);
+    const graph = createDesk([research(log)], [slow]);
+    ignoreResult(run(graph, { store, world, thread: "t", input: asking(["research", { topic: "ants" }]) }).result);
     await world.settle();
     await world.settle();
     expect(log.done).toEqual(["read ants", "outline ants", "write ants"]);
@@ -290,15 +290,15 @@ describe("crash during two graph tool calls", () => {
     hangs = false;
     const { state } = await resume(graph, { store: store.peer(), world, thread: "t" }).result;
     expect(log.done).toHaveLength(3);
-    expect(answersIn(state)).toEqual(["read ants, outline ants, write ants"]);
+    expect(listAnswers(state)).toEqual(["read ants, outline ants, write ants"]);
   });
 });
 
 test("a full store at any commit of parallel graph tool calls pauses the run, gives no call an answer, and a resume completes it", async () => {
   const log: Log = { done: [] };
-  const graph = desk([research(log)]);
+  const graph = createDesk([research(log)]);
   const input = asking(["research", { topic: "a" }], ["research", { topic: "b" }]);
-  const expected = answersIn((await run(graph, { input }).result).state);
+  const expected = listAnswers((await run(graph, { input }).result).state);
   let stopped = 0;
   for (let nth = 2; nth < 30; nth++) {
     const whole = memoryStore();
@@ -317,15 +317,15 @@ test("a full store at any commit of parallel graph tool calls pauses the run, gi
     if (status !== "done") stopped += 1;
     const { state } =
       status === "done"
-        ? (end as { state: Parameters<typeof answersIn>[0] })
+        ? (end as { state: Parameters<typeof listAnswers>[0] })
         : await resume(graph, { store, thread: "t" }).result;
-    expect(answersIn(state), `commit ${nth}`).toEqual(expected);
+    expect(listAnswers(state), `commit ${nth}`).toEqual(expected);
   }
   expect(stopped).toBeGreaterThan(5);
 });
 
 /** Recorded or folded outcomes of the steps of the inner calls. */
-async function recordedIn(store: Store): Promise<ReadonlySet<string>> {
+async function listRecorded(store: Store): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   if ((await store.thread("t")) === undefined) return found;
   for (const office of ["main/0:0:0", "main/0:0:1"])
@@ -363,12 +363,12 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
     description: "Research two topics.",
     input: z.object({ one: z.string(), two: z.string() }),
     toInput: ({ one, two }) => asking(["research", { topic: one }], ["research", { topic: two }]),
-    toResult: (state) => [...answersIn(state), ...state.said].join(" / "),
+    toResult: (state) => [...listAnswers(state), ...state.said].join(" / "),
   });
-  const graph = desk([office]);
+  const graph = createDesk([office]);
   const input = asking(["office", { one: "a", two: "b" }], ["office", { one: "c", two: "d" }]);
   const whole = await run(graph, { input }).result;
-  const expected = answersIn(whole.state);
+  const expected = listAnswers(whole.state);
   expect(expected).toHaveLength(2);
   const all = log.done.toSorted();
   let crashes = 0;
@@ -390,13 +390,13 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
       if (ended) continue;
       crashes += 1;
       const peer = whole.peer();
-      const recorded = await recordedIn(peer);
+      const recorded = await listRecorded(peer);
       const before = log.done.length;
       const isThere = (await peer.thread("t")) !== undefined && (await peer.head("t")) !== undefined;
       const handle = isThere
         ? resume(graph, { store: peer, thread: "t" })
         : run(graph, { store: peer, thread: "t", input });
-      expect(answersIn((await handle.result).state), `commit ${nth} ${after ? "after" : "before"}`).toEqual(expected);
+      expect(listAnswers((await handle.result).state), `commit ${nth} ${after ? "after" : "before"}`).toEqual(expected);
       // A completed but unrecorded step runs again; a recorded step does not.
       expect(new Set(log.done)).toEqual(new Set(all));
       expect(log.done.slice(before).filter((done) => recorded.has(done))).toEqual([]);
@@ -432,20 +432,20 @@ describe("interrupts inside a graph tool call", () => {
   test("an interrupt inside a graph tool call opens at the outermost run under the tool name, and the call continues after its answer", async () => {
     const done: string[] = [];
     const store = memoryStore();
-    const graph = desk([tool(done)]);
+    const graph = createDesk([tool(done)]);
     const first = await run(graph, { store, thread: "t", input: asking(["research", { topic: "bees" }]) }).result;
     expect(first).toMatchObject({
       status: "waiting",
       interrupts: [{ key: "research.scope", node: "research.ask", id: "0:0:0/1:0:scope" }],
     });
-    await failureOf(
+    await getFailure(
       resume(graph, { store, thread: "t", answers: { "0:0:0/1:0:scope": "deep" } }).result,
       "invalid_answer",
     );
     const answers = { "0:0:0/1:0:scope": "wide" };
     const { status, state } = await resume(graph, { store, thread: "t", answers }).result;
     expect(status).toBe("done");
-    expect(answersIn(state)).toEqual(["bees: wide"]);
+    expect(listAnswers(state)).toEqual(["bees: wide"]);
     expect(done).toEqual(["plan bees"]);
   });
 
@@ -460,7 +460,7 @@ describe("interrupts inside a graph tool call", () => {
       toInput: (args) => args,
       toResult: ({ notes }) => notes.length,
     });
-    const graph = desk([tool(done), look]);
+    const graph = createDesk([tool(done), look]);
     const input = asking(["research", { topic: "ants" }], ["look", { topic: "x" }], ["research", { topic: "bees" }]);
     const first = await run(graph, { store, thread: "t", input }).result;
     expect(first.status === "waiting" ? first.interrupts.map(({ id }) => id) : []).toEqual([
@@ -472,7 +472,7 @@ describe("interrupts inside a graph tool call", () => {
     const one = await resume(graph, { store: peer, thread: "t", answers: { "0:0:2/1:0:scope": "wide" } }).result;
     expect(one.status === "waiting" ? one.interrupts.map(({ id }) => id) : []).toEqual(["0:0:0/1:0:scope"]);
     const two = await resume(graph, { store: peer, thread: "t", answers: { "0:0:0/1:0:scope": "narrow" } }).result;
-    expect(answersIn(two.state)).toEqual(["ants: narrow", "[json]", "bees: wide"]);
+    expect(listAnswers(two.state)).toEqual(["ants: narrow", "[json]", "bees: wide"]);
     expect(done).toEqual(["plan ants", "plan bees"]);
     expect(log.done).toHaveLength(3);
   });
@@ -506,10 +506,10 @@ describe("interrupts inside a graph tool call", () => {
       description: "Let the clerk pay.",
       input: z.object({ cents: z.int() }),
       toInput: (args) => asking(["pay", args]),
-      toResult: (state) => answersIn(state).join(),
+      toResult: (state) => listAnswers(state).join(),
     });
     const store = memoryStore();
-    const graph = desk([ask]);
+    const graph = createDesk([ask]);
     const waits = await run(graph, { store, thread: "t", input: asking(["clerk", { cents: 7 }]) }).result;
     expect(waits).toMatchObject({
       interrupts: [{ key: "clerk.approve", payload: { tool: "pay", args: { cents: 7 } } }],
@@ -517,13 +517,13 @@ describe("interrupts inside a graph tool call", () => {
     const peer = store.peer();
     store.crash();
     const { state } = await resume(graph, { store: peer, thread: "t", answers: { "clerk.approve": true } }).result;
-    expect(answersIn(state)).toEqual(["paid"]);
+    expect(listAnswers(state)).toEqual(["paid"]);
     expect(paid).toEqual([7]);
   });
 
   test("an interrupt inside a graph tool without a store fails with missing_store", async () => {
-    const failure = await failureOf(
-      run(desk([tool([])]), { input: asking(["research", { topic: "bees" }]) }).result,
+    const failure = await getFailure(
+      run(createDesk([tool([])]), { input: asking(["research", { topic: "bees" }]) }).result,
       "missing_store",
     );
     expect(failure.place).toMatchObject({ nesting: "research", node: "ask" });
@@ -531,13 +531,13 @@ describe("interrupts inside a graph tool call", () => {
 
   test("the timeout of a graph tool counts while its graph is active and not while it waits for an answer", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
-    const graph = desk([tool([], { timeoutMs: 1_000 })]);
+    const world = createVirtualWorld();
+    const graph = createDesk([tool([], { timeoutMs: 1_000 })]);
     const at = { store, world, thread: "t" };
     await run(graph, { ...at, input: asking(["research", { topic: "bees" }]) }).result;
     await world.advance(5_000);
     const { state } = await resume(graph, { ...at, answers: { "0:0:0/1:0:scope": "wide" } }).result;
-    expect(answersIn(state)).toEqual(["bees: wide"]);
+    expect(listAnswers(state)).toEqual(["bees: wide"]);
     expect(world.timers).toBe(0);
   });
 });
@@ -557,14 +557,14 @@ describe("graph tool call without an answer", () => {
       toResult: () => "never",
       found: ({ count }) => `${count} rounds`,
     });
-    const { state } = await run(desk([tool]), { input: asking(["endless", {}]), maxSteps: 4 }).result;
-    expect(answersIn(state)).toEqual([
+    const { state } = await run(createDesk([tool]), { input: asking(["endless", {}]), maxSteps: 4 }).result;
+    expect(listAnswers(state)).toEqual([
       "error: endless was stopped before it had an answer: it took 4 steps without finishing. Findings so far: 4 rounds",
     ]);
   });
 
   test("a failed graph tool call says only that it failed, and the log has the details", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const broken = defineGraph({ name: "broken", state: Loop })
       .nodes({
         turn: () => {
@@ -579,8 +579,8 @@ describe("graph tool call without an answer", () => {
       toInput: () => ({}),
       toResult: () => "never",
     });
-    const { state } = await run(desk([tool]), { world, input: asking(["broken", {}]) }).result;
-    expect(answersIn(state)).toEqual(["error: broken failed before it had an answer."]);
+    const { state } = await run(createDesk([tool]), { world, input: asking(["broken", {}]) }).result;
+    expect(listAnswers(state)).toEqual(["error: broken failed before it had an answer."]);
     expect(JSON.stringify(state)).not.toContain("1234");
     expect(world.lines.map(({ message }) => message)).toContain('the graph of the tool "broken" failed');
   });
@@ -595,12 +595,12 @@ describe("graph tool call without an answer", () => {
         throw new ToolError("limit", "Stopped after two notes.");
       },
     });
-    const { state } = await run(desk([tool]), { input: asking(["research", { topic: "x" }]) }).result;
-    expect(answersIn(state)).toEqual(["error: Stopped after two notes."]);
+    const { state } = await run(createDesk([tool]), { input: asking(["research", { topic: "x" }]) }).result;
+    expect(listAnswers(state)).toEqual(["error: Stopped after two notes."]);
   });
 
   test("a tool error of a node inside a graph tool is the answer, after the retries of that node", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const done: string[] = [];
     const busy = defineGraph({ name: "busy", state: Notes })
       .nodes({
@@ -622,14 +622,14 @@ describe("graph tool call without an answer", () => {
       toInput: () => ({ topic: "x" }),
       toResult: () => "never",
     });
-    const handle = run(desk([tool]), { world, input: asking(["busy", {}]) });
+    const handle = run(createDesk([tool]), { world, input: asking(["busy", {}]) });
     await world.advance(1_000);
-    expect(answersIn((await handle.result).state)).toEqual(["error: The library is closed."]);
+    expect(listAnswers((await handle.result).state)).toEqual(["error: The library is closed."]);
     expect(done).toEqual(["first", "second", "second"]);
   });
 
   test("a graph tool call over its timeout is stopped before its answer, which includes the partial answer", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let stopped = false;
     const slow = defineGraph({ name: "slow", state: Notes })
       .nodes({
@@ -654,10 +654,10 @@ describe("graph tool call without an answer", () => {
       toResult: () => "never",
       found: ({ notes }) => notes.join(),
     });
-    const handle = run(desk([tool]), { world, input: asking(["slow", {}]) });
+    const handle = run(createDesk([tool]), { world, input: asking(["slow", {}]) });
     await world.advance(50);
     const { state } = await handle.result;
-    expect(answersIn(state)).toEqual([
+    expect(listAnswers(state)).toEqual([
       "error: slow was stopped before it had an answer: Timed out after 50 ms. Findings so far: one",
     ]);
     expect(stopped).toBe(true);
@@ -665,7 +665,7 @@ describe("graph tool call without an answer", () => {
   });
 
   test("a retry of a graph tool call continues where the last attempt stopped", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const done: string[] = [];
     const slow = defineGraph({ name: "slow", state: Notes })
       .nodes({
@@ -691,16 +691,20 @@ describe("graph tool call without an answer", () => {
     });
     for (const store of [undefined, memoryStore()]) {
       done.length = 0;
-      const handle = run(desk([tool]), { world, input: asking(["slow", {}]), ...(store && { store, thread: "t" }) });
+      const handle = run(createDesk([tool]), {
+        world,
+        input: asking(["slow", {}]),
+        ...(store && { store, thread: "t" }),
+      });
       await world.advance(1_000);
-      expect(answersIn((await handle.result).state)).toEqual(["one,two"]);
+      expect(listAnswers((await handle.result).state)).toEqual(["one,two"]);
       expect(done).toEqual(["first", "second", "second"]);
     }
   });
 
   test("a step in doubt inside a graph tool call fails the run, which can be resumed", async () => {
     const store = memoryStore();
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let hangs = true;
     const risky = defineGraph({ name: "risky", state: Loop })
       .nodes({
@@ -717,12 +721,12 @@ describe("graph tool call without an answer", () => {
       toInput: () => ({}),
       toResult: () => "paid",
     });
-    const graph = desk([tool]);
-    leftToDie(run(graph, { store, world, thread: "t", input: asking(["risky", {}]) }).result);
+    const graph = createDesk([tool]);
+    ignoreResult(run(graph, { store, world, thread: "t", input: asking(["risky", {}]) }).result);
     await world.settle();
     store.crash();
     hangs = false;
-    const failure = await failureOf(
+    const failure = await getFailure(
       resume(graph, { store: store.peer(), world, thread: "t" }).result,
       "effect_in_doubt",
     );
@@ -747,11 +751,11 @@ describe("graph tool call without an answer", () => {
         input: z.object({}),
         toInput: () => asking(["touch", {}]),
         toResult: () => "answered",
-        found: (state) => answersIn(state).join(),
+        found: (state) => listAnswers(state).join(),
       });
-    const own = await run(desk([tool([stop("own")])]), { input: asking(["inner", {}]) }).result;
+    const own = await run(createDesk([tool([stop("own")])]), { input: asking(["inner", {}]) }).result;
     expect(own.status).toBe("done");
-    expect(answersIn(own.state)[0]).toMatch(/^error: inner was stopped before it had an answer: that is enough\./);
+    expect(listAnswers(own.state)[0]).toMatch(/^error: inner was stopped before it had an answer: that is enough\./);
     const whole = defineGraph({
       name: "whole",
       state: defineState({ messages: channel.messages() }),
@@ -778,7 +782,7 @@ describe("nested graph tool calls", () => {
       description: "Go deeper.",
       input: z.object({ depth: z.int() }),
       toInput: (args) => args,
-      toResult: (state) => `${state.depth}(${answersIn(state).join()})`,
+      toResult: (state) => `${state.depth}(${listAnswers(state).join()})`,
       ...(maxDepth === undefined ? {} : { maxDepth }),
     });
     const graph = defineGraph({ name: "nested", state: Depth })
@@ -793,30 +797,30 @@ describe("nested graph tool calls", () => {
   test("a graph may call itself through a tool, and each call has its own state", async () => {
     const store = memoryStore();
     const { state } = await run(nested(3), { store, thread: "t", input: {} }).result;
-    expect(answersIn(state)).toEqual(["1(2(3()))"]);
+    expect(listAnswers(state)).toEqual(["1(2(3()))"]);
   });
 
   test("graph tool calls nested deeper than 5 are refused with an error that shows the path", async () => {
     const { state } = await run(nested(100), { input: {} }).result;
-    expect(answersIn(state)[0]).toBe(
+    expect(listAnswers(state)[0]).toBe(
       "1(2(3(4(5(error: Not run: nested calls are limited to a depth of 5, and this call would exceed it (deeper → deeper → deeper → deeper → deeper → deeper). Continue without this call.)))))",
     );
   });
 
   test("a graph tool may set a lower maximum depth", async () => {
     const { state } = await run(nested(100, 1), { input: {} }).result;
-    expect(answersIn(state)[0]).toMatch(/^1\(error: Not run: nested calls are limited to a depth of 1/);
+    expect(listAnswers(state)[0]).toMatch(/^1\(error: Not run: nested calls are limited to a depth of 1/);
   });
 
   test("a graph tool with a lazily given recursive graph can be drawn and has a shape", () => {
-    const self = graphTool((): ReturnType<typeof desk> => graph, {
+    const self = graphTool((): ReturnType<typeof createDesk> => graph, {
       name: "self",
       description: "Again.",
       input: z.object({}),
       toInput: () => ({}),
       toResult: () => "done",
     });
-    const graph: ReturnType<typeof desk> = desk([self]);
+    const graph: ReturnType<typeof createDesk> = createDesk([self]);
     expect(toMermaid(graph)).toBe(
       [
         "flowchart TD",
@@ -835,7 +839,7 @@ describe("nested graph tool calls", () => {
 
 test("a cancel reaches graph tool calls, answers the transcript and leaves no work behind", async () => {
   const store = memoryStore();
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const log: Log = { done: [] };
   const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools: [research(log, new Set(["bees"]))] }), after: () => ({}) })
@@ -851,14 +855,14 @@ test("a cancel reaches graph tool calls, answers the transcript and leaves no wo
   handle.cancel("enough");
   const end = await handle.result;
   expect(end).toMatchObject({ status: "cancelled", reason: "enough" });
-  expect(answersIn(end.state)).toEqual(["read ants, outline ants, write ants", "error: Cancelled"]);
+  expect(listAnswers(end.state)).toEqual(["read ants, outline ants, write ants", "error: Cancelled"]);
   expect(world.timers).toBe(0);
 });
 
 test("a drain stops each graph tool call at its own boundary, and a resume continues from there", async () => {
   const store = memoryStore();
   const log: Log = { done: [] };
-  const graph = desk([research(log)]);
+  const graph = createDesk([research(log)]);
   const handle = run(graph, { store, thread: "t", input: asking(["research", { topic: "ants" }]) });
   handle.on((event) => {
     if (event.type === "step.committed" && event.within === "research" && event.nodes.includes("read")) handle.drain();
@@ -870,7 +874,7 @@ test("a drain stops each graph tool call at its own boundary, and a resume conti
   expect(log.done).toEqual(["read ants"]);
   const { status, state } = await resume(graph, { store, thread: "t" }).result;
   expect(status).toBe("done");
-  expect(answersIn(state)).toEqual(["read ants, outline ants, write ants"]);
+  expect(listAnswers(state)).toEqual(["read ants, outline ants, write ants"]);
   expect(log.done).toEqual(["read ants", "outline ants", "write ants"]);
 });
 
@@ -900,7 +904,7 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
     input: z.object({}),
     context: (outer: { readonly user: string; readonly key: string }) => ({ name: outer.user }),
     toInput: () => asking(["peek", {}]),
-    toResult: (state) => `${state.who}: ${answersIn(state).join()}`,
+    toResult: (state) => `${state.who}: ${listAnswers(state).join()}`,
   });
   const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }), context: Outer })
     .nodes({ tools: toolNode({ tools: [tool] }) })
@@ -910,7 +914,7 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
     context: { user: "ann", key: "k" },
     secrets: { get: () => "s3cret-token" },
   }).result;
-  expect(answersIn(state)[0]).toMatch(/^ann: seen \[/);
+  expect(listAnswers(state)[0]).toMatch(/^ann: seen \[/);
   expect(JSON.stringify(state)).not.toContain("s3cret-token");
 });
 
@@ -932,16 +936,16 @@ test("middleware of the outer graph wraps the tools inside a graph tool call [T5
     description: "Inner.",
     input: z.object({}),
     toInput: () => asking(["touch", {}]),
-    toResult: (state) => answersIn(state).join(),
+    toResult: (state) => listAnswers(state).join(),
   });
-  await run(desk([tool], [watch]), { input: asking(["inner", {}]) }).result;
+  await run(createDesk([tool], [watch]), { input: asking(["inner", {}]) }).result;
   expect(seen).toEqual(["inner", "touch"]);
 });
 
 test("a fork from a checkpoint inside a graph tool call is a branch of the whole thread, in which that call continues", async () => {
   const log: Log = { done: [] };
   const store = memoryStore();
-  const graph = desk([research(log)]);
+  const graph = createDesk([research(log)]);
   const inner = researcher(log);
   await run(graph, { store, thread: "t", input: asking(["research", { topic: "ants" }]) }).result;
   let at = 0;
@@ -949,7 +953,7 @@ test("a fork from a checkpoint inside a graph tool call is a branch of the whole
     if (step.next.includes("write")) at = step.checkpointId;
   const branch = await fork(inner, { store, thread: "t", at, name: "bees", update: { topic: "bees" } });
   const { state } = await resume(graph, { store, thread: "t", branch }).result;
-  expect(answersIn(state)).toEqual(["read ants, outline bees, write bees"]);
+  expect(listAnswers(state)).toEqual(["read ants, outline bees, write bees"]);
   await pruneThread(store, { thread: "t", keepLast: 1 });
   expect((await getState(graph, { store, thread: "t", branch })).state).toEqual(state);
 });
@@ -996,10 +1000,10 @@ test("a once effect inside a graph tool call counts on a branch where the model 
   for await (const step of getHistory(graph, { store, thread: "t" }))
     if (step.source === "input") at = step.checkpointId;
   const doubtful = await fork(graph, { store, thread: "t", at, name: "doubtful" });
-  await failureOf(resume(graph, { store, thread: "t", branch: doubtful }).result, "effect_in_doubt");
+  await getFailure(resume(graph, { store, thread: "t", branch: doubtful }).result, "effect_in_doubt");
   const again = await fork(graph, { store, thread: "t", at, name: "again" });
   const { state } = await resume(graph, { store, thread: "t", branch: again, onPriorEffect: "reuse" }).result;
-  expect(answersIn(state)).toEqual(["paid ann"]);
+  expect(listAnswers(state)).toEqual(["paid ann"]);
   expect(paid).toEqual(["ann"]);
 });
 
@@ -1065,7 +1069,7 @@ describe("invalid graph tool", () => {
 
   test("a graph tool with the name of a node is refused, since their interrupts would share keys", () => {
     const tool = graphTool(researcher({ done: [] }), { ...usual, name: "tools" });
-    expect(() => desk([tool])).toThrow(/the tool "tools" runs a graph and has the name of a node/);
+    expect(() => createDesk([tool])).toThrow(/the tool "tools" runs a graph and has the name of a node/);
   });
 });
 
@@ -1094,7 +1098,7 @@ test("a graph tool call inside an unsaved graph is unsaved, and its long-term wr
       inner: subgraph(bare, {
         persistence: "none",
         input: () => asking(["writer", { topic: "ants" }]),
-        output: (state) => ({ said: answersIn(state) }),
+        output: (state) => ({ said: listAnswers(state) }),
       }),
     })
     .edges({ [START]: "inner", inner: END });
@@ -1148,13 +1152,13 @@ describe("graph tool call under a changed graph", () => {
   }
 
   test("an active graph tool call continues under a changed graph that still has its pending node", async () => {
-    expect(answersIn((await changed("wider")).state)).toEqual(["bees: wide"]);
+    expect(listAnswers((await changed("wider")).state)).toEqual(["bees: wide"]);
   });
 
   test("an active graph tool call parks the run when its inner node was removed or the tool no longer runs a graph", async () => {
-    const node = await failureOf(changed("other"), "needs_migration");
+    const node = await getFailure(changed("other"), "needs_migration");
     expect(node.message).toContain('the node "research.ask" is pending, but the graph has no such node');
-    const tool = await failureOf(changed("gone"), "needs_migration");
+    const tool = await getFailure(changed("gone"), "needs_migration");
     expect(tool.message).toContain(
       'a call of the tool "research" has a graph in progress, but the tool runs no graph now',
     );

@@ -2,13 +2,21 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, type ToolRuntime } from "../../../src/index.ts";
 import { thrownThings } from "../../support/thrown-values.ts";
-import { answersIn, call, type DeskTool, eventsOf, resultsOf, textIn, toolLoop } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import {
+  call,
+  createToolLoop,
+  type DeskTool,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
+} from "../../support/tool-loop.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const megabyte = 2 ** 20;
 
 test("a tool that throws, never settles, answers twice, emits late, returns 256 MB or an invalid output harms only its own call", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const after: (() => void)[] = [];
   const bodies: Readonly<Record<string, (runtime: ToolRuntime) => unknown>> = {
     ...Object.fromEntries(
@@ -75,24 +83,24 @@ test("a tool that throws, never settles, answers twice, emits late, returns 256 
     [...tools.map(({ spec }, index) => call(spec.name, {}, `c${index}`)), call("sound", {}, "sound")],
     ["I see"],
   ];
-  const loop = toolLoop({ tools: [...tools, sound], world, turns });
+  const loop = createToolLoop({ tools: [...tools, sound], world, turns });
   const end = loop.start().result;
   await world.advance(1_000);
   expect((await end).status).toBe("done");
-  const answers = answersIn(await end);
+  const answers = listToolAnswers(await end);
   expect(answers).toHaveLength(tools.length + 1);
   const said = Object.fromEntries(Object.keys(bodies).map((what, index) => [what, answers[index]]));
   const fine = ["answers twice", "speaks after its end", "shows 256 MB"];
   for (const [what, answer] of Object.entries(said)) {
     expect([what, answer?.isError]).toEqual([what, !fine.includes(what)]);
-    expect(textIn(answer).length, what).toBeLessThan(5_000);
+    expect(getAnswerText(answer).length, what).toBeLessThan(5_000);
   }
-  expect(textIn(said["answers twice"])).toBe("first");
-  expect(textIn(said["returns a value that its schema refuses"])).toContain("expected a number");
-  expect(textIn(answers.at(-1))).toBe("all is well");
-  expect(resultsOf(loop)).toHaveLength(answers.length);
+  expect(getAnswerText(said["answers twice"])).toBe("first");
+  expect(getAnswerText(said["returns a value that its schema refuses"])).toContain("expected a number");
+  expect(getAnswerText(answers.at(-1))).toBe("all is well");
+  expect(listResults(loop)).toHaveLength(answers.length);
   for (const speak of after) speak();
   await world.settle();
-  expect(JSON.stringify(eventsOf(loop, "tool.update", "tool.progress", "custom"))).not.toContain("SENTINEL");
+  expect(JSON.stringify(listEvents(loop, "tool.update", "tool.progress", "custom"))).not.toContain("SENTINEL");
   expect(world.timers).toBe(0);
 });

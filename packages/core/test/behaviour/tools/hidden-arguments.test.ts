@@ -17,16 +17,16 @@ import {
   type ToolRuntime,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   Chat,
   call,
+  createToolLoop,
   Desk,
-  eventsOf,
+  getAnswerText,
   type Loop,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
 
 const vault: SecretSource = { get: (name) => (name === "PAY_KEY" ? "SENTINEL-secret" : undefined) };
@@ -66,7 +66,7 @@ test("context, state, secrets and clients reach the tool and nothing else, and a
       return "paid";
     },
   });
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [pay],
     context: { customer: "SENTINEL-customer", client: { key: "SENTINEL-client" } },
     secrets: vault,
@@ -92,13 +92,13 @@ test("context, state, secrets and clients reach the tool and nothing else, and a
   ).toEqual(["cents", "note"]);
   expect(JSON.stringify(toModelTool(pay.spec))).not.toContain("Hidden");
   expect(JSON.parse(done.wires[0] ?? "").tools).toEqual([toModelTool(pay.spec)]);
-  expect(eventsOf(done, "tool.forged_arg_stripped").map(({ callId, keys }) => [callId, keys])).toEqual([
+  expect(listEvents(done, "tool.forged_arg_stripped").map(({ callId, keys }) => [callId, keys])).toEqual([
     ["b", ["keyHidden", "customerHidden"]],
     ["c", ["keyHidden"]],
   ]);
-  expect(textIn(answersIn(done)[2])).not.toContain("Hidden");
-  for (const result of resultsOf(done)) expect(JSON.stringify(result)).not.toMatch(/Hidden|forged/);
-  for (const event of eventsOf(done, "tool.started")) expect(JSON.stringify(event.args)).not.toMatch(/Hidden|forged/);
+  expect(getAnswerText(listToolAnswers(done)[2])).not.toContain("Hidden");
+  for (const result of listResults(done)) expect(JSON.stringify(result)).not.toMatch(/Hidden|forged/);
+  for (const event of listEvents(done, "tool.started")) expect(JSON.stringify(event.args)).not.toMatch(/Hidden|forged/);
 });
 
 test("run ids, state, emitter, stream writers and the abort signal reach the tool and not the model [S1.40, S1.41, S1.43, S1.44, S1.45]", async () => {
@@ -116,12 +116,12 @@ test("run ids, state, emitter, stream writers and the abort signal reach the too
       return "seen";
     },
   });
-  const done = await talk({ tools: [look], turns: [[call("look")], ["ok"]] });
+  const done = await runToolLoop({ tools: [look], turns: [[call("look")], ["ok"]] });
   expect(got?.run).toMatchObject({ thread: "t", run: done.result.run, node: "tools" });
   expect(got?.injected.cart).toEqual([]);
   expect(got?.injected.identity).toEqual(got?.run);
   expect(got?.signal).toBeInstanceOf(AbortSignal);
-  expect(eventsOf(done, "custom", "tool.progress", "tool.update").map(({ type }) => type)).toEqual([
+  expect(listEvents(done, "custom", "tool.progress", "tool.update").map(({ type }) => type)).toEqual([
     "custom",
     "tool.progress",
     "tool.update",
@@ -165,7 +165,7 @@ test("a secret passed to a tool prints, serializes and clones without its value"
       return { content: "looked", details: { plain: "yes" } };
     },
   });
-  const done = await talk({ tools: [tool], secrets: vault, turns: [[call("look")], ["ok"]] });
+  const done = await runToolLoop({ tools: [tool], secrets: vault, turns: [[call("look")], ["ok"]] });
   expect(done.result.status).toBe("done");
   expect(shapes).toHaveLength(12 + 1);
   for (const shape of shapes) expect(shape).not.toContain("SENTINEL");
@@ -188,7 +188,7 @@ test("a secret object that a tool puts into its result, details or an update is 
             : "x";
       },
     });
-    const done = await talk({ tools: [tool], secrets: vault, turns: [[call("leak")], ["ok"]] });
+    const done = await runToolLoop({ tools: [tool], secrets: vault, turns: [[call("leak")], ["ok"]] });
     expect(done.result.status).toBe("done");
     expect(everyByte(done)).not.toContain("SENTINEL");
   }
@@ -210,7 +210,7 @@ describe("missing secret", () => {
 
   test("a missing secret fails the run before the tool call starts, and a resume with the secret runs the call", async () => {
     const { pay, ran } = paying();
-    const loop = toolLoop({ tools: [pay], turns: [[call("pay")], ["ok"]] });
+    const loop = createToolLoop({ tools: [pay], turns: [[call("pay")], ["ok"]] });
     const error = await loop.start().result.catch((thrown: unknown) => thrown);
     expect(isStatewrightError(error, "missing_secret")).toBe(true);
     expect(ran).toEqual([]);
@@ -221,7 +221,7 @@ describe("missing secret", () => {
 
   test("the error of a failing secret source is reported to the operator and not to the model", async () => {
     const { pay } = paying();
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [pay],
       turns: [[call("pay")], ["ok"]],
       secrets: { get: () => Promise.reject(new Error("vault SENTINEL is sealed")) },
@@ -256,14 +256,14 @@ test("a hidden name that a hook or a person adds to the arguments is stripped", 
     beforeTool: () => decide.modify({ cents: 2, customer: "forged" }),
   });
   const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => decide.interrupt(call, "sure?") });
-  const first = await talk({
+  const first = await runToolLoop({
     tools: [tool],
     middleware: [meddle],
     context: { customer: "real" },
     turns: [[call("pay", { cents: 1 })], ["ok"]],
   });
   expect(first.result.status).toBe("done");
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools: [tool],
     middleware: [ask],
     context: { customer: "real" },
@@ -285,7 +285,7 @@ test("result details never reach the model, appear once in the end event and are
     input: z.object({}),
     run: () => ({ content: "done", details: { note: "SENTINEL-details" } }),
   });
-  const done = await talk({ tools: [tool], store, turns: [[call("act")], ["one more"]] });
+  const done = await runToolLoop({ tools: [tool], store, turns: [[call("act")], ["one more"]] });
   expect(done.wires.join()).not.toContain("SENTINEL");
   expect(JSON.stringify(done.result.state)).not.toContain("SENTINEL");
   expect(done.events.filter((event) => JSON.stringify(event).includes("SENTINEL")).map(({ type }) => type)).toEqual([
@@ -306,7 +306,7 @@ test("a forged hidden name is removed with an event before the arguments are par
     inject: { customer: Desk.from((desk) => desk.customer) },
     run: (args, { injected }) => void seen.push([args, injected.customer]),
   });
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [tool],
     context: { customer: "real" },
     turns: [
@@ -319,11 +319,12 @@ test("a forged hidden name is removed with an event before the arguments are par
     ],
   });
   expect(seen).toEqual([[{ cents: 1 }, "real"]]);
-  expect(eventsOf(done, "tool.forged_arg_stripped").map(({ callId, keys }) => [callId, keys])).toEqual([
+  expect(listEvents(done, "tool.forged_arg_stripped").map(({ callId, keys }) => [callId, keys])).toEqual([
     ["a", ["customer"]],
     ["c", ["customer"]],
   ]);
-  for (const answer of answersIn(done).slice(1)) expect(textIn(answer)).toContain("extra: unknown argument");
+  for (const answer of listToolAnswers(done).slice(1))
+    expect(getAnswerText(answer)).toContain("extra: unknown argument");
 });
 
 test("injected values appear in no checkpoint, start event, error cause or schema issue [T20]", async () => {
@@ -365,7 +366,7 @@ test("injected values appear in no checkpoint, start event, error cause or schem
     ],
     ["ok"],
   ] as const;
-  const loop = toolLoop({
+  const loop = createToolLoop({
     tools: [act],
     middleware: [strict],
     context: { customer: "SENTINEL-customer", client: { key: "SENTINEL-client" } },
@@ -385,12 +386,12 @@ test("injected values appear in no checkpoint, start event, error cause or schem
   ].join("\n");
   expect(told).not.toMatch(/SENTINEL-(?!model)/);
   expect(
-    resultsOf(loop)
+    listResults(loop)
       .map(({ error: said }) => said?.kind)
       .sort(),
   ).toEqual(["failed", "invalid_args", "invalid_output", "timeout"]);
-  for (const result of resultsOf(loop)) expect(JSON.stringify(result)).not.toContain("SENTINEL");
-  expect(eventsOf(loop, "tool.started").map(({ args }) => Object.keys(args as object))).toEqual([
+  for (const result of listResults(loop)) expect(JSON.stringify(result)).not.toContain("SENTINEL");
+  expect(listEvents(loop, "tool.started").map(({ args }) => Object.keys(args as object))).toEqual([
     ["how"],
     ["how"],
     ["how"],
@@ -407,7 +408,7 @@ test("label and safety metadata of a tool appear in no model request [T22]", asy
     safety: { access: "destructive", network: ["SENTINEL-host"], roots: ["/SENTINEL-root"] },
     run: () => "done",
   });
-  const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+  const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
   expect(done.wires.join()).not.toContain("SENTINEL");
   expect(done.wires.join()).not.toContain("destructive");
   expect(tool.spec.label).toBe("SENTINEL-label");

@@ -3,17 +3,17 @@ import * as z from "zod";
 import { defineTool, isStatewrightError, toolNode } from "../../../src/index.ts";
 import { dedupeCallIds } from "../../../src/run/conversation/pending-calls.ts";
 import {
-  answersIn,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
   gate,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const named = z.object({ name: z.string() });
 
@@ -38,9 +38,9 @@ const works = (...names: string[]) => names.map((name) => call("work", { name },
 describe("tool call strategies", () => {
   test("tool calls run with one of three strategies, and in parallel by default [S0.55, S2.55]", async () => {
     for (const strategy of [undefined, "parallel", "sequential", { batch: 2 }] as const) {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const log: string[] = [];
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: [slow(world, log, 50)],
         world,
         ...(strategy === undefined ? {} : { strategy }),
@@ -61,9 +61,9 @@ describe("tool call strategies", () => {
   });
 
   test("batches of three tool calls run one after the other, and the last batch may be smaller", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [slow(world, log, 10)],
       world,
       strategy: { batch: 3 },
@@ -71,7 +71,7 @@ describe("tool call strategies", () => {
     });
     const end = loop.start().result;
     await world.advance(1_000);
-    expect(answersIn(await end).map(textIn)).toEqual(["a", "b", "c", "d", "e", "f", "g"]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["a", "b", "c", "d", "e", "f", "g"]);
     expect(log.filter((line) => line.startsWith("+")).map((line) => line.split(" ")[1])).toEqual([
       "0",
       "0",
@@ -96,7 +96,7 @@ describe("tool call strategies", () => {
         return `${counter}`;
       },
     });
-    await talk({
+    await runToolLoop({
       tools: [tool],
       strategy: "sequential",
       turns: [[call("count", {}, "a"), call("count", {}, "b")], ["ok"]],
@@ -106,9 +106,9 @@ describe("tool call strategies", () => {
 
   test("maxConcurrency 2 bounds the active tool calls, 1 keeps call order, and an invalid value is refused [S1.12]", async () => {
     for (const maxConcurrency of [1, 2]) {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const log: string[] = [];
-      const loop = toolLoop({
+      const loop = createToolLoop({
         tools: [slow(world, log, 10)],
         world,
         maxConcurrency,
@@ -116,7 +116,7 @@ describe("tool call strategies", () => {
       });
       const end = loop.start().result;
       await world.advance(1_000);
-      expect(answersIn(await end).map(textIn)).toEqual(["a", "b", "c", "d", "e"]);
+      expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["a", "b", "c", "d", "e"]);
       let open = 0;
       const most = Math.max(...log.map((line) => (line.startsWith("+") ? ++open : open--)));
       expect(most).toBe(maxConcurrency);
@@ -135,7 +135,7 @@ describe("tool call strategies", () => {
         ]);
       expect(log.filter((line) => line.startsWith("+")).map((line) => line[1])).toEqual(["a", "b", "c", "d", "e"]);
     }
-    const [tool] = [slow(virtualWorld(), [], 1)];
+    const [tool] = [slow(createVirtualWorld(), [], 1)];
     for (const count of [0, -1, 1.5, Number.NaN])
       for (const options of [{ maxConcurrency: count }, { strategy: { batch: count } }]) {
         const thrown = ((): unknown => {
@@ -152,9 +152,9 @@ describe("tool call strategies", () => {
 
 describe("tool calls of one message", () => {
   test("all tool calls of a message complete before the next model request, which has each answer once and in order [S0.31, S2.31, S0.36, S2.36]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
-    const loop = toolLoop({ tools: [slow(world, log, 10)], world, turns: [works("a", "b", "c"), ["ok"]] });
+    const loop = createToolLoop({ tools: [slow(world, log, 10)], world, turns: [works("a", "b", "c"), ["ok"]] });
     const end = loop.start().result;
     await world.advance(5);
     expect(loop.requests).toHaveLength(1);
@@ -177,7 +177,7 @@ describe("tool calls of one message", () => {
       effect: "pure",
       run: ({ door }) => doors[door].passed,
     });
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [tool],
       turns: [
         [call("wait", { door: "a" }, "a"), call("wait", { door: "b" }, "b"), call("wait", { door: "c" }, "c")],
@@ -189,8 +189,8 @@ describe("tool calls of one message", () => {
       await loop.world.settle();
       doors[door].open(door);
     }
-    expect(answersIn(await end).map(({ callId }) => callId)).toEqual(["a", "b", "c"]);
-    expect(eventsOf(loop, "tool.completed").map(({ callId }) => callId)).toEqual(["c", "a", "b"]);
+    expect(listToolAnswers(await end).map(({ callId }) => callId)).toEqual(["a", "b", "c"]);
+    expect(listEvents(loop, "tool.completed").map(({ callId }) => callId)).toEqual(["c", "a", "b"]);
   });
 
   test("a tool serves two parallel calls with separate contexts [S0.6, S2.6]", async () => {
@@ -212,7 +212,7 @@ describe("tool calls of one message", () => {
         return name;
       },
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("meet", { name: "x" }, "idX"), call("meet", { name: "y" }, "idY")], ["ok"]],
     });
@@ -220,11 +220,11 @@ describe("tool calls of one message", () => {
       ["x", "idX", true],
       ["y", "idY", true],
     ]);
-    for (const event of eventsOf(done, "tool.progress"))
+    for (const event of listEvents(done, "tool.progress"))
       expect(event.text).toBe(event.callId === "idX" ? "hello from x" : "hello from y");
-    for (const event of eventsOf(done, "tool.update"))
+    for (const event of listEvents(done, "tool.update"))
       expect(event.partial.content).toBe(event.callId === "idX" ? "part of x" : "part of y");
-    expect(answersIn(done).map((answer) => [answer.callId, textIn(answer)])).toEqual([
+    expect(listToolAnswers(done).map((answer) => [answer.callId, getAnswerText(answer)])).toEqual([
       ["idX", "x"],
       ["idY", "y"],
     ]);
@@ -242,7 +242,7 @@ describe("tool calls of one message", () => {
           return signal.aborted ? "aborted" : name;
         },
       });
-      const done = await talk({
+      const done = await runToolLoop({
         tools: [tool],
         strategy,
         turns: [
@@ -250,7 +250,7 @@ describe("tool calls of one message", () => {
           ["ok"],
         ],
       });
-      expect(answersIn(done).map((answer) => [answer.callId, textIn(answer), answer.isError])).toEqual([
+      expect(listToolAnswers(done).map((answer) => [answer.callId, getAnswerText(answer), answer.isError])).toEqual([
         ["a", "a", false],
         ["b", "b broke", true],
         ["c", "c", false],
@@ -266,7 +266,7 @@ describe("tool calls of one message", () => {
       input: named,
       run: ({ name }, { callId }) => `${name} as ${callId}`,
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [
         [
@@ -279,11 +279,17 @@ describe("tool calls of one message", () => {
         ["ok"],
       ],
     });
-    expect(answersIn(done).map(textIn)).toEqual(["one as x", "two as x_3", "three as x_2", "four as x_4", "five as "]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual([
+      "one as x",
+      "two as x_3",
+      "three as x_2",
+      "four as x_4",
+      "five as ",
+    ]);
     expect(new Set(done.result.state.messages.map(({ id }) => id)).size).toBe(done.result.state.messages.length);
-    expect(eventsOf(done, "tool.completed")).toHaveLength(5);
+    expect(listEvents(done, "tool.completed")).toHaveLength(5);
     // The emitted message equals the saved message.
-    const [told] = eventsOf(done, "message.completed");
+    const [told] = listEvents(done, "message.completed");
     expect(told?.message).toEqual(done.result.state.messages[1]);
   });
 
@@ -295,11 +301,11 @@ describe("tool calls of one message", () => {
 
   test("a tool call id repeated in a later turn is a separate call", async () => {
     const tool = defineTool({ name: "act", description: "Act.", input: named, run: ({ name }) => name });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("act", { name: "one" }, "x")], [call("act", { name: "two" }, "x")], ["ok"]],
     });
-    expect(answersIn(done).map(textIn)).toEqual(["one", "two"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["one", "two"]);
   });
 
   test("a start event is emitted for each tool call before its tool runs [S0.32, S2.32]", async () => {
@@ -310,7 +316,7 @@ describe("tool calls of one message", () => {
       input: named,
       run: ({ name }) => void order.push(`run ${name}`),
     });
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [tool],
       turns: [[call("act", { name: "a" }, "a"), call("act", { name: "b" }, "b")], ["ok"]],
     });
@@ -335,7 +341,7 @@ describe("tool calls of one message", () => {
       spec: { ...tool.spec, name: "watch" },
       call: (state) => void seen.push(state.notes.length),
     };
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool, watching],
       strategy: "sequential",
       turns: [
@@ -358,7 +364,7 @@ describe("tool results", () => {
       { type: "text", text: "last" },
     ] as const;
     const tool = defineTool({ name: "show", description: "Show.", input: z.object({}), run: () => ({ content }) });
-    const done = await talk({ tools: [tool], turns: [[call("show")], ["ok"]] });
+    const done = await runToolLoop({ tools: [tool], turns: [[call("show")], ["ok"]] });
     expect((JSON.parse(done.wires[1] ?? "").messages.at(-1) as { content: unknown }).content).toEqual(content);
   });
 
@@ -375,8 +381,8 @@ describe("tool results", () => {
       input: z.object({}),
       run: () => ({ content: "x" }),
     });
-    const done = await talk({ tools: [none, absent], turns: [[call("none"), call("absent")], ["ok"]] });
-    expect(resultsOf(done).map((result) => [result.name, "details" in result, result.details])).toEqual([
+    const done = await runToolLoop({ tools: [none, absent], turns: [[call("none"), call("absent")], ["ok"]] });
+    expect(listResults(done).map((result) => [result.name, "details" in result, result.details])).toEqual([
       ["none", true, null],
       ["absent", false, undefined],
     ]);
@@ -393,11 +399,11 @@ describe("tool results", () => {
         return { content: `final ${name}`, value: { secret: 1 }, details: { more: 2 } };
       },
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("act", { name: "a" }, "a"), call("act", { name: "b" }, "b")], ["ok"]],
     });
-    expect(answersIn(done)).toEqual([
+    expect(listToolAnswers(done)).toEqual([
       {
         role: "tool",
         id: expect.any(String),
@@ -415,7 +421,7 @@ describe("tool results", () => {
         isError: true,
       },
     ]);
-    expect(eventsOf(done, "tool.update")).toHaveLength(10);
+    expect(listEvents(done, "tool.update")).toHaveLength(10);
   });
 
   test("the end event of a tool call carries the error flag and the name of the tool [S0.37, S2.37]", async () => {
@@ -425,12 +431,12 @@ describe("tool results", () => {
       input: named,
       run: ({ name }) => (name === "b" ? Promise.reject(new Error("no")) : "yes"),
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("act", { name: "a" }, "a"), call("act", { name: "b" }, "b")], ["ok"]],
     });
     expect(
-      eventsOf(done, "tool.completed", "tool.failed").map(({ tool: name, callId, result }) => [
+      listEvents(done, "tool.completed", "tool.failed").map(({ tool: name, callId, result }) => [
         name,
         callId,
         result.isError,
@@ -442,8 +448,8 @@ describe("tool results", () => {
   });
 
   /** Tools that return a result with a forged id and name, or with an error, each after 70 ms. */
-  async function forgedResults(): Promise<ReturnType<typeof resultsOf>> {
-    const world = virtualWorld();
+  async function forgedResults(): Promise<ReturnType<typeof listResults>> {
+    const world = createVirtualWorld();
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -462,7 +468,7 @@ describe("tool results", () => {
           ),
         ),
     });
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [tool],
       world,
       turns: [[call("act", { name: "a" }, "a"), call("act", { name: "b" }, "b")], ["ok"]],
@@ -470,7 +476,7 @@ describe("tool results", () => {
     const end = loop.start().result;
     await world.advance(100);
     await end;
-    return resultsOf(loop);
+    return listResults(loop);
   }
 
   test("a tool result has the id and name of its call, whatever the tool returns, with blocks and a value [S1.65, S1.66, S1.67, S1.68]", async () => {
@@ -525,7 +531,7 @@ describe("tool results", () => {
         return "tried";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act", { list: ["a"], deep: { n: 1 } })], ["ok"]] });
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act", { list: ["a"], deep: { n: 1 } })], ["ok"]] });
     expect(refusals.map((error) => error instanceof TypeError)).toEqual([true, true, true]);
     expect(JSON.stringify(done.result.state) + JSON.stringify(done.events) + done.saved()).not.toMatch(/changed|99/);
   });
@@ -547,8 +553,8 @@ describe("tool updates", () => {
         return "3";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act", {}, "toolu_01-Ab")], ["ok"]] });
-    const events = eventsOf(done, "tool.started", "tool.update", "tool.progress", "tool.completed");
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act", {}, "toolu_01-Ab")], ["ok"]] });
+    const events = listEvents(done, "tool.started", "tool.update", "tool.progress", "tool.completed");
     expect(events.map(({ type, callId }) => [type, callId])).toEqual([
       ["tool.started", "toolu_01-Ab"],
       ["tool.update", "toolu_01-Ab"],
@@ -556,7 +562,7 @@ describe("tool updates", () => {
       ["tool.completed", "toolu_01-Ab"],
     ]);
     expect(inTool).toBe("toolu_01-Ab");
-    expect(answersIn(done)[0]?.callId).toBe("toolu_01-Ab");
+    expect(listToolAnswers(done)[0]?.callId).toBe("toolu_01-Ab");
     expect(done.wires[1]).toContain('"callId":"toolu_01-Ab"');
   });
 
@@ -581,11 +587,11 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
-    expect(eventsOf(done, "tool.update").map(({ partial, tool: name, callId }) => [partial, name, callId])).toEqual(
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    expect(listEvents(done, "tool.update").map(({ partial, tool: name, callId }) => [partial, name, callId])).toEqual(
       partials.map((partial) => [partial, "act", "id_act"]),
     );
-    expect(eventsOf(done, "tool.progress").map(({ text, tool: name, callId }) => [text, name, callId])).toEqual(
+    expect(listEvents(done, "tool.progress").map(({ text, tool: name, callId }) => [text, name, callId])).toEqual(
       ["one", "two", "three"].map((text) => [text, "act", "id_act"]),
     );
   });
@@ -601,7 +607,7 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
     expect(JSON.stringify(done.events)).toContain("SENTINEL");
     expect(done.wires.join() + done.saved() + JSON.stringify(done.result.state)).not.toContain("SENTINEL");
   });
@@ -617,8 +623,8 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
-    expect(eventsOf(done, "tool.update").map(({ partial }) => partial.content)).toEqual(
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual(
       Array.from({ length: 10_000 }, (_, index) => `${index}`),
     );
     expect([...returned]).toEqual([undefined]);
@@ -644,7 +650,7 @@ describe("tool updates", () => {
       late();
       return ["ok"];
     };
-    const loop = toolLoop({ tools: [tool], turns: [[call("act")], saysLate] });
+    const loop = createToolLoop({ tools: [tool], turns: [[call("act")], saysLate] });
     await loop.start().result;
     late();
     const mine = loop.events.filter((event) => "callId" in event || event.type === "custom").map(({ type }) => type);
@@ -653,7 +659,7 @@ describe("tool updates", () => {
   });
 
   test("tool updates after a timeout are dropped [T24]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const tool = defineTool({
       name: "act",
       description: "Act.",
@@ -670,11 +676,11 @@ describe("tool updates", () => {
           });
         }),
     });
-    const loop = toolLoop({ tools: [tool], world, turns: [[call("act")], ["ok"]] });
+    const loop = createToolLoop({ tools: [tool], world, turns: [[call("act")], ["ok"]] });
     const end = loop.start().result;
     await world.advance(1_000);
-    expect(answersIn(await end).map(textIn)).toEqual(["Timed out after 100 ms"]);
-    expect(eventsOf(loop, "tool.update")).toEqual([]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["Timed out after 100 ms"]);
+    expect(listEvents(loop, "tool.update")).toEqual([]);
   });
 
   test("the update callback is undefined without a listener, so that no partial result is built [S0.45, S2.45]", async () => {
@@ -688,9 +694,9 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const deaf = await talk({ tools: [tool], deaf: true, turns: [[call("act")], ["ok"]] });
+    const deaf = await runToolLoop({ tools: [tool], deaf: true, turns: [[call("act")], ["ok"]] });
     expect([deaf.result.status, built]).toEqual(["done", 0]);
-    await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
     expect(built).toBe(1);
   });
 
@@ -710,8 +716,8 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
-    const updates = eventsOf(done, "tool.update");
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
+    const updates = listEvents(done, "tool.update");
     expect([updates.length, new Set(updates.map(({ callId }) => callId))]).toEqual([200, new Set(["c1"])]);
     expect(done.events.findLastIndex(({ type }) => type === "tool.update")).toBeLessThan(
       done.events.findIndex(({ type }) => type === "tool.completed"),
@@ -719,7 +725,7 @@ describe("tool updates", () => {
   });
 
   test("progress lines are emitted in order between start and end, and are ignored without a listener [S0.64, S2.70]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const tool = defineTool({
       name: "analyse",
       description: "Analyse.",
@@ -732,11 +738,11 @@ describe("tool updates", () => {
       },
     });
     for (const deaf of [false, true]) {
-      const loop = toolLoop({ tools: [tool], world, deaf, turns: [[call("analyse")], ["ok"]] });
+      const loop = createToolLoop({ tools: [tool], world, deaf, turns: [[call("analyse")], ["ok"]] });
       const end = loop.start().result;
       await world.advance(50);
       expect((await end).status).toBe("done");
-      const shown = eventsOf(loop, "tool.started", "tool.progress", "tool.completed").map((event) =>
+      const shown = listEvents(loop, "tool.started", "tool.progress", "tool.completed").map((event) =>
         event.type === "tool.progress" ? event.text : event.type,
       );
       expect(shown).toEqual(deaf ? [] : ["tool.started", "Starting analysis...", "Almost done...", "tool.completed"]);
@@ -757,8 +763,8 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("search")], ["ok"]] });
-    expect(eventsOf(done, "tool.update").map(({ partial }) => partial.details)).toEqual([
+    const done = await runToolLoop({ tools: [tool], turns: [[call("search")], ["ok"]] });
+    expect(listEvents(done, "tool.update").map(({ partial }) => partial.details)).toEqual([
       { files: ["a"] },
       { files: ["a", "b"] },
       { files: ["a", "b", "c"] },
@@ -775,14 +781,14 @@ describe("tool updates", () => {
         return "fine";
       },
     });
-    const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(done).map(textIn)).toEqual(["fine"]);
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["fine"]);
     expect(done.world.lines.map(({ message }) => message)).toEqual(['an update of the tool "act" was withheld']);
   });
 
   test("a tool that reads rows updates at every hundredth row, and reads no row after a cancel", async () => {
     const read: number[] = [];
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const rows = defineTool({
       name: "rows",
       description: "Rows.",
@@ -799,15 +805,15 @@ describe("tool updates", () => {
         return `Processed all ${total} rows`;
       },
     });
-    const whole = toolLoop({ tools: [rows], world, turns: [[call("rows", { total: 400 })], ["ok"]] });
+    const whole = createToolLoop({ tools: [rows], world, turns: [[call("rows", { total: 400 })], ["ok"]] });
     const end = whole.start().result;
     await world.advance(20);
-    expect(answersIn(await end).map(textIn)).toEqual(["Processed all 400 rows"]);
-    expect(eventsOf(whole, "tool.update").map(({ partial }) => partial)).toEqual(
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["Processed all 400 rows"]);
+    expect(listEvents(whole, "tool.update").map(({ partial }) => partial)).toEqual(
       [0, 100, 200, 300].map((row) => ({ content: `Processed ${row}/400 rows`, details: { progress: row / 400 } })),
     );
     read.length = 0;
-    const stopped = toolLoop({ tools: [rows], world, turns: [[call("rows", { total: 400 })], ["ok"]] });
+    const stopped = createToolLoop({ tools: [rows], world, turns: [[call("rows", { total: 400 })], ["ok"]] });
     const handle = stopped.start();
     await world.advance(5);
     handle.cancel("enough");
@@ -817,7 +823,7 @@ describe("tool updates", () => {
   });
 
   test("a tool that polls its signal stops within one iteration after a cancel [S0.10, S2.10]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const rounds: boolean[] = [];
     const tool = defineTool({
       name: "poll",
@@ -832,7 +838,7 @@ describe("tool updates", () => {
         }
       },
     });
-    const loop = toolLoop({ tools: [tool], world, turns: [[call("poll")], ["ok"]] });
+    const loop = createToolLoop({ tools: [tool], world, turns: [[call("poll")], ["ok"]] });
     const handle = loop.start();
     await world.advance(35);
     expect(rounds).toEqual([false, false, false, false]);

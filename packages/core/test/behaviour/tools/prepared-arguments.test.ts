@@ -2,7 +2,16 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, memoryStore } from "../../../src/index.ts";
-import { answersIn, call, Desk, eventsOf, rawCall, talk, textIn, toolLoop } from "../../support/tool-loop.ts";
+import {
+  call,
+  createRawCall,
+  createToolLoop,
+  Desk,
+  getAnswerText,
+  listEvents,
+  listToolAnswers,
+  runToolLoop,
+} from "../../support/tool-loop.ts";
 
 function numbers(args: unknown): unknown {
   const given = args as Record<string, unknown>;
@@ -21,15 +30,15 @@ function square(prepareArguments?: (args: unknown) => unknown) {
 }
 
 test("arguments are strict by default; a tool may coerce them first, and then raw and final arguments are emitted [D11]", async () => {
-  const strict = await talk({ tools: [square()], turns: [[call("square", { n: "5" })], ["ok"]] });
-  expect(answersIn(strict).map(({ isError }) => isError)).toEqual([true]);
+  const strict = await runToolLoop({ tools: [square()], turns: [[call("square", { n: "5" })], ["ok"]] });
+  expect(listToolAnswers(strict).map(({ isError }) => isError)).toEqual([true]);
   const turns = [[call("square", { n: "5" }, "a"), call("square", { n: 6 }, "b")], ["ok"]];
-  const mending = await talk({ tools: [square(numbers)], turns });
-  expect(answersIn(mending).map(textIn)).toEqual(["25", "36"]);
-  expect(eventsOf(mending, "tool.args_rewritten")).toMatchObject([
+  const mending = await runToolLoop({ tools: [square(numbers)], turns });
+  expect(listToolAnswers(mending).map(getAnswerText)).toEqual(["25", "36"]);
+  expect(listEvents(mending, "tool.args_rewritten")).toMatchObject([
     { callId: "a", by: "prepareArguments", raw: { n: "5" }, args: { n: 5 } },
   ]);
-  expect(eventsOf(mending, "tool.started").map(({ args }) => args)).toEqual([{ n: 5 }, { n: 6 }]);
+  expect(listEvents(mending, "tool.started").map(({ args }) => args)).toEqual([{ n: 5 }, { n: 6 }]);
   const asked = mending.result.state.messages.find((message) => message.role === "assistant");
   expect(JSON.stringify(asked)).toContain('{"n":"5"}');
 });
@@ -47,13 +56,13 @@ describe("prepareArguments", () => {
       [call("square", { n: "throw" }, "a"), call("square", { n: "drop" }, "b"), call("square", { n: 1 }, "c")],
       ["ok"],
     ];
-    const done = await talk({ tools, turns });
-    expect(answersIn(done).map(textIn)).toEqual([
+    const done = await runToolLoop({ tools, turns });
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual([
       'The arguments of "square" are invalid: "square" cannot prepare the arguments: no number at all.',
       'The arguments of "square" are invalid: expected an object of arguments.',
       'The arguments of "square" are invalid: extra: unknown argument.',
     ]);
-    expect(eventsOf(done, "tool.args_rewritten")).toEqual([]);
+    expect(listEvents(done, "tool.args_rewritten")).toEqual([]);
   });
 
   test("prepareArguments gets no hidden name, and is not called for malformed JSON", async () => {
@@ -69,8 +78,11 @@ describe("prepareArguments", () => {
       },
       run: () => "paid",
     });
-    const turns = [[call("pay", { cents: 1, customer: "forged" }, "a"), rawCall("pay", '{"cents":', "b")], ["ok"]];
-    await talk({ tools: [tool], context: { customer: "real" }, turns });
+    const turns = [
+      [call("pay", { cents: 1, customer: "forged" }, "a"), createRawCall("pay", '{"cents":', "b")],
+      ["ok"],
+    ];
+    await runToolLoop({ tools: [tool], context: { customer: "real" }, turns });
     expect(seen).toEqual([{ cents: 1 }]);
   });
 
@@ -83,11 +95,11 @@ describe("prepareArguments", () => {
         return numbers(args);
       }),
     ];
-    const loop = toolLoop({ tools, store, turns: [[call("square", { n: "5" })]] });
+    const loop = createToolLoop({ tools, store, turns: [[call("square", { n: "5" })]] });
     await loop.start().result.catch((error: unknown) => error);
     expect(mended).toBe(1);
-    const later = toolLoop({ tools, store, turns: [[call("square", { n: "5" })], ["ok"]] });
-    expect(answersIn(await later.again().result).map(textIn)).toEqual(["25"]);
+    const later = createToolLoop({ tools, store, turns: [[call("square", { n: "5" })], ["ok"]] });
+    expect(listToolAnswers(await later.again().result).map(getAnswerText)).toEqual(["25"]);
     expect(mended).toBe(1);
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type ContentBlock, defineTool } from "../../../src/index.ts";
-import { answersIn, call, talk } from "../../support/tool-loop.ts";
+import { call, listToolAnswers, runToolLoop } from "../../support/tool-loop.ts";
 
 async function answered(
   content: readonly unknown[],
@@ -15,7 +15,7 @@ async function answered(
     effect: "pure",
     run: () => ({ content: content as ContentBlock[] }),
   });
-  const [answer] = answersIn(await talk({ tools: [look], turns: [[call("look")], ["Done"]], limits }));
+  const [answer] = listToolAnswers(await runToolLoop({ tools: [look], turns: [[call("look")], ["Done"]], limits }));
   return answer?.content ?? [];
 }
 

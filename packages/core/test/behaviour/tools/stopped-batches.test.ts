@@ -2,17 +2,17 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, memoryStore, run } from "../../../src/index.ts";
 import {
-  answersIn,
   type ChatState,
   call,
   checkTranscript,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
-  textIn,
-  toolLoop,
+  getAnswerText,
+  listEvents,
+  listToolAnswers,
   user,
 } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 function work(world: VirtualWorld, ran: string[]): DeskTool {
   return defineTool({
@@ -33,20 +33,20 @@ const calls = [10, 30, 10, 10].map((ms, place) => call("work", { ms }, `c${place
 
 describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy %j", (strategy) => {
   test("cancelling a run in the middle of a batch answers every tool call in the stored transcript once and in call order [T1]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
-    const loop = toolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
+    const loop = createToolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
     const handle = loop.start();
     await world.advance(15);
     handle.cancel("enough");
     await world.advance(1_000);
     const result = await handle.result;
     expect(result.status).toBe("cancelled");
-    expect(answersIn(result).map(({ callId }) => callId)).toEqual(["c0", "c1", "c2", "c3"]);
-    expect(textIn(answersIn(result)[0])).toBe("c0");
+    expect(listToolAnswers(result).map(({ callId }) => callId)).toEqual(["c0", "c1", "c2", "c3"]);
+    expect(getAnswerText(listToolAnswers(result)[0])).toBe("c0");
     expect(
-      eventsOf(loop, "tool.completed", "tool.failed")
+      listEvents(loop, "tool.completed", "tool.failed")
         .map(({ callId }) => callId)
         .toSorted(),
     ).toEqual(["c0", "c1", "c2", "c3"]);
@@ -58,10 +58,10 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy
   });
 
   test("a resume after a crash in mid-batch answers every tool call before the next model request and reruns no completed call [T1]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
-    const loop = toolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
+    const loop = createToolLoop({ tools: [work(world, ran)], world, store, strategy, turns: [calls, ["after"]] });
     const first = loop.start();
     void Promise.allSettled([first.result]);
     await world.advance(15);
@@ -70,15 +70,15 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy
     await world.advance(1_000);
     const result = await second.result;
     expect(result.status).toBe("done");
-    expect(answersIn(result).map(textIn)).toEqual(["c0", "c1", "c2", "c3"]);
+    expect(listToolAnswers(result).map(getAnswerText)).toEqual(["c0", "c1", "c2", "c3"]);
     expect(ran.filter((id) => id === "c0")).toEqual(["c0"]);
     expect(loop.requests).toHaveLength(2);
   });
 
   test("when a new input ends a run in mid-batch, every tool call is answered before the message of the new input [T1]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const ran: string[] = [];
-    const loop = toolLoop({ tools: [work(world, ran)], world, strategy, turns: [calls, ["after"]] });
+    const loop = createToolLoop({ tools: [work(world, ran)], world, strategy, turns: [calls, ["after"]] });
     const first = loop.start();
     await world.advance(15);
     const next = run(loop.graph, {

@@ -17,7 +17,15 @@ import {
   toolNode,
   toolRegistry,
 } from "../../../src/index.ts";
-import { answersIn, call, eventsOf, talk, textIn, toolLoop, user } from "../../support/tool-loop.ts";
+import {
+  call,
+  createToolLoop,
+  getAnswerText,
+  listEvents,
+  listToolAnswers,
+  runToolLoop,
+  user,
+} from "../../support/tool-loop.ts";
 
 function weather(seen: string[] = []) {
   return defineTool({
@@ -37,7 +45,7 @@ test("a tool alias is sent to its provider only; the tool, events, transcript an
   const seen: string[] = [];
   const registry = toolRegistry([weather(seen), plain]).alias("acme", "get_weather", "GetWeather");
   const store = memoryStore();
-  const aliased = await talk({
+  const aliased = await runToolLoop({
     tools: registry,
     model: "acme/large",
     store,
@@ -55,14 +63,14 @@ test("a tool alias is sent to its provider only; the tool, events, transcript an
   );
   expect(names).toEqual(["GetWeather", "plain", "GetWeather", "plain"]);
   expect(seen).toEqual(["get_weather"]);
-  expect(answersIn(aliased).map((answer) => [answer.name, textIn(answer)])).toEqual([
+  expect(listToolAnswers(aliased).map((answer) => [answer.name, getAnswerText(answer)])).toEqual([
     ["get_weather", "Oslo: sunny"],
     ["plain", "plain"],
   ]);
-  expect(eventsOf(aliased, "tool.started", "tool.completed").map(({ tool }) => tool)).toContain("get_weather");
+  expect(listEvents(aliased, "tool.started", "tool.completed").map(({ tool }) => tool)).toContain("get_weather");
   for (const text of [JSON.stringify(aliased.events), aliased.saved(), JSON.stringify(aliased.result.state)])
     expect(text).not.toContain("GetWeather");
-  const other = await talk({
+  const other = await runToolLoop({
     tools: registry,
     model: "other/large",
     turns: [[call("get_weather", { city: "Oslo" })], ["ok"]],
@@ -76,9 +84,9 @@ test("a history sent to another provider uses the tool aliases of that provider 
     .alias("zeta", "get_weather", "weather-tool");
   const store = memoryStore();
   const asks = [call("GetWeather", { city: "Oslo" }, "a")];
-  const first = toolLoop({ tools: registry, model: "acme/large", store, turns: [asks] });
+  const first = createToolLoop({ tools: registry, model: "acme/large", store, turns: [asks] });
   await first.start().result.catch((error: unknown) => error);
-  const later = toolLoop({ tools: registry, model: "zeta/small", store, turns: [asks, ["ok"]] });
+  const later = createToolLoop({ tools: registry, model: "zeta/small", store, turns: [asks, ["ok"]] });
   await later.again().result;
   expect(later.wires).toHaveLength(1);
   expect(later.wires[0]).not.toMatch(/GetWeather|get_weather/);
@@ -87,12 +95,12 @@ test("a history sent to another provider uses the tool aliases of that provider 
 
 test("a tool call by canonical name is accepted from a model with aliases, and a call by an unknown name is answered", async () => {
   const registry = toolRegistry([weather()]).alias("acme", "get_weather", "GetWeather");
-  const done = await talk({
+  const done = await runToolLoop({
     tools: registry,
     model: "acme/large",
     turns: [[call("get_weather", { city: "Oslo" }, "a"), call("Nothing", {}, "b")], ["ok"]],
   });
-  expect(answersIn(done).map(({ name, isError }) => [name, isError])).toEqual([
+  expect(listToolAnswers(done).map(({ name, isError }) => [name, isError])).toEqual([
     ["get_weather", false],
     ["Nothing", true],
   ]);
@@ -108,7 +116,7 @@ test("tool results become the same canonical messages for every provider [S1.9]"
   const answers = await Promise.all(
     stories.map(async ([model, name]) => {
       const turns = [[call(name, { city: "Oslo" }, "a"), call(name, {}, "b"), call("plain", {}, "c")], ["ok"]];
-      return answersIn(await talk({ tools: registry, model, turns }));
+      return listToolAnswers(await runToolLoop({ tools: registry, model, turns }));
     }),
   );
   const [first] = answers;

@@ -12,7 +12,7 @@ import {
   memoryStore,
   ToolError,
 } from "../../../src/index.ts";
-import { call, type Loop, type LoopOptions, rawCall, toolLoop } from "../../support/tool-loop.ts";
+import { call, createRawCall, createToolLoop, type Loop, type LoopOptions } from "../../support/tool-loop.ts";
 
 /** Path from the first to the last state, as names of the states between. */
 const whole = (...middle: string[]): string =>
@@ -77,17 +77,17 @@ const scenarios: readonly Scenario[] = [
   { how: "runs", path: whole(...checked, "executing") },
   { how: "fails", path: whole(...checked, "executing"), options: { tools: [failing()] } },
   { how: "is allowed by a hook", path: whole(...checked, "executing"), options: before(() => decide.allow()) },
-  { how: "is for a tool that does not exist", path: whole("rejected"), options: { turns: turnsOf(call("nothing")) } },
+  { how: "is for a tool that does not exist", path: whole("rejected"), options: { turns: listTurns(call("nothing")) } },
   { how: "was cut off", path: whole("rejected"), options: { finish: "length" } },
   {
     how: "has arguments that are no JSON",
     path: whole("resolved", "rejected"),
-    options: { turns: turnsOf(rawCall("runs", "{")) },
+    options: { turns: listTurns(createRawCall("runs", "{")) },
   },
   {
     how: "has arguments that do not fit",
     path: whole("resolved", "rejected"),
-    options: { turns: turnsOf(call("runs", { n: "x" })) },
+    options: { turns: listTurns(call("runs", { n: "x" })) },
   },
   { how: "is denied by a hook", path: whole(...checked), options: before(() => decide.deny("no")) },
   { how: "is answered by a hook", path: whole(...checked), options: before(() => decide.respond("here")) },
@@ -116,7 +116,7 @@ const scenarios: readonly Scenario[] = [
   {
     how: "is cancelled while it runs",
     path: whole(...checked, "executing", "cancelled"),
-    options: { tools: [hangs], turns: turnsOf(call("hangs")) },
+    options: { tools: [hangs], turns: listTurns(call("hangs")) },
     live: cancelled,
   },
   {
@@ -143,7 +143,7 @@ const scenarios: readonly Scenario[] = [
     path: whole(...checked, "waitingHuman", "cancelled"),
     options: {
       tools: [hangs, runs],
-      turns: turnsOf(call("hangs"), call("runs")),
+      turns: listTurns(call("hangs"), call("runs")),
       ...before(({ call: made }) => (made.name === "runs" ? decide.interrupt(made, "may it?") : undefined)),
     },
     live: cancelled,
@@ -157,7 +157,7 @@ const scenarios: readonly Scenario[] = [
   {
     how: "is cancelled after a yes, while it runs",
     path: whole(...checked, "waitingHuman", "executing", "cancelled"),
-    options: { tools: [hangs], turns: turnsOf(call("hangs")), ...asks },
+    options: { tools: [hangs], turns: listTurns(call("hangs")), ...asks },
     live: cancelledAfterYes,
   },
   {
@@ -180,7 +180,7 @@ const scenarios: readonly Scenario[] = [
   {
     how: "comes after as many as may run",
     path: whole("resolved", "validated", "rejected"),
-    options: { maxCalls: 1, turns: turnsOf(call("runs", {}, "c1"), call("runs", {}, "c2")) },
+    options: { maxCalls: 1, turns: listTurns(call("runs", {}, "c1"), call("runs", {}, "c2")) },
   },
   {
     how: "is skipped for the sake of what the user says",
@@ -203,7 +203,7 @@ const scenarios: readonly Scenario[] = [
     path: whole("cancelled"),
     options: {
       tools: [hangs],
-      turns: turnsOf(call("hangs", {}, "c1"), call("hangs", {}, "c2")),
+      turns: listTurns(call("hangs", {}, "c1"), call("hangs", {}, "c2")),
       strategy: "sequential",
     },
     live: cancelled,
@@ -219,7 +219,7 @@ function failing() {
   });
 }
 
-function turnsOf(...calls: ReturnType<typeof call>[]): LoopOptions["turns"] {
+function listTurns(...calls: ReturnType<typeof call>[]): LoopOptions["turns"] {
   return [calls, ["done"]];
 }
 
@@ -239,7 +239,7 @@ async function cancelledAfterYes(loop: Loop): Promise<unknown> {
 }
 
 /** Lists the states of the machine of the last call in order, as an inspector sees them. */
-async function pathOf({ options, live }: Scenario): Promise<string> {
+async function getPath({ options, live }: Scenario): Promise<string> {
   const calls = new Map<unknown, string[]>();
   const inspect: Inspector = (event) => {
     const { _parent } = event.actorRef as { readonly _parent?: { readonly id: string } };
@@ -247,7 +247,13 @@ async function pathOf({ options, live }: Scenario): Promise<string> {
     const states = calls.get(event.actorRef) ?? [];
     calls.set(event.actorRef, [...states, String((event.snapshot as { readonly value?: unknown }).value)]);
   };
-  const loop = toolLoop({ tools: [runs], turns: turnsOf(call("runs")), store: memoryStore(), inspect, ...options });
+  const loop = createToolLoop({
+    tools: [runs],
+    turns: listTurns(call("runs")),
+    store: memoryStore(),
+    inspect,
+    ...options,
+  });
   attempts = 0;
   await (live === undefined ? loop.start().result : live(loop));
   // An approved call starts again when the run continues.
@@ -258,17 +264,17 @@ async function pathOf({ options, live }: Scenario): Promise<string> {
 const simple = getSimplePaths(toolCallMachine, { toState: ({ status }) => status === "done" })
   .map(({ steps }) => steps.map(({ state }) => String(state.value)))
   .filter((path) => path.includes("persisted"));
-const arrowsOf = (path: readonly string[]): readonly string[] =>
+const listArrows = (path: readonly string[]): readonly string[] =>
   path.slice(1).map((to, index) => `${path[index]} → ${to}`);
 
 describe("paths of a tool call", () => {
   test.each(scenarios)("a tool call that $how takes the path $path [K3]", async (scenario) => {
-    expect(await pathOf(scenario)).toBe(scenario.path);
+    expect(await getPath(scenario)).toBe(scenario.path);
   });
 
   const storeless = scenarios.filter(({ live }) => live === undefined);
   test.each(storeless)("a tool call that $how persists nothing without a store [K3]", async ({ path, ...scenario }) => {
-    expect(await pathOf({ ...scenario, path, options: { ...scenario.options, store: "none" } })).toBe(
+    expect(await getPath({ ...scenario, path, options: { ...scenario.options, store: "none" } })).toBe(
       path.replace(" → persisted", ""),
     );
   });
@@ -293,7 +299,7 @@ describe("paths of the tool call machine", () => {
 /** Transitions of the machine that are on no path. */
 function unreached(paths: readonly (readonly string[])[]): readonly string[] {
   // Calls without a store take this transition; a separate test covers them.
-  const seen = new Set([...paths.flatMap(arrowsOf), "formatted → answered"]);
+  const seen = new Set([...paths.flatMap(listArrows), "formatted → answered"]);
   const all = Object.values(toolCallMachine.states).flatMap((state) =>
     [...state.transitions.values()].flat().map(({ target }) => `${state.key} → ${target?.[0]?.key}`),
   );

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { decide, defineMiddleware, defineTool, memoryStore } from "../../../src/index.ts";
-import { answersIn, call, textIn, toolLoop } from "../../support/tool-loop.ts";
+import { call, createToolLoop, getAnswerText, listToolAnswers } from "../../support/tool-loop.ts";
 
 const ask = defineMiddleware({
   name: "ask",
@@ -20,22 +20,22 @@ test("tool calls completed before the run waited are read from the journal after
     });
   const store = memoryStore();
   const turns = [[call("look"), call("pay"), call("write")], ["done"]];
-  const loop = toolLoop({ tools: [tool("look"), tool("pay"), tool("write")], middleware: [ask], store, turns });
+  const loop = createToolLoop({ tools: [tool("look"), tool("pay"), tool("write")], middleware: [ask], store, turns });
   expect((await loop.start().result).status).toBe("waiting");
   expect(ran).toEqual(["look", "write"]);
   const end = await loop.again({ approve: true }).result;
-  expect([end.status, ran, answersIn(end).length]).toEqual(["done", ["look", "write", "pay"], 3]);
+  expect([end.status, ran, listToolAnswers(end).length]).toEqual(["done", ["look", "write", "pay"], 3]);
 });
 
 test("event numbers continue after a resume, so a client keeps its position [T58]", async () => {
   const store = memoryStore();
   const tool = defineTool({ name: "pay", description: "Pays.", input: z.object({}), run: () => "paid" });
-  const first = toolLoop({ tools: [tool], middleware: [ask], store, turns: [[call("pay")], ["done"]] });
+  const first = createToolLoop({ tools: [tool], middleware: [ask], store, turns: [[call("pay")], ["done"]] });
   await first.start().result;
   const before = first.events.map(({ seq }) => seq);
-  const second = toolLoop({ tools: [tool], middleware: [ask], store, turns: [[], ["done"]] });
+  const second = createToolLoop({ tools: [tool], middleware: [ask], store, turns: [[], ["done"]] });
   const end = await second.again({ approve: true }).result;
-  expect(answersIn(end).map(textIn)).toEqual(["paid"]);
+  expect(listToolAnswers(end).map(getAnswerText)).toEqual(["paid"]);
   const after = second.events.map(({ seq }) => seq);
   const highest = Math.max(...before);
   expect(highest).toBeGreaterThan(1);
@@ -56,7 +56,7 @@ test("hidden arguments are passed in a separate object and appear in no model me
       return "paid";
     },
   });
-  const loop = toolLoop({ tools: [tool], turns: [[call("pay", { cents: 5 })], ["ok"]] });
+  const loop = createToolLoop({ tools: [tool], turns: [[call("pay", { cents: 5 })], ["ok"]] });
   expect((await loop.start().result).status).toBe("done");
   expect(seen).toEqual([{ cents: 5 }, { customer: "SENTINEL" }]);
   expect(loop.wires.join() + loop.saved() + JSON.stringify(loop.events)).not.toContain("SENTINEL");

@@ -2,62 +2,64 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, type Tool, ToolError, type ToolErrorKind } from "../../../src/index.ts";
 import {
-  answersIn,
   call,
+  createRawCall,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
-  rawCall,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const anything = z.object({});
 
 /** Creates a tool without arguments with the body `run`. */
-function toolThat(run: () => unknown, name = "act"): DeskTool {
+function createTool(run: () => unknown, name = "act"): DeskTool {
   return defineTool({ name, description: "Does what the test says.", input: anything, effect: "pure", run });
 }
 
-function failing(name: string, kind: ToolErrorKind, message: string): DeskTool {
-  return toolThat(() => {
+function createFailingTool(name: string, kind: ToolErrorKind, message: string): DeskTool {
+  return createTool(() => {
     throw new ToolError(kind, message);
   }, name);
 }
 
 /** Checks that a failure reaches the model as an error with this text, and the program with its kind. */
-async function toldApart(failures: Readonly<Record<string, readonly [error: ToolError, text: string]>>): Promise<void> {
+async function expectDistinctAnswers(
+  failures: Readonly<Record<string, readonly [error: ToolError, text: string]>>,
+): Promise<void> {
   const names = Object.keys(failures);
   const texts = Object.values(failures).map(([, text]) => text);
-  const done = await talk({
-    tools: Object.entries(failures).map(([name, [error]]) => toolThat(() => Promise.reject(error), name)),
+  const done = await runToolLoop({
+    tools: Object.entries(failures).map(([name, [error]]) => createTool(() => Promise.reject(error), name)),
     turns: [names.map((name) => call(name)), ["sorry"]],
   });
-  expect(answersIn(done).map(textIn)).toEqual(texts);
-  expect(resultsOf(done).map(({ error }) => error?.kind)).toEqual(names);
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(texts);
+  expect(listResults(done).map(({ error }) => error?.kind)).toEqual(names);
   for (const text of texts) expect(done.wires[1]).toContain(`"text":"${text}"}],"isError":true`);
 }
 
 describe("error text for the model", () => {
   test("failed and not_found tool errors are distinct and reach the model with their text [S0.17, S0.18, S2.17, S2.18]", async () => {
-    await toldApart({
+    await expectDistinctAnswers({
       failed: [ToolError.failed("Cannot do it"), "Cannot do it"],
       not_found: [ToolError.notFound("No such city"), "No such city"],
     });
   });
 
   test("invalid_args and cancelled tool errors are distinct and reach the model with their text [S0.19, S0.20, S2.19, S2.20]", async () => {
-    await toldApart({
+    await expectDistinctAnswers({
       invalid_args: [ToolError.invalidArgs("A city has a name"), "A city has a name"],
       cancelled: [ToolError.cancelled(), "Cancelled"],
     });
   });
 
   test("a tool error becomes an answer under the id of its call and the run continues [S0.21, S2.21]", async () => {
-    const done = await talk({
-      tools: [failing("act", "failed", "broken")],
+    const done = await runToolLoop({
+      tools: [createFailingTool("act", "failed", "broken")],
       turns: [[call("act", {}, "c7")], ["I see"]],
     });
     expect(done.result.status).toBe("done");
@@ -78,14 +80,14 @@ describe("error text for the model", () => {
       effect: "pure",
       run: ({ city }) => (city === "Oslo" ? "rain" : Promise.reject(ToolError.notFound(`no ${city}`))),
     });
-    const almanac = toolThat(() => "always rain", "almanac");
+    const almanac = createTool(() => "always rain", "almanac");
     const scripts = [
       [[call("weather", { city: "Osla" }, "a")], [call("weather", { city: "Oslo" }, "b")], ["It rains"]],
       [[call("weather", { city: "Osla" }, "a")], [call("almanac", {}, "b")], ["It rains"]],
       [[call("weather", { city: "Osla" }, "a")], ["I do not know that city"]],
     ];
     for (const turns of scripts) {
-      const done = await talk({ tools: [weather, almanac], turns });
+      const done = await runToolLoop({ tools: [weather, almanac], turns });
       expect(done.result.status).toBe("done");
       for (const wire of done.wires.slice(1))
         expect(wire).toContain(
@@ -95,39 +97,40 @@ describe("error text for the model", () => {
   });
 
   test("a returned text that starts with Error is not an error, and a throw is an error [S0.23, S2.23]", async () => {
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [
-        toolThat(() => "Error: the log says so", "log"),
-        toolThat(() => Promise.reject(new Error("boom")), "bad"),
+        createTool(() => "Error: the log says so", "log"),
+        createTool(() => Promise.reject(new Error("boom")), "bad"),
       ],
       turns: [[call("log"), call("bad")], ["ok"]],
     });
-    expect(answersIn(done).map(({ isError }) => isError)).toEqual([false, true]);
-    expect(resultsOf(done).map(({ isError, error }) => [isError, error?.kind])).toEqual([
+    expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([false, true]);
+    expect(listResults(done).map(({ isError, error }) => [isError, error?.kind])).toEqual([
       [false, undefined],
       [true, "failed"],
     ]);
   });
 
   test("an error returned as a value reaches the model as an error with exactly its text [S3.9]", async () => {
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [
-        toolThat(() => ({ content: "city not found: X", isError: true }), "value"),
-        failing("thrown", "failed", "city not found: X"),
+        createTool(() => ({ content: "city not found: X", isError: true }), "value"),
+        createFailingTool("thrown", "failed", "city not found: X"),
       ],
       turns: [[call("value"), call("thrown")], ["ok"]],
     });
-    for (const answer of answersIn(done)) expect([textIn(answer), answer.isError]).toEqual(["city not found: X", true]);
-    for (const { isError, error } of resultsOf(done))
+    for (const answer of listToolAnswers(done))
+      expect([getAnswerText(answer), answer.isError]).toEqual(["city not found: X", true]);
+    for (const { isError, error } of listResults(done))
       expect([isError, error?.kind, error?.message]).toEqual([true, "failed", "city not found: X"]);
   });
 
   test("the model gets the text of an error without its stack [S4.23]", async () => {
-    const done = await talk({
-      tools: [toolThat(() => Promise.reject(new Error("Operation failed: disk")))],
+    const done = await runToolLoop({
+      tools: [createTool(() => Promise.reject(new Error("Operation failed: disk")))],
       turns: [[call("act")], ["ok"]],
     });
-    expect(answersIn(done).map(textIn)).toEqual(["Operation failed: disk"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["Operation failed: disk"]);
     expect(done.wires[1]).not.toMatch(/ at |\.ts/);
     const [told] = done.world.lines.filter(({ message }) => message.includes("failed"));
     expect(told).toMatchObject({ level: "warn", message: 'the tool "act" failed' });
@@ -140,9 +143,12 @@ describe("error text for the model", () => {
       userMessage: "The bank is closed.",
       details: { code: 7 },
     });
-    const done = await talk({ tools: [toolThat(() => Promise.reject(error))], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(done).map(textIn)).toEqual(["Try later."]);
-    expect(resultsOf(done)[0]).toMatchObject({ details: { code: 7 }, error: { message: "The bank is closed." } });
+    const done = await runToolLoop({
+      tools: [createTool(() => Promise.reject(error))],
+      turns: [[call("act")], ["ok"]],
+    });
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["Try later."]);
+    expect(listResults(done)[0]).toMatchObject({ details: { code: 7 }, error: { message: "The bank is closed." } });
     expect(done.wires.join()).not.toContain("bank is closed");
   });
 });
@@ -172,17 +178,17 @@ describe("values thrown by a tool", () => {
         },
         () => Promise.reject(value),
       ]) {
-        const done = await talk({ tools: [toolThat(raise)], turns: [[call("act")], ["ok"]] });
-        const [answer] = answersIn(done);
+        const done = await runToolLoop({ tools: [createTool(raise)], turns: [[call("act")], ["ok"]] });
+        const [answer] = listToolAnswers(done);
         expect([what, done.result.status, answer?.isError]).toEqual([what, "done", true]);
-        expect(textIn(answer)).toMatch(/\S/);
+        expect(getAnswerText(answer)).toMatch(/\S/);
       }
     }
   });
 
   test("a failure of a graph run inside a tool is a tool failure and does not fail the outer run", async () => {
-    const inner = toolLoop({
-      tools: [toolThat(() => "x")],
+    const inner = createToolLoop({
+      tools: [createTool(() => "x")],
       turns: [
         () => {
           throw new Error("the inner model broke");
@@ -190,54 +196,54 @@ describe("values thrown by a tool", () => {
       ],
       store: "none",
     });
-    const done = await talk({ tools: [toolThat(() => inner.start().result)], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(done)[0]).toMatchObject({ isError: true });
-    expect(textIn(answersIn(done)[0])).toContain("the inner model broke");
+    const done = await runToolLoop({ tools: [createTool(() => inner.start().result)], turns: [[call("act")], ["ok"]] });
+    expect(listToolAnswers(done)[0]).toMatchObject({ isError: true });
+    expect(getAnswerText(listToolAnswers(done)[0])).toContain("the inner model broke");
   });
 });
 
 describe("refused tool calls", () => {
   const input = z.object({ cents: z.int(), note: z.string().optional() });
 
-  function counted(): { readonly tool: DeskTool; readonly ran: unknown[] } {
+  function createCountingTool(): { readonly tool: DeskTool; readonly ran: unknown[] } {
     const ran: unknown[] = [];
     const tool = defineTool({ name: "pay", description: "Pay.", input, run: (args) => void ran.push(args) });
     return { tool, ran };
   }
 
   test("a tool call with a missing argument is answered with its name and does not run [S0.24, S2.24]", async () => {
-    const { tool, ran } = counted();
-    const done = await talk({ tools: [tool], turns: [[call("pay", { note: "x" })], ["ok"]] });
+    const { tool, ran } = createCountingTool();
+    const done = await runToolLoop({ tools: [tool], turns: [[call("pay", { note: "x" })], ["ok"]] });
     expect(ran).toEqual([]);
-    expect(resultsOf(done)[0]?.error?.kind).toBe("invalid_args");
-    expect(textIn(answersIn(done)[0])).toContain("cents");
+    expect(listResults(done)[0]?.error?.kind).toBe("invalid_args");
+    expect(getAnswerText(listToolAnswers(done)[0])).toContain("cents");
   });
 
   test("invalid arguments are refused before the tool is called [S1.5]", async () => {
-    const { tool, ran } = counted();
+    const { tool, ran } = createCountingTool();
     const wrong = [{}, { cents: "5" }, { cents: 1.5 }, { cents: 1, extra: true }, [1], "text", 7, null];
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [wrong.map((args, index) => call("pay", args as never, `c${index}`)), ["ok"]],
     });
     expect(ran).toEqual([]);
-    expect(answersIn(done).map(({ isError }) => isError)).toEqual(wrong.map(() => true));
-    expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(wrong.map(() => "invalid_args"));
-    expect(eventsOf(done, "tool.started")).toEqual([]);
+    expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual(wrong.map(() => true));
+    expect(listEvents(done, "tool.rejected").map(({ reason }) => reason)).toEqual(wrong.map(() => "invalid_args"));
+    expect(listEvents(done, "tool.started")).toEqual([]);
   });
 
   test("the answer to invalid arguments names field and type and does not quote the value [S1.58, T19]", async () => {
-    const { tool } = counted();
-    const done = await talk({
+    const { tool } = createCountingTool();
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("pay", { cents: "SENTINEL-1", note: { SENTINEL2: 1 } })], ["ok"]],
     });
-    const text = textIn(answersIn(done)[0]);
+    const text = getAnswerText(listToolAnswers(done)[0]);
     expect(text).toMatch(/cents: .*expected (number|int)/);
     expect(text).toMatch(/note: .*expected string/);
     expect(text).not.toContain("SENTINEL");
-    expect(JSON.stringify(resultsOf(done))).not.toContain("SENTINEL");
-    expect(JSON.stringify(eventsOf(done, "tool.rejected", "tool.failed"))).not.toContain("SENTINEL");
+    expect(JSON.stringify(listResults(done))).not.toContain("SENTINEL");
+    expect(JSON.stringify(listEvents(done, "tool.rejected", "tool.failed"))).not.toContain("SENTINEL");
     expect(JSON.stringify(done.world.lines)).not.toContain("SENTINEL");
   });
 
@@ -254,7 +260,7 @@ describe("refused tool calls", () => {
         return `Weather in ${city}: 72°F, sunny`;
       },
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [weather],
       turns: [[call("get_weather", { city: "Paris" }, "a"), call("get_weather", {}, "b")], ["ok"]],
     });
@@ -269,17 +275,17 @@ describe("refused tool calls", () => {
         },
       },
     ]);
-    const [good, bad] = answersIn(done);
-    expect(textIn(good)).toBe("Weather in Paris: 72°F, sunny");
-    expect(resultsOf(done).find(({ callId }) => callId === "a")).not.toHaveProperty("details");
-    expect(textIn(bad)).toContain("missing city");
-    expect(resultsOf(done).find(({ callId }) => callId === "b")?.error?.kind).toBe("invalid_args");
+    const [good, bad] = listToolAnswers(done);
+    expect(getAnswerText(good)).toBe("Weather in Paris: 72°F, sunny");
+    expect(listResults(done).find(({ callId }) => callId === "a")).not.toHaveProperty("details");
+    expect(getAnswerText(bad)).toContain("missing city");
+    expect(listResults(done).find(({ callId }) => callId === "b")?.error?.kind).toBe("invalid_args");
     expect(ran).toBe(1);
   });
 
   test("a call of an unknown tool is answered with the existing names and does not run [S1.60]", async () => {
-    const { tool, ran } = counted();
-    const done = await talk({
+    const { tool, ran } = createCountingTool();
+    const done = await runToolLoop({
       tools: [tool],
       turns: [
         [
@@ -291,17 +297,17 @@ describe("refused tool calls", () => {
         ["ok"],
       ],
     });
-    expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+    expect(listToolAnswers(done).map(({ callId, isError }) => [callId, isError])).toEqual([
       ["a", true],
       ["b", false],
       ["c", true],
       ["d", true],
     ]);
-    expect(textIn(answersIn(done)[0])).toContain('"pay"');
+    expect(getAnswerText(listToolAnswers(done)[0])).toContain('"pay"');
     expect(ran).toEqual([{ cents: 1 }]);
-    expect(eventsOf(done, "tool.started").map(({ callId }) => callId)).toEqual(["b"]);
+    expect(listEvents(done, "tool.started").map(({ callId }) => callId)).toEqual(["b"]);
     expect(
-      eventsOf(done, "tool.failed")
+      listEvents(done, "tool.failed")
         .map(({ callId }) => callId)
         .sort(),
     ).toEqual(["a", "c", "d"]);
@@ -321,21 +327,21 @@ describe("refused tool calls", () => {
       input: z.object({ path: z.string().optional() }),
       run: () => void ran.push("optional"),
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [bare, optional],
       turns: [
         [
-          rawCall("bare", '{"a":', "a"),
-          rawCall("optional", '{"path": "/', "b"),
-          rawCall("optional", "", "c"),
-          rawCall("bare", " ", "d"),
-          rawCall("bare", "[]", "e"),
-          rawCall("bare", "null", "f"),
+          createRawCall("bare", '{"a":', "a"),
+          createRawCall("optional", '{"path": "/', "b"),
+          createRawCall("optional", "", "c"),
+          createRawCall("bare", " ", "d"),
+          createRawCall("bare", "[]", "e"),
+          createRawCall("bare", "null", "f"),
         ],
         ["ok"],
       ],
     });
-    expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+    expect(listToolAnswers(done).map(({ callId, isError }) => [callId, isError])).toEqual([
       ["a", true],
       ["b", true],
       ["c", true],
@@ -347,23 +353,23 @@ describe("refused tool calls", () => {
   });
 
   test("tool calls of a message truncated at the length limit are answered and do not run [T13]", async () => {
-    const { tool, ran } = counted();
-    const done = await talk({
+    const { tool, ran } = createCountingTool();
+    const done = await runToolLoop({
       tools: [tool],
       finish: "length",
       turns: [[call("pay", { cents: 1 }, "a"), call("pay", { cents: 2 }, "b")], ["ok"]],
     });
     expect(ran).toEqual([]);
-    expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+    expect(listToolAnswers(done).map(({ callId, isError }) => [callId, isError])).toEqual([
       ["a", true],
       ["b", true],
     ]);
-    expect(textIn(answersIn(done)[0])).toContain("cut off");
-    expect(eventsOf(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["cut_off", "cut_off"]);
+    expect(getAnswerText(listToolAnswers(done)[0])).toContain("cut off");
+    expect(listEvents(done, "tool.rejected").map(({ reason }) => reason)).toEqual(["cut_off", "cut_off"]);
   });
 
   test("arguments named __proto__ and constructor are refused and change no prototype", async () => {
-    const { tool, ran } = counted();
+    const { tool, ran } = createCountingTool();
     const loose: unknown[] = [];
     const open = defineTool({
       name: "open",
@@ -372,7 +378,7 @@ describe("refused tool calls", () => {
       run: (args) => void loose.push(args),
     });
     const evil = (more: string): never => JSON.parse(`{"cents":1,${more}}`) as never;
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool, open],
       turns: [
         [
@@ -384,7 +390,7 @@ describe("refused tool calls", () => {
       ],
     });
     expect(
-      answersIn(done)
+      listToolAnswers(done)
         .slice(0, 2)
         .map(({ isError }) => isError),
     ).toEqual([true, true]);
@@ -394,9 +400,9 @@ describe("refused tool calls", () => {
   });
 
   test("onInvalidCall fail makes an invalid call fail the run with a typed error after its siblings complete", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     let finished = false;
-    const slow = toolThat(
+    const slow = createTool(
       () =>
         new Promise<string>((resolve) =>
           world.schedule.after(50, () => {
@@ -406,7 +412,7 @@ describe("refused tool calls", () => {
         ),
       "slow",
     );
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: [slow],
       onInvalidCall: "fail",
       world,
@@ -442,38 +448,38 @@ describe("values returned by a tool", () => {
     for (const value of returned) {
       for (const effect of ["pure", "once"] as const) {
         const tool = defineTool({ name: "act", description: "Returns it.", input: anything, effect, run: () => value });
-        const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+        const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
         expect(done.result.status).toBe("done");
-        expect(resultsOf(done).map(({ error }) => error?.kind)).toEqual(["invalid_output"]);
+        expect(listResults(done).map(({ error }) => error?.kind)).toEqual(["invalid_output"]);
         expect(done.saved()).not.toContain("SENTINEL");
       }
     }
   });
 
   test("plain data returned by a tool becomes JSON for the model and a value for programs", async () => {
-    const done = await talk({
-      tools: [toolThat(() => ({ at: new Date(0), list: [1, null], gone: undefined }))],
+    const done = await runToolLoop({
+      tools: [createTool(() => ({ at: new Date(0), list: [1, null], gone: undefined }))],
       turns: [[call("act")], ["ok"]],
     });
-    expect(answersIn(done)[0]?.content).toEqual([
+    expect(listToolAnswers(done)[0]?.content).toEqual([
       { type: "json", value: { at: "1970-01-01T00:00:00.000Z", list: [1, null] } },
     ]);
-    expect(resultsOf(done)[0]?.value).toEqual({ at: new Date(0), list: [1, null], gone: undefined });
+    expect(listResults(done)[0]?.value).toEqual({ at: new Date(0), list: [1, null], gone: undefined });
   });
 
   test("a tool may keep mutating the object that it returned", async () => {
     const cache = { hits: 0, log: ["start"] };
-    const tool = toolThat(() => {
+    const tool = createTool(() => {
       cache.hits += 1;
       cache.log.push(`hit ${cache.hits}`);
       return cache;
     });
-    const done = await talk({ tools: [tool], turns: [[call("act", {}, "a")], [call("act", {}, "b")], ["ok"]] });
-    expect(answersIn(done).map(textIn)).toEqual([
+    const done = await runToolLoop({ tools: [tool], turns: [[call("act", {}, "a")], [call("act", {}, "b")], ["ok"]] });
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual([
       '{"hits":1,"log":["start","hit 1"]}',
       '{"hits":2,"log":["start","hit 1","hit 2"]}',
     ]);
-    expect(resultsOf(done)[0]?.value).toEqual({ hits: 1, log: ["start", "hit 1"] });
+    expect(listResults(done)[0]?.value).toEqual({ hits: 1, log: ["start", "hit 1"] });
   });
 
   test("a value that the output schema refuses is an invalid_output error [S1.20]", async () => {
@@ -486,7 +492,7 @@ describe("values returned by a tool", () => {
         effect: "pure",
         run: () => value as { n: number },
       });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [
         typed("good", { content: "one", value: { n: 1 } }),
         typed("plain", { n: 2 }),
@@ -495,16 +501,16 @@ describe("values returned by a tool", () => {
       ],
       turns: [[call("good"), call("plain"), call("bad"), call("none")], ["ok"]],
     });
-    const kinds = Object.fromEntries(resultsOf(done).map(({ name, error }) => [name, error?.kind]));
+    const kinds = Object.fromEntries(listResults(done).map(({ name, error }) => [name, error?.kind]));
     expect(kinds).toEqual({ good: undefined, plain: undefined, bad: "invalid_output", none: "invalid_output" });
-    expect(textIn(answersIn(done)[2])).toMatch(/n: .*expected number/);
-    expect(textIn(answersIn(done)[2])).not.toContain("SENTINEL");
+    expect(getAnswerText(listToolAnswers(done)[2])).toMatch(/n: .*expected number/);
+    expect(getAnswerText(listToolAnswers(done)[2])).not.toContain("SENTINEL");
   });
 
   test("a large tool result within its limits reaches the model complete", async () => {
     const big = "x".repeat(1_000_000);
     const limits = { artifactBytes: 1_000_000, resultBytes: 1_000_000 };
-    const done = await talk({ tools: [toolThat(() => big)], limits, turns: [[call("act")], ["ok"]] });
-    expect(textIn(answersIn(done)[0])).toBe(big);
+    const done = await runToolLoop({ tools: [createTool(() => big)], limits, turns: [[call("act")], ["ok"]] });
+    expect(getAnswerText(listToolAnswers(done)[0])).toBe(big);
   });
 });

@@ -12,19 +12,19 @@ import {
   toolRegistry,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   call,
-  eventsOf,
+  createRawCall,
+  createToolLoop,
   gate,
+  getAnswerText,
   type Loop,
   type LoopOptions,
-  rawCall,
-  talk,
-  textIn,
-  toolLoop,
+  listEvents,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
 
-function counted(name: string, ran: string[]) {
+function createCountingTool(name: string, ran: string[]) {
   return defineTool({
     name,
     description: "Does it.",
@@ -40,25 +40,25 @@ function turnByTurn(...turns: readonly (readonly string[])[]): Middleware {
   return defineMiddleware({ name: "turns", selectTools: () => turns[turn++] });
 }
 
-function shownIn(loop: Pick<Loop, "requests">): readonly (readonly string[])[] {
+function listShown(loop: Pick<Loop, "requests">): readonly (readonly string[])[] {
   return loop.requests.map(({ tools }) => tools.map(({ name }) => name));
 }
 
 test("the tools advertised to a model may differ between the turns of one run [S1.13]", async () => {
   const ran: string[] = [];
-  const done = await talk({
-    tools: [counted("search", ran), counted("order", ran)],
+  const done = await runToolLoop({
+    tools: [createCountingTool("search", ran), createCountingTool("order", ran)],
     policies: [turnByTurn(["search"], ["order", "search"], [])],
     turns: [[call("search")], [call("order")], ["ok"]],
   });
-  expect(shownIn(done)).toEqual([["search"], ["order", "search"], []]);
+  expect(listShown(done)).toEqual([["search"], ["order", "search"], []]);
   expect(ran).toEqual(["search", "order"]);
 });
 
 test("a call is checked against the tools advertised in its turn: a call of another tool is rejected with an event and may be repaired [S1.6, S1.63]", async () => {
   const ran: string[] = [];
-  const done = await talk({
-    tools: [counted("search", ran), counted("order", ran)],
+  const done = await runToolLoop({
+    tools: [createCountingTool("search", ran), createCountingTool("order", ran)],
     policies: [turnByTurn(["search"], ["order"])],
     turns: [
       [call("order", {}, "a"), call("search", {}, "b")],
@@ -67,19 +67,19 @@ test("a call is checked against the tools advertised in its turn: a call of anot
     ],
   });
   expect(ran).toEqual(["search", "order"]);
-  expect(eventsOf(done, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([
+  expect(listEvents(done, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([
     ["a", "not_advertised"],
     ["d", "not_advertised"],
   ]);
-  expect(eventsOf(done, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
+  expect(listEvents(done, "tool.failed").map(({ callId, result }) => [callId, result.error?.kind])).toEqual([
     ["a", "denied"],
     ["d", "denied"],
   ]);
-  expect(eventsOf(done, "tool.started").map(({ callId }) => callId)).toEqual(["b", "c"]);
-  expect(textIn(answersIn(done)[0])).toBe(
+  expect(listEvents(done, "tool.started").map(({ callId }) => callId)).toEqual(["b", "c"]);
+  expect(getAnswerText(listToolAnswers(done)[0])).toBe(
     'The tool "order" is not offered now, so this call was not run. Tools are "search".',
   );
-  expect(answersIn(done).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d"]);
+  expect(listToolAnswers(done).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d"]);
 });
 
 test("a policy by reason decides whether a call of an unadvertised tool is repaired or fails the run [S1.64]", async () => {
@@ -91,15 +91,15 @@ test("a policy by reason decides whether a call of an unadvertised tool is repai
     [{ not_advertised: "fail" }, true],
   ];
   for (const [onInvalidCall, fails] of policies) {
-    const loop = toolLoop({
-      tools: [counted("search", []), counted("order", [])],
+    const loop = createToolLoop({
+      tools: [createCountingTool("search", []), createCountingTool("order", [])],
       policies: [turnByTurn(["search"], ["search"])],
       onInvalidCall,
       turns: [[call("order")], ["ok"]],
     });
     const end = await loop.start().result.catch((error: unknown) => error);
     expect([onInvalidCall, isStatewrightError(end, "tool_failed")]).toEqual([onInvalidCall, fails]);
-    expect(eventsOf(loop, "tool.rejected").map(({ reason }) => reason)).toEqual(["not_advertised"]);
+    expect(listEvents(loop, "tool.rejected").map(({ reason }) => reason)).toEqual(["not_advertised"]);
   }
 });
 
@@ -114,18 +114,18 @@ describe("invalid tool calls", () => {
     for (const [reason, made] of Object.entries(cases)) {
       const ran: string[] = [];
       const options = (onInvalidCall?: LoopOptions["onInvalidCall"]): LoopOptions => ({
-        tools: [counted("search", ran), counted("order", ran)],
+        tools: [createCountingTool("search", ran), createCountingTool("order", ran)],
         policies: [turnByTurn(...Array.from({ length: 50 }, () => ["search"]))],
         ...(onInvalidCall === undefined ? {} : { onInvalidCall }),
         maxSteps: 20,
         turns: Array.from({ length: 50 }, (_, turn) => [{ ...made, id: `c${turn}` }]),
       });
-      const endless = toolLoop(options());
+      const endless = createToolLoop(options());
       const end = await endless.start().result.catch((error: unknown) => error);
       expect([reason, isStatewrightError(end) && end.code]).toEqual([reason, "step_limit"]);
-      expect(eventsOf(endless, "tool.rejected").length).toBe(eventsOf(endless, "tool.failed").length);
-      expect(new Set(eventsOf(endless, "tool.rejected").map((event) => event.reason))).toEqual(new Set([reason]));
-      const strict = toolLoop(options({ [reason]: "fail" }));
+      expect(listEvents(endless, "tool.rejected").length).toBe(listEvents(endless, "tool.failed").length);
+      expect(new Set(listEvents(endless, "tool.rejected").map((event) => event.reason))).toEqual(new Set([reason]));
+      const strict = createToolLoop(options({ [reason]: "fail" }));
       const failed = await strict.start().result.catch((error: unknown) => error);
       expect([reason, isStatewrightError(failed) && failed.code]).toEqual([reason, "tool_failed"]);
       expect(strict.requests).toHaveLength(1);
@@ -134,11 +134,11 @@ describe("invalid tool calls", () => {
   });
 
   test("a policy that forbids repair fails the run with a typed error, and the call is still answered in the stored transcript [S1.59]", async () => {
-    for (const [reason, made] of Object.entries({ ...cases, malformed: rawCall("search", '{"a":') })) {
+    for (const [reason, made] of Object.entries({ ...cases, malformed: createRawCall("search", '{"a":') })) {
       const store = memoryStore();
       const ran: string[] = [];
-      const loop = toolLoop({
-        tools: [counted("search", ran), counted("order", ran)],
+      const loop = createToolLoop({
+        tools: [createCountingTool("search", ran), createCountingTool("order", ran)],
         policies: [turnByTurn(["search"], ["search"], ["search"])],
         onInvalidCall: "fail",
         store,
@@ -153,7 +153,7 @@ describe("invalid tool calls", () => {
         ["failed", "tool_failed"],
       ]);
       const done = await loop.again().result;
-      expect(answersIn(done).map(({ callId, isError }) => [callId, isError])).toEqual([
+      expect(listToolAnswers(done).map(({ callId, isError }) => [callId, isError])).toEqual([
         ["fine", false],
         ["bad", true],
       ]);
@@ -168,7 +168,7 @@ describe("advertised tools of a message", () => {
     const tool = (name: string, mark: string) =>
       defineTool({ name, description: "Does it.", input: z.object({}), run: () => void log.push(`${name} ${mark}`) });
     const registry = toolRegistry([tool("kept", "old"), tool("gone", "old"), tool("other", "old")]);
-    const done = await talk({
+    const done = await runToolLoop({
       tools: registry,
       policies: [
         defineMiddleware({
@@ -186,11 +186,11 @@ describe("advertised tools of a message", () => {
       ],
     });
     expect(log).toEqual(["kept old", "gone old", "kept new", "added new"]);
-    expect(eventsOf(done, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([
+    expect(listEvents(done, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([
       ["c", "not_advertised"],
       ["e", "unknown"],
     ]);
-    expect(shownIn(done)).toEqual([
+    expect(listShown(done)).toEqual([
       ["gone", "kept", "other"],
       ["added", "kept"],
       ["added", "kept"],
@@ -201,7 +201,7 @@ describe("advertised tools of a message", () => {
     const tool = (mark: string) =>
       defineTool({ name: "act", description: `Acts, ${mark}.`, input: z.object({}), effect: "pure", run: () => mark });
     const registry = toolRegistry([tool("old")]);
-    const loop = toolLoop({
+    const loop = createToolLoop({
       tools: registry,
       middleware: [
         defineMiddleware({ name: "asks", beforeTool: ({ call: made }) => decide.interrupt(made, "may it?") }),
@@ -212,15 +212,15 @@ describe("advertised tools of a message", () => {
     expect((await loop.start().result).status).toBe("waiting");
     expect(loop.requests[0]?.tools.map(({ description }) => description)).toEqual(["Acts, new."]);
     const end = await loop.again({ approve: true }).result;
-    expect([end.status, answersIn(end).map(textIn)]).toEqual(["done", ["new"]]);
+    expect([end.status, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["new"]]);
   });
 
   test("advertised tools are stored with the message and known after a crash, and appear in no request [T51]", async () => {
     const ran: string[] = [];
-    const tools = [counted("search", ran), counted("order", ran)];
+    const tools = [createCountingTool("search", ran), createCountingTool("order", ran)];
     const store = memoryStore();
     const turns = [[call("search", {}, "a"), call("order", {}, "b")], ["ok"]] as const;
-    const stopped = toolLoop({
+    const stopped = createToolLoop({
       tools,
       store,
       policies: [
@@ -237,10 +237,10 @@ describe("advertised tools of a message", () => {
     });
     await stopped.start().result.catch((error: unknown) => error);
     expect(ran).toEqual(["search"]);
-    const later = toolLoop({ tools, store, policies: [turnByTurn(["order", "search"])], turns });
+    const later = createToolLoop({ tools, store, policies: [turnByTurn(["order", "search"])], turns });
     const done = await later.again().result;
     expect(ran).toEqual(["search", "search"]);
-    expect(eventsOf(later, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([
+    expect(listEvents(later, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([
       ["b", "not_advertised"],
     ]);
     expect(done.state.messages.flatMap((message) => (message.role === "assistant" ? [message.offered] : []))).toEqual([
@@ -252,18 +252,18 @@ describe("advertised tools of a message", () => {
 
   test("a request without a tool list allows every registered tool, and a request with all tools hidden allows none", async () => {
     const ran: string[] = [];
-    const registry = toolRegistry([counted("search", ran)]);
+    const registry = toolRegistry([createCountingTool("search", ran)]);
     const silent = { ...registry, forModel: () => [] };
     const turns = [[call("search")], ["ok"]];
-    await talk({ tools: silent, turns });
+    await runToolLoop({ tools: silent, turns });
     expect(ran).toEqual(["search"]);
-    const hidden = await talk({ tools: registry, policies: [turnByTurn([])], turns });
+    const hidden = await runToolLoop({ tools: registry, policies: [turnByTurn([])], turns });
     expect(ran).toEqual(["search"]);
-    expect(textIn(answersIn(hidden)[0])).toContain("There are no tools.");
+    expect(getAnswerText(listToolAnswers(hidden)[0])).toContain("There are no tools.");
   });
 
   test("a message whose model was shown all tools stores no advertised tools", async () => {
-    const done = await talk({ tools: [counted("search", [])], turns: [[call("search")], ["ok"]] });
+    const done = await runToolLoop({ tools: [createCountingTool("search", [])], turns: [[call("search")], ["ok"]] });
     expect(JSON.stringify(done.result.state.messages)).not.toContain("offered");
   });
 });
@@ -279,9 +279,9 @@ test("a changed tool set applies from the next request, and active tool calls co
       return "finished";
     },
   });
-  const quick = counted("quick", []);
+  const quick = createCountingTool("quick", []);
   const registry = toolRegistry([slow]);
-  const loop = toolLoop({ tools: registry, turns: [[call("slow")], [call("quick")], ["ok"]] });
+  const loop = createToolLoop({ tools: registry, turns: [[call("slow")], [call("quick")], ["ok"]] });
   const run = loop.start();
   run.on((event) => {
     if (event.type !== "tool.started" || event.tool !== "slow") return;
@@ -289,15 +289,15 @@ test("a changed tool set applies from the next request, and active tool calls co
     working.open();
   });
   const done = await run.result;
-  expect(answersIn(done).map(({ isError }) => isError)).toEqual([false, false]);
-  expect(textIn(answersIn(done)[0])).toBe("finished");
-  expect(shownIn(loop)).toEqual([["slow"], ["quick"], ["quick"]]);
+  expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([false, false]);
+  expect(getAnswerText(listToolAnswers(done)[0])).toBe("finished");
+  expect(listShown(loop)).toEqual([["slow"], ["quick"], ["quick"]]);
 });
 
 describe("selectTools", () => {
   test("selectTools cannot show a tool that other middleware has hidden, and returning undefined changes nothing", async () => {
-    const done = await talk({
-      tools: [counted("a", []), counted("b", []), counted("c", [])],
+    const done = await runToolLoop({
+      tools: [createCountingTool("a", []), createCountingTool("b", []), createCountingTool("c", [])],
       policies: [
         defineMiddleware({ name: "hides", selectTools: () => ["b", "a"] }),
         defineMiddleware({ name: "nothing", selectTools: () => undefined }),
@@ -305,7 +305,7 @@ describe("selectTools", () => {
       ],
       turns: [["ok"]],
     });
-    expect(shownIn(done)).toEqual([["a", "b"]]);
+    expect(listShown(done)).toEqual([["a", "b"]]);
   });
 
   test("selectTools with an unknown name fails with the known names, and a throw names the middleware [D10]", async () => {
@@ -320,8 +320,8 @@ describe("selectTools", () => {
       ],
     ];
     for (const [selectTools, said] of wrong) {
-      const loop = toolLoop({
-        tools: [counted("a", []), counted("b", [])],
+      const loop = createToolLoop({
+        tools: [createCountingTool("a", []), createCountingTool("b", [])],
         policies: [defineMiddleware({ name: "picks", ...(selectTools && { selectTools }) })],
         turns: [["ok"]],
       });
@@ -330,7 +330,7 @@ describe("selectTools", () => {
       expect(String(error)).toContain(said);
       expect(loop.requests).toEqual([]);
     }
-    expect(() => toolRegistry([counted("a", [])]).forModel(["a", "nothing"])).toThrow(
+    expect(() => toolRegistry([createCountingTool("a", [])]).forModel(["a", "nothing"])).toThrow(
       /unknown tool "nothing".+Use "a"/,
     );
   });
@@ -345,8 +345,8 @@ test("every tool call has one end event, and one start event when started, also 
       throw new Error("no");
     },
   });
-  const done = await talk({
-    tools: [counted("search", []), fails, counted("hidden", [])],
+  const done = await runToolLoop({
+    tools: [createCountingTool("search", []), fails, createCountingTool("hidden", [])],
     policies: [turnByTurn(["search", "fails"])],
     turns: [
       [
@@ -361,7 +361,7 @@ test("every tool call has one end event, and one start event when started, also 
   });
   const recorded = ["a", "b", "c", "d", "e"].map((id) => [
     id,
-    eventsOf(done, "tool.started", "tool.rejected", "tool.completed", "tool.failed").flatMap(({ type, callId }) =>
+    listEvents(done, "tool.started", "tool.rejected", "tool.completed", "tool.failed").flatMap(({ type, callId }) =>
       callId === id ? [type] : [],
     ),
   ]);
@@ -388,8 +388,8 @@ test("denied, unknown, invalid, hidden and skipped tool calls have one end event
       return "done";
     },
   });
-  const loop = toolLoop({
-    tools: [slow, counted("search", []), counted("denied", []), counted("hidden", [])],
+  const loop = createToolLoop({
+    tools: [slow, createCountingTool("search", []), createCountingTool("denied", []), createCountingTool("hidden", [])],
     strategy: "sequential",
     policies: [turnByTurn(["slow", "search", "denied"])],
     middleware: [
@@ -421,7 +421,7 @@ test("denied, unknown, invalid, hidden and skipped tool calls have one end event
   const result = await run.result;
   const kinds = ["a denied", "b not_found", "c invalid_args", "d denied", "e ok", "f skipped"];
   expect(seen).toEqual(kinds);
-  const ends = eventsOf(loop, "tool.completed", "tool.failed");
+  const ends = listEvents(loop, "tool.completed", "tool.failed");
   expect(ends.map(({ callId, result: end }) => `${callId} ${end.error?.kind ?? "ok"}`)).toEqual(kinds);
-  expect(answersIn(result).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d", "e", "f"]);
+  expect(listToolAnswers(result).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d", "e", "f"]);
 });

@@ -10,16 +10,16 @@ import {
   type ToolRuntime,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type Loop,
-  resultsOf,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
 } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 type Ending = (runtime: ToolRuntime, world: VirtualWorld) => unknown;
 
@@ -36,7 +36,7 @@ function slow(
     ...options
   }: { readonly timeoutMs?: number; readonly graceMs?: number; readonly signal?: AbortSignal } = {},
 ): Slow {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const act: DeskTool = defineTool({
     name: "act",
     description: "Acts for long.",
@@ -49,7 +49,7 @@ function slow(
       }),
   });
   const turns = [[call("act", {}, "c1")], ["I see"]];
-  return { world, loop: toolLoop({ tools: [act], world, turns, ...(signal === undefined ? {} : { signal }) }) };
+  return { world, loop: createToolLoop({ tools: [act], world, turns, ...(signal === undefined ? {} : { signal }) }) };
 }
 
 /** Fails when more real time than the limit has passed. */
@@ -77,10 +77,12 @@ describe("tool that answers after its signal has fired", () => {
       await world.advance(2_000);
       const end = await handle.result;
       expect([end.status, loop.requests.length]).toEqual(["cancelled", 1]);
-      expect(answersIn(end).map((answer) => [how, answer.callId, textIn(answer), answer.isError])).toEqual([
-        [how, "c1", text, true],
+      expect(listToolAnswers(end).map((answer) => [how, answer.callId, getAnswerText(answer), answer.isError])).toEqual(
+        [[how, "c1", text, true]],
+      );
+      expect(listResults(loop).map(({ error }) => [error?.kind, error?.disposition])).toEqual([
+        ["cancelled", "control"],
       ]);
-      expect(resultsOf(loop).map(({ error }) => [error?.kind, error?.disposition])).toEqual([["cancelled", "control"]]);
       expect([world.timers, world.lines.filter(({ message }) => message.includes("late"))]).toEqual([0, []]);
     }
   });
@@ -97,8 +99,10 @@ describe("tool that answers after its signal has fired", () => {
       const end = loop.start().result;
       await world.advance(2_000);
       expect((await end).status).toBe("done");
-      expect(answersIn(await end).map((answer) => [how, textIn(answer), answer.isError])).toEqual([[how, text, true]]);
-      expect(resultsOf(loop).map(({ error, elapsedMs }) => [error?.kind, elapsedMs])).toEqual([["timeout", 1_100]]);
+      expect(listToolAnswers(await end).map((answer) => [how, getAnswerText(answer), answer.isError])).toEqual([
+        [how, text, true],
+      ]);
+      expect(listResults(loop).map(({ error, elapsedMs }) => [error?.kind, elapsedMs])).toEqual([["timeout", 1_100]]);
       expect(loop.wires[1]).toContain(text);
       expect(world.timers).toBe(0);
     }
@@ -112,12 +116,12 @@ describe("tool that answers after its signal has fired", () => {
     const timed = slow((runtime) => Promise.reject(thrown(runtime)), { timeoutMs: 100 });
     const first = timed.loop.start().result;
     await timed.world.advance(200);
-    expect(answersIn(await first).map(textIn)).toEqual(["Timed out after 100 ms"]);
+    expect(listToolAnswers(await first).map(getAnswerText)).toEqual(["Timed out after 100 ms"]);
     const cancelled = slow((runtime) => Promise.reject(thrown(runtime)));
     const handle = cancelled.loop.start();
     await cancelled.world.settle();
     handle.cancel();
-    expect(answersIn(await handle.result).map(textIn)).toEqual(["Cancelled"]);
+    expect(listToolAnswers(await handle.result).map(getAnswerText)).toEqual(["Cancelled"]);
   });
 });
 
@@ -145,7 +149,7 @@ describe("tool that never settles", () => {
       }
       await world.advance(1);
       expect(ended).toBe(true);
-      expect(answersIn(await handle.result).map(textIn)).toEqual(["Cancelled"]);
+      expect(listToolAnswers(await handle.result).map(getAnswerText)).toEqual(["Cancelled"]);
       await world.advance(60_000);
       expect(world.lines.map(({ message, fields }) => [message, fields?.["callId"]])).toEqual([
         ['a late result of the tool "act" was dropped', "c1"],
@@ -183,7 +187,7 @@ describe("tool that never settles", () => {
   });
 
   test("the next attempt of a tool starts when the previous attempt has settled or its grace has ended, and not earlier [T34]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const act = defineTool({
       name: "act",
@@ -201,16 +205,16 @@ describe("tool that never settles", () => {
         return "done";
       },
     });
-    const loop = toolLoop({ tools: [act], world, turns: [[call("act")], ["ok"]] });
+    const loop = createToolLoop({ tools: [act], world, turns: [[call("act")], ["ok"]] });
     const end = loop.start().result;
     await world.advance(5_000);
-    expect(answersIn(await end).map(textIn)).toEqual(["done"]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["done"]);
     expect(log).toEqual(["1 begins at 0", "2 begins at 400", "3 begins at 1500"]);
   });
 
   test("a value returned in the grace of a timeout is the answer and is not retried", async () => {
     let attempts = 0;
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const act = defineTool({
       name: "act",
       description: "Acts.",
@@ -224,11 +228,11 @@ describe("tool that never settles", () => {
         return { content: "paid", details: { receipt: 7 } };
       },
     });
-    const loop = toolLoop({ tools: [act], world, turns: [[call("act")], ["ok"]] });
+    const loop = createToolLoop({ tools: [act], world, turns: [[call("act")], ["ok"]] });
     const end = loop.start().result;
     await world.advance(5_000);
-    expect([attempts, answersIn(await end).map(textIn)]).toEqual([1, ["paid"]]);
-    expect(resultsOf(loop)[0]).toMatchObject({ isError: true, details: { receipt: 7 }, error: { kind: "timeout" } });
+    expect([attempts, listToolAnswers(await end).map(getAnswerText)]).toEqual([1, ["paid"]]);
+    expect(listResults(loop)[0]).toMatchObject({ isError: true, details: { receipt: 7 }, error: { kind: "timeout" } });
   });
 
   test("updates, progress and events of a tool after its signal are not emitted", async () => {
@@ -243,14 +247,14 @@ describe("tool that never settles", () => {
     );
     const end = loop.start().result;
     await world.advance(100);
-    expect(answersIn(await end).map(textIn)).toEqual(["in time"]);
-    expect(eventsOf(loop, "tool.update", "tool.progress", "custom")).toEqual([]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["in time"]);
+    expect(listEvents(loop, "tool.update", "tool.progress", "custom")).toEqual([]);
   });
 });
 
 describe("run-ending failures and tool answers", () => {
   test("a tool and a hook that catch every error do not prevent the end of a cancelled run [T32]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const catching = defineTool({
       name: "act",
       description: "Catches everything.",
@@ -275,14 +279,19 @@ describe("run-ending failures and tool answers", () => {
         }
       },
     });
-    const loop = toolLoop({ tools: [catching], middleware: [around], world, turns: [[call("act")], ["never asked"]] });
+    const loop = createToolLoop({
+      tools: [catching],
+      middleware: [around],
+      world,
+      turns: [[call("act")], ["never asked"]],
+    });
     const handle = loop.start();
     await world.settle();
     handle.cancel();
     await world.advance(6_000);
     const end = await handle.result;
     expect([end.status, loop.requests.length]).toEqual(["cancelled", 1]);
-    expect(resultsOf(loop).map(({ error }) => error?.kind)).toEqual(["cancelled"]);
+    expect(listResults(loop).map(({ error }) => error?.kind)).toEqual(["cancelled"]);
   });
 
   test("an aroundTool hook that catches failures does not change an interrupt or a missing secret [T32]", async () => {
@@ -303,11 +312,11 @@ describe("run-ending failures and tool answers", () => {
         }));
       },
     });
-    const failing = toolLoop({ tools: [needy], middleware: [swallowing], turns: [[call("act")], ["ok"]] });
+    const failing = createToolLoop({ tools: [needy], middleware: [swallowing], turns: [[call("act")], ["ok"]] });
     const failure = await failing.start().result.catch((error: unknown) => error);
     expect([isStatewrightError(failure, "missing_secret"), failing.requests.length]).toEqual([true, 1]);
     const ask = defineMiddleware({ name: "ask", beforeTool: ({ call }) => decide.interrupt(call, "sure?") });
-    const waiting = toolLoop({ tools: [asking], middleware: [swallowing, ask], turns: [[call("act")], ["ok"]] });
+    const waiting = createToolLoop({ tools: [asking], middleware: [swallowing, ask], turns: [[call("act")], ["ok"]] });
     expect([(await waiting.start().result).status, waiting.requests.length]).toEqual(["waiting", 1]);
     expect((await waiting.again({ approve: true }).result).status).toBe("done");
   });

@@ -3,16 +3,16 @@ import * as z from "zod";
 import { decide, defineTool, isStatewrightError, memoryStore, ToolError, toolNode } from "../../../src/index.ts";
 import { countHeldLocks } from "../../../src/run/tool-call/locks.ts";
 import {
-  answersIn,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type LoopOptions,
-  resultsOf,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
 } from "../../support/tool-loop.ts";
-import { type VirtualWorld, virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 const edit = z.object({ files: z.array(z.string()).default([]), ms: z.number().default(10) });
 
@@ -46,7 +46,7 @@ const edits = (files: Readonly<Record<string, readonly string[]>>, ms = 10) =>
   Object.entries(files).map(([id, names]) => call("edit", { files: [...names], ms }, id));
 
 async function worked(options: Omit<LoopOptions, "world">, world: VirtualWorld, ms = 20_000) {
-  const loop = toolLoop({ ...options, world });
+  const loop = createToolLoop({ ...options, world });
   const handle = loop.start();
   await world.advance(ms);
   const result = await handle.result;
@@ -56,30 +56,35 @@ async function worked(options: Omit<LoopOptions, "world">, world: VirtualWorld, 
 
 describe("tool locks", () => {
   test("two tool calls with one lock run one after the other in call order, and calls without a common lock overlap [T49]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const done = await worked(
       { tools: [editor(world, log)], turns: [edits({ a: ["x"], b: ["x"], c: ["y"], d: [] }), ["ok"]] },
       world,
     );
     expect(log).toEqual(["+a 0", "+c 0", "+d 0", "-a 10", "+b 10", "-c 10", "-d 10", "-b 20"]);
-    expect(answersIn(done).map(textIn)).toEqual(["a", "b", "c", "d"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["a", "b", "c", "d"]);
   });
 
   test("locks are acquired in sorted order: calls that name them in opposite orders do not deadlock", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const turns = [edits({ a: ["x", "y", "x"], b: ["y", "x"], c: ["z", "y"], d: ["x", "z"] }), ["ok"]];
     const done = await worked({ tools: [editor(world, log)], turns }, world);
-    expect(answersIn(done).map(textIn)).toEqual(["a", "b", "c", "d"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["a", "b", "c", "d"]);
     expect(log).toHaveLength(8);
   });
 
   test("a lock applies to all runs, threads and stores of the process", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const loops = ["one", "two"].map((id) =>
-      toolLoop({ tools: [editor(world, log)], world, store: memoryStore(), turns: [edits({ [id]: ["x"] }), ["ok"]] }),
+      createToolLoop({
+        tools: [editor(world, log)],
+        world,
+        store: memoryStore(),
+        turns: [edits({ [id]: ["x"] }), ["ok"]],
+      }),
     );
     const ends = loops.map((loop) => loop.start().result);
     await world.advance(1_000);
@@ -93,7 +98,7 @@ describe("tool locks", () => {
       [1_000, "+b 50"],
       [20, "+b 25"],
     ] as const) {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       const log: string[] = [];
       const done = await worked(
         {
@@ -103,7 +108,7 @@ describe("tool locks", () => {
         world,
       );
       expect(log.find((line) => line.startsWith("+b"))).toBe(next);
-      expect(resultsOf(done).map(({ callId, error }) => [callId, error?.kind])).toEqual([
+      expect(listResults(done).map(({ callId, error }) => [callId, error?.kind])).toEqual([
         ["a", "timeout"],
         ["b", undefined],
       ]);
@@ -111,7 +116,7 @@ describe("tool locks", () => {
   });
 
   test("a lock is held during the retry delay of its tool call", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const flaky = editor(world, log, {
       retry: { attempts: 2, initialMs: 100, jitter: 0, on: ["unavailable"] },
@@ -124,7 +129,7 @@ describe("tool locks", () => {
   });
 
   test("a lock is not held while its tool call waits for approval [T39]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const store = memoryStore();
     const options = {
@@ -140,7 +145,7 @@ describe("tool locks", () => {
       ],
       turns: [edits({ a: ["x"], b: ["x"] }), ["ok"]],
     };
-    const loop = toolLoop(options);
+    const loop = createToolLoop(options);
     const first = loop.start();
     await world.advance(100);
     expect((await first.result).status).toBe("waiting");
@@ -148,12 +153,12 @@ describe("tool locks", () => {
     expect(countHeldLocks(world)).toBe(0);
     const second = loop.again({ approve: true });
     await world.advance(100);
-    expect(answersIn(await second.result).map(textIn)).toEqual(["a", "b"]);
+    expect(listToolAnswers(await second.result).map(getAnswerText)).toEqual(["a", "b"]);
     expect(countHeldLocks(world)).toBe(0);
   });
 
   test("a lock is released after a refusal, a skip, a throw and a cancel, also for a call that still waits for it [T38]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const breaking = editor(world, log, {
       body: () => {
@@ -173,8 +178,8 @@ describe("tool locks", () => {
       },
       world,
     );
-    expect(answersIn(broken).map(textIn)).toEqual(["broke", "broke", "no"]);
-    const loop = toolLoop({
+    expect(listToolAnswers(broken).map(getAnswerText)).toEqual(["broke", "broke", "no"]);
+    const loop = createToolLoop({
       tools: [editor(world, log)],
       world,
       turns: [edits({ a: ["x"], b: ["x"], c: ["x"] }), ["ok"]],
@@ -185,17 +190,17 @@ describe("tool locks", () => {
     await world.advance(10_000);
     const result = await handle.result;
     expect(result.status).toBe("cancelled");
-    expect(answersIn(result).map(({ callId, isError }) => [callId, isError])).toEqual([
+    expect(listToolAnswers(result).map(({ callId, isError }) => [callId, isError])).toEqual([
       ["a", true],
       ["b", true],
       ["c", true],
     ]);
-    expect(resultsOf(loop).map(({ error }) => error?.kind)).toEqual(["cancelled", "cancelled", "cancelled"]);
+    expect(listResults(loop).map(({ error }) => error?.kind)).toEqual(["cancelled", "cancelled", "cancelled"]);
     expect(countHeldLocks(world)).toBe(0);
   });
 
   test("a tool whose lock function fails does not run, and its answer says so", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     for (const [lock, text] of [
       [
         () => {
@@ -211,13 +216,13 @@ describe("tool locks", () => {
         { tools: [{ ...tool, spec: { ...tool.spec, execution: { lock } } }], turns: [edits({ a: ["x"] }), ["ok"]] },
         world,
       );
-      expect(answersIn(done).map(textIn)).toEqual([expect.stringContaining(text)]);
+      expect(listToolAnswers(done).map(getAnswerText)).toEqual([expect.stringContaining(text)]);
       expect(log).toEqual([]);
     }
   });
 
   test("arguments changed by an aroundTool hook determine the locks of the call", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const done = await worked(
       {
@@ -233,14 +238,14 @@ describe("tool locks", () => {
       },
       world,
     );
-    expect(answersIn(done).map(textIn)).toEqual(["a", "b"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["a", "b"]);
     const overlap = log.map((line) => line[0]).join("");
     expect(overlap).toBe("+-+-");
   });
 });
 
 test("an aroundTool hook that answers early does not release the lock of the still active tool", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const log: string[] = [];
   const done = await worked(
     {
@@ -260,12 +265,12 @@ test("an aroundTool hook that answers early does not release the lock of the sti
     world,
   );
   expect(log).toEqual(["+a 0", "-a 10", "+b 10", "-b 20"]);
-  expect(answersIn(done).map(({ callId }) => callId)).toEqual(["a", "b"]);
+  expect(listToolAnswers(done).map(({ callId }) => callId)).toEqual(["a", "b"]);
 });
 
 describe("sequential tools", () => {
   test("a call of a sequential tool runs alone in its position, and the other calls run in parallel [D1]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const tool = editor(world, log);
     const alone: DeskTool = {
@@ -281,13 +286,13 @@ describe("sequential tools", () => {
       world,
     );
     expect(log).toEqual(["+a 0", "+b 0", "-a 10", "-b 10", "+c 10", "-c 20", "+d 20", "+e 20", "-d 30", "-e 30"]);
-    expect(answersIn(done).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d", "e"]);
+    expect(listToolAnswers(done).map(({ callId }) => callId)).toEqual(["a", "b", "c", "d", "e"]);
   });
 });
 
 describe("maxCalls", () => {
   test("tool calls over maxCalls are refused in call order and answered, and a denied call releases its slot [S1.50, K5, T38, D4]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const done = await worked(
       {
@@ -307,21 +312,21 @@ describe("maxCalls", () => {
       },
       world,
     );
-    expect(answersIn(done).map((answer) => [answer.callId, answer.isError, textIn(answer)])).toEqual([
+    expect(listToolAnswers(done).map((answer) => [answer.callId, answer.isError, getAnswerText(answer)])).toEqual([
       ["a", true, "no"],
       ["b", false, "b"],
       ["c", false, "c"],
       ["d", true, "Not run: at most 2 calls of one message are run. Ask again for what is still needed."],
     ]);
-    expect(eventsOf(done, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([["d", "limit"]]);
-    expect(eventsOf(done, "tool.started").map(({ callId }) => callId)).toEqual(["a", "b", "c"]);
-    expect(resultsOf(done).find(({ callId }) => callId === "d")?.error?.kind).toBe("limit");
+    expect(listEvents(done, "tool.rejected").map(({ callId, reason }) => [callId, reason])).toEqual([["d", "limit"]]);
+    expect(listEvents(done, "tool.started").map(({ callId }) => callId)).toEqual(["a", "b", "c"]);
+    expect(listResults(done).find(({ callId }) => callId === "d")?.error?.kind).toBe("limit");
     const order = done.events.filter((event) => "callId" in event && event.callId === "d").map(({ type }) => type);
     expect(order).toEqual(["tool.rejected", "tool.failed"]);
   });
 
   test("tool calls made before a resume count toward maxCalls, and refused calls stay refused", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const log: string[] = [];
     const store = memoryStore();
     const options: LoopOptions = {
@@ -332,7 +337,7 @@ describe("maxCalls", () => {
       middleware: [{ name: "ask", beforeTool: ({ call: made }) => decide.interrupt(made, "may it?") }],
       turns: [edits({ a: [], b: [], c: [] }), ["ok"]],
     };
-    const loop = toolLoop(options);
+    const loop = createToolLoop(options);
     const first = loop.start();
     await world.advance(100);
     const waiting = await first.result;
@@ -344,7 +349,7 @@ describe("maxCalls", () => {
     const second = loop.again({ [ids[0] ?? ""]: false, [ids[1] ?? ""]: true });
     await world.advance(100);
     const result = await second.result;
-    expect(answersIn(result).map(({ callId, isError }) => [callId, isError])).toEqual([
+    expect(listToolAnswers(result).map(({ callId, isError }) => [callId, isError])).toEqual([
       ["a", true],
       ["b", false],
       ["c", true],
@@ -353,7 +358,7 @@ describe("maxCalls", () => {
   });
 
   test("an invalid maxCalls or steering option is refused", () => {
-    const tools = [editor(virtualWorld(), [])];
+    const tools = [editor(createVirtualWorld(), [])];
     for (const wrong of [
       { maxCalls: 0 },
       { maxCalls: -1 },
@@ -373,7 +378,7 @@ describe("maxCalls", () => {
   });
 
   test("the tool call strategy defaults to parallel, and a batch size must be a positive integer [S2.65, T37]", () => {
-    const tools = [editor(virtualWorld(), [])];
+    const tools = [editor(createVirtualWorld(), [])];
     expect(toolNode({ tools }).strategy).toBe("parallel");
     expect(toolNode({ tools, maxConcurrency: 3 }).strategy).toBe("parallel");
     for (const batch of [0, -1, 1.5, Number.NaN]) {

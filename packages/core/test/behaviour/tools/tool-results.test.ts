@@ -15,23 +15,23 @@ import {
   type ToolReturn,
 } from "../../../src/index.ts";
 import {
-  answersIn,
   Chat,
   call,
+  createRawCall,
+  createToolLoop,
   Desk,
   type DeskTool,
-  eventsOf,
-  rawCall,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  getAnswerText,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const anything = z.object({});
 
-function toolThat(run: () => unknown, name = "act"): DeskTool {
+function createTool(run: () => unknown, name = "act"): DeskTool {
   return defineTool({ name, description: "Does what the test says.", input: anything, effect: "pure", run });
 }
 
@@ -59,33 +59,36 @@ test("a tool fails by a throw, a rejection, a returned error, isError, or an err
     "returns an error alone in its field": () => ({ error: failed }),
   };
   for (const [way, run] of Object.entries(ways)) {
-    const done = await talk({ tools: [toolThat(run)], turns: [[call("act", {}, "c1")], ["sorry"]] });
-    expect([way, ...answersIn(done).map((answer) => [textIn(answer), answer.isError])]).toEqual([
+    const done = await runToolLoop({ tools: [createTool(run)], turns: [[call("act", {}, "c1")], ["sorry"]] });
+    expect([way, ...listToolAnswers(done).map((answer) => [getAnswerText(answer), answer.isError])]).toEqual([
       way,
       ["city not found: X", true],
     ]);
-    expect([way, ...resultsOf(done).map(({ error }) => [error?.kind, error?.message])]).toEqual([
+    expect([way, ...listResults(done).map(({ error }) => [error?.kind, error?.message])]).toEqual([
       way,
       ["failed", "city not found: X"],
     ]);
     expect(done.wires[1]).toContain('"text":"city not found: X"}],"isError":true');
   }
-  const kinds = await talk({ tools: [toolThat(() => ToolError.notFound("none"))], turns: [[call("act")], ["ok"]] });
-  expect(resultsOf(kinds)[0]?.error?.kind).toBe("not_found");
+  const kinds = await runToolLoop({
+    tools: [createTool(() => ToolError.notFound("none"))],
+    turns: [[call("act")], ["ok"]],
+  });
+  expect(listResults(kinds)[0]?.error?.kind).toBe("not_found");
   for (const data of [
     { error: "code 7" },
     { error: null, rows: 1 },
     { content: "text", error: null },
     { isError: false, a: 1 },
   ]) {
-    const done = await talk({ tools: [toolThat(() => data)], turns: [[call("act")], ["ok"]] });
-    expect([data, answersIn(done)[0]?.isError]).toEqual([data, false]);
+    const done = await runToolLoop({ tools: [createTool(() => data)], turns: [[call("act")], ["ok"]] });
+    expect([data, listToolAnswers(done)[0]?.isError]).toEqual([data, false]);
   }
 });
 
 test("a returned text is one text block and no error [S3.8]", async () => {
-  const done = await talk({ tools: [toolThat(() => "It rains.")], turns: [[call("act")], ["ok"]] });
-  expect(answersIn(done)[0]).toMatchObject({ content: [{ type: "text", text: "It rains." }], isError: false });
+  const done = await runToolLoop({ tools: [createTool(() => "It rains.")], turns: [[call("act")], ["ok"]] });
+  expect(listToolAnswers(done)[0]).toMatchObject({ content: [{ type: "text", text: "It rains." }], isError: false });
 });
 
 test("an image in any supported notation is stored and sent in one notation [S4.11, T31]", async () => {
@@ -99,9 +102,12 @@ test("an image in any supported notation is stored and sent in one notation [S4.
   ];
   for (const given of spellings) {
     const text = { type: "text", text: "Here it is" };
-    const done = await talk({ tools: [toolThat(() => ({ content: [text, given] }))], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(done)[0]?.content).toEqual([text, image]);
-    expect(resultsOf(done)[0]?.content).toEqual([text, image]);
+    const done = await runToolLoop({
+      tools: [createTool(() => ({ content: [text, given] }))],
+      turns: [[call("act")], ["ok"]],
+    });
+    expect(listToolAnswers(done)[0]?.content).toEqual([text, image]);
+    expect(listResults(done)[0]?.content).toEqual([text, image]);
     expect(done.wires[1]).toContain(JSON.stringify(image));
   }
   for (const broken of [
@@ -109,10 +115,13 @@ test("an image in any supported notation is stored and sent in one notation [S4.
     { type: "image", data: 7, mimeType: "image/png" },
     { type: "image", data: bytes },
   ]) {
-    const done = await talk({ tools: [toolThat(() => ({ content: [broken] }))], turns: [[call("act")], ["ok"]] });
-    expect(textIn(answersIn(done)[0])).toMatch(/invalid content block \(number 1\)/);
+    const done = await runToolLoop({
+      tools: [createTool(() => ({ content: [broken] }))],
+      turns: [[call("act")], ["ok"]],
+    });
+    expect(getAnswerText(listToolAnswers(done)[0])).toMatch(/invalid content block \(number 1\)/);
   }
-  const partial = await talk({
+  const partial = await runToolLoop({
     tools: [
       defineTool({
         name: "act",
@@ -126,13 +135,13 @@ test("an image in any supported notation is stored and sent in one notation [S4.
     ],
     turns: [[call("act")], ["ok"]],
   });
-  expect(eventsOf(partial, "tool.update").map(({ partial: shown }) => shown.content)).toEqual([[image]]);
+  expect(listEvents(partial, "tool.update").map(({ partial: shown }) => shown.content)).toEqual([[image]]);
 });
 
 test("content of an unknown kind is an error that names the kind and the known kinds, and failed results keep their text", async () => {
   const answerTo = async (returned: unknown) => {
-    const done = await talk({ tools: [toolThat(() => returned)], turns: [[call("act")], ["ok"]] });
-    return [resultsOf(done)[0]?.error?.kind, textIn(answersIn(done)[0])];
+    const done = await runToolLoop({ tools: [createTool(() => returned)], turns: [[call("act")], ["ok"]] });
+    return [listResults(done)[0]?.error?.kind, getAnswerText(listToolAnswers(done)[0])];
   };
   expect(
     await answerTo({
@@ -154,8 +163,8 @@ test("provider data and usage in a tool result are kept for programs and not sen
   const store = memoryStore();
   const run = () => ({ content: "x", provider: { requestId: "SENTINEL-7" }, usage: { inputTokens: 5 } });
   const tool = defineTool({ name: "act", description: "Acts.", input: anything, run });
-  const done = await talk({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
-  expect(resultsOf(done)[0]).toMatchObject({ provider: { requestId: "SENTINEL-7" }, usage: { inputTokens: 5 } });
+  const done = await runToolLoop({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
+  expect(listResults(done)[0]).toMatchObject({ provider: { requestId: "SENTINEL-7" }, usage: { inputTokens: 5 } });
   expect(done.wires.join()).not.toContain("SENTINEL");
   expect((await store.effects("t", "main")).map(({ outcome }) => outcome?.includes("SENTINEL-7"))).toContain(true);
 });
@@ -185,11 +194,11 @@ test("details may be any data, are equal in event, store and resume, and are nev
       },
     ],
   } as const;
-  const loop = toolLoop({ tools: [tool], store, ...failing });
+  const loop = createToolLoop({ tools: [tool], store, ...failing });
   await loop.start().result.catch(String);
-  expect(eventsOf(loop, "tool.update").map(({ partial }) => partial.details)).toEqual([details]);
-  expect(resultsOf(loop).map((result) => result.details)).toEqual([details]);
-  const again = toolLoop({ tools: [tool], store, turns: [[], ["ok"]] });
+  expect(listEvents(loop, "tool.update").map(({ partial }) => partial.details)).toEqual([details]);
+  expect(listResults(loop).map((result) => result.details)).toEqual([details]);
+  const again = createToolLoop({ tools: [tool], store, turns: [[], ["ok"]] });
   expect((await again.again().result).status).toBe("done");
   const kept = (await store.effects("t", "main")).find(({ kind }) => kind === "tool")?.outcome ?? "";
   expect((createCodec().decode(kept) as ToolResult).details).toEqual(details);
@@ -206,17 +215,17 @@ test("details have the type that the tool returned, are optional, separate from 
     effect: "pure",
     run: () => ({ content: "2 hits", value: { hits: 2 }, details: { files: ["SENTINEL-a.ts", "b.ts"] } }),
   });
-  const done = await talk({ tools: [tool], turns: [[call("search", { word: "x" })], ["ok"]] });
-  const [result] = resultsOf(done);
+  const done = await runToolLoop({ tools: [tool], turns: [[call("search", { word: "x" })], ["ok"]] });
+  const [result] = listResults(done);
   expect([result?.value, result?.details]).toEqual([{ hits: 2 }, { files: ["SENTINEL-a.ts", "b.ts"] }]);
   expect(done.wires.join()).not.toContain("SENTINEL");
-  const none = await talk({ tools: [toolThat(() => "x")], turns: [[call("act")], ["ok"]] });
-  expect(resultsOf(none)[0]).not.toHaveProperty("details");
+  const none = await runToolLoop({ tools: [createTool(() => "x")], turns: [[call("act")], ["ok"]] });
+  expect(listResults(none)[0]).not.toHaveProperty("details");
 });
 
 test("details appear only in the end event [S3.13]", async () => {
-  const tool = toolThat(() => ({ content: "x", details: { note: "SENTINEL" } }));
-  const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
+  const tool = createTool(() => ({ content: "x", details: { note: "SENTINEL" } }));
+  const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
   const holding = done.events.filter((event) => inspect(event, { depth: 20 }).includes("SENTINEL"));
   expect(holding.map(({ type }) => type)).toEqual(["tool.completed"]);
   expect(JSON.stringify(done.result)).not.toContain("SENTINEL");
@@ -236,9 +245,9 @@ test("a file system failure is reported with its path and cause [S0.25, S2.25]",
       }
     },
   });
-  const done = await talk({ tools: [read], turns: [[call("read_note", { path: "/none/of/this" })], ["ok"]] });
-  expect(textIn(answersIn(done)[0])).toMatch(/^Cannot read \/none\/of\/this: ENOENT/);
-  expect(resultsOf(done)[0]?.error?.kind).toBe("failed");
+  const done = await runToolLoop({ tools: [read], turns: [[call("read_note", { path: "/none/of/this" })], ["ok"]] });
+  expect(getAnswerText(listToolAnswers(done)[0])).toMatch(/^Cannot read \/none\/of\/this: ENOENT/);
+  expect(listResults(done)[0]?.error?.kind).toBe("failed");
 });
 
 test("a missing field and a failing operation are errors, and a result carries its data as text and as details [S4.36]", async () => {
@@ -266,17 +275,17 @@ test("a missing field and a failing operation are errors, and a result carries i
     ],
     ["ok"],
   ];
-  const done = await talk({ tools: [operate], turns });
-  expect(answersIn(done).map((answer) => [textIn(answer), answer.isError])).toEqual([
+  const done = await runToolLoop({ tools: [operate], turns });
+  expect(listToolAnswers(done).map((answer) => [getAnswerText(answer), answer.isError])).toEqual([
     ["requiredField is missing", true],
     ["Operation failed: no route", true],
     ['{"field":"x","n":1}', false],
   ]);
-  expect(resultsOf(done).find(({ isError }) => !isError)?.details).toEqual({ field: "x", n: 1 });
+  expect(listResults(done).find(({ isError }) => !isError)?.details).toEqual({ field: "x", n: 1 });
 });
 
 test("the answer to every failing tool call carries the id of the provider, in the request and in the store [S1.62]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const slow = defineTool({
     name: "slow",
     description: "Slow.",
@@ -296,11 +305,11 @@ test("the answer to every failing tool call carries the id of the provider, in t
   const tools: DeskTool[] = [
     slow,
     strict,
-    toolThat(() => Promise.reject(new Error("thrown")), "bad"),
-    toolThat(() => "x", "denied"),
-    toolThat(() => new ToolError("limit", "no more today"), "limited"),
-    toolThat(() => new ToolError("skipped", "a person spoke"), "skipped"),
-    toolThat(() => ({ content: [{ type: "image" }] }), "broken"),
+    createTool(() => Promise.reject(new Error("thrown")), "bad"),
+    createTool(() => "x", "denied"),
+    createTool(() => new ToolError("limit", "no more today"), "limited"),
+    createTool(() => new ToolError("skipped", "a person spoke"), "skipped"),
+    createTool(() => ({ content: [{ type: "image" }] }), "broken"),
   ];
   const deny = {
     name: "deny",
@@ -314,7 +323,7 @@ test("the answer to every failing tool call carries the id of the provider, in t
   const calls = [
     call("nobody", {}, "toolu_1"),
     call("strict", { n: "x" }, "toolu_2"),
-    rawCall("strict", "{", "toolu_3"),
+    createRawCall("strict", "{", "toolu_3"),
     call("strict", { n: 1 }, "toolu_4"),
     call("denied", {}, "toolu_5"),
     call("limited", {}, "toolu_6"),
@@ -323,21 +332,23 @@ test("the answer to every failing tool call carries the id of the provider, in t
     call("skipped", {}, "toolu_9"),
     call("broken", {}, "toolu_10"),
   ];
-  const loop = toolLoop({ tools, middleware: [deny], world, turns: [calls, ["sorry"]] });
+  const loop = createToolLoop({ tools, middleware: [deny], world, turns: [calls, ["sorry"]] });
   const end = loop.start().result;
   await world.advance(100);
   const ids = calls.map(({ id }) => id);
-  expect(answersIn(await end).map(({ callId, isError }) => [callId, isError])).toEqual(ids.map((id) => [id, true]));
+  expect(listToolAnswers(await end).map(({ callId, isError }) => [callId, isError])).toEqual(
+    ids.map((id) => [id, true]),
+  );
   const wired = (JSON.parse(loop.wires[1] ?? "{}") as { messages: { role: string; callId?: string }[] }).messages;
   expect(wired.filter(({ role }) => role === "tool").map(({ callId }) => callId)).toEqual(ids);
   for (const id of ids) expect(loop.saved()).toContain(id);
 });
 
 test("every tool call has exactly one end event, every started call is closed, and a refused call has no start event [S0.35, S2.35, D23]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const tools: DeskTool[] = [
-    toolThat(() => "x", "fine"),
-    toolThat(() => Promise.reject(new Error("no")), "bad"),
+    createTool(() => "x", "fine"),
+    createTool(() => Promise.reject(new Error("no")), "bad"),
     defineTool({
       name: "slow",
       description: "Slow.",
@@ -352,15 +363,15 @@ test("every tool call has exactly one end event, every started call is closed, a
     call("nobody", {}, "c"),
     call("fine", { extra: 1 }, "d"),
     call("slow", {}, "e"),
-    rawCall("fine", "{", "f"),
+    createRawCall("fine", "{", "f"),
   ];
-  const loop = toolLoop({ tools, world, turns: [calls, ["never"]] });
+  const loop = createToolLoop({ tools, world, turns: [calls, ["never"]] });
   const handle = loop.start();
   await world.settle();
   handle.cancel();
   await world.advance(100);
   const end = await handle.result;
-  expect(answersIn(end)).toHaveLength(6);
+  expect(listToolAnswers(end)).toHaveLength(6);
   const about = (id: string): readonly RunEvent["type"][] =>
     loop.events.flatMap((event) =>
       "callId" in event && event.callId === id && event.type.startsWith("tool.") ? [event.type] : [],
@@ -388,19 +399,19 @@ test("a tool error cancelled in an active run is answered and not retried, and c
       return Promise.reject(ToolError.cancelled());
     },
   });
-  const done = await talk({ tools: [quits], turns: [[call("quits")], ["I see"]] });
-  expect([done.result.status, tries, answersIn(done).map(textIn)]).toEqual(["done", 1, ["Cancelled"]]);
-  const world = virtualWorld();
-  const hangs = toolThat(() => new Promise<never>(() => undefined), "hangs");
+  const done = await runToolLoop({ tools: [quits], turns: [[call("quits")], ["I see"]] });
+  expect([done.result.status, tries, listToolAnswers(done).map(getAnswerText)]).toEqual(["done", 1, ["Cancelled"]]);
+  const world = createVirtualWorld();
+  const hangs = createTool(() => new Promise<never>(() => undefined), "hangs");
   const store = memoryStore();
-  const loop = toolLoop({ tools: [hangs], world, store, turns: [[call("hangs", {}, "h")], ["never"]] });
+  const loop = createToolLoop({ tools: [hangs], world, store, turns: [[call("hangs", {}, "h")], ["never"]] });
   const handle = loop.start();
   await world.settle();
   handle.cancel();
   await world.advance(6_000);
   expect((await handle.result).status).toBe("cancelled");
   expect(loop.requests).toHaveLength(1);
-  const next = toolLoop({ tools: [hangs], store, turns: [[], ["hello again"]] });
+  const next = createToolLoop({ tools: [hangs], store, turns: [[], ["hello again"]] });
   expect((await next.start().result).status).toBe("done");
   expect(next.wires[0]).toContain('"callId":"h"');
 });
@@ -418,12 +429,12 @@ test("a tool body gets parsed arguments of the type of its schema [D20]", async 
       return "x";
     },
   });
-  const done = await talk({
+  const done = await runToolLoop({
     tools: [tool],
     turns: [[call("act", { when: "1970-01-01T00:00:01Z" }, "a"), call("act", { when: 5 }, "b")], ["ok"]],
   });
   expect(seen).toEqual([1_000, 3]);
-  expect(answersIn(done).map(({ isError }) => isError)).toEqual([false, true]);
+  expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([false, true]);
   expectTypeOf<ToolReturn<Json>>().toExtend<unknown>();
 });
 
@@ -455,7 +466,10 @@ test("tool inputs are read-only: parallel tools cannot change each other's data,
       return defined.call(state, runtime, made);
     },
   };
-  const done = await talk({ tools: [meddle], turns: [[call("meddle", {}, "a"), call("meddle", {}, "b")], ["ok"]] });
+  const done = await runToolLoop({
+    tools: [meddle],
+    turns: [[call("meddle", {}, "a"), call("meddle", {}, "b")], ["ok"]],
+  });
   expect(changed).toEqual([]);
   expect(done.result.state.notes).toEqual(["mine", "mine"]);
 });
@@ -463,6 +477,6 @@ test("tool inputs are read-only: parallel tools cannot change each other's data,
 test("a tool without safety metadata and effect runs as unclassified and once [D33]", async () => {
   const tool = defineTool({ name: "act", description: "Acts.", input: anything, run: () => "x" });
   expect([tool.spec.safety.access, tool.spec.effect]).toEqual(["unclassified", "once"]);
-  const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual(["x"]);
+  const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["x"]);
 });

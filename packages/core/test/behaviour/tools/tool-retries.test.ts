@@ -16,19 +16,19 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import { subscribeToAbort } from "../../../src/run/session/abort.ts";
-import { leftToDie } from "../../support/failure.ts";
+import { ignoreResult } from "../../support/failure.ts";
 import {
-  answersIn,
   call,
-  eventsOf,
+  createToolLoop,
+  getAnswerText,
   type Loop,
   type LoopOptions,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const input = z.object({});
 
@@ -37,9 +37,9 @@ async function pass(
   options: LoopOptions,
   ms = 1_000_000,
 ): Promise<Loop & { readonly result: Awaited<ReturnType<Loop["start"]>["result"]> }> {
-  const loop = toolLoop(options);
+  const loop = createToolLoop(options);
   const end = loop.start().result;
-  leftToDie(end);
+  ignoreResult(end);
   await loop.world.advance(ms);
   return { ...loop, result: await end };
 }
@@ -82,22 +82,22 @@ describe("tool retry", () => {
       [6, 2_100],
     ]);
     expect(new Set(starts.map(([, , key]) => key)).size).toBe(1);
-    expect(eventsOf(done, "tool.retried").map(({ attempt, delayMs, error }) => [attempt, delayMs, error])).toEqual([
+    expect(listEvents(done, "tool.retried").map(({ attempt, delayMs, error }) => [attempt, delayMs, error])).toEqual([
       [1, 100, "1"],
       [2, 300, "2"],
       [3, 700, "3"],
       [4, 1_000, "4"],
       [5, 0, "5"],
     ]);
-    expect([eventsOf(done, "tool.started").length, eventsOf(done, "tool.completed", "tool.failed").length]).toEqual([
-      1, 1,
-    ]);
+    expect([listEvents(done, "tool.started").length, listEvents(done, "tool.completed", "tool.failed").length]).toEqual(
+      [1, 1],
+    );
     expect(hooks).toEqual(["before", "after"]);
-    expect(resultsOf(done)[0]).toMatchObject({ isError: false, attempts: 6 });
+    expect(listResults(done)[0]).toMatchObject({ isError: false, attempts: 6 });
 
     const tries: number[] = [];
     const jittery = (seed: number) => {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       for (let skip = 0; skip < seed; skip++) world.random.next();
       const unlucky = defineTool({
         name: "act",
@@ -112,7 +112,8 @@ describe("tool retry", () => {
       });
       return pass({ tools: [unlucky], world, turns: [[call("act")], ["ok"]] });
     };
-    const delays = async (seed: number) => eventsOf(await jittery(seed), "tool.retried").map(({ delayMs }) => delayMs);
+    const delays = async (seed: number) =>
+      listEvents(await jittery(seed), "tool.retried").map(({ delayMs }) => delayMs);
     const first = await delays(0);
     expect(await delays(0)).toEqual(first);
     expect(await delays(9)).not.toEqual(first);
@@ -154,7 +155,7 @@ describe("tool retry", () => {
     await pass({ tools: [byFunction], turns: [[call("act")], ["ok"]] });
     expect(chosen).toBe(3);
 
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const patient = defineTool({
       name: "act",
       description: "Act.",
@@ -163,7 +164,7 @@ describe("tool retry", () => {
       retry: { attempts: 2, initialMs: 60_000, maxMs: 60_000, jitter: 0 },
       run: () => Promise.reject(ToolError.unavailable("no")),
     });
-    const loop = toolLoop({ tools: [patient], world, turns: [[call("act")], ["ok"]] });
+    const loop = createToolLoop({ tools: [patient], world, turns: [[call("act")], ["ok"]] });
     const handle = loop.start();
     await world.settle();
     expect(world.timers).toBe(1);
@@ -196,14 +197,14 @@ describe("tool retry", () => {
       tools: [tool],
       turns: [Object.keys(outcomes).map((how) => call("act", { how }, how)), ["ok"]],
     });
-    expect(answersIn(done).map(({ isError }) => isError)).toEqual([true, true, true, true]);
+    expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([true, true, true, true]);
     const times = Object.fromEntries(
       Object.keys(outcomes).map((how) => [how, ran.filter((name) => name === how).length]),
     );
     expect(times).toEqual({ unavailable: 3, timeout: 1, failed: 1, crashed: 1 });
     const others: readonly ToolErrorKind[] = ["timeout", "failed", "crashed", "not_found", "cancelled"];
     for (const kind of others) {
-      const refused = (): unknown =>
+      const defineInvalidTool = (): unknown =>
         defineTool({
           name: "act",
           description: "Act.",
@@ -211,7 +212,7 @@ describe("tool retry", () => {
           retry: { attempts: 2, on: ["unavailable", kind] },
           run: () => "x",
         });
-      expect(refused).toThrow(/invalid_tool/);
+      expect(defineInvalidTool).toThrow(/invalid_tool/);
     }
   });
 
@@ -230,7 +231,7 @@ describe("tool retry", () => {
       },
     });
     const done = await pass({ tools: [tool], turns: [[call("pay")], ["ok"]] });
-    expect(answersIn(done).map(textIn)).toEqual(["paid"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["paid"]);
     expect(asked).toEqual([
       { key: asked[0]?.key, attempt: 1 },
       { key: asked[0]?.key, attempt: 2 },
@@ -275,7 +276,7 @@ test("attempts of a transiently failing tool call share one row; a once tool is 
   ];
   const store = memoryStore();
   const done = await pass({ tools, store, turns: [tools.map(({ name }) => call(name)), ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual(["there", "there", "no", "Timed out after 10 ms"]);
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["there", "there", "no", "Timed out after 10 ms"]);
   const rows = (await store.effects("t", "main")).filter(({ kind }) => kind === "tool");
   expect(rows.map(({ name, attempts, state }) => [name, attempts, state]).sort()).toEqual([
     ["idem", 3, "ok"],
@@ -291,7 +292,7 @@ test("attempts of a transiently failing tool call share one row; a once tool is 
 
 describe("tool timeout", () => {
   test("a slow tool is answered with a timeout after its limit, its signal fires, and its late result is dropped and logged [S1.23]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const signals: (readonly [boolean, number])[] = [];
     for (const late of ["result", "failure"] as const) {
       const tool = defineTool({
@@ -308,15 +309,15 @@ describe("tool timeout", () => {
             world.schedule.after(300, () => (late === "result" ? resolve("SENTINEL") : reject(new Error("SENTINEL"))));
           }),
       });
-      const loop = toolLoop({ tools: [tool], world, turns: [[call("slow", {}, "c9")], ["ok"]] });
+      const loop = createToolLoop({ tools: [tool], world, turns: [[call("slow", {}, "c9")], ["ok"]] });
       const end = loop.start().result;
       await world.advance(150);
-      const [answer] = answersIn(await end);
+      const [answer] = listToolAnswers(await end);
       expect([
-        answer && textIn(answer),
+        answer && getAnswerText(answer),
         answer?.isError,
-        resultsOf(loop)[0]?.error?.kind,
-        resultsOf(loop)[0]?.elapsedMs,
+        listResults(loop)[0]?.error?.kind,
+        listResults(loop)[0]?.elapsedMs,
       ]).toEqual(["Timed out after 100 ms", true, "timeout", 100]);
       await world.advance(500);
       expect(loop.saved() + JSON.stringify(loop.events) + loop.wires.join()).not.toContain("SENTINEL");
@@ -333,7 +334,7 @@ describe("tool timeout", () => {
   });
 
   test("a tool that completes in time leaves no timer", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const tool = defineTool({
       name: "quick",
       description: "Quick.",
@@ -342,7 +343,7 @@ describe("tool timeout", () => {
       timeoutMs: 10_000,
       run: () => "x",
     });
-    await talk({ tools: [tool], world, turns: [[call("quick")], ["ok"]] });
+    await runToolLoop({ tools: [tool], world, turns: [[call("quick")], ["ok"]] });
     expect(world.timers).toBe(0);
   });
 
@@ -372,7 +373,7 @@ describe("cancel of a run with tools", () => {
     const onUnhandled = (reason: unknown): void => void unhandled.push(reason);
     process.on("unhandledRejection", onUnhandled);
     try {
-      const world = virtualWorld();
+      const world = createVirtualWorld();
       for (const late of ["result", "failure"]) {
         const tool = defineTool({
           name: "slow",
@@ -386,7 +387,7 @@ describe("cancel of a run with tools", () => {
               ),
             ),
         });
-        const loop = toolLoop({ tools: [tool], world, turns: [[call("slow")], ["ok"]] });
+        const loop = createToolLoop({ tools: [tool], world, turns: [[call("slow")], ["ok"]] });
         const handle = loop.start();
         await world.advance(10);
         handle.cancel("enough");
@@ -438,7 +439,7 @@ describe("cancel of a run with tools", () => {
         Array.from({ length: 50 }, (_, index) => call("act", {}, `c${index}`)),
       );
       const done = await pass({ tools: [tool], store: "none", turns: [...turns, ["ok"]] });
-      expect(answersIn(done)).toHaveLength(1_000);
+      expect(listToolAnswers(done)).toHaveLength(1_000);
       const left = [...counts.values()].filter((count) => count > 0);
       expect(left.every((count) => count === 1)).toBe(true);
       expect(left.length).toBeLessThanOrEqual(turns.length + 1);
@@ -477,7 +478,7 @@ test("the signal of a completed tool call does not change when its run is cancel
     tool("failing", () => Promise.reject(new Error("no"))),
     tool("endless", () => new Promise(() => undefined)),
   ];
-  const loop = toolLoop({ tools, turns: [[call("quick"), call("failing"), call("endless")], ["ok"]] });
+  const loop = createToolLoop({ tools, turns: [[call("quick"), call("failing"), call("endless")], ["ok"]] });
   const handle = loop.start();
   await loop.world.settle();
   handle.cancel("enough");
@@ -510,7 +511,7 @@ test("30,000 tool calls leave no timer and no pending row, and at most one liste
       graceMs: 1_000,
       run: () => "x",
     });
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const graph = defineGraph({ name: "many", state: defineState({ messages: channel.messages() }) })
       .nodes({ tools: toolNode({ tools: [tool] }) })
       .edges({ [START]: "tools", tools: END });
@@ -541,6 +542,6 @@ test("a retry function that throws prevents the retry, and the call is answered 
     },
     run: () => Promise.reject(new Error("the failure")),
   });
-  const done = await talk({ tools: [tool], turns: [[call("act")], ["ok"]] });
-  expect(answersIn(done).map(textIn)).toEqual(["the failure"]);
+  const done = await runToolLoop({ tools: [tool], turns: [[call("act")], ["ok"]] });
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["the failure"]);
 });

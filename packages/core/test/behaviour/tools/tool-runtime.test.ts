@@ -3,19 +3,19 @@ import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { defineMiddleware, defineTool, inject, run, type ToolOutput, type ToolRuntime } from "../../../src/index.ts";
 import {
-  answersIn,
   Chat,
   call,
+  createToolLoop,
   Desk,
   type DeskTool,
-  eventsOf,
+  getAnswerText,
   type Loop,
-  resultsOf,
-  talk,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
+  runToolLoop,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const anything = z.object({});
 const vault = { hoard: "SENTINEL-vault", get: (name: string) => (name === "KEY" ? "SENTINEL-secret" : undefined) };
@@ -64,8 +64,8 @@ test("a copy of the tool context works like the original, and printing either sh
       return defined.call(state, runtime, made);
     },
   };
-  const world = virtualWorld();
-  const loop = toolLoop({
+  const world = createVirtualWorld();
+  const loop = createToolLoop({
     tools: [raw],
     world,
     secrets: vault,
@@ -74,7 +74,7 @@ test("a copy of the tool context works like the original, and printing either sh
   });
   const end = loop.start().result;
   await world.advance(10);
-  expect(answersIn(await end).map(textIn)).toEqual(["x"]);
+  expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["x"]);
   expect(printed).toHaveLength(8);
   for (const text of printed) {
     expect(text).not.toContain("SENTINEL");
@@ -82,7 +82,7 @@ test("a copy of the tool context works like the original, and printing either sh
     expect(text).toMatch(/"?progress"?: ?['"]\[function\]['"]/);
   }
   expect(
-    eventsOf(loop, "tool.update", "tool.progress").map((event) => [
+    listEvents(loop, "tool.update", "tool.progress").map((event) => [
       event.callId,
       event.type === "tool.progress" ? event.text : event.partial.content,
     ]),
@@ -91,7 +91,7 @@ test("a copy of the tool context works like the original, and printing either sh
     ["c1", "from the copy"],
     ["c1", "from the original"],
   ]);
-  expect(eventsOf(loop, "custom").map(({ payload }) => payload)).toEqual([{ from: "the copy" }]);
+  expect(listEvents(loop, "custom").map(({ payload }) => payload)).toEqual([{ from: "the copy" }]);
 });
 
 test("toolUpdates false emits no update or progress, and the run ends in the same state", async () => {
@@ -108,15 +108,15 @@ test("toolUpdates false emits no update or progress, and the run ends in the sam
     },
   });
   const options = { tools: [tool], turns: [[call("act")], ["ok"]] } as const;
-  const silent = await talk({ ...options, toolUpdates: false });
-  expect(eventsOf(silent, "tool.update", "tool.progress")).toEqual([]);
-  expect(answersIn(silent).map(textIn)).toEqual(["silent"]);
-  const heard = await talk(options);
-  expect(eventsOf(heard, "tool.update", "tool.progress")).toHaveLength(3);
-  expect(eventsOf(silent, "tool.completed")).toHaveLength(1);
-  const typesOf = (loop: Loop): readonly string[] =>
+  const silent = await runToolLoop({ ...options, toolUpdates: false });
+  expect(listEvents(silent, "tool.update", "tool.progress")).toEqual([]);
+  expect(listToolAnswers(silent).map(getAnswerText)).toEqual(["silent"]);
+  const heard = await runToolLoop(options);
+  expect(listEvents(heard, "tool.update", "tool.progress")).toHaveLength(3);
+  expect(listEvents(silent, "tool.completed")).toHaveLength(1);
+  const listTypes = (loop: Loop): readonly string[] =>
     loop.events.map(({ type }) => type).filter((type) => !/update|progress/.test(type));
-  expect(typesOf(silent)).toEqual(typesOf(heard));
+  expect(listTypes(silent)).toEqual(listTypes(heard));
   for (const wrong of ["no", 1, null])
     expect(() => run({} as never, { toolUpdates: wrong } as never)).toThrow(/invalid_option/);
 });
@@ -138,10 +138,10 @@ test("a tool works without a listener: called directly without callbacks, and in
   expect(await tool.call({}, { context: {}, injected: {} } as never, { id: "c", name: "act", args: {} })).toBe("done");
   expect(seen).toEqual([[true, true]]);
   const options = { tools: [tool], turns: [[call("act")], ["ok"]] } as const;
-  const silent = await talk({ ...options, toolUpdates: false });
-  const heard = await talk(options);
-  expect(eventsOf(silent, "tool.update", "tool.progress")).toEqual([]);
-  expect(eventsOf(heard, "tool.update", "tool.progress")).toHaveLength(2);
+  const silent = await runToolLoop({ ...options, toolUpdates: false });
+  const heard = await runToolLoop(options);
+  expect(listEvents(silent, "tool.update", "tool.progress")).toEqual([]);
+  expect(listEvents(heard, "tool.update", "tool.progress")).toHaveLength(2);
   expect(JSON.stringify(silent.result.state)).toBe(JSON.stringify(heard.result.state));
   expect(seen.slice(1)).toEqual([
     [true, false],
@@ -188,11 +188,11 @@ test("an update filter also filters progress lines [T26]", async () => {
       return `charged ${card}`;
     },
   });
-  const done = await talk({ tools: [tool], middleware: [redact], turns: [[call("act")], ["ok"]] });
+  const done = await runToolLoop({ tools: [tool], middleware: [redact], turns: [[call("act")], ["ok"]] });
   expect(inspect(done.events, { depth: 20 })).not.toContain(card);
-  expect(eventsOf(done, "tool.update").map(({ partial }) => partial.content)).toEqual(["card [card]"]);
-  expect(eventsOf(done, "tool.progress").map(({ text }) => text)).toEqual(["charging [card]"]);
-  expect(answersIn(done).map(textIn)).toEqual(["charged [card]"]);
+  expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual(["card [card]"]);
+  expect(listEvents(done, "tool.progress").map(({ text }) => text)).toEqual(["charging [card]"]);
+  expect(listToolAnswers(done).map(getAnswerText)).toEqual(["charged [card]"]);
 });
 
 test("partial results appear in no request after a resume [T23]", async () => {
@@ -210,9 +210,9 @@ test("partial results appear in no request after a resume [T23]", async () => {
   const down = (): never => {
     throw new Error("the model is down");
   };
-  const loop = toolLoop({ tools: [tool], store, turns: [[call("act")], down] });
+  const loop = createToolLoop({ tools: [tool], store, turns: [[call("act")], down] });
   await loop.start().result.catch(String);
-  const again = toolLoop({ tools: [tool], store, turns: [[], ["ok"]] });
+  const again = createToolLoop({ tools: [tool], store, turns: [[], ["ok"]] });
   expect((await again.again().result).status).toBe("done");
   expect(again.requests).toHaveLength(1);
   expect([...loop.wires, ...again.wires, loop.saved(), again.saved()].join()).not.toContain("SENTINEL");
@@ -220,7 +220,7 @@ test("partial results appear in no request after a resume [T23]", async () => {
 
 test("a tool that reads rows updates at every hundredth row, returns a final text, and reads no row after a cancel [S0.43, S2.43]", async () => {
   for (const cancelAt of [undefined, 250]) {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const treated: number[] = [];
     let cancel: (() => void) | undefined;
     const rows = defineTool({
@@ -240,15 +240,17 @@ test("a tool that reads rows updates at every hundredth row, returns a final tex
         return `Processed all ${total} rows`;
       },
     });
-    const loop = toolLoop({ tools: [rows], world, turns: [[call("process_rows", { total: 400 })], ["ok"]] });
+    const loop = createToolLoop({ tools: [rows], world, turns: [[call("process_rows", { total: 400 })], ["ok"]] });
     const handle = loop.start();
     cancel = () => handle.cancel();
     await world.advance(1_000);
     const end = await handle.result;
-    const told = eventsOf(loop, "tool.update").map(({ partial }) => [partial.content, partial.details]);
+    const told = listEvents(loop, "tool.update").map(({ partial }) => [partial.content, partial.details]);
     const upTo = cancelAt === undefined ? [0, 100, 200, 300] : [0, 100, 200];
     expect(told).toEqual(upTo.map((row) => [`Processed ${row}/400 rows`, { progress: row / 400 }]));
-    expect(answersIn(end).map(textIn)).toEqual([cancelAt === undefined ? "Processed all 400 rows" : "Cancelled"]);
+    expect(listToolAnswers(end).map(getAnswerText)).toEqual([
+      cancelAt === undefined ? "Processed all 400 rows" : "Cancelled",
+    ]);
     expect(treated.at(-1)).toBe(cancelAt ?? 399);
   }
 });
@@ -263,11 +265,11 @@ test("a fast reader gets every update; a slow reader gets the newest per call wi
       return "x";
     },
   });
-  const loop = toolLoop({ tools: [tool], turns: [[call("act", {}, "a")], ["ok"]] });
+  const loop = createToolLoop({ tools: [tool], turns: [[call("act", {}, "a")], ["ok"]] });
   const handle = loop.start();
   const slow = handle.events({ views: ["tools"] });
   await handle.result;
-  expect(eventsOf(loop, "tool.update")).toHaveLength(5_000);
+  expect(listEvents(loop, "tool.update")).toHaveLength(5_000);
   const late: string[] = [];
   let dropped = 0;
   for await (const event of slow)
@@ -281,6 +283,6 @@ test("a fast reader gets every update; a slow reader gets the newest per call wi
     event.type === "step.committed" || event.type.startsWith("run.") ? [event.seq] : [],
   );
   expect(numbers).toEqual(numbers.map((_, index) => index + 1));
-  expect(resultsOf(loop)).toHaveLength(1);
+  expect(listResults(loop)).toHaveLength(1);
   expect(Chat.channels).toBeDefined();
 });

@@ -18,7 +18,15 @@ import {
   type ToolSpec,
   toolNode,
 } from "../../../src/index.ts";
-import { answersIn, type ChatState, call, type DeskContext, eventsOf, talk, textIn } from "../../support/tool-loop.ts";
+import {
+  type ChatState,
+  call,
+  type DeskContext,
+  getAnswerText,
+  listEvents,
+  listToolAnswers,
+  runToolLoop,
+} from "../../support/tool-loop.ts";
 
 const Shop = defineContext({ customer: z.string() });
 const Orders = defineState({ cart: z.array(z.string()).default([]), messages: channel.messages() });
@@ -112,14 +120,14 @@ describe("tool interface", () => {
         return `${n}`;
       },
     });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [tool],
       turns: [[call("act", { n: 1 }, "a"), call("act", { n: -1 }, "b")], ["ok"]],
     });
     expect(given).toHaveLength(4);
     expect(given[0]).toEqual({ n: 1, deep: { list: ["d"] } });
     expect(typeof given[0]).toBe("object");
-    expect(answersIn(done).map((answer) => [textIn(answer), answer.isError])).toEqual([
+    expect(listToolAnswers(done).map((answer) => [getAnswerText(answer), answer.isError])).toEqual([
       ["1", false],
       ["below zero", true],
     ]);
@@ -132,14 +140,14 @@ describe("tool interface", () => {
     const simple = (args: { city: string }): string => args.city;
     const input = z.object({ city: z.string() });
     expectTypeOf<ToolRuntime & { readonly added: number }>().toExtend<ToolRuntime>();
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [
         defineTool({ name: "old", description: "Old.", input, run: old }),
         defineTool({ name: "simple", description: "Simple.", input, run: simple }),
       ],
       turns: [[call("old", { city: "Oslo" }), call("simple", { city: "Bergen" })], ["ok"]],
     });
-    expect(answersIn(done).map(textIn)).toEqual(["Oslo id_old", "Bergen"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["Oslo id_old", "Bergen"]);
   });
 
   test("the type Tool has state and context parameters with defaults [S1.14]", () => {
@@ -196,7 +204,7 @@ describe("tool interface", () => {
         return "tried";
       },
     };
-    const done = await talk({ tools: [meddle], turns: [[call("meddle")], ["ok"]] });
+    const done = await runToolLoop({ tools: [meddle], turns: [[call("meddle")], ["ok"]] });
     expect(thrown.map((error) => error instanceof TypeError)).toEqual([true, true, true]);
     expect(done.result.state.cart).toEqual([]);
   });
@@ -215,12 +223,12 @@ describe("tool interface", () => {
       }
     }
     const other = defineTool({ name: "other", description: "Other.", input: z.object({}), run: () => "other" });
-    const done = await talk({
+    const done = await runToolLoop({
       tools: [new Shelf(), other],
       context: { customer: "c1" },
       turns: [[call("shelf", { n: 1 }), call("other")], ["ok"]],
     });
-    expect(answersIn(done).map(textIn)).toEqual(['shelf 0 c1 {"n":1}', "other"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(['shelf 0 c1 {"n":1}', "other"]);
   });
 
   test("a tool uses context, event emitter and abort signal of its run [S1.26, S1.28, S1.29]", async () => {
@@ -234,11 +242,11 @@ describe("tool interface", () => {
         return context.customer;
       },
     };
-    const done = await talk({ tools: [tool], context: { customer: "c1" }, turns: [[call("use")], ["ok"]] });
-    expect(eventsOf(done, "custom").map(({ name, payload }) => [name, payload])).toEqual([
+    const done = await runToolLoop({ tools: [tool], context: { customer: "c1" }, turns: [[call("use")], ["ok"]] });
+    expect(listEvents(done, "custom").map(({ name, payload }) => [name, payload])).toEqual([
       ["used", { customer: "c1" }],
     ]);
-    expect(answersIn(done).map(textIn)).toEqual(["c1"]);
+    expect(listToolAnswers(done).map(getAnswerText)).toEqual(["c1"]);
     expect(aborted).toBe(false);
   });
 });

@@ -16,20 +16,20 @@ import {
   ToolError,
   toolNode,
 } from "../../../src/index.ts";
-import { leftToDie } from "../../support/failure.ts";
+import { ignoreResult } from "../../support/failure.ts";
 import {
-  answersIn,
   call,
+  createToolLoop,
   type DeskTool,
-  eventsOf,
   gate,
+  getAnswerText,
   type Loop,
   type LoopOptions,
-  resultsOf,
-  textIn,
-  toolLoop,
+  listEvents,
+  listResults,
+  listToolAnswers,
 } from "../../support/tool-loop.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const input = z.object({});
 
@@ -68,8 +68,8 @@ async function crashAndResume(options: LoopOptions): Promise<{
   readonly again: (answers?: Readonly<Record<string, unknown>>) => Promise<End>;
 }> {
   const store = memoryStore();
-  const loop = toolLoop({ ...options, store });
-  leftToDie(loop.start().result);
+  const loop = createToolLoop({ ...options, store });
+  ignoreResult(loop.start().result);
   await loop.world.settle();
   store.crash();
   const again = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
@@ -82,10 +82,10 @@ describe("started tool call after a crash", () => {
     for (const effect of ["pure", "idempotent"] as const) {
       const { tool, keys } = hanging(effect);
       const { loop, end } = await crashAndResume({ tools: [tool], turns: [[call("act", {}, "c1")], ["ok"]] });
-      expect(answersIn(await end).map(textIn)).toEqual(["run 2"]);
+      expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["run 2"]);
       expect(keys).toEqual([keys[0], keys[0]]);
       expect(
-        eventsOf(loop, "effect.repeated").map(({ key, effect: told, idempotencyKey }) => [key, told, idempotencyKey]),
+        listEvents(loop, "effect.repeated").map(({ key, effect: told, idempotencyKey }) => [key, told, idempotencyKey]),
       ).toEqual([["c1", effect, keys[0]]]);
     }
   });
@@ -100,7 +100,7 @@ describe("started tool call after a crash", () => {
     });
     expect(await again()).toMatchObject({ status: "waiting" });
     expect(keys).toHaveLength(1);
-    expect(eventsOf(loop, "effect.repeated")).toEqual([]);
+    expect(listEvents(loop, "effect.repeated")).toEqual([]);
   });
 
   test("a tool call in doubt takes the answer of a person that it happened, without a rerun", async () => {
@@ -108,7 +108,7 @@ describe("started tool call after a crash", () => {
     const { end, again } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
     await end;
     const result = await again({ in_doubt: { happened: true, content: "it is in the bank's log" } });
-    expect(answersIn(result).map(textIn)).toEqual(["it is in the bank's log"]);
+    expect(listToolAnswers(result).map(getAnswerText)).toEqual(["it is in the bank's log"]);
     expect(keys).toHaveLength(1);
   });
 
@@ -117,7 +117,7 @@ describe("started tool call after a crash", () => {
     const { end, again } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
     await end;
     const result = await again({ in_doubt: { happened: false } });
-    expect(answersIn(result).map(textIn)).toEqual(["run 2"]);
+    expect(listToolAnswers(result).map(getAnswerText)).toEqual(["run 2"]);
     expect(keys).toEqual([keys[0], keys[0]]);
   });
 
@@ -133,8 +133,8 @@ describe("started tool call after a crash", () => {
       },
     });
     let store = memoryStore();
-    const loop = toolLoop({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
-    leftToDie(loop.start().result);
+    const loop = createToolLoop({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
+    ignoreResult(loop.start().result);
     for (let starts = 1; starts <= 2; starts++) {
       await loop.world.settle();
       expect(keys).toHaveLength(starts);
@@ -144,7 +144,7 @@ describe("started tool call after a crash", () => {
       for (let nth = 0; nth < 2; nth++)
         expect((await loop.again({}, { store }).result).status, `start ${starts}`).toBe("waiting");
       expect(keys).toHaveLength(starts);
-      leftToDie(loop.again({ in_doubt: { happened: false } }, { store }).result);
+      ignoreResult(loop.again({ in_doubt: { happened: false } }, { store }).result);
     }
     await loop.world.settle();
     expect((await loop.again({}, { store }).result).status).toBe("done");
@@ -154,14 +154,14 @@ describe("started tool call after a crash", () => {
   test("a tool call in doubt takes the result of reconcile without a rerun", async () => {
     const { tool, keys, asked } = hanging("once", { reconcile: () => "it did happen" });
     const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
     expect([keys.length, asked]).toEqual([1, [keys[0]]]);
   });
 
   test("a tool call in doubt reruns under the same key when reconcile returns that it did not happen", async () => {
     const { tool, keys, asked } = hanging("once", { reconcile: () => undefined });
     const { end } = await crashAndResume({ tools: [tool], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(await end).map(textIn)).toEqual(["run 2"]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["run 2"]);
     expect([keys, asked]).toEqual([[keys[0], keys[0]], [keys[0]]]);
   });
 
@@ -172,10 +172,10 @@ describe("started tool call after a crash", () => {
       },
     });
     const { loop, end } = await crashAndResume({ tools: [unknown.tool], turns: [[call("act")], ["ok"]] });
-    expect(answersIn(await end).map(({ isError, ...answer }) => [isError, textIn({ isError, ...answer })])).toEqual([
-      [true, "The bank does not know either."],
-    ]);
-    expect(resultsOf(loop).map(({ error }) => error?.kind)).toEqual(["unknown_outcome"]);
+    expect(
+      listToolAnswers(await end).map(({ isError, ...answer }) => [isError, getAnswerText({ isError, ...answer })]),
+    ).toEqual([[true, "The bank does not know either."]]);
+    expect(listResults(loop).map(({ error }) => error?.kind)).toEqual(["unknown_outcome"]);
     expect(unknown.keys).toHaveLength(1);
     const away = hanging("once", { reconcile: () => Promise.reject(ToolError.unavailable("The bank is closed")) });
     const other = await crashAndResume({ tools: [away.tool], turns: [[call("act")], ["ok"]] });
@@ -191,8 +191,8 @@ describe("started tool call after a crash", () => {
       beforeTool: () => (allowed ? undefined : decide.deny("not any more")),
     });
     const store = memoryStore();
-    const loop = toolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
-    leftToDie(loop.start().result);
+    const loop = createToolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
+    ignoreResult(loop.start().result);
     await loop.world.settle();
     store.crash();
     allowed = false;
@@ -249,8 +249,8 @@ describe("tool call in doubt with arguments changed by hooks", () => {
     });
     let store = memoryStore();
     const turns = [[call("act", { by: "the model" })], ["ok"]];
-    const loop = toolLoop({ tools: [tool], middleware: [middleware], store, turns });
-    leftToDie(loop.start().result);
+    const loop = createToolLoop({ tools: [tool], middleware: [middleware], store, turns });
+    ignoreResult(loop.start().result);
     const next = async (answers = {}): Promise<{ readonly end: Promise<End> }> => {
       await loop.world.settle();
       store.crash();
@@ -264,9 +264,9 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   test("reconcile and after hooks get the arguments of the last execution, as changed by a beforeTool or aroundTool hook", async () => {
     for (const hook of ["beforeTool", "aroundTool"] as const) {
       const { log, next } = dying({ hook });
-      leftToDie((await next()).end);
+      ignoreResult((await next()).end);
       const { end } = await next();
-      expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
+      expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
       expect(log, hook).toEqual(["runs with 1", "asked about 1", "runs with 2", "asked about 2", "ended with 2"]);
     }
   });
@@ -287,7 +287,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   test("reconcile is called for a tool call in doubt that a policy would deny now", async () => {
     const { log, next } = dying({ hook: "aroundTool", deniedFrom: 2 });
     const { end } = await next();
-    expect(answersIn(await end).map(textIn)).toEqual(["it did happen"]);
+    expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
     expect(log).toEqual(["runs with 1", "asked about 1", "ended with 1"]);
   });
 });
@@ -322,7 +322,7 @@ describe("completed tool call after a crash", () => {
       middleware: [hook],
       turns: [[call("good"), call("bad"), call("hangs")], ["ok"]],
     });
-    expect(answersIn(await end).map((answer) => [textIn(answer), answer.isError])).toEqual([
+    expect(listToolAnswers(await end).map((answer) => [getAnswerText(answer), answer.isError])).toEqual([
       ["good", false],
       ["bad", true],
       ["late", false],
@@ -332,12 +332,12 @@ describe("completed tool call after a crash", () => {
         expect(log.filter((line) => line === `${what} ${name}`)).toHaveLength(1);
     expect(log.filter((line) => line === "run hangs")).toHaveLength(2);
     expect(
-      eventsOf(loop, "effect.reused")
+      listEvents(loop, "effect.reused")
         .filter(({ kind }) => kind === "tool")
         .map(({ name }) => name)
         .sort(),
     ).toEqual(["bad", "good"]);
-    expect(resultsOf(loop).map(({ name }) => name)).toEqual(["good", "bad", "hangs"]);
+    expect(listResults(loop).map(({ name }) => name)).toEqual(["good", "bad", "hangs"]);
   });
 });
 
@@ -380,9 +380,14 @@ test("answers and interrupts survive a later crash", async () => {
     effect: "idempotent",
     run: () => (ran.push("pay") === 2 ? new Promise(() => undefined) : "paid"),
   });
-  const loop = toolLoop({ tools: [look, pay], middleware: [ask], store, turns: [[call("look"), call("pay")], ["ok"]] });
+  const loop = createToolLoop({
+    tools: [look, pay],
+    middleware: [ask],
+    store,
+    turns: [[call("look"), call("pay")], ["ok"]],
+  });
   expect((await loop.start().result).status).toBe("waiting");
-  leftToDie(loop.again({ approve: true }).result);
+  ignoreResult(loop.again({ approve: true }).result);
   await loop.world.settle();
   store.crash();
   const end = await loop.again({}, { store: store.peer() }).result;
@@ -402,12 +407,12 @@ test("an idempotency key is the same in every attempt and differs between calls,
     [call("act", {}, "a")],
     ["ok"],
   ] as const;
-  await toolLoop({ tools: [tool], turns }).start().result;
+  await createToolLoop({ tools: [tool], turns }).start().result;
   expect(new Set(keys).size).toBe(4);
 });
 
 test("the result of a tool call without an id is not confused with the result of its task after a crash", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const store = memoryStore();
   const { tool, keys } = hanging("idempotent");
   const quick = defineTool({ name: "quick", description: "Quick.", input, effect: "idempotent", run: () => "quick" });

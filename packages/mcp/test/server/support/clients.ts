@@ -19,7 +19,7 @@ export interface ClientParts {
   }) => ElicitResult | Promise<ElicitResult>;
 }
 
-function clientOf({ generation = "2026", person }: ClientParts): Client {
+function createClient({ generation = "2026", person }: ClientParts): Client {
   const options: ClientOptions = {
     capabilities: person === undefined ? {} : { elicitation: {} },
     versionNegotiation: { mode: generation === "2025" ? "legacy" : { pin: "2026-07-28" } },
@@ -31,11 +31,11 @@ function clientOf({ generation = "2026", person }: ClientParts): Client {
 }
 
 /** Connects a client over HTTP. */
-export async function overHttp(
+export async function connectOverHttp(
   { url, token }: { readonly url: string; readonly token: string | undefined },
   parts: ClientParts = {},
 ): Promise<Client> {
-  const client = clientOf(parts);
+  const client = createClient(parts);
   await client.connect(
     new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { authorization: `Bearer ${token}` } } }),
   );
@@ -43,12 +43,12 @@ export async function overHttp(
 }
 
 /** Starts a server as the client's child process. */
-export async function overStdio(
+export async function connectOverStdio(
   script: URL,
   env: Readonly<Record<string, string>>,
   parts: ClientParts = {},
 ): Promise<{ readonly client: Client; readonly pid: number }> {
-  const client = clientOf(parts);
+  const client = createClient(parts);
   const transport = new StdioClientTransport({ command: process.execPath, args: [script.pathname], env: { ...env } });
   await client.connect(transport);
   return { client, pid: transport.pid ?? 0 };

@@ -2,10 +2,10 @@
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import type { Ask } from "../child-process.ts";
-import { graph, running, saveCommit, superstep } from "../rows.ts";
+import { createRunRow, createSuperstep, graph, saveCommit } from "../rows.ts";
 
 const store = sqliteStore(process.argv[2] as string);
-const say = (message: object): void => {
+const sendMessage = (message: object): void => {
   process.send?.(message);
 };
 
@@ -19,10 +19,10 @@ async function answer(ask: Ask): Promise<unknown> {
         branch: "main",
         epoch: ask.epoch,
         seq: 0,
-        run: running("r1", ask.thread),
+        run: createRunRow("r1", ask.thread),
       });
     case "step":
-      return await saveCommit(store, superstep(ask.thread, { epoch: ask.epoch, branch: "main" }, ask.id));
+      return await saveCommit(store, createSuperstep(ask.thread, { epoch: ask.epoch, branch: "main" }, ask.id));
     case "forever":
       return forever(ask.thread, ask.epoch);
     case "close":
@@ -33,8 +33,8 @@ async function answer(ask: Ask): Promise<unknown> {
 /** Commits without end; reports each step when its commit is durable. */
 function forever(thread: string, epoch: number): void {
   const next = (id: number): void => {
-    store.commit(superstep(thread, { epoch, branch: "main" }, id), (failure) => {
-      say({ told: failure === undefined ? id : failure.code });
+    store.commit(createSuperstep(thread, { epoch, branch: "main" }, id), (failure) => {
+      sendMessage({ told: failure === undefined ? id : failure.code });
       next(id + 1);
     });
   };
@@ -43,9 +43,9 @@ function forever(thread: string, epoch: number): void {
 
 process.on("message", (ask: Ask) => {
   answer(ask).then(
-    (value) => say({ id: ask.no, value }),
-    (error: { code?: string; message?: string }) => say({ id: ask.no, failure: error.code ?? error.message }),
+    (value) => sendMessage({ id: ask.no, value }),
+    (error: { code?: string; message?: string }) => sendMessage({ id: ask.no, failure: error.code ?? error.message }),
   );
 });
 process.on("disconnect", () => process.exit());
-say({ ready: true });
+sendMessage({ ready: true });

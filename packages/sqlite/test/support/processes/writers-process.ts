@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
-import { graph, saveCommit, superstep } from "../rows.ts";
+import { createSuperstep, graph, saveCommit } from "../rows.ts";
 
 const [file = "", name = "", writers = "", commits = ""] = process.argv.slice(2);
 const store = sqliteStore(file);
@@ -12,7 +12,7 @@ const failures: string[] = [];
 
 async function writer(thread: string): Promise<void> {
   const claim = await store.claim({ ...graph, thread });
-  for (let id = 1; id <= Number(commits); id++) await saveCommit(store, superstep(thread, claim, id));
+  for (let id = 1; id <= Number(commits); id++) await saveCommit(store, createSuperstep(thread, claim, id));
 }
 
 await Promise.all(

@@ -20,18 +20,18 @@ function turn() {
   return { agent, open };
 }
 
-function eventsOf(handle: RunHandle<unknown>): readonly RunEvent[] {
+function listEvents(handle: RunHandle<unknown>): readonly RunEvent[] {
   const events: RunEvent[] = [];
   handle.on((event) => events.push(event));
   return events;
 }
 
-function recordsIn(events: readonly RunEvent[]): readonly TransitionRecord[] {
+function listRecords(events: readonly RunEvent[]): readonly TransitionRecord[] {
   return events.filter((event): event is TransitionRecord => event.type === "transition.taken");
 }
 
 /** Replays the events of the records in XState on the compiled machine; returns each state. */
-function walked(machine: AnyStateMachine, records: readonly TransitionRecord[]): readonly unknown[] {
+function walkMachine(machine: AnyStateMachine, records: readonly TransitionRecord[]): readonly unknown[] {
   let [snapshot] = initialTransition(machine);
   return records.map(({ event, guards }) => {
     const to = guards.flatMap(({ params, result }) =>
@@ -46,21 +46,21 @@ test("a message with tool calls enters the tools state of the agent's machine, a
   const { agent, open } = turn();
   expect(Object.keys(agent.machine.states)).toEqual(expect.arrayContaining(["model", "tools"]));
   const handle = agent.run({ input: "Ask both." });
-  const events = eventsOf(handle);
+  const events = listEvents(handle);
   await new Promise<void>((resolve) => {
     handle.on((event) => event.type === "tool.completed" && event.tool === "quick" && resolve());
   });
   await new Promise((resolve) => setImmediate(resolve));
-  expect(recordsIn(events).at(-1)?.to).toEqual({ tools: "executing" });
+  expect(listRecords(events).at(-1)?.to).toEqual({ tools: "executing" });
   open();
   const { state } = await handle.result;
-  const records = recordsIn(events);
+  const records = listRecords(events);
   expect(records.map(({ to }) => to)).toEqual([
     ...[{ model: "executing" }, { model: "committing" }],
     ...[{ tools: "executing" }, { tools: "committing" }],
     ...[{ model: "executing" }, { model: "committing" }, "done"],
   ]);
-  expect(walked(agent.machine, records)).toEqual(records.map(({ to }) => to));
+  expect(walkMachine(agent.machine, records)).toEqual(records.map(({ to }) => to));
   const leaves = events.findIndex((event) => event.type === "transition.taken" && event.event.includes("actor.tools"));
   const answered = events.slice(0, leaves).filter(({ type }) => type === "tool.completed");
   expect(answered).toHaveLength(2);
@@ -74,9 +74,9 @@ test("an answer without tool calls does not enter the tools state [K1]", async (
     tools: [defineTool({ name: "quick", description: "Is quick.", input: z.object({}), run: () => "at once" })],
   });
   const handle = agent.run({ input: "Hello?" });
-  const events = eventsOf(handle);
+  const events = listEvents(handle);
   await handle.result;
-  const records = recordsIn(events);
+  const records = listRecords(events);
   expect(records.map(({ to }) => to)).toEqual([{ model: "executing" }, { model: "committing" }, "done"]);
-  expect(walked(agent.machine, records)).toEqual(records.map(({ to }) => to));
+  expect(walkMachine(agent.machine, records)).toEqual(records.map(({ to }) => to));
 });

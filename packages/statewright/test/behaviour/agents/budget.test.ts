@@ -14,13 +14,13 @@ const work = defineTool({
   input: z.object({}),
   effect: "pure",
   run: async () => {
-    await turnOfTheLoop();
+    await waitForLoopTurn();
     return "worked";
   },
 });
 
 /** Turns the event loop inside an effect, so that its surroundings are written by a separate commit. */
-const turnOfTheLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const waitForLoopTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 interface Spent {
   readonly turns: number;
@@ -28,7 +28,7 @@ interface Spent {
   readonly tokens: number;
   readonly extended: object;
 }
-const spentIn = (state: unknown): Spent => (state as { readonly budgetSpent: Spent }).budgetSpent;
+const sumSpent = (state: unknown): Spent => (state as { readonly budgetSpent: Spent }).budgetSpent;
 
 const tenTokens = { usage: { inputTokens: 10, outputTokens: 0 } };
 
@@ -38,7 +38,7 @@ function team(store: Store, options: BudgetOptions, asked: { count: number }) {
     name: "wait",
     aroundModel: async (request: never, next: (request: never) => Promise<never>) => {
       asked.count += 1;
-      await turnOfTheLoop();
+      await waitForLoopTurn();
       return next(request);
     },
   };
@@ -103,7 +103,7 @@ describe.each(places)("%s", (where, open) => {
       const whole = await finish(counting.store, options, wholly, more);
       const commits = counting.commits();
       place.close();
-      const { turns, toolCalls, tokens, extended } = spentIn(whole.state);
+      const { turns, toolCalls, tokens, extended } = sumSpent(whole.state);
       expect([turns, tokens]).toEqual([wholly.count, wholly.count * 10]);
       for (let nth = 1; nth <= commits; nth += where === "in a file" ? 5 : 1)
         for (const when of ["before", "after"] as const) {
@@ -116,7 +116,7 @@ describe.each(places)("%s", (where, open) => {
           await Promise.race([dying.dead, dies]);
           const end = await finish(there.crash(), options, asked, more);
           there.close();
-          const spent = spentIn(end.state);
+          const spent = sumSpent(end.state);
           expect([nth, when, end.status, spent.extended]).toEqual([nth, when, "done", extended]);
           // The cost of a request whose reply was lost counts as spent when it was already known.
           expect([nth, when, spent.tokens - spent.turns * 10 <= 20, spent.tokens >= spent.turns * 10]).toEqual([
@@ -149,7 +149,7 @@ function asking(store: Store, life: Life, isInside: boolean) {
     respond: async (request, options) => {
       if (life.isOver) return new Promise(() => undefined);
       life.asked += 1;
-      await turnOfTheLoop();
+      await waitForLoopTurn();
       return model.respond(request, options);
     },
   });
@@ -165,8 +165,8 @@ function asking(store: Store, life: Life, isInside: boolean) {
   const slow = defineMiddleware({
     name: "slow",
     inherited: true,
-    onMessage: turnOfTheLoop,
-    onFailedAttempt: turnOfTheLoop,
+    onMessage: waitForLoopTurn,
+    onFailedAttempt: waitForLoopTurn,
   });
   const talks = (asks: () => ScriptedCall) =>
     counted(

@@ -35,7 +35,7 @@ const tool = (name: string) =>
   });
 
 /** Positions of prompt cache marks in a request body: part, message and block. */
-const marks = ({ system, tools, messages }: Wire): readonly string[] => [
+const listMarks = ({ system, tools, messages }: Wire): readonly string[] => [
   ...tools.flatMap(({ name, cache_control }) => (cache_control === undefined ? [] : [`tool ${name}`])),
   ...system.flatMap(({ cache_control }, index) => (cache_control === undefined ? [] : [`system ${index}`])),
   ...messages.flatMap(({ role, content }, index) =>
@@ -62,8 +62,8 @@ test("prompt cache marks reach Anthropic in its format, at most four, and person
   const [asked, answered] = at.requests as readonly Wire[];
   if (asked === undefined || answered === undefined) throw new Error("no two requests");
   expect(asked.tools.map(({ name }) => name)).toEqual(["a_map", "get_weather"]);
-  expect(marks(asked)).toEqual(["system 0", "user 0.0 text"]);
-  expect(marks(answered)).toEqual(["system 0", "user 0.0 text", "user 2.1 tool_result"]);
+  expect(listMarks(asked)).toEqual(["system 0", "user 0.0 text"]);
+  expect(listMarks(answered)).toEqual(["system 0", "user 0.0 text", "user 2.1 tool_result"]);
   expect(asked.system[0]).toMatchObject({ text: "You tell the weather.", cache_control: { type: "ephemeral" } });
   const sent = JSON.stringify(at.requests);
   expect(sent).not.toContain("example.com");
@@ -95,7 +95,7 @@ test("a conversation with recalled memories, summary and trimming reaches the pr
     expect(messages.map(({ role }) => role)).toEqual(
       messages.map((_, index) => (index % 2 === 0 ? "user" : "assistant")),
     );
-    expect(marks({ system: [], tools: [], messages }).length).toBeLessThanOrEqual(3);
+    expect(listMarks({ system: [], tools: [], messages }).length).toBeLessThanOrEqual(3);
   }
   expect(JSON.stringify(at.requests.at(-1))).toContain("They talked about rain.");
 });

@@ -35,7 +35,7 @@ const pay = defineTool({
   },
 });
 
-function desk() {
+function createDesk() {
   const clerk = createAgent({
     name: "clerk",
     model: scriptedModel((request) => {
@@ -59,7 +59,7 @@ function desk() {
 test("interrupts of two sub-agents are answered after the file was reopened, and each sub-agent pays once", async () => {
   const path = join(home, "desk.db");
   const first = sqliteStore(path);
-  const waits = await desk().agent.run({ store: first, thread: "t", input: "Pay both." }).result;
+  const waits = await createDesk().agent.run({ store: first, thread: "t", input: "Pay both." }).result;
   expect(waits).toMatchObject({
     status: "waiting",
     interrupts: [{ key: "clerk.approve" }, { key: "clerk.approve" }],
@@ -68,7 +68,7 @@ test("interrupts of two sub-agents are answered after the file was reopened, and
   first.close();
 
   const store = sqliteStore(path);
-  const { agent, clerk, model } = desk();
+  const { agent, clerk, model } = createDesk();
   const inside = await getState(clerk, { store, thread: "t", nesting: "clerk" });
   expect(inside.state.messages.map(getMessageText)).toEqual(["8", ""]);
   const answers = Object.fromEntries(ids.map((id) => [id, true])) as { readonly [id: `${string}:${string}`]: boolean };
@@ -87,7 +87,7 @@ test("interrupts of two sub-agents are answered after the file was reopened, and
 
 test("a team continues with its active agent after the file was reopened", async () => {
   const path = join(home, "team.db");
-  const office = () => {
+  const createOffice = () => {
     const billing = scriptedModel([say("It is paid."), say("On Monday.")]);
     const agents = [
       createAgent({
@@ -100,10 +100,10 @@ test("a team continues with its active agent after the file was reopened", async
     return team({ name: "office", agents });
   };
   const first = sqliteStore(path);
-  await office().run({ store: first, thread: "t", input: "Is it paid?" }).result;
+  await createOffice().run({ store: first, thread: "t", input: "Is it paid?" }).result;
   first.close();
   const store = sqliteStore(path);
-  const { state } = await office().run({ store, thread: "t", input: "When?" }).result;
+  const { state } = await createOffice().run({ store, thread: "t", input: "When?" }).result;
   expect(state.messages.map(getMessageText).at(-1)).toBe("On Monday.");
   expect(state.activeAgent).toBe("billing");
   store.close();

@@ -89,7 +89,7 @@ function place(name: string): string {
   return path;
 }
 
-function told({ stdout, effects }: CrashOutcome): Story {
+function readStory({ stdout, effects }: CrashOutcome): Story {
   const acts = new Map<string, number>();
   const of = (what: string): readonly Record<string, Json>[] =>
     (effects as readonly Record<string, Json>[]).filter((effect) => effect["what"] === what);
@@ -99,7 +99,7 @@ function told({ stdout, effects }: CrashOutcome): Story {
 }
 
 /** First point of a process that matches a pattern. */
-function pointOf(kind: Kind, life: number, at: RegExp): string {
+function getPoint(kind: Kind, life: number, at: RegExp): string {
   const found = whole.get(kind)?.processes[life - 1]?.points.find((point) => at.test(point));
   if (found === undefined) throw new Error(`no point of life ${life} fits ${at}`);
   return found;
@@ -107,7 +107,7 @@ function pointOf(kind: Kind, life: number, at: RegExp): string {
 
 async function attempt(work: () => Promise<CrashOutcome>): Promise<Story | Error> {
   try {
-    return told(await work());
+    return readStory(await work());
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
@@ -115,14 +115,14 @@ async function attempt(work: () => Promise<CrashOutcome>): Promise<Story | Error
 
 async function oneCell(kind: Kind, id: Id): Promise<void> {
   const run = { script, timeoutMs, args: [kind], folder: place(`${kind} ${id}`) };
-  cells.set(`${id} ${kind}`, await attempt(() => killAt({ ...run, point: pointOf(kind, 1, points[id].at) })));
+  cells.set(`${id} ${kind}`, await attempt(() => killAt({ ...run, point: getPoint(kind, 1, points[id].at) })));
 }
 
 /** Kills the process in a call, and then at each point of the recovering process up to the same call. */
 async function recovery(kind: Kind): Promise<void> {
   const run = { script, timeoutMs, args: [kind] };
   const dead = place(`${kind} dead`);
-  const point = pointOf(kind, 1, /^act 2 before its effect$/);
+  const point = getPoint(kind, 1, /^act 2 before its effect$/);
   const { processes } = await killAt({ ...run, folder: dead, point });
   const came = processes[1]?.points ?? [];
   const seconds = recovering.flatMap((at) => came.find((each) => at.test(each)) ?? []);
@@ -154,7 +154,7 @@ function judge(
   if (!(story !== undefined && "acts" in story)) throw story ?? new Error("it was not lived through");
   const outcome = whole.get(kind);
   if (outcome === undefined) throw new Error("there is nothing to compare with");
-  const undisturbed = told(outcome);
+  const undisturbed = readStory(outcome);
   expect(story.stdout).toBe(undisturbed.stdout);
   expect([...story.acts.keys()].sort()).toEqual([...undisturbed.acts.keys()].sort());
   const times = [...story.acts.values()];

@@ -21,7 +21,7 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 /** Small shares, so that the processes end at about the same time. */
 const parts = 16;
 
-function folderIn(name: string): string {
+function createFolderPath(name: string): string {
   const folder = join(home, name);
   mkdirSync(folder);
   return folder;
@@ -31,7 +31,7 @@ async function everyPair(every: number): Promise<PairReport> {
   const reports: PairReport[] = [];
   const works = kinds.flatMap((kind) =>
     Array.from({ length: parts }, (_, part) => async () => {
-      const args = [script, kind, folderIn(`${kind}-${part}`), String(every), String(part), String(parts)];
+      const args = [script, kind, createFolderPath(`${kind}-${part}`), String(every), String(part), String(parts)];
       const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: 64 * 1024 * 1024 });
       reports.push(JSON.parse(stdout));
     }),
@@ -52,7 +52,7 @@ test("a process killed at one point and then at another ends like a process that
 }, async () => {
   const { pairs, wrong } =
     asked === undefined
-      ? await runPairs("once", folderIn("share"), { every: 900, part: 0, parts: 1 })
+      ? await runPairs("once", createFolderPath("share"), { every: 900, part: 0, parts: 1 })
       : await everyPair(Number(asked));
   expect(wrong).toEqual([]);
   expect(pairs).toBeGreaterThan(4);

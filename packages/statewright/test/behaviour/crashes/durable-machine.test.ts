@@ -29,7 +29,7 @@ test("a durable machine killed at each point between its commits charges once an
     },
     states: ["shipping → __end__", "packing → shipping", "packing → packing", "charging → packing", " → charging"],
   });
-  expect(namesOf(whole)).toEqual(["charge", "wrap", "ship"]);
+  expect(listNames(whole)).toEqual(["charge", "wrap", "ship"]);
   const points = whole.processes.flatMap((life) => life.points);
   expect(points).toContain("inside charge");
   expect(points).toContain("inside ship");
@@ -49,7 +49,7 @@ test("a durable machine killed at each point between its commits charges once an
 function differences(point: string, outcome: CrashOutcome, whole: CrashOutcome): readonly string[] {
   const wrong: string[] = [];
   if (outcome.stdout !== whole.stdout) wrong.push(`${point}: diverged\n${outcome.stdout}\n${whole.stdout}`);
-  const charges = namesOf(outcome).filter((name) => name === "charge").length;
+  const charges = listNames(outcome).filter((name) => name === "charge").length;
   if (charges !== 1) wrong.push(`${point}: charged ${charges} times`);
   const keys = (effects: CrashOutcome["effects"]): string =>
     [...new Set(effects.map((effect) => JSON.stringify(effect)))].join();
@@ -57,6 +57,6 @@ function differences(point: string, outcome: CrashOutcome, whole: CrashOutcome):
   return wrong;
 }
 
-function namesOf({ effects }: CrashOutcome): readonly string[] {
+function listNames({ effects }: CrashOutcome): readonly string[] {
   return effects.map((effect) => String((effect as { readonly what: string }).what));
 }

@@ -57,7 +57,7 @@ function serve(...orders: string[]): Served {
   const ended = new Promise<number | string | null>((resolve) => {
     child.on("close", (code, signal) => resolve(code ?? signal));
   });
-  const said = (line: string): Promise<void> =>
+  const waitForLine = (line: string): Promise<void> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
         if (!lines.includes(line)) return;
@@ -68,7 +68,7 @@ function serve(...orders: string[]): Served {
       look();
       ended.then((code) => reject(new Error(`it ended with ${code} before it said "${line}"`)), reject);
     });
-  return { child, said, ended, lines };
+  return { child, said: waitForLine, ended, lines };
 }
 
 async function runs(): Promise<readonly (readonly [string, RunRow["status"], number])[]> {
@@ -97,7 +97,7 @@ test("SIGTERM drains a process that serves threads: it exits with 0, and the nex
     ["a", "paused", 1],
   ]);
   const second = serve();
-  await untilDone("a", "b");
+  await waitUntilDone("a", "b");
   second.child.kill("SIGTERM");
   expect(await second.ended).toBe(0);
   expect(await runs()).toEqual([
@@ -121,7 +121,7 @@ test("a second SIGTERM ends the process at once, and its runs read as crashed [C
   expect(await runs()).toEqual([["a", "crashed", 1]]);
   settle("a");
   const second = serve();
-  await untilDone("a");
+  await waitUntilDone("a");
   second.child.kill("SIGTERM");
   expect(await second.ended).toBe(0);
   expect(await runs()).toEqual([["a", "done", 2]]);
@@ -141,7 +141,7 @@ test("after a SIGKILL the next process continues the active runs of the killed o
   settle("a");
   settle("b");
   const third = serve();
-  await untilDone("a", "b");
+  await waitUntilDone("a", "b");
   third.child.kill("SIGTERM");
   expect(await third.ended).toBe(0);
   expect(await runs()).toEqual([
@@ -151,7 +151,7 @@ test("after a SIGKILL the next process continues the active runs of the killed o
 });
 
 /** Polls until the runs of these threads are done, like another process. */
-async function untilDone(...threads: string[]): Promise<void> {
+async function waitUntilDone(...threads: string[]): Promise<void> {
   const store = sqliteStore(join(home, "transfers.db"));
   try {
     for (;;) {

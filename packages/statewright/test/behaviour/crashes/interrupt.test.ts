@@ -18,25 +18,25 @@ function place(name: string): string {
 const second = { code: "already_answered", details: { answer: { ok: true }, answeredBy: "ann" } };
 const end = { status: "done", log: ["approved true", "after"], second };
 
-function endOf({ stdout }: CrashOutcome): unknown {
+function getEnd({ stdout }: CrashOutcome): unknown {
   return JSON.parse(stdout);
 }
 
 test("after a kill around the commit of an interrupt or its answer the next process lists the interrupt or uses the answer [C18, C19]", async () => {
   const whole = await runUntilDone({ script, folder: place("whole") });
-  expect(endOf(whole)).toEqual(end);
+  expect(getEnd(whole)).toEqual(end);
   expect(whole.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }]);
   // The interrupt is the last commit of the first process, the answer the first commit of the second.
   const asked = whole.processes[0]?.points.filter((point) => point.startsWith("before")).length ?? 0;
 
   const shown = await killAt({ script, folder: place("shown"), point: `after commit ${asked}` });
-  expect([endOf(shown), shown.effects]).toEqual([end, [{ waiting: [] }, { waiting: ["0:0:approve"] }]]);
+  expect([getEnd(shown), shown.effects]).toEqual([end, [{ waiting: [] }, { waiting: ["0:0:approve"] }]]);
 
   const unrecorded = await killAt({ script, folder: place("unrecorded"), point: `before commit ${asked}` });
-  expect(endOf(unrecorded)).toEqual(end);
+  expect(getEnd(unrecorded)).toEqual(end);
   expect(unrecorded.effects).toEqual([{ waiting: [] }, { waiting: [] }, { waiting: ["0:0:approve"] }]);
 
   const answered = await killAt({ script, folder: place("answered"), point: "after commit 1", processNumber: 2 });
-  expect(endOf(answered)).toEqual(end);
+  expect(getEnd(answered)).toEqual(end);
   expect(answered.effects).toEqual([{ waiting: [] }, { waiting: ["0:0:approve"] }, { waiting: [] }, { second }]);
 });

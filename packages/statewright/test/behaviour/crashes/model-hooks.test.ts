@@ -86,7 +86,7 @@ function agentOf(life: Life, store: Store) {
   });
 }
 
-const newLife = (): Life => ({ asked: [], hooks: {} });
+const createLife = (): Life => ({ asked: [], hooks: {} });
 
 /** Runs the thread to its end in a later process. */
 async function finish(life: Life, store: Store) {
@@ -104,7 +104,7 @@ describe.each(places)("%s", (_, open) => {
   test("recorded hooks are not called again after a crash and write the same values once", async () => {
     const place = open();
     const counted = crashAtNth(place.store, 0, "before");
-    const whole = newLife();
+    const whole = createLife();
     const end = await finish(whole, counted.store);
     const commits = counted.commits();
     expect(end).toMatchObject({ status: "done", state: { begun: 1, sent: 2, said: 2, ended: 1 } });
@@ -115,10 +115,10 @@ describe.each(places)("%s", (_, open) => {
       for (const when of ["before", "after"] as const) {
         const there = open();
         const dying = crashAtNth(there.store, nth, when);
-        const first = newLife();
+        const first = createLife();
         ignoreResult(finish(first, dying.store));
         await dying.dead;
-        const second = newLife();
+        const second = createLife();
         const result = await finish(second, there.crash());
         expect([nth, when, result]).toMatchObject([
           nth,

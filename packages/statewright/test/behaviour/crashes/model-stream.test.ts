@@ -14,7 +14,7 @@ afterAll(() => homes.forEach((home) => void rmSync(home, { recursive: true, forc
 const timeoutMs = 120_000;
 const model = "anthropic/claude-sonnet-4-5";
 
-function folder(): string {
+function createFolder(): string {
   const home = mkdtempSync(join(tmpdir(), "statewright-stream-"));
   homes.push(home);
   return home;
@@ -27,19 +27,19 @@ interface Told {
   readonly text: string;
 }
 
-function told({ stdout }: CrashOutcome): Told {
+function parseOutput({ stdout }: CrashOutcome): Told {
   return JSON.parse(stdout) as Told;
 }
 
 /** Conversation without ids and without notes about lost requests. */
-function spoken({ messages }: Told): unknown {
+function getLastContent({ messages }: Told): unknown {
   return messages.map((message) => {
     const { id: _id, failedAttempts: _lost, provider: _provider, ...said } = message as AssistantMessage;
     return "callId" in said ? { ...said, callId: "its call" } : said;
   });
 }
 
-function lostOf({ messages }: Told): unknown {
+function listLost({ messages }: Told): unknown {
   return messages.map((message) => (message.role === "assistant" ? (message.failedAttempts ?? []) : []));
 }
 
@@ -48,10 +48,10 @@ const unrecorded = { model, kind: "unrecorded" };
 /** Result of an uninterrupted process. */
 async function undisturbed(): Promise<Told> {
   await using server = await startStreamingServer();
-  const outcome = await runUntilDone({ script, folder: folder(), timeoutMs, args: [server.baseUrl] });
+  const outcome = await runUntilDone({ script, folder: createFolder(), timeoutMs, args: [server.baseUrl] });
   expect(server.requests).toEqual([1, 3]);
-  expect(lostOf(told(outcome))).toEqual([[], [], [], []]);
-  return told(outcome);
+  expect(listLost(parseOutput(outcome))).toEqual([[], [], [], []]);
+  return parseOutput(outcome);
 }
 
 test("a kill inside a model stream retracts the partial reply, repeats the request, and reports both requests [C2]", async () => {
@@ -64,17 +64,17 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
   ];
   for (const { part, request, frames, lost, requests, voided } of deaths) {
     await using server = await startStreamingServer({ [request]: frames });
-    const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, part] };
+    const life = { script, folder: createFolder(), timeoutMs, args: [server.baseUrl, part] };
     const outcome = await killInSequence({ ...life, points: ["in the stream"] });
-    const ended = told(outcome);
+    const ended = parseOutput(outcome);
     expect(
       outcome.processes.map(({ signal }) => signal),
       part,
     ).toEqual(["SIGKILL", null]);
     expect(ended.status, part).toBe("done");
-    expect(spoken(ended), part).toEqual(spoken(whole));
+    expect(getLastContent(ended), part).toEqual(getLastContent(whole));
     expect(server.requests, part).toEqual(requests);
-    expect(lostOf(ended), part).toEqual(lost);
+    expect(listLost(ended), part).toEqual(lost);
     // No tool of an incomplete message has run, and each tool of a complete message has run once.
     expect(outcome.effects, part).toEqual([{ note: "hi" }]);
     const [first] = ended.told;
@@ -85,8 +85,8 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
 
 test("kills inside the streams of two processes report all three requests [C2]", async () => {
   await using server = await startStreamingServer({ 1: 3, 2: 3 });
-  const life = { script, folder: folder(), timeoutMs, args: [server.baseUrl, "I "] };
-  const ended = told(await killInSequence({ ...life, points: ["in the stream", "in the stream"] }));
+  const life = { script, folder: createFolder(), timeoutMs, args: [server.baseUrl, "I "] };
+  const ended = parseOutput(await killInSequence({ ...life, points: ["in the stream", "in the stream"] }));
   expect(server.requests).toEqual([1, 1, 1, 3]);
-  expect(lostOf(ended)).toEqual([[], [unrecorded, unrecorded], [], []]);
+  expect(listLost(ended)).toEqual([[], [unrecorded, unrecorded], [], []]);
 });

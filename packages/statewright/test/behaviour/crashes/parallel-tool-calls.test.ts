@@ -18,7 +18,7 @@ beforeAll(async () => {
 }, 300_000);
 
 /** Processes in which a tool ran, and its keys. */
-function runsOf(name: string): { readonly lives: readonly string[]; readonly keys: number } {
+function listRuns(name: string): { readonly lives: readonly string[]; readonly keys: number } {
   const runs = (outcome.effects as readonly (Ran | Asked)[]).filter(
     (effect): effect is Ran => "tool" in effect && effect.tool === name,
   );
@@ -29,7 +29,7 @@ function runsOf(name: string): { readonly lives: readonly string[]; readonly key
 }
 
 test("a kill among four calls keeps the two completed calls and repeats no model call [C14]", () => {
-  for (const name of ["read_done", "pay_done"]) expect(runsOf(name)).toEqual({ lives: ["before"], keys: 1 });
+  for (const name of ["read_done", "pay_done"]) expect(listRuns(name)).toEqual({ lives: ["before"], keys: 1 });
   const requests = (outcome.effects as readonly (Ran | Asked)[]).flatMap((effect) =>
     "model" in effect ? [effect.model] : [],
   );
@@ -38,8 +38,8 @@ test("a kill among four calls keeps the two completed calls and repeats no model
 });
 
 test("a kill among four calls repeats the running pure call under its key and leaves the running once call in doubt [C14]", () => {
-  expect(runsOf("read_running")).toEqual({ lives: ["before", "after"], keys: 1 });
-  expect(runsOf("pay_running")).toEqual({ lives: ["before"], keys: 1 });
+  expect(listRuns("read_running")).toEqual({ lives: ["before", "after"], keys: 1 });
+  expect(listRuns("pay_running")).toEqual({ lives: ["before"], keys: 1 });
   expect(JSON.parse(outcome.stdout)).toEqual({
     status: "done",
     asked: [{ key: "in_doubt", tool: "pay_running" }],

@@ -18,7 +18,7 @@ beforeAll(async () => {
 }, 300_000);
 
 /** Processes in which the tool ran, its keys, the reconciled keys, and the answer. */
-function storyOf(name: string) {
+function getStory(name: string) {
   const effects = outcome.effects as readonly (Ran | Asked)[];
   const runs = effects.filter((effect): effect is Ran => "tool" in effect && effect.tool === name);
   const asks = effects.filter((effect): effect is Asked => "asked" in effect && effect.asked === name);
@@ -35,11 +35,11 @@ function storyOf(name: string) {
 const one = [expect.stringMatching(/^batch\/main\/.+\/call_\d$/)];
 
 test("a call answered before a kill is not repeated, and its answer counts [K4]", () => {
-  expect(storyOf("answered")).toEqual({ lives: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });
+  expect(getStory("answered")).toEqual({ lives: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });
 });
 
 test("a call not started before a kill runs once under its own key [K4]", () => {
-  expect(storyOf("never_started")).toEqual({
+  expect(getStory("never_started")).toEqual({
     lives: ["after"],
     asked: 0,
     keys: one,
@@ -49,24 +49,24 @@ test("a call not started before a kill runs once under its own key [K4]", () => 
 
 test("a pure or idempotent call started before a kill runs again under the same key [K4, S1.25]", () => {
   for (const name of ["pure", "idempotent"])
-    expect(storyOf(name)).toEqual({ lives: ["before", "after"], asked: 0, keys: one, answer: [false, `ran ${name}`] });
+    expect(getStory(name)).toEqual({ lives: ["before", "after"], asked: 0, keys: one, answer: [false, `ran ${name}`] });
 });
 
 test("a once call started before a kill is reconciled with the other side: completed, failed or unknown [K4, S1.25]", () => {
-  expect(storyOf("happened")).toEqual({
+  expect(getStory("happened")).toEqual({
     lives: ["before"],
     asked: 1,
     keys: one,
     answer: [false, "the other side has it"],
   });
-  expect(storyOf("failed_there")).toEqual({
+  expect(getStory("failed_there")).toEqual({
     lives: ["before"],
     asked: 1,
     keys: one,
     answer: [true, "the other side refused it"],
   });
-  expect(storyOf("unknown")).toEqual({ lives: ["before"], asked: 1, keys: one, answer: [true, "nobody can say"] });
-  expect(storyOf("not_happened")).toEqual({
+  expect(getStory("unknown")).toEqual({ lives: ["before"], asked: 1, keys: one, answer: [true, "nobody can say"] });
+  expect(getStory("not_happened")).toEqual({
     lives: ["before", "after"],
     asked: 1,
     keys: one,
@@ -76,7 +76,7 @@ test("a once call started before a kill is reconciled with the other side: compl
 
 test("a once call started before a kill and without a reconciler interrupts, and no other call does [K4, S1.25]", () => {
   expect(JSON.parse(outcome.stdout)).toMatchObject({ status: "done", asked: [{ key: "in_doubt", tool: "doubtful" }] });
-  expect(storyOf("doubtful")).toEqual({
+  expect(getStory("doubtful")).toEqual({
     lives: ["before"],
     asked: 0,
     keys: one,

@@ -20,7 +20,7 @@ import * as z from "zod";
 const Finding = z.object({ file: z.string(), severe: z.boolean() });
 
 /** Reviews a folder: a bad file is severe and fixed in the second round. Files are inspected in parallel. */
-function reviewOf(changed: readonly string[]) {
+function getReview(changed: readonly string[]) {
   const inspected: string[] = [];
   let [rounds, atOnce, most] = [0, 0, 0];
   const changedFiles = async () => [...changed];
@@ -58,7 +58,7 @@ function reviewOf(changed: readonly string[]) {
 }
 
 test("a graph with parallel nodes, a route and a loop compiles without a cast and runs [K7]", async () => {
-  const { review, inspected, most } = reviewOf(["bad.ts", "good.ts"]);
+  const { review, inspected, most } = getReview(["bad.ts", "good.ts"]);
   const handle = run(review, {});
   const steps: string[] = [];
   handle.on((event) => {
@@ -78,7 +78,7 @@ test("a graph with parallel nodes, a route and a loop compiles without a cast an
     ],
     verdict: "ship",
   });
-  const nothing = await run(reviewOf([]).review, {}).result;
+  const nothing = await run(getReview([]).review, {}).result;
   expect(nothing).toMatchObject({ status: "done", state: { files: [], findings: [], verdict: "ship" } });
 });
 

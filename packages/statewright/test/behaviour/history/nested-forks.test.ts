@@ -98,13 +98,13 @@ describe.each(places)("%s", (_name, open) => {
 
   const thread = "t";
 
-  async function idOf(line: string): Promise<number> {
+  async function getId(line: string): Promise<number> {
     return (await store.head(thread, line))?.id ?? 0;
   }
 
   /** Returns the current list of a branch. */
-  async function logOf(line: string): Promise<readonly unknown[]> {
-    const rows = await store.state(thread, await idOf(line));
+  async function getLog(line: string): Promise<readonly unknown[]> {
+    const rows = await store.state(thread, await getId(line));
     return rows.flatMap(({ deltas }) => deltas.flatMap(({ text }) => JSON.parse(text) as readonly unknown[]));
   }
 
@@ -116,8 +116,8 @@ describe.each(places)("%s", (_name, open) => {
   test("a fork of a fork repeats the call of a persistent subgraph, though the first fork continued inside that call [E22, E44]", async () => {
     const { graph, room } = house(1, []);
     await run(graph, { store, thread, input: {} }).result;
-    await fork(room, { store, thread, at: await idOf("main/room"), name: "one" });
-    await fork(graph, { store, thread, at: await idOf("one"), name: "two" });
+    await fork(room, { store, thread, at: await getId("main/room"), name: "one" });
+    await fork(graph, { store, thread, at: await getId("one"), name: "two" });
     expect(await openKeys(resume(graph, { store, thread, branch: "two" }).result)).toEqual(["room.in_doubt"]);
     expect(paid).toEqual(["paid", "bought"]);
   });
@@ -126,7 +126,7 @@ describe.each(places)("%s", (_name, open) => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     await resume(now.graph, { store, thread, migrations }).result;
-    await fork(now.graph, { store, thread, at: await idOf("main"), name: "side" });
+    await fork(now.graph, { store, thread, at: await getId("main"), name: "side" });
     const side = { store, thread, branch: "side", migrations };
     expect(await openKeys(resume(now.graph, side).result)).toEqual(["room_2.in_doubt"]);
     expect(paid).toEqual(["paid", "bought"]);
@@ -140,12 +140,12 @@ describe.each(places)("%s", (_name, open) => {
       if (paid.length === 2) await resume(old.graph, { store, thread, answers }).result;
     }
     await resume(now.graph, { store, thread, migrations }).result;
-    await fork(now.graph, { store, thread, at: await idOf("main"), name: "side" });
+    await fork(now.graph, { store, thread, at: await getId("main"), name: "side" });
     await resume(now.graph, { store, thread, answers: { "room.closet.sign": "yes" } }).result;
     for (let nth = 0; nth < 2; nth++) await pruneThread(store, { thread, keepLast: 1 });
     const side = { store, thread, branch: "side", migrations };
     expect(await openKeys(resume(now.graph, side).result)).toEqual(["room.in_doubt"]);
-    expect(await logOf("side/room")).toEqual(["paid", "closet 2"]);
+    expect(await getLog("side/room")).toEqual(["paid", "closet 2"]);
     expect(paid).toHaveLength(4);
   });
 
@@ -153,7 +153,7 @@ describe.each(places)("%s", (_name, open) => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     await resume(now.graph, { store, thread, migrations }).result;
-    await fork(now.closet, { store, thread, at: await idOf("main/room_2/closet_2"), name: "side" });
+    await fork(now.closet, { store, thread, at: await getId("main/room_2/closet_2"), name: "side" });
     const side = { store, thread, branch: "side", migrations };
     await resume(now.graph, side).result;
     const answers = { "room_2.closet_2.sign": "yes" };
@@ -178,19 +178,19 @@ describe.each(places)("%s", (_name, open) => {
     const { old, now, migrations } = houses("room", "closet");
     await run(old.graph, { store, thread, input: {} }).result;
     await resume(old.graph, { store, thread, answers: { "room.closet.sign": "yes" } }).result;
-    await fork(old.graph, { store, thread, at: await idOf("main"), name: "side" });
+    await fork(old.graph, { store, thread, at: await getId("main"), name: "side" });
     await run(now.graph, { store, thread, branch: "side", migrations, input: {} }).result;
     const side = { store, thread, branch: "side", answers: { "room_2.closet_2.sign": "again" } };
     const { state } = await resume(now.graph, side).result;
     // The room and its closet were called twice.
     expect(state).toEqual({ log: ["began", "room 2", "began", "room 4"] });
-    expect(await logOf("side/room_2/closet_2")).toEqual(["bought", "yes", "bought", "again"]);
+    expect(await getLog("side/room_2/closet_2")).toEqual(["bought", "yes", "bought", "again"]);
   });
 
   test("a fork of a fork inside a subgraph uses the answers of that fork, not those of the original branch [E44]", async () => {
     const { graph, closet } = house(1, []);
     await run(graph, { store, thread, input: {} }).result;
-    await fork(closet, { store, thread, at: await idOf("main/room/closet"), name: "one" });
+    await fork(closet, { store, thread, at: await getId("main/room/closet"), name: "one" });
     await resume(graph, { store, thread, branch: "one" }).result;
     breaks = true;
     for (const branch of ["one", "main"]) {
@@ -198,9 +198,9 @@ describe.each(places)("%s", (_name, open) => {
       await getFailure(resume(graph, { store, thread, branch, answers }).result, "node_failed");
     }
     breaks = false;
-    await fork(closet, { store, thread, at: await idOf("one/room/closet"), name: "two" });
+    await fork(closet, { store, thread, at: await getId("one/room/closet"), name: "two" });
     await resume(graph, { store, thread, branch: "two" }).result;
-    expect(await logOf("two/room/closet")).toEqual(["bought", "said on one"]);
+    expect(await getLog("two/room/closet")).toEqual(["bought", "said on one"]);
   });
 
   function till(): Graph {
@@ -209,7 +209,7 @@ describe.each(places)("%s", (_name, open) => {
       .edges({ [START]: "begin", begin: "charge", charge: END }) as Graph;
   }
 
-  function shop(): Graph {
+  function createShop(): Graph {
     const charge = defineTool({
       name: "charge",
       description: "Pay.",
@@ -238,7 +238,7 @@ describe.each(places)("%s", (_name, open) => {
   }
 
   /** The process dies when the start is durable: the effect is in doubt. */
-  async function startAndDie(graph: Graph): Promise<void> {
+  async function startAndCrash(graph: Graph): Promise<void> {
     const dying = crashAt(store, ({ effects = [] }) => effects.some(({ effect }) => effect === "once"), "after");
     ignoreResult(run(graph, { store: dying.store, thread, input: {} }).result);
     await dying.dead;
@@ -249,15 +249,15 @@ describe.each(places)("%s", (_name, open) => {
 
   test.each([
     ["a node", till],
-    ["a call", shop],
+    ["a call", createShop],
     ["a promise", drawn],
   ])(
     "%s that did not happen on this branch is not repeated silently when another branch has made it since [E44]",
     async (_what, graphOf) => {
       const graph = graphOf();
-      await startAndDie(graph);
+      await startAndCrash(graph);
       await resume(graph, { store, thread }).result;
-      await fork(graph, { store, thread, at: await idOf("main"), name: "side" });
+      await fork(graph, { store, thread, at: await getId("main"), name: "side" });
       await resume(graph, { store, thread, branch: "side" }).result;
       expect((await resume(graph, { store, thread, branch: "side", answers: no }).result).status).toBe("done");
       expect(paid).toEqual(["charged"]);
@@ -271,14 +271,14 @@ describe.each(places)("%s", (_name, open) => {
 
   test("a fork ignores an earlier in-doubt answer when the origin branch has since started the effect itself [E44]", async () => {
     const graph = till();
-    await startAndDie(graph);
-    await fork(graph, { store, thread, at: await idOf("main"), name: "one" });
+    await startAndCrash(graph);
+    await fork(graph, { store, thread, at: await getId("main"), name: "one" });
     await resume(graph, { store, thread, branch: "one" }).result;
     breaks = true;
     await getFailure(resume(graph, { store, thread, branch: "one", answers: no }).result, "node_failed");
     breaks = false;
     expect(paid).toEqual(["charged"]);
-    await fork(graph, { store, thread, at: await idOf("one"), name: "two" });
+    await fork(graph, { store, thread, at: await getId("one"), name: "two" });
     const asked = await resume(graph, { store, thread, branch: "two" }).result;
     expect(asked).toMatchObject({ status: "waiting", interrupts: [{ payload: { alreadyOn: "one" } }] });
     expect(paid).toEqual(["charged"]);

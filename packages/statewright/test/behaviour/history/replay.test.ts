@@ -206,7 +206,7 @@ describe.each(places)("%s", (_name, open) => {
 
   describe("once tool calls of other branches", () => {
     /** Pays on main, and forks from before the call or from before the model request. */
-    async function forked(from: "tools" | "model" = "tools", graph = calling(world)) {
+    async function forkThread(from: "tools" | "model" = "tools", graph = calling(world)) {
       const { state } = await run(graph, { store, thread: "t" }).result;
       expect(receipts(state)).toEqual(["receipt 1"]);
       const branch = await fork(graph, { store, thread: "t", at: await before(graph, from), name: "other" });
@@ -220,7 +220,7 @@ describe.each(places)("%s", (_name, open) => {
     test.each(["tools", "model"] as const)(
       "a once call made on another branch is not repeated silently: the interrupt shows its result, forked from before the %s [E44]",
       async (from) => {
-        const { again } = await forked(from);
+        const { again } = await forkThread(from);
         for (let nth = 0; nth < 2; nth++)
           expect(await again()).toMatchObject({
             status: "waiting",
@@ -244,7 +244,7 @@ describe.each(places)("%s", (_name, open) => {
     );
 
     test("a once call made on another branch runs again under its own key when the answer rejects the prior result [E44]", async () => {
-      const { again } = await forked();
+      const { again } = await forkThread();
       await again();
       const end = await again({ answers: { in_doubt: { happened: false } } });
       expect([end.status, receipts(end.state as never)]).toEqual(["done", ["receipt 2"]]);
@@ -253,7 +253,7 @@ describe.each(places)("%s", (_name, open) => {
     });
 
     test("an answer may set the result of a once call made on another branch", async () => {
-      const { again } = await forked();
+      const { again } = await forkThread();
       await again();
       const end = await again({ answers: { in_doubt: { happened: true, content: "from the log" } } });
       expect([receipts(end.state as never), world.paid]).toEqual([["from the log"], ["5"]]);
@@ -313,7 +313,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(paused.status).toBe("paused");
       const { checkpointId: at } = await getState(graph, { store, thread: "t" });
       const first = await fork(graph, { store, thread: "t", at, name: "first" });
-      const second = await fork(graph, { store, thread: "t", at: await headOf(first), name: "second" });
+      const second = await fork(graph, { store, thread: "t", at: await getHead(first), name: "second" });
       await resume(graph, { store, thread: "t", branch: second }).result;
       for (const branch of ["main", first]) {
         const asked = await resume(graph, { store, thread: "t", branch }).result;
@@ -323,7 +323,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(world.paid).toEqual(["5"]);
     });
 
-    async function headOf(branch: string): Promise<number> {
+    async function getHead(branch: string): Promise<number> {
       return (await store.head("t", branch))?.id ?? 0;
     }
 

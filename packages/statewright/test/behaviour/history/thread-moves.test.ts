@@ -71,7 +71,7 @@ test.each(["from a file to memory and back", "from memory to a file"])(
     const branch = await fork(outer, {
       store: to,
       thread: "t",
-      at: await firstOf(to),
+      at: await getFirst(to),
       name: "b",
       update: { topic: "bats" },
     });
@@ -87,7 +87,7 @@ test.each(["from a file to memory and back", "from memory to a file"])(
   },
 );
 
-async function firstOf(on: Store): Promise<number> {
+async function getFirst(on: Store): Promise<number> {
   let first = 0;
   for await (const entry of getHistory(outer, { store: on, thread: "t" })) first = entry.checkpointId;
   return first;

@@ -61,14 +61,14 @@ async function race(one: Store, other: Store, turns: () => number): Promise<read
   return told;
 }
 
-function turnsOf(seed: number): () => number {
+function listTurns(seed: number): () => number {
   const { random } = virtualClock({ seed });
   return () => Math.floor(random.next() * 8);
 }
 
 test("of two clients that answer at the same moment exactly one wins, and the other gets an error: in memory [E30, F13]", async () => {
   const store = memoryStore();
-  const told = await race(store, store.peer(), turnsOf(1));
+  const told = await race(store, store.peer(), listTurns(1));
   expect(new Set(told)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
   expect(await listRuns(store, { status: "done" })).toHaveLength(races);
   tell("in memory", races, 1);
@@ -77,7 +77,7 @@ test("of two clients that answer at the same moment exactly one wins, and the ot
 test("of two clients that answer at the same moment exactly one wins, and the other gets an error: in a file [E30, F13]", async () => {
   const [one, other] = ["races.db", "races.db"].map((name) => sqliteStore(join(home, name), { durability: "normal" }));
   if (one === undefined || other === undefined) throw new Error("no stores");
-  const told = await race(one, other, turnsOf(2));
+  const told = await race(one, other, listTurns(2));
   expect(new Set(told)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
   one.close();
   other.close();

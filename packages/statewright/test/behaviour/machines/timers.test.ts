@@ -65,7 +65,7 @@ async function wake(store: Store, due: readonly TimerRow[]): Promise<void> {
   for (const { thread, branch } of due) await resume(bench, { store, thread, branch, world }).result;
 }
 
-async function ticksOf(store: Store, thread: string): Promise<readonly string[]> {
+async function listTicks(store: Store, thread: string): Promise<readonly string[]> {
   return (await getState(bench, { store, thread })).state.context.ticks;
 }
 
@@ -90,7 +90,7 @@ test("in a file, a process that was down past the timers of several threads fire
   ]);
   await wake(second, due);
   await wake(second, due);
-  expect([await ticksOf(second, "t"), await ticksOf(second, "u"), await ticksOf(second, "v")]).toEqual([
+  expect([await listTicks(second, "t"), await listTicks(second, "u"), await listTicks(second, "v")]).toEqual([
     ["b", "a"],
     ["a"],
     [],
@@ -108,11 +108,11 @@ test("in a file, a stale read of a cancelled or rearmed timer is ignored, also i
   await send(one, "t", "CANCEL_b");
   await world.advance(100);
   await wake(other, old);
-  expect(await ticksOf(one, "t")).toEqual([]);
+  expect(await listTicks(one, "t")).toEqual([]);
   expect(brief(await one.timers())).toEqual([["t", "main", "a", 3, 1_000_900]]);
   await world.advance(800);
   await wake(other, await other.timers({ dueBy: world.clock.now() }));
-  expect(await ticksOf(one, "t")).toEqual(["a"]);
+  expect(await listTicks(one, "t")).toEqual(["a"]);
 });
 
 test("in a file, of two processes that fire the same timer exactly one succeeds [E39]", async () => {
@@ -124,7 +124,7 @@ test("in a file, of two processes that fire the same timer exactly one succeeds 
     [one, other].map((store) => resume(bench, { store, thread: "t", world }).result),
   );
   expect(both.map(({ status }) => status)).toContain("fulfilled");
-  expect(await ticksOf(one, "t")).toEqual(["a"]);
+  expect(await listTicks(one, "t")).toEqual(["a"]);
   expect(await one.timers()).toEqual([]);
 });
 
@@ -142,5 +142,5 @@ test("in a file, a fork that is not run has no timers, and a resumed fork arms t
   await world.advance(100);
   await wake(store, await store.timers({ dueBy: world.clock.now() }));
   expect((await getState(bench, { store, thread: "t", branch: "then" })).state.context).toEqual({ ticks: ["a"] });
-  expect(await ticksOf(store, "t")).toEqual([]);
+  expect(await listTicks(store, "t")).toEqual([]);
 });

@@ -69,7 +69,7 @@ const wider = defineGraph({ name: "payment", version: 2, state: Pay, interrupts:
   .edges({ [START]: "prepare", prepare: "approve", approve: "pay", pay: "audit", audit: END });
 
 /** Polls the store until a concurrent run has reached a state. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
+async function waitFor(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -575,7 +575,7 @@ describe.each(places)("%s", (_name, open) => {
         return durableMachine(machine, { version });
       };
       ignoreResult(run(drawn(1), { store, thread: "t" }).result);
-      await until(async () => (await store.head("t")) !== undefined);
+      await waitFor(async () => (await store.head("t")) !== undefined);
       store = place.crash();
       expect(await verdict(drawn(2))).toBe("continues");
       expect(await verdict(drawn(2, { state: "paying" }))).toContain(

@@ -741,42 +741,42 @@ describe.each(places)("%s", (_name, open) => {
 });
 
 test("an invalid migration is refused at definition", () => {
-  const refused = (define: () => unknown, says: string) => expect(define).toThrow(says);
+  const expectRefusal = (define: () => unknown, says: string) => expect(define).toThrow(says);
   const state = () => ({ euros: 1 });
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: second, state, nodes: { gone: "confirm" } as never }),
     '`nodes` must be names of nodes of the old graph, got "gone"',
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: second, state, nodes: { approve: "gone" } as never }),
     '`nodes.approve` must be one of the nodes of the new graph, got "gone"',
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: second, state, interrupts: { approve: "gone" } as never }),
     '`interrupts.approve` must be one of the interrupts of the new graph, got "gone"',
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: second, state, tools: { send: "post" } }),
     '`tools` must be names of tools of the old graph, got "send"',
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: first }),
     "`to` must be another version of the graph, got the same graph",
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: { ...second, name: "other" }, state }),
     'expected two versions of one graph, got "payment" and "other"',
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: {} as never } as never),
     "`to` must be a graph, got an object. Pass a result of defineGraph(…)",
   );
-  refused(
+  expectRefusal(
     () => defineMigration({ from: first, to: second, state: 5 as never }),
     "from version 1 to 2: `state` must be a function of the old state, got 5",
   );
-  refused(() => defineMigration({ from: first, to: second, state, node: {} } as never), "node");
-  refused(
+  expectRefusal(() => defineMigration({ from: first, to: second, state, node: {} } as never), "node");
+  expectRefusal(
     () => defineMigration({ from: first, to: second, state, inner: { approve: toThird } }),
     "must be a migration of the graph of node",
   );

@@ -40,7 +40,7 @@ describe.each(places)("%s", (_name, open) => {
   const paying = { run: () => ({ log: [pay()] }), effect: "once" as const };
 
   /** Pays under the older version, forks from before the payment, and continues under the newer version. */
-  async function forked(old: Graph, at: number) {
+  async function forkThread(old: Graph, at: number) {
     const { store } = place;
     const first = await run(old, { store, thread: "t", input: {} }).result;
     if (first.status === "waiting") await resume(old, { store, thread: "t", answers: { PAY: true } }).result;
@@ -51,7 +51,7 @@ describe.each(places)("%s", (_name, open) => {
 
   /** Answers the in-doubt interrupt with the recorded outcome instead of a rerun. */
   async function isKnown(old: Graph, graph: Graph, migration: Migration, at = 1): Promise<object> {
-    const again = await forked(old, at);
+    const again = await forkThread(old, at);
     const migrations = [migration];
     const asked = await again(graph, { migrations });
     if (asked.status !== "waiting") return asked;
@@ -77,7 +77,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   test("a renamed once node is in doubt on a fork, also without a migration", async () => {
-    const again = await forked(steps(1, "charge"), 1);
+    const again = await forkThread(steps(1, "charge"), 1);
     expect(await again(steps(2, "bill"))).toMatchObject({ status: "waiting", interrupts: [{ key: "in_doubt" }] });
     const end = await again(steps(2, "bill"), { onPriorEffect: "reuse" });
     expect([end.status, end.state, paid]).toEqual(["done", { log: ["began", "receipt 1"] }, 1]);
@@ -95,7 +95,7 @@ describe.each(places)("%s", (_name, open) => {
     const graph = defineGraph({ name: "steps", version: 2, state: Sums })
       .nodes({ begin, charge: { run: () => ({ sum: ++paid }), effect: "once" } })
       .edges({ [START]: "begin", begin: "charge", charge: END });
-    const again = await forked(old as Graph, 1);
+    const again = await forkThread(old as Graph, 1);
     const asked = await again(graph as Graph, { onPriorEffect: "reuse" });
     expect(asked).toMatchObject({
       status: "waiting",
@@ -112,7 +112,7 @@ describe.each(places)("%s", (_name, open) => {
     })
       .nodes({ begin, charge: { run: () => ({ sum: `${++paid}` }), effect: "once" } })
       .edges({ [START]: "begin", begin: "charge", charge: END }) as Graph;
-    const again = await forked(graph, 1);
+    const again = await forkThread(graph, 1);
     const end = await again(graph, { onPriorEffect: "reuse" });
     expect([end.status, end.state, paid]).toEqual(["done", { log: ["began"], sum: 1 }, 1]);
   });
@@ -161,7 +161,7 @@ describe.each(places)("%s", (_name, open) => {
   test("a once promise of a renamed state is not started again silently on a fork [E44, E50]", async () => {
     const [old, graph] = [drawn(1, "paying"), drawn(2, "settling")];
     const migration = defineMigration({ from: old, to: graph, nodes: { paying: "settling" } });
-    const again = await forked(old, 1);
+    const again = await forkThread(old, 1);
     const migrations = [migration];
     await again(graph, { migrations });
     const asked = await again(graph, { migrations, answers: { PAY: true } });

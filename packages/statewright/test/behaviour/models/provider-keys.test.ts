@@ -15,7 +15,7 @@ afterEach(async () => {
 
 const variable = "ANTHROPIC_API_KEY";
 
-function modelOf(options: { readonly apiKey?: string }) {
+function createModel(options: { readonly apiKey?: string }) {
   return createAnthropic({ baseURL: server.baseUrl, ...options })("claude-sonnet-4-5");
 }
 
@@ -27,7 +27,10 @@ describe("provider keys", () => {
     ] as const) {
       vi.stubEnv(variable, "key-of-the-variable");
       const store = memoryStore();
-      const handle = createAgent({ name: "one", model: modelOf(options), store }).run({ thread: "t", input: "Hello" });
+      const handle = createAgent({ name: "one", model: createModel(options), store }).run({
+        thread: "t",
+        input: "Hello",
+      });
       const events: unknown[] = [];
       handle.on((event) => events.push(event));
       const result = await handle.result.catch((error: unknown) => error);
@@ -38,7 +41,9 @@ describe("provider keys", () => {
 
   test("a missing provider key is named by its variable before any request [D29]", async () => {
     vi.stubEnv(variable, undefined);
-    const { result } = createAgent({ name: "one", model: modelOf({}), retry: { attempts: 1 } }).run({ input: "Hello" });
+    const { result } = createAgent({ name: "one", model: createModel({}), retry: { attempts: 1 } }).run({
+      input: "Hello",
+    });
     await expect(result).rejects.toThrow(variable);
     expect(server.requests).toEqual([]);
   });
@@ -47,7 +52,7 @@ describe("provider keys", () => {
     type Option = keyof AgentOptions<never, unknown, unknown>;
     expectTypeOf<Extract<Option, "apiKey" | "key" | "secret">>().toEqualTypeOf<never>();
     for (const option of ["apiKey", "key"]) {
-      const given = { name: "one", model: modelOf({ apiKey: "k" }), [option]: "key-of-the-agent" };
+      const given = { name: "one", model: createModel({ apiKey: "k" }), [option]: "key-of-the-agent" };
       expect(() => createAgent(given)).toThrow(/invalid_option/);
     }
   });

@@ -35,7 +35,7 @@ const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
 const asked = await listInterrupts(store);
 logEffect({ waiting: asked.map(({ id }) => id) });
 const head = await store.head(thread);
-const status = head === undefined ? (await run(approval, { store, thread }).result).status : await goOn();
+const status = head === undefined ? (await run(approval, { store, thread }).result).status : await continueRun();
 if (status === "waiting") process.exitCode = restartExitCode;
 else {
   const { state } = await resume(approval, { store, thread }).result;
@@ -44,7 +44,7 @@ else {
 store.close();
 
 /** Answers open interrupts; without any, an earlier process answered or the interrupt was never recorded. */
-async function goOn(): Promise<string> {
+async function continueRun(): Promise<string> {
   const answers = { approve: { ok: true } };
   if (asked.length > 0) return (await resume(approval, { store, thread, answers, by: "ann" }).result).status;
   const second = await answerAgain(false);

@@ -117,12 +117,12 @@ const errands = defineGraph({
   });
 
 const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
-const result = await goOn();
+const result = await continueRun();
 if (result.status === "waiting") process.exitCode = restartExitCode;
 else console.log(JSON.stringify({ status: result.status, state: result.state }));
 store.close();
 
-async function goOn() {
+async function continueRun() {
   if ((await store.head(thread)) === undefined) return run(errands, { store, thread }).result;
   const { interrupts } = await getState(errands, { store, thread });
   const answers = interrupts.length === 0 ? {} : { answers: { approve: { ok: true } } };

@@ -27,7 +27,7 @@ import { createStoreWithPoints } from "../store-with-points.ts";
 
 const thread = "counting-1";
 
-async function countIn(notes: LongTerm, what: string): Promise<void> {
+async function countMatches(notes: LongTerm, what: string): Promise<void> {
   const count = ((await notes.get(what))?.value as number | undefined) ?? 0;
   crashPoint(`before ${what}`);
   await notes.put(what, count + 1);
@@ -42,7 +42,7 @@ const counter = (name: string) =>
     inject: { counts: inject.store("counts") },
     effect: "idempotent",
     run: async (_args, { injected }) => {
-      await countIn(injected.counts, name);
+      await countMatches(injected.counts, name);
       return `counted ${name}`;
     },
   });
@@ -52,11 +52,11 @@ const tools = [counter("first"), counter("second")];
 
 const counting = defineGraph({ name: "counting", state: defineState({ messages: channel.messages() }) })
   .nodes({
-    alone: async (_state, { longTerm }) => countIn(longTerm("counts"), "alone"),
-    left: async (_state, { longTerm }) => countIn(longTerm("counts"), "left"),
+    alone: async (_state, { longTerm }) => countMatches(longTerm("counts"), "alone"),
+    left: async (_state, { longTerm }) => countMatches(longTerm("counts"), "left"),
     right: async (_state, { step, longTerm }) => {
-      await step("inside", ({ longTerm }) => countIn(longTerm("counts"), "step"));
-      await countIn(longTerm("counts"), "right");
+      await step("inside", ({ longTerm }) => countMatches(longTerm("counts"), "step"));
+      await countMatches(longTerm("counts"), "right");
     },
     model: async ({ messages }, runtime) => ({
       messages: [

@@ -96,7 +96,7 @@ const order = durableMachine(machine, {
   effects: { charge: "once", pack: { wrap: "idempotent" }, ship: "idempotent" },
 });
 
-function atTheBank(key: string): boolean {
+function isPaidAtBank(key: string): boolean {
   const effects = readFileSync("effects.ndjson", { encoding: "utf8", flag: "a+" });
   return effects.split("\n").some((line) => line.includes('"charge"') && line.includes(JSON.stringify(key)));
 }
@@ -108,7 +108,9 @@ let result = begun
   : await run(order, { store, thread, input: { id: "9" } }).result;
 if (result.status === "waiting" && result.interrupts[0]?.key === "in_doubt") {
   const { idempotencyKey } = result.interrupts[0].payload as { readonly idempotencyKey: string };
-  const answers = { in_doubt: atTheBank(idempotencyKey) ? { happened: true, output: "paid 9" } : { happened: false } };
+  const answers = {
+    in_doubt: isPaidAtBank(idempotencyKey) ? { happened: true, output: "paid 9" } : { happened: false },
+  };
   result = await resume(order, { store, thread, answers }).result;
 }
 if (result.status === "done") {

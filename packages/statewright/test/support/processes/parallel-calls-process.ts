@@ -53,7 +53,7 @@ if (isFirst) {
     console.error(error);
     process.exit(1);
   });
-  while (!(await twoAreDone())) await new Promise((resolve) => setImmediate(resolve));
+  while (!(await hasTwoResults())) await new Promise((resolve) => setImmediate(resolve));
   crashPoint("two done, two running");
   throw new Error("this life was to die");
 }
@@ -71,7 +71,7 @@ process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
 store.close();
 
 /** Returns whether the file has the outcomes of two calls and the starts of the other two. */
-async function twoAreDone(): Promise<boolean> {
+async function hasTwoResults(): Promise<boolean> {
   const calls = (await store.effects(thread, "main")).filter(({ kind }) => kind === "tool");
   return calls.length === 4 && calls.filter(({ state }) => state === "ok").length === 2;
 }

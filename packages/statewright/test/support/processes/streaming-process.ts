@@ -31,7 +31,7 @@ const agent = createAgent({
 
 const isNew = (await store.head(thread)) === undefined;
 const handle = isNew ? agent.run({ thread, input: "Note hi." }) : agent.resume({ thread });
-const texts = textsOf(handle.text());
+const texts = listTexts(handle.text());
 const told: unknown[] = [];
 for await (const event of handle.events()) {
   if (event.type === "message.retracted") told.push([event.type, event.messageId, event.kind, event.text ?? null]);
@@ -52,7 +52,7 @@ async function isAsked(): Promise<boolean> {
   return rows.some(({ kind, state: stands }) => kind === "model" && stands === "started");
 }
 
-async function textsOf(given: AsyncIterable<string>): Promise<readonly string[]> {
+async function listTexts(given: AsyncIterable<string>): Promise<readonly string[]> {
   const all: string[] = [];
   for await (const text of given) all.push(text);
   return all;

@@ -63,7 +63,7 @@ const agent = createAgent({
 
 if (isFirst) {
   agent.run({ thread, input: "go" }).result.catch(fail);
-  while (!(await allStand())) await new Promise((resolve) => setImmediate(resolve));
+  while (!(await hasAllStates())) await new Promise((resolve) => setImmediate(resolve));
   crashPoint("all stand");
   throw new Error("this life was to die");
 }
@@ -84,7 +84,7 @@ store.close();
 /**
  * Whether every call has reached its final state for this process: all but one have started, and one has its outcome.
  */
-async function allStand(): Promise<boolean> {
+async function hasAllStates(): Promise<boolean> {
   if (begun.size < names.length - 1) return false;
   const rows = await store.effects(thread, "main");
   return rows.some(({ name, state }) => name === "answered" && state === "ok");
