@@ -41,8 +41,9 @@ import {
 import { commit } from "../run/superstep/commit.ts";
 import { checkRequiredChannels, parseInputWrites } from "../run/superstep/input.ts";
 import { planFirstTasks, reduceInput, reduceSuperstep } from "../run/superstep/superstep.ts";
-import { getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
+import { getCodec, getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
+import { copyChannels } from "../state/copy-input.ts";
 
 /** Update of the state on behalf of a node. */
 export interface NodeUpdate<Types extends GraphTypes> {
@@ -101,7 +102,10 @@ export async function updateState<Types extends GraphTypes>(
   const { store, world: givenWorld } = options;
   const world = getWorld(givenWorld === undefined ? {} : { world: givenWorld });
   const thread = checkId("thread", options.thread);
-  const updates: readonly Partial<NodeUpdate<Types>>[] = options.updates ?? [options];
+  const codec = getCodec(options);
+  const updates: readonly Partial<NodeUpdate<Types>>[] = (options.updates ?? [options]).map((update) =>
+    update.values === undefined ? update : { ...update, values: copyChannels(graph.state, codec, update.values) },
+  );
   const unregister = announceUpdate({ graph: graph as Graph, options }, store, thread);
   try {
     return { checkpointId: await openAndApply(graph as Graph, options, world, { thread, updates }) };

@@ -2,6 +2,7 @@
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
+import { copyInput } from "../state/copy-input.ts";
 import { isDurable } from "./events/event-queue.ts";
 import { createEventStream, type EventStream, type EventView, isInView } from "./events/events.ts";
 import { createInspection } from "./events/inspection.ts";
@@ -55,7 +56,8 @@ export function launch<State, Output>(
       mailbox.end();
     }) as Promise<RunResult<State, Output>>;
   const send = (kind: InboxMessageKind, input: InboxInput): Promise<void> => {
-    const sent = Promise.resolve().then(() => mailbox.send(kind, toMessages(input, world)));
+    const copied = copyInput(options.codec ?? plainCodec, input);
+    const sent = Promise.resolve().then(() => mailbox.send(kind, toMessages(copied, world)));
     sent.catch((error: unknown) =>
       world.log("warn", "a message to a run was not saved", { thread, error: toErrorRecord(error) }),
     );
