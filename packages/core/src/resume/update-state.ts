@@ -86,7 +86,8 @@ const names = [
  * Adds a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule
  * E45). Pending tasks of the nodes are finished by the update; other pending tasks retain their ids, interrupts and
  * journal rows. A tool call left without an answer gets an answer. `as` is optional when exactly one node wrote last.
- * An update as `START` creates a missing thread. Throws `invalid_option` for a missing or unknown `as`, `thread_busy`
+ * An update as `START` creates a missing thread. Throws `invalid_option` for a missing or unknown `as` and for an update that would drop a pending task with an open
+ * interrupt, `thread_busy`
  * while a run is active, `unknown_thread`, and the errors of an invalid return value; the thread is then unchanged.
  */
 export async function updateState<Types extends GraphTypes>(
@@ -180,6 +181,7 @@ async function applyUpdates(
     }),
   );
   const pending = nodes.includes(START) ? [] : listRemainingTasks(session.position, session.progress, nodes);
+  if (!nodes.includes(START)) checkKeepsInterrupts(session.position, session.progress, saved, { nodes, pending });
   const isContinued = pending.length > 0;
   const reduceResults = (all: readonly FinishedTask[]): StepResult =>
     nodes.includes(START)
@@ -203,16 +205,49 @@ async function applyUpdates(
   const startedAt = session.env.world.clock.monotonic();
   const writtenNodes = finished.map(({ task }) => task.node).filter((node) => node !== START);
   const next = isContinued ? mergePendingTasks(session.position, session.progress, result, pending) : result;
+  const interrupts = closeInterrupts(session.env, saved, pending);
   await commit(session, next, {
     nodes: writtenNodes,
     source,
     startedAt,
     isFirst: false,
-    ...(isContinued ? { isPartial: isContinued, interrupts: closeInterrupts(session.env, saved, pending) } : {}),
+    ...(isContinued ? { isPartial: isContinued } : {}),
+    interrupts,
     longTerm: closing?.longTerm,
-    final: { run: toUpdatedRun(session.position, session.env.world, saved, next) },
+    final: { run: toUpdatedRun(session.position, session.env.world, saved, { next, interrupts }) },
   });
   return saved.parent as number;
+}
+
+/**
+ * Throws when the update would drop a pending task whose interrupt is open: a graph without parallel branches has one
+ * position, which the update replaces. A task whose sources are all updated is planned again.
+ */
+function checkKeepsInterrupts(
+  position: Position,
+  { control }: Progress,
+  { interrupts }: Persistence,
+  { nodes, pending }: { readonly nodes: readonly string[]; readonly pending: readonly Task[] },
+): void {
+  const open = [...interrupts.values()].filter(isOpen);
+  const dropped = control.tasks.find(
+    ({ id, node, from }) =>
+      open.some(({ task }) => task === id) &&
+      !nodes.includes(node) &&
+      !pending.some((task) => task.id === id) &&
+      !(from !== undefined && from.every((source) => nodes.includes(source))) &&
+      position.plan.nodes.get(node)?.logic.answersCalls !== true,
+  );
+  const interrupt = open.find(({ task }) => task === dropped?.id);
+  if (dropped === undefined || interrupt === undefined) return;
+  throw invalidOption({
+    where: "updateState",
+    option: "as",
+    expected: `the node "${dropped.node}", whose interrupt "${interrupt.key}" is open`,
+    got: nodes.join(", "),
+    fix: `Pass as: "${dropped.node}" with the values it would return, or answer the interrupt with resume first`,
+    place: getErrorPlace(position),
+  });
 }
 
 /** Sorts updates in reduce order (rule E3): nodes in order of declaration, then input nodes in the given order. */
@@ -366,7 +401,10 @@ function getTaskIndex(id: string): number {
   return Number(id.slice(id.indexOf(":") + 1));
 }
 
-/** Closes the open interrupts of tasks finished by the update: the update replaces their answers. */
+/**
+ * Returns the open interrupts: those of tasks that the update finishes or replaces are closed, and the others still
+ * wait for their answers.
+ */
 function closeInterrupts(
   { codec, world }: RunEnvironment,
   { interrupts }: Persistence,
@@ -375,21 +413,24 @@ function closeInterrupts(
   const remainingTasks = new Set(pending.map(({ id }) => id));
   const answer = codec.encode({ updated: true }, "the record of an interrupt closed by an update");
   return [...interrupts.values()]
-    .filter((row) => isOpen(row) && !remainingTasks.has(row.task))
-    .map((row) => ({ ...row, answer, answeredAt: world.clock.now(), answeredBy: "updateState" }));
+    .filter(isOpen)
+    .map((row) =>
+      remainingTasks.has(row.task) ? row : { ...row, answer, answeredAt: world.clock.now(), answeredBy: "updateState" },
+    );
 }
 
 /**
- * Returns the run row after the update: an unfinished run has no awaited interrupt and no error any more, and
- * continues on resume.
+ * Returns the run row after the update: an unfinished run has no error any more, and continues on resume. It waits
+ * while an interrupt is open.
  */
 function toUpdatedRun(
   { run }: Position,
   world: World,
   { claim }: Persistence,
-  { tasks }: StepResult,
+  { next: { tasks }, interrupts }: { readonly next: StepResult; readonly interrupts: readonly InterruptRow[] },
 ): RunRow | undefined {
   if (claim.run === undefined || !isUnfinished(claim.run)) return undefined;
   const { error: _, endedAt: __, ...row } = run;
+  if (interrupts.some(isOpen)) return { ...row, status: "waiting" };
   return tasks.length > 0 ? { ...row, status: "paused" } : { ...row, status: "done", endedAt: world.clock.now() };
 }
