@@ -31,6 +31,7 @@ import {
   run,
   START,
   type Store,
+  send,
   subgraph,
   toolNode,
   updateState,
@@ -228,6 +229,48 @@ test("an interrupt that stays open after an update stays in listInterrupts and c
   const end = await resume(graph, { ...at, answers: { two: "answered" } }).result;
   expect([end.status, await listInterrupts(store)]).toEqual(["done", []]);
   expect(end.state.findings).toEqual(["by an update", "answered", "last"]);
+});
+
+test("updateState acts as a node with commands: no target, END, several targets and sends [FX17]", async () => {
+  const graph = defineGraph({ name: "commands", state: Review })
+    .nodes({
+      choose: () => [goto("left"), send("inspect", "x")],
+      left: () => ({ findings: ["left"] }),
+      right: () => ({ findings: ["right"] }),
+      inspect: inputNode(z.string(), (_state, { input }) => ({ findings: [input] })),
+    })
+    .edges({
+      [START]: "choose",
+      choose: commandTargets("left", "right", "inspect"),
+      left: END,
+      right: END,
+      inspect: END,
+    });
+  const chosen = [
+    [{ goto: [] }, []],
+    [{ goto: END }, []],
+    [{ goto: "left" }, ["left"]],
+    [{ goto: ["left", "right"] }, ["left", "right"]],
+    [{ goto: ["right"], sends: [send("inspect", "a"), send("inspect", "b")] }, ["right", "a", "b"]],
+    [{ sends: [send("inspect", "a")] }, ["a"]],
+  ] as const;
+  for (const [update, findings] of chosen) {
+    const at = { store: memoryStore(), thread: "t" };
+    await updateState(graph, { ...at, as: START });
+    await updateState(graph, { ...at, as: "choose", values: { verdict: "ship" }, ...update });
+    const { state } = await (findings.length === 0 ? getState(graph, at) : resume(graph, at).result);
+    expect([state.verdict, state.findings]).toEqual(["ship", findings]);
+  }
+  const at = { store: memoryStore(), thread: "t" };
+  await updateState(graph, { ...at, as: START });
+  const missing = await failureOf(updateState(graph, { ...at, as: "choose" }), "invalid_option");
+  expect(missing.message).toContain("goto: []");
+  await failureOf(updateState(graph, { ...at, as: "choose", goto: "inspect" }), "dead_route");
+  // @ts-expect-error a send is made with send(…)
+  await failureOf(updateState(graph, { ...at, as: "choose", sends: [{ target: "inspect" }] }), "invalid_option");
+  const line = review();
+  await updateState(line, { ...at, thread: "u", as: START });
+  await failureOf(updateState(line, { ...at, thread: "u", as: "lint", goto: END }), "dead_route");
 });
 
 test("pending tasks outside an update keep their ids, interrupts and recorded results [E45]", async () => {
