@@ -69,6 +69,7 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
   const thread = resolveThreadId(world, options.thread);
   const runId = createId("run_", world.random);
   checkStartOptions(caller, thread);
+  if (store === undefined && options.thread !== undefined) warnAboutStore(caller, thread);
   const keyed = store === undefined || key === undefined ? undefined : getThreadRegistry(store).keyed;
   const atWork = store === undefined || key === undefined ? undefined : findActiveHandle(store, thread, key);
   if (atWork !== undefined) return atWork;
@@ -101,6 +102,19 @@ function parseInput({ graph, options }: RunCaller): () => readonly Write[] | und
       throw error;
     };
   }
+}
+
+const warnedGraphs: WeakSet<Graph> = new WeakSet();
+
+/** Warns once for each graph: without a store, the next run of the thread starts without its state. */
+function warnAboutStore({ graph, options }: RunCaller, thread: string): void {
+  if (warnedGraphs.has(graph)) return;
+  warnedGraphs.add(graph);
+  getWorld(options).log(
+    "warn",
+    "a run has a thread and no store: the next run of the thread starts without its state; pass a store, or remove the thread",
+    { graph: graph.name, thread },
+  );
 }
 
 function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller, thread: string): void {
