@@ -162,8 +162,7 @@ function journalFinished(
   if (saved === undefined) return;
   const startedAt = world.clock.now();
   for (const { task, outcome } of finished)
-    if (!hasOutcome(position, saved, task))
-      journalTask(position, saved, task, { world, outcome, startedAt });
+    if (!hasOutcome(position, saved, task)) journalTask(position, saved, task, { world, outcome, startedAt });
 }
 
 /** Runs tasks until the first failure, which fires the signals of the other tasks and drops their results. */
