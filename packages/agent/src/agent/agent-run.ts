@@ -3,7 +3,7 @@
  * active runs of an agent.
  */
 import type { AgentEnd, Message, OutputSchema, RunEvent, RunHandle, RunResult, World } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import { invalidOption, mapResult } from "@statewright/core/adapter";
 import { type PartialOutput, streamPartialOutputs } from "../output/partial-output.ts";
 import { getAgentEnd, getAnswerText } from "./agent-end.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
@@ -30,8 +30,8 @@ export interface AgentRun<State, Output = unknown> extends RunHandle<State, Outp
   followUp(input: AgentInput): Promise<void>;
   /**
    * Streams the structured output while the model writes it, as growing partial values. Partial values are not
-   * validated; use `output` of the result for the validated value. Throws `invalid_option` for an agent without
-   * `output`.
+   * validated; use `output` of the result for the validated value. Throws the error of a failed run, and
+   * `invalid_option` for an agent without `output`.
    */
   partialOutput(): AsyncIterableIterator<PartialOutput<NonNullable<Output>>>;
 }
@@ -49,23 +49,14 @@ export function createAgentRun<State extends ConversationState>(
   world: World | undefined,
   output: OutputSchema | undefined,
 ): AgentRun<State> {
-  const result = handle.result.then((runResult): AgentResult<State> => {
+  const result = mapResult(handle, (runResult): AgentResult<State> => {
     if (runResult.status !== "done") return runResult;
     const { messages } = runResult.state;
     return { ...runResult, ended: getAgentEnd(messages), text: getAnswerText(messages) };
   });
-  /** Marks a rejection of `result` as handled: readers of events receive the failure as an event. */
-  const markHandled = <Reader>(reader: Reader): Reader => {
-    result.catch(ignoreRejection);
-    return reader;
-  };
   return {
     ...handle,
     result,
-    events: (...options) => markHandled(handle.events(...options)),
-    values: () => markHandled(handle.values()),
-    text: (...options) => markHandled(handle.text(...options)),
-    on: (listener) => markHandled(handle.on(listener)),
     steer: async (input) => handle.steer(toMessages(input, world)),
     followUp: async (input) => handle.followUp(toMessages(input, world)),
     partialOutput: () => {
@@ -76,14 +67,10 @@ export function createAgentRun<State extends ConversationState>(
           found: "an agent without `output`",
           fix: "Add `output` to createAgent, or use text()",
         });
-      const partial: AsyncIterableIterator<unknown> = streamPartialOutputs(markHandled(handle.events()), output);
+      const partial: AsyncIterableIterator<unknown> = streamPartialOutputs(handle.events(), output);
       return partial as AsyncIterableIterator<never>;
     },
   };
-}
-
-function ignoreRejection(): void {
-  // Awaiting `result` still rejects.
 }
 
 /** Adds an async iterator over all events, from the first event on. */

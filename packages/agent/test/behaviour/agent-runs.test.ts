@@ -90,11 +90,14 @@ describe("agent runs", () => {
     expect(await run.result).toMatchObject({ status: "done" });
   });
 
-  test("a failed run emits run.failed to its stream, and its result promise still rejects", async () => {
+  test("a failed run emits run.failed to its stream, whose loop throws, and its result promise still rejects [FX1]", async () => {
     const agent = createAgent({ name: "a", model: scriptedModel([failWith(new Error("no"))]), retry: { attempts: 1 } });
     const run = agent.stream({ input: "Go" });
     const types: string[] = [];
-    for await (const { type } of run) types.push(type);
+    const read = async (): Promise<void> => {
+      for await (const { type } of run) types.push(type);
+    };
+    await expect(read()).rejects.toThrow(/no/);
     expect(types.at(-1)).toBe("run.failed");
     await expect(run.result).rejects.toThrow(/no/);
   });

@@ -52,7 +52,8 @@ export interface Engine {
   start(): Promise<void>;
   /**
    * Starts no more runs and lets every active run finish its superstep; resolves when all runs are saved. `now` also
-   * aborts their signals, even during an earlier `stop` call; `graceMs` aborts after that many milliseconds.
+   * aborts their signals, even during an earlier `stop` call; `graceMs` aborts after that many milliseconds. A stopped
+   * engine accepts runs again after `start`.
    */
   stop(options?: { readonly now?: boolean; readonly graceMs?: number }): Promise<void>;
   /** Same as `run`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
@@ -82,7 +83,7 @@ export function engine(options: EngineOptions): Engine {
   const slots = createSlots(concurrency);
   /** Threads claimed by the engine: active, or waiting for a slot. */
   const claimedThreads = new Set<string>();
-  let state: "idle" | "serving" | "stopping" = "idle";
+  let state: "idle" | "serving" | "stopping" | "stopped" = "idle";
   let stopping: Promise<void> | undefined;
   const isServing = (): boolean => state === "serving";
 
@@ -129,6 +130,11 @@ export function engine(options: EngineOptions): Engine {
     }
   }
 
+  /** An engine that was never started accepts runs; an engine that stops or has stopped does not. */
+  function checkNotStopped(): void {
+    if (state === "stopping" || state === "stopped") throw createStoppedError(state);
+  }
+
   async function stopServing(): Promise<void> {
     state = "stopping";
     slots.clear();
@@ -138,7 +144,7 @@ export function engine(options: EngineOptions): Engine {
     await schedule.waitForScan();
     await activeRuns.waitUntilEmpty();
     schedule.cancel();
-    state = "idle";
+    state = "stopped";
     stopping = undefined;
   }
 
@@ -156,7 +162,7 @@ export function engine(options: EngineOptions): Engine {
       }
     },
     stop: async ({ now = false, graceMs } = {}) => {
-      if (state === "idle" && activeRuns.isEmpty()) return;
+      if (state === "stopped") return;
       stopping ??= stopServing();
       if (now) activeRuns.abort();
       const cancelGrace = graceMs === undefined ? undefined : world.schedule.after(graceMs, activeRuns.abort);
@@ -164,7 +170,7 @@ export function engine(options: EngineOptions): Engine {
       cancelGrace?.();
     },
     run: (graph, runOptions) => {
-      if (state === "stopping") throw createStoppingError();
+      checkNotStopped();
       const all = { ...getVersionOptions(options, graph), ...runOptions, ...getSharedOptions(options) };
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
@@ -172,7 +178,7 @@ export function engine(options: EngineOptions): Engine {
       return handle as RunHandle<never, never>;
     },
     resume: (graph, runOptions) => {
-      if (state === "stopping") throw createStoppingError();
+      checkNotStopped();
       const all = { ...getVersionOptions(options, graph), ...runOptions, ...getSharedOptions(options) };
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
@@ -185,9 +191,9 @@ export function engine(options: EngineOptions): Engine {
 /** Below this number of claimed threads, an engine scans for more work before the next poll. */
 const eagerScanBelow = 250;
 
-function createStoppingError(): StatewrightError {
+function createStoppedError(state: "stopping" | "stopped"): StatewrightError {
   return new StatewrightError("engine_stopped", {
-    what: "the engine is stopping and starts no more runs",
+    what: state === "stopping" ? "the engine is stopping and starts no more runs" : "the engine has stopped",
     next: "Pass the input to another engine, or start this engine again after it has stopped",
   });
 }

@@ -8,6 +8,7 @@ import type { GraphTypes } from "../define/graph.ts";
 import { getProgram, programs } from "../run/begin.ts";
 import { launch } from "../run/launch.ts";
 import { applyAnswers } from "../run/loop/apply-answers.ts";
+import type { GivenAnswers } from "../run/migration/program.ts";
 import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
 import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/options/check-run-options.ts";
@@ -16,7 +17,8 @@ import type { Persistence } from "../run/session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../run/session/parts/position.ts";
 import type { State } from "../run/session/returns.ts";
 import type { Session } from "../run/session/session.ts";
-import { getWorld, openSession, release } from "../run/task/open-session.ts";
+import { getCodec, getWorld, openSession, release } from "../run/task/open-session.ts";
+import { copyInput } from "../state/copy-input.ts";
 
 /**
  * Resumes a thread: executes only tasks without a recorded result. Answers are matched by interrupt id or key. A
@@ -41,6 +43,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   const runId = createId("run_", world.random);
   const { store } = options;
   if (store === undefined) throw createMissingStoreError(thread);
+  const answers = copyInput(getCodec(options), options.answers ?? {});
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     const opening = {
       programs,
@@ -60,7 +63,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       const { saved } = session.journal;
       // A dead process may have left a queued input that pre-empts this run.
       if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved.thread, saved.store);
-      result = runAsActive(session, caller, () => continueThread(session, options));
+      result = runAsActive(session, caller, () => continueThread(session, { answers, by: options.by }));
     } finally {
       unregister();
     }
@@ -68,15 +71,11 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   });
 }
 
-async function continueThread(session: Session, options: ResumeOptions<GraphTypes>): Promise<RunResult<State>> {
+async function continueThread(session: Session, given: Omit<GivenAnswers, "apply">): Promise<RunResult<State>> {
   const { saved } = session.journal;
   if (saved !== undefined && saved.claim.head === undefined)
     throw await createNotStartedError(session.position, session.env.world, saved);
-  return getProgram(session.position.plan).resume(session, {
-    answers: options.answers ?? {},
-    by: options.by,
-    apply: applyAnswers,
-  });
+  return getProgram(session.position.plan).resume(session, { ...given, apply: applyAnswers });
 }
 
 function createMissingStoreError(thread: string): StatewrightError {

@@ -1,6 +1,6 @@
 /** `updateState`: writes to a thread as if its nodes had returned values, without running the nodes. */
 
-import { addErrorPlace, isStatewrightError } from "../base/errors.ts";
+import { addErrorPlace, isStatewrightError, type StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
@@ -12,8 +12,8 @@ import { createCommittingValue } from "../compile/compile-machine.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getEdge, type Plan } from "../compile/plan.ts";
-import { goto } from "../define/command.ts";
-import { type END, START } from "../define/edge.ts";
+import { type Goto, getCommandKind, goto, type Send, send, toCommand } from "../define/command.ts";
+import { END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { programs } from "../run/begin.ts";
 import { createEventStream } from "../run/events/events.ts";
@@ -41,16 +41,22 @@ import {
 import { commit } from "../run/superstep/commit.ts";
 import { checkRequiredChannels, parseInputWrites } from "../run/superstep/input.ts";
 import { planFirstTasks, reduceInput, reduceSuperstep } from "../run/superstep/superstep.ts";
-import { getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
+import { getCodec, getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
+import { copyChannels, copyInput } from "../state/copy-input.ts";
 
 /** Update of the state on behalf of a node. */
 export interface NodeUpdate<Types extends GraphTypes> {
   /** Node name; `START` for an input. */
   readonly as: Types["nodes"] | typeof START;
   readonly values?: Types["update"];
-  /** Next target, for a node with `commandTargets` as its edge. */
-  readonly goto?: Types["nodes"] | typeof END;
+  /**
+   * Next targets, for a node with `commandTargets` as its edge; END and an empty list end the branch. Several targets
+   * require a graph with parallel branches.
+   */
+  readonly goto?: Types["nodes"] | typeof END | readonly (Types["nodes"] | typeof END)[];
+  /** Tasks to start, made with `send`, for a node with `commandTargets` as its edge. */
+  readonly sends?: readonly Send<Types["nodes"]>[];
 }
 
 /** Options of `updateState`: one update, or the updates of several nodes as one superstep. */
@@ -67,7 +73,7 @@ export type UpdateOptions<Types extends GraphTypes> = {
   | { readonly updates: readonly NodeUpdate<Types>[]; readonly as?: undefined; readonly values?: undefined }
 );
 
-const updateNames = listOptionNames<NodeUpdate<GraphTypes>>({ as: true, values: true, goto: true });
+const updateNames = listOptionNames<NodeUpdate<GraphTypes>>({ as: true, values: true, goto: true, sends: true });
 const names = [
   ...listOptionNames<Omit<UpdateOptions<GraphTypes>, keyof NodeUpdate<GraphTypes>>>({
     store: true,
@@ -85,7 +91,8 @@ const names = [
  * Adds a superstep to a thread as if these nodes had returned the values: reducers and outgoing edges apply (rule
  * E45). Pending tasks of the nodes are finished by the update; other pending tasks retain their ids, interrupts and
  * journal rows. A tool call left without an answer gets an answer. `as` is optional when exactly one node wrote last.
- * An update as `START` creates a missing thread. Throws `invalid_option` for a missing or unknown `as`, `thread_busy`
+ * An update as `START` creates a missing thread. Throws `invalid_option` for a missing or unknown `as` and for an update that would drop a pending task with an open
+ * interrupt, `thread_busy`
  * while a run is active, `unknown_thread`, and the errors of an invalid return value; the thread is then unchanged.
  */
 export async function updateState<Types extends GraphTypes>(
@@ -101,13 +108,40 @@ export async function updateState<Types extends GraphTypes>(
   const { store, world: givenWorld } = options;
   const world = getWorld(givenWorld === undefined ? {} : { world: givenWorld });
   const thread = checkId("thread", options.thread);
-  const updates: readonly Partial<NodeUpdate<Types>>[] = options.updates ?? [options];
+  const codec = getCodec(options);
+  const updates: readonly Partial<NodeUpdate<Types>>[] = (options.updates ?? [options]).map((update) =>
+    copyUpdate(graph as Graph, codec, update),
+  );
   const unregister = announceUpdate({ graph: graph as Graph, options }, store, thread);
   try {
     return { checkpointId: await openAndApply(graph as Graph, options, world, { thread, updates }) };
   } finally {
     unregister();
   }
+}
+
+/** Copies an update, so that a later change of the caller's objects changes no state. */
+function copyUpdate<Types extends GraphTypes>(
+  { state }: Graph,
+  codec: Codec,
+  update: Partial<NodeUpdate<Types>>,
+): Partial<NodeUpdate<Types>> {
+  const { values, sends } = update;
+  return {
+    ...update,
+    ...(values === undefined ? {} : { values: copyChannels(state, codec, values) }),
+    ...(Array.isArray(sends) ? { sends: sends.map((each) => copySend(codec, each)) } : {}),
+  };
+}
+
+/** Copies a send; an invalid one is refused later, with the node's name. */
+function copySend<Target extends string>(codec: Codec, given: Send<Target>): Send<Target> {
+  return isSend(given) ? send(given.target, copyInput(codec, given.input)) : given;
+}
+
+function isSend(value: unknown): value is Send {
+  const command = toCommand(value);
+  return command !== undefined && getCommandKind(command) === "send";
 }
 
 async function openAndApply(
@@ -170,12 +204,13 @@ async function applyUpdates(
   const { plan } = session.position;
   const { control, kernel } = session.progress;
   const finished = sortInReduceOrder(plan, resolvedUpdates).map(
-    ({ as, values, goto: target }, index): FinishedTask => ({
+    ({ as, values, goto: targets, sends }, index): FinishedTask => ({
       task: { id: `${session.position.step}:${index}`, node: as },
-      outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, target }),
+      outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, targets, sends }),
     }),
   );
   const pending = nodes.includes(START) ? [] : listRemainingTasks(session.position, session.progress, nodes);
+  if (!nodes.includes(START)) checkKeepsInterrupts(session.position, session.progress, saved, { nodes, pending });
   const isContinued = pending.length > 0;
   const reduceResults = (all: readonly FinishedTask[]): StepResult =>
     nodes.includes(START)
@@ -199,16 +234,49 @@ async function applyUpdates(
   const startedAt = session.env.world.clock.monotonic();
   const writtenNodes = finished.map(({ task }) => task.node).filter((node) => node !== START);
   const next = isContinued ? mergePendingTasks(session.position, session.progress, result, pending) : result;
+  const interrupts = closeInterrupts(session.env, saved, pending);
   await commit(session, next, {
     nodes: writtenNodes,
     source,
     startedAt,
     isFirst: false,
-    ...(isContinued ? { isPartial: isContinued, interrupts: closeInterrupts(session.env, saved, pending) } : {}),
+    ...(isContinued ? { isPartial: isContinued } : {}),
+    interrupts,
     longTerm: closing?.longTerm,
-    final: { run: toUpdatedRun(session.position, session.env.world, saved, next) },
+    final: { run: toUpdatedRun(session.position, session.env.world, saved, { next, interrupts }) },
   });
   return saved.parent as number;
+}
+
+/**
+ * Throws when the update would drop a pending task whose interrupt is open: a graph without parallel branches has one
+ * position, which the update replaces. A task whose sources are all updated is planned again.
+ */
+function checkKeepsInterrupts(
+  position: Position,
+  { control }: Progress,
+  { interrupts }: Persistence,
+  { nodes, pending }: { readonly nodes: readonly string[]; readonly pending: readonly Task[] },
+): void {
+  const open = [...interrupts.values()].filter(isOpen);
+  const dropped = control.tasks.find(
+    ({ id, node, from }) =>
+      open.some(({ task }) => task === id) &&
+      !nodes.includes(node) &&
+      !pending.some((task) => task.id === id) &&
+      from?.every((source) => nodes.includes(source)) !== true &&
+      position.plan.nodes.get(node)?.logic.answersCalls !== true,
+  );
+  const interrupt = open.find(({ task }) => task === dropped?.id);
+  if (dropped === undefined || interrupt === undefined) return;
+  throw invalidOption({
+    where: "updateState",
+    option: "as",
+    expected: `the node "${dropped.node}", whose interrupt "${interrupt.key}" is open`,
+    got: nodes.join(", "),
+    fix: `Pass as: "${dropped.node}" with the values it would return, or answer the interrupt with resume first`,
+    place: getErrorPlace(position),
+  });
 }
 
 /** Sorts updates in reduce order (rule E3): nodes in order of declaration, then input nodes in the given order. */
@@ -258,29 +326,69 @@ async function resolveNode(position: Position, saved: Persistence, as: string | 
 interface ToOutcomeOptions {
   readonly as: string;
   readonly values: object | undefined;
-  readonly target: string | undefined;
+  readonly targets: string | readonly string[] | undefined;
+  readonly sends: readonly Send[] | undefined;
 }
 
-function toOutcome(
-  position: Position,
-  progress: Progress,
-  codec: Codec,
-  { as, values, target }: ToOutcomeOptions,
-): TaskOutcome {
+function toOutcome(position: Position, progress: Progress, codec: Codec, update: ToOutcomeOptions): TaskOutcome {
   const { plan } = position;
   const { state } = progress;
+  const { as, values, targets, sends } = update;
   if (as === START) return { writes: parseInputWrites(plan, codec, values ?? {}), routes: [] };
-  const returned = target === undefined ? values : goto(target, values);
-  const outcome = validateOutcome(position, codec, as, readReturn(plan, as, state, returned));
-  if (getEdge(plan, as).kind !== "commandTargets" || target !== undefined) return outcome;
-  throw invalidOption({
-    where: "updateState",
-    option: "goto",
-    expected: `a target of the node "${as}", which chooses its next node with commands`,
-    got: target,
-    fix: "Pass goto: a target of the node, or END",
-    place: getErrorPlace(position),
-  });
+  const { writes } = readReturn(plan, as, state, values);
+  const routes = listCommands(position, update).flatMap((command) => readReturn(plan, as, state, command).routes);
+  if (routes.length > 1 && !plan.parallel)
+    throw createTargetsError(position, {
+      option: "goto",
+      expected: "one target, since the graph has no parallel branches",
+      got: targets,
+      fix: "Pass one target",
+    });
+  if (getEdge(plan, as).kind === "commandTargets" && targets === undefined && sends === undefined)
+    throw createTargetsError(position, {
+      option: "goto",
+      expected: `a target of the node "${as}", which chooses its next node with commands`,
+      got: targets,
+      fix: "Pass goto: a target of the node, goto: [] or END for no next node, or sends: [send(…)]",
+    });
+  return validateOutcome(position, codec, as, { writes, routes });
+}
+
+/** Lists the commands of an update. END is no target: the node could have returned no command. */
+function listCommands(
+  position: Position,
+  { as, targets = [], sends = [] }: ToOutcomeOptions,
+): readonly (Goto | Send)[] {
+  const list = typeof targets === "string" ? [targets] : targets;
+  if (!Array.isArray(list))
+    throw createTargetsError(position, {
+      option: "goto",
+      expected: "a target, or a list of targets",
+      got: targets,
+      fix: "Pass goto: the name of a node, or a list of names",
+    });
+  if (!Array.isArray(sends) || !sends.every(isSend))
+    throw createTargetsError(position, {
+      option: "sends",
+      expected: "a list of sends",
+      got: sends,
+      fix: 'Pass sends: [send("node", input)]',
+    });
+  const choosesTargets = getEdge(position.plan, as).kind === "commandTargets";
+  const nodes = choosesTargets ? list.filter((target) => target !== END) : list;
+  return [...nodes.map((target) => goto(target)), ...sends];
+}
+
+function createTargetsError(
+  position: Position,
+  problem: {
+    readonly option: "goto" | "sends";
+    readonly expected: string;
+    readonly got: unknown;
+    readonly fix: string;
+  },
+): StatewrightError {
+  return invalidOption({ where: "updateState", ...problem, place: getErrorPlace(position) });
 }
 
 function applyInput(position: Position, progress: Progress, finished: readonly FinishedTask[]): StepResult {
@@ -362,7 +470,10 @@ function getTaskIndex(id: string): number {
   return Number(id.slice(id.indexOf(":") + 1));
 }
 
-/** Closes the open interrupts of tasks finished by the update: the update replaces their answers. */
+/**
+ * Returns the open interrupts: those of tasks that the update finishes or replaces are closed, and the others still
+ * wait for their answers.
+ */
 function closeInterrupts(
   { codec, world }: RunEnvironment,
   { interrupts }: Persistence,
@@ -371,21 +482,24 @@ function closeInterrupts(
   const remainingTasks = new Set(pending.map(({ id }) => id));
   const answer = codec.encode({ updated: true }, "the record of an interrupt closed by an update");
   return [...interrupts.values()]
-    .filter((row) => isOpen(row) && !remainingTasks.has(row.task))
-    .map((row) => ({ ...row, answer, answeredAt: world.clock.now(), answeredBy: "updateState" }));
+    .filter(isOpen)
+    .map((row) =>
+      remainingTasks.has(row.task) ? row : { ...row, answer, answeredAt: world.clock.now(), answeredBy: "updateState" },
+    );
 }
 
 /**
- * Returns the run row after the update: an unfinished run has no awaited interrupt and no error any more, and
- * continues on resume.
+ * Returns the run row after the update: an unfinished run has no error any more, and continues on resume. It waits
+ * while an interrupt is open.
  */
 function toUpdatedRun(
   { run }: Position,
   world: World,
   { claim }: Persistence,
-  { tasks }: StepResult,
+  { next: { tasks }, interrupts }: { readonly next: StepResult; readonly interrupts: readonly InterruptRow[] },
 ): RunRow | undefined {
   if (claim.run === undefined || !isUnfinished(claim.run)) return undefined;
   const { error: _, endedAt: __, ...row } = run;
+  if (interrupts.some(isOpen)) return { ...row, status: "waiting" };
   return tasks.length > 0 ? { ...row, status: "paused" } : { ...row, status: "done", endedAt: world.clock.now() };
 }

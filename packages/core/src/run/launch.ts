@@ -2,6 +2,7 @@
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
+import { copyInput } from "../state/copy-input.ts";
 import { isDurable } from "./events/event-queue.ts";
 import { createEventStream, type EventStream, type EventView, isInView } from "./events/events.ts";
 import { createInspection } from "./events/inspection.ts";
@@ -41,11 +42,12 @@ export function launch<State, Output>(
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
-  const result = Promise.resolve()
+  const result: Promise<RunResult<State, Output>> = Promise.resolve()
     .then(() => work(events, { abort, drain: drain.signal, stop, mailbox }))
     .catch((error: unknown) => {
       events.close({ error });
       mailbox.end({ error });
+      if (events.hasFailureReader()) result.catch(ignoreRejection);
       throw error;
     })
     .finally(() => {
@@ -53,11 +55,9 @@ export function launch<State, Output>(
       events.close();
       mailbox.end();
     }) as Promise<RunResult<State, Output>>;
-  const markRejectionHandled = (): void => {
-    result.catch(ignoreRejection);
-  };
   const send = (kind: InboxMessageKind, input: InboxInput): Promise<void> => {
-    const sent = Promise.resolve().then(() => mailbox.send(kind, toMessages(input, world)));
+    const copied = copyInput(options.codec ?? plainCodec, input);
+    const sent = Promise.resolve().then(() => mailbox.send(kind, toMessages(copied, world)));
     sent.catch((error: unknown) =>
       world.log("warn", "a message to a run was not saved", { thread, error: toErrorRecord(error) }),
     );
@@ -67,24 +67,17 @@ export function launch<State, Output>(
     id: runId,
     thread,
     result,
-    events: ({ after, views } = {}) => {
-      markRejectionHandled();
-      const live = events.iterate((event) => isInView(event, views) && (after !== undefined || isOwnEvent(event)));
+    events: ({ after, views, throwOnFailure } = {}) => {
+      const wanted = (event: RunEvent): boolean => isInView(event, views) && (after !== undefined || isOwnEvent(event));
+      const live = events.iterate({ wanted, throwOnFailure });
       return after === undefined ? live : streamSince(options, thread, after, { views, live });
     },
-    values: () => {
-      markRejectionHandled();
-      return streamValues<State>(events);
-    },
+    values: () => streamValues<State>(events),
     text: (options = {}) => {
       checkTextOptions(options);
-      markRejectionHandled();
       return streamText(events.iterate(), options);
     },
-    on: (listener) => {
-      markRejectionHandled();
-      return events.subscribe((event) => (isOwnEvent(event) ? listener(event) : undefined));
-    },
+    on: (listener) => events.subscribe((event) => (isOwnEvent(event) ? listener(event) : undefined)),
     cancel: (reason = "the run was cancelled") => abort.abort(new Error(reason)),
     drain: (reason = "the process stops") => {
       if (options.store === undefined) throw createDrainError(thread);
@@ -94,6 +87,7 @@ export function launch<State, Output>(
     followUp: (input) => send("followUp", input),
   };
   stopFunctions.set(handle, stop);
+  streams.set(handle, events);
   events.handle = handle;
   return handle;
 }
@@ -104,6 +98,23 @@ function isOwnEvent(event: RunEvent): boolean {
 }
 
 const stopFunctions: WeakMap<object, RunControls["stop"]> = new WeakMap();
+
+const streams: WeakMap<object, EventStream> = new WeakMap();
+
+/**
+ * Returns the converted result of a run. A rejection is unhandled when that of the handle is: no reader of the run's
+ * events has received the failure.
+ */
+export function mapResult<State, Output, Mapped>(
+  handle: RunHandle<State, Output>,
+  convert: (result: RunResult<State, Output>) => Mapped,
+): Promise<Mapped> {
+  const mapped = handle.result.then(convert);
+  handle.result.catch(() => {
+    if (streams.get(handle)?.hasFailureReader() === true) mapped.catch(ignoreRejection);
+  });
+  return mapped;
+}
 
 /** Pauses the run of a handle at once because its process stops: its signals abort, and a resume continues the run. */
 export function pauseRun(handle: RunHandle<unknown>, reason: string): void {
@@ -119,7 +130,7 @@ function createDrainError(thread: string): StatewrightError {
 }
 
 function ignoreRejection(): void {
-  // Event readers see `run.failed`, or their loop throws the unsaved failure; awaiting `result` still rejects.
+  // A reader of the events has the failure; awaiting `result` still rejects.
 }
 
 /**
@@ -156,11 +167,12 @@ function createNoEventsError(thread: string): StatewrightError {
 /** Subscribes synchronously at the call, not at the first read of the iterator. */
 function streamValues<State>(events: EventStream): AsyncIterableIterator<State> {
   const states: State[] = [];
-  const steps = events.iterate((event) => {
+  const wanted = (event: RunEvent): boolean => {
     const isCommit = event.type === "step.committed" && event.within === undefined && events.getState !== undefined;
     if (isCommit) states.push(events.getState?.() as State);
     return isCommit;
-  });
+  };
+  const steps = events.iterate({ wanted });
   return yieldStates(states, steps);
 }
 

@@ -10,6 +10,7 @@ import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { encodeWrapper } from "../state/codec.ts";
+import { copyChannels } from "../state/copy-input.ts";
 import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import { launch, type RunControls } from "./launch.ts";
@@ -68,12 +69,17 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
   const thread = resolveThreadId(world, options.thread);
   const runId = createId("run_", world.random);
   checkStartOptions(caller, thread);
+  if (store === undefined && options.thread !== undefined) warnAboutStore(caller, thread);
   const keyed = store === undefined || key === undefined ? undefined : getThreadRegistry(store).keyed;
   const atWork = store === undefined || key === undefined ? undefined : findActiveHandle(store, thread, key);
   if (atWork !== undefined) return atWork;
+  // Before the caller continues: a later change of its objects changes no run.
+  const input = copyChannels(caller.graph.state, getCodec(options), options.input);
+  const copied = input === undefined ? caller : { ...caller, options: { ...options, input } };
+  const readInput = parseInput(copied);
   const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     try {
-      return await startWithRetry({ caller, thread, runId, events, stops, input: parseInput(caller) });
+      return await startWithRetry({ caller: copied, thread, runId, events, stops, input: readInput() });
     } finally {
       keyed?.delete(`${thread} ${key}`);
     }
@@ -84,11 +90,31 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
 
 /**
  * Parses the input, so that an invalid input is rejected before any store access. A user-written machine parses its
- * input itself.
+ * input itself. The returned function throws the error of an invalid input, which rejects the run.
  */
-function parseInput({ graph, options }: RunCaller): readonly Write[] | undefined {
+function parseInput({ graph, options }: RunCaller): () => readonly Write[] | undefined {
   const plan = getPlan(graph);
-  return getProgram(plan).parseInput(plan, getCodec(options), options.input);
+  try {
+    const writes = getProgram(plan).parseInput(plan, getCodec(options), options.input);
+    return () => writes;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+const warnedGraphs: WeakSet<Graph> = new WeakSet();
+
+/** Warns once for each graph: without a store, the next run of the thread starts without its state. */
+function warnAboutStore({ graph, options }: RunCaller, thread: string): void {
+  if (warnedGraphs.has(graph)) return;
+  warnedGraphs.add(graph);
+  getWorld(options).log(
+    "warn",
+    "a run has a thread and no store: the next run of the thread starts without its state; pass a store, or remove the thread",
+    { graph: graph.name, thread },
+  );
 }
 
 function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller, thread: string): void {

@@ -46,20 +46,34 @@ export function isInView(event: RunEvent, selectedViews: readonly EventView[] | 
   );
 }
 
+interface Failure {
+  readonly error: unknown;
+}
+
+interface IterateOptions {
+  readonly isIncluded?: (event: RunEvent) => boolean;
+  readonly throwOnFailure?: boolean | undefined;
+}
+
 /** Connects the engine, which emits events, with readers. Without readers an emit costs one comparison. */
 export interface EventStream {
   /** True when at least one reader is subscribed, so that building an event is worthwhile. */
   readonly hasReaders: () => boolean;
   readonly emit: (event: RunEvent) => void;
   readonly subscribe: (reader: (event: RunEvent) => void) => () => void;
-  /** Iterates over events from now on, until the run ends or the loop is left. `isIncluded` filters the events. */
-  readonly iterate: (isIncluded?: (event: RunEvent) => boolean) => AsyncIterableIterator<RunEvent>;
+  /**
+   * Iterates over events from now on, until the run ends or the loop is left. After the last event of a failed run, the
+   * iterator throws the error of the run, unless `throwOnFailure` is false.
+   */
+  readonly iterate: (options?: IterateOptions) => AsyncIterableIterator<RunEvent>;
+  /** True when a reader has the failure of the run: an open iterator throws it, or a reader received `run.failed`. */
+  readonly hasFailureReader: () => boolean;
   /** Returns the state of the run as in its result; set once the state exists. */
   getState: (() => unknown) | undefined;
   /** Handle of the run that emits to this stream. */
   handle: object | undefined;
-  /** Closes the stream. Iterators that have not seen the failure throw its error. */
-  readonly close: (failure?: { readonly error: unknown }) => void;
+  /** Closes the stream, with the failure of the run. */
+  readonly close: (failure?: Failure) => void;
   /** Reports machine transitions to an inspector; undefined without an inspector. */
   readonly inspection: Inspection | undefined;
 }
@@ -70,19 +84,26 @@ export interface EventStream {
  */
 export function createEventStream(onReaderError: (error: unknown) => void, inspection?: Inspection): EventStream {
   const readers = new Set<(event: RunEvent) => void>();
-  const closers = new Set<Close>();
+  const iterators = new Set<EventIterator>();
   let closed = false;
+  let runFailure: Failure | undefined;
+  let hasFailureReader = false;
 
   function subscribe(reader: (event: RunEvent) => void): () => void {
-    readers.add(reader);
+    const receive = (event: RunEvent): unknown => {
+      if (event.type === "run.failed" && event.within === undefined) hasFailureReader = true;
+      return reader(event);
+    };
+    readers.add(receive);
     return () => {
-      readers.delete(reader);
+      readers.delete(receive);
     };
   }
 
   return {
-    hasReaders: () => readers.size > 0,
+    hasReaders: () => readers.size > 0 || iterators.size > 0,
     emit: (event) => {
+      for (const iterator of iterators) iterator.push(event);
       for (const reader of readers) {
         try {
           const returned: unknown = reader(event);
@@ -94,79 +115,90 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
       }
     },
     subscribe,
-    iterate: (isIncluded) => iterateEvents(subscribe, closers, () => closed, isIncluded),
+    iterate: (options = {}) => {
+      const iterator = new EventIterator(options, () => iterators.delete(iterator));
+      if (closed) iterator.close(runFailure);
+      else iterators.add(iterator);
+      return iterator;
+    },
+    hasFailureReader: () => hasFailureReader,
     getState: undefined,
     handle: undefined,
     inspection,
     close: (failure) => {
       closed = true;
-      for (const close of closers) close(failure);
-      closers.clear();
+      runFailure ??= failure;
+      for (const iterator of iterators) if (iterator.close(runFailure)) hasFailureReader = true;
+      iterators.clear();
       // An abandoned node body may still emit: no event may follow the final event of the run.
       readers.clear();
     },
   };
 }
 
-type Close = EventStream["close"];
+/** Iterator over the events of a stream, with a queue for a slow reader. */
+class EventIterator implements AsyncIterableIterator<RunEvent> {
+  readonly #queue = createEventQueue();
+  readonly #options: IterateOptions;
+  readonly #onLeave: () => void;
+  #waiters: (() => void)[] = [];
+  #hasEnded = false;
+  #hasReportedFailure = false;
+  /** Failure to throw after the last event. */
+  #failure: Failure | undefined;
 
-function iterateEvents(
-  subscribe: EventStream["subscribe"],
-  closers: Set<Close>,
-  isClosed: () => boolean,
-  isIncluded: (event: RunEvent) => boolean = matchAll,
-): AsyncIterableIterator<RunEvent> {
-  const queue = createEventQueue();
-  let waiters: (() => void)[] = [];
-  let ended = isClosed();
-  const wake = (): void => {
-    const resolvers = waiters;
-    waiters = [];
-    for (const resolve of resolvers) resolve();
-  };
-  let hasSeenFailure = false;
-  let unseenFailure: { readonly error: unknown } | undefined;
-  const unsubscribe = subscribe((event) => {
-    if (event.type === "run.failed") hasSeenFailure = true;
-    if (!isIncluded(event)) return;
-    queue.push(event);
-    wake();
-  });
-  const end: Close = (failure) => {
-    ended = true;
-    if (!hasSeenFailure) unseenFailure = failure;
-    unsubscribe();
-    closers.delete(end);
-    wake();
-  };
-  closers.add(end);
-  const iterator: AsyncIterableIterator<RunEvent> = {
-    next: async () => {
-      for (;;) {
-        const event = queue.shift();
-        if (event !== undefined) return { done: false, value: event };
-        if (unseenFailure !== undefined) {
-          const { error } = unseenFailure;
-          unseenFailure = undefined;
-          throw error;
-        }
-        if (ended) return { done: true, value: undefined };
-        await new Promise<void>((resolve) => {
-          waiters.push(resolve);
-        });
+  constructor(options: IterateOptions, onLeave: () => void) {
+    this.#options = options;
+    this.#onLeave = onLeave;
+  }
+
+  push(event: RunEvent): void {
+    if (this.#options.isIncluded?.(event) === false) return;
+    if (event.type === "run.failed" && event.within === undefined) this.#hasReportedFailure = true;
+    this.#queue.push(event);
+    this.#wake();
+  }
+
+  /** Ends the iteration after the queued events. Returns true if the reader receives the failure. */
+  close(failure: Failure | undefined): boolean {
+    this.#hasEnded = true;
+    if (this.#options.throwOnFailure !== false) this.#failure = failure;
+    this.#wake();
+    return this.#failure !== undefined || this.#hasReportedFailure;
+  }
+
+  async next(): Promise<IteratorResult<RunEvent, undefined>> {
+    for (;;) {
+      const event = this.#queue.shift();
+      if (event !== undefined) return { done: false, value: event };
+      if (this.#failure !== undefined) {
+        const { error } = this.#failure;
+        this.#failure = undefined;
+        throw error;
       }
-    },
-    return: async () => {
-      queue.clear();
-      unseenFailure = undefined;
-      end();
-      return { done: true, value: undefined };
-    },
-    [Symbol.asyncIterator]: () => iterator,
-  };
-  return iterator;
-}
+      if (this.#hasEnded) return { done: true, value: undefined };
+      await new Promise<void>((resolve) => {
+        this.#waiters.push(resolve);
+      });
+    }
+  }
 
-function matchAll(): boolean {
-  return true;
+  async return(): Promise<IteratorResult<RunEvent, undefined>> {
+    this.#queue.clear();
+    this.#failure = undefined;
+    this.#hasEnded = true;
+    this.#onLeave();
+    this.#wake();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #wake(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const resolve of waiters) resolve();
+  }
 }

@@ -24,9 +24,11 @@ import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { Loop } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
+import type { FinishedTask } from "../session/step-result.ts";
 import type { Stop } from "../session/stop.ts";
 import { removeExpiry } from "../session/timers/interrupt-timers.ts";
 import { applyMachineEvent, commitStep, hasToolTask } from "../superstep/commit.ts";
+import { isRouteError } from "../superstep/superstep.ts";
 import type { TaskResult } from "../task/attempt.ts";
 import { runTask } from "./run-task.ts";
 
@@ -75,7 +77,12 @@ async function runSuperstep(session: Session): Promise<SuperstepEnd> {
   const paused = results.find((result) => result.kind === "paused");
   if (paused !== undefined) return { kind: "paused", cause: paused.cause };
   const fatal = finished.find(({ outcome }) => outcome.failure !== undefined)?.outcome.failure;
-  await commitStep(session, finished, startedAt, fatal);
+  try {
+    await commitStep(session, finished, startedAt, fatal);
+  } catch (error) {
+    if (isRouteError(error)) journalFinished(session, finished);
+    throw error;
+  }
   if (fatal !== undefined) return { kind: "failed", error: fromErrorRecord(fatal) };
   return { kind: "committed", nodes: finished.map(({ task }) => task.node) };
 }
@@ -124,15 +131,38 @@ function shouldAnswerCalls(session: Pick<Session, "position" | "progress" | "sig
 async function runTasks(session: Session): Promise<readonly TaskResult[]> {
   const { tasks } = session.progress.control;
   const only = tasks[0];
-  // The result of a `once` node is journaled: another branch may need it.
   const results =
-    tasks.length === 1 && only !== undefined && session.position.plan.nodes.get(only.node)?.policy.effect !== "once"
+    tasks.length === 1 && only !== undefined && !isJournaled(session, only)
       ? [await runTask(session, only, loop)]
       : session.env.onTaskFailure === "abort" && !session.signals.abort.signal.aborted
         ? await runUntilFailure(session, tasks)
         : await mapBounded(tasks, session.env.limits.maxConcurrency, (task) => runJournaled(session, task));
   if (session.journal.saved !== undefined) await waitForStarts(session.journal);
   return results;
+}
+
+/**
+ * Returns true if a task without siblings is journaled: the result of a `once` node, which another branch may need,
+ * and a result that is already in the journal, since its route failed.
+ */
+function isJournaled({ position, journal: { saved } }: Session, task: Task): boolean {
+  if (position.plan.nodes.get(task.node)?.policy.effect === "once") return true;
+  return saved !== undefined && saved.rows.size > 0 && hasOutcome(position, saved, task);
+}
+
+function hasOutcome({ step }: Position, { rows }: Persistence, task: Task): boolean {
+  return rows.get(toJournalKey(step, task.id, taskKey))?.state === "ok";
+}
+
+/** Journals finished tasks whose route failed: a resume decides the route again, and runs no body again. */
+function journalFinished(
+  { position, env: { world }, journal: { saved } }: Session,
+  finished: readonly FinishedTask[],
+): void {
+  if (saved === undefined) return;
+  const startedAt = world.clock.now();
+  for (const { task, outcome } of finished)
+    if (!hasOutcome(position, saved, task)) journalTask(position, saved, task, { world, outcome, startedAt });
 }
 
 /** Runs tasks until the first failure, which fires the signals of the other tasks and drops their results. */

@@ -38,7 +38,19 @@ export function reduceSuperstep(
     allResults,
     before.hasPendingTasks === true ? [] : plan.ephemeral,
   );
-  return { state, deltas, ...planNextTasks(plan, step, state, { before, results }) };
+  try {
+    return { state, deltas, ...planNextTasks(plan, step, state, { before, results }) };
+  } catch (error) {
+    if (typeof error === "object" && error !== null) routeErrors.add(error);
+    throw error;
+  }
+}
+
+const routeErrors: WeakSet<object> = new WeakSet();
+
+/** Returns true for an error of an edge or a join: the results of the superstep are valid and can be kept. */
+export function isRouteError(error: unknown): boolean {
+  return typeof error === "object" && error !== null && routeErrors.has(error);
 }
 
 /** Returns the tasks of the first superstep. */

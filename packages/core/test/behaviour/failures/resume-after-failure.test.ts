@@ -6,13 +6,16 @@ import {
   defineState,
   END,
   fanOut,
+  type Graph,
   inputNode,
   memoryStore,
   resume,
+  route,
   run,
   START,
   StatewrightError,
   type Store,
+  subgraph,
 } from "../../../src/index.ts";
 import type { Commit } from "../../../src/store.ts";
 import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
@@ -590,5 +593,69 @@ describe("failing store", () => {
     const handle = run(graph, { world, store, thread: "t" });
     expect(await handle.result).toMatchObject({ status: "paused", state: { log: ["a"] } });
     expect((await resume(graph, { world, store: inner, thread: "t" }).result).state.log).toEqual(["a", "b"]);
+  });
+});
+
+describe("a route that fails after its body", () => {
+  const Count = defineState({ n: z.number().default(0) });
+  let isBroken = true;
+  let ran = 0;
+  const body = () => {
+    ran += 1;
+    return { n: ran };
+  };
+  const broken: Readonly<Record<string, () => Graph>> = {
+    throws: () =>
+      defineGraph({ name: "throws", state: Count })
+        .nodes({ a: body })
+        .edges({
+          [START]: "a",
+          a: route([END], () => {
+            if (isBroken) throw new Error("no way");
+            return END;
+          }),
+        }) as Graph,
+    "dead route": () =>
+      defineGraph({ name: "dead", state: Count })
+        .nodes({ a: body })
+        .edges({ [START]: "a", a: route([END], () => (isBroken ? ("x" as typeof END) : END)) }) as Graph,
+    "empty fan-out": () =>
+      defineGraph({ name: "empty", state: Count })
+        .nodes({ a: body, each: inputNode(z.number(), () => undefined) })
+        .edges({ [START]: "a", a: fanOut("each", () => (isBroken ? [] : [1])), each: END }) as Graph,
+    "handled failure": () =>
+      defineGraph({ name: "handled", state: Count })
+        .nodes({
+          a: {
+            run: () => {
+              throw new Error("down");
+            },
+            onError: body,
+          },
+        })
+        .edges({ [START]: "a", a: route([END], () => (isBroken ? ("x" as typeof END) : END)) }) as Graph,
+    subgraph: () =>
+      defineGraph({ name: "outer", state: Count })
+        .nodes({
+          inner: subgraph(
+            defineGraph({ name: "inner", state: Count })
+              .nodes({ a: body })
+              .edges({ [START]: "a", a: route([END], () => (isBroken ? ("x" as typeof END) : END)) }),
+            { input: () => ({}), output: ({ n }) => ({ n }) },
+          ),
+        })
+        .edges({ [START]: "inner", inner: END }) as Graph,
+  };
+
+  test.each(Object.keys(broken))("the body runs once and a resume decides the route again: %s [FX10]", async (name) => {
+    const store = memoryStore();
+    const graph = (broken[name] as () => Graph)();
+    isBroken = true;
+    ran = 0;
+    await failureOf(run(graph, { store, thread: "t" }).result);
+    await failureOf(resume(graph, { store, thread: "t" }).result);
+    isBroken = false;
+    const { status, state } = await resume(graph, { store, thread: "t" }).result;
+    expect({ status, state, ran }).toEqual({ status: "done", state: { n: 1 }, ran: 1 });
   });
 });

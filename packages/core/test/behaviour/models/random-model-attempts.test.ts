@@ -76,14 +76,17 @@ test("a stream reader ends with the text of the conversation, each model request
         const texts: string[] = [];
         const reading = (async () => {
           for await (const text of handle.text({ formatRetracted: () => "|" })) texts.push(text);
-        })();
+        })().then(
+          () => "ended",
+          () => "failed",
+        );
         const ending = handle.result.then(
           ({ state }) => getLastAnswer(state),
           () => undefined,
         );
         await world.advance(1_000_000);
         const answer = await ending;
-        await reading;
+        expect(await reading).toBe(answer === undefined ? "failed" : "ended");
         const requests = models.reduce((sum, { requests: made }) => sum + made.length, 0);
         expect(requests).toBeLessThanOrEqual((said.retry?.attempts ?? 1) + fallback.length);
         const view = seen(events);

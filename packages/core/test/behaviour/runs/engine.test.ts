@@ -380,6 +380,24 @@ describe("engine stop", () => {
     expect(world.timers).toBe(0);
   });
 
+  test("an engine accepts no run and no resume after it has stopped, until it is started again [FX12]", async () => {
+    const { graph, open } = wordy();
+    open("a");
+    const store = memoryStore();
+    for (const isStarted of [true, false]) {
+      const host = engine({ store, graphs: [graph], world: virtualWorld() });
+      if (isStarted) await host.start();
+      await host.stop();
+      const thread = `started-${isStarted}`;
+      expect((await failureOf(() => host.run(graph, { thread, input: { word: "a" } }))).code).toBe("engine_stopped");
+      expect((await failureOf(() => host.resume(graph, { thread }))).code).toBe("engine_stopped");
+      expect(await store.thread(thread)).toBeUndefined();
+      await host.start();
+      expect((await host.run(graph, { thread, input: { word: "a" } }).result).status).toBe("done");
+      await host.stop();
+    }
+  });
+
   test("an engine stop with `now`, or after its grace, fires the signals, records completed work, and a resume continues [C24]", async () => {
     for (const way of ["now", "second", "grace"] as const) {
       const world = createVirtualWorld();

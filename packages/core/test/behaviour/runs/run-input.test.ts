@@ -13,11 +13,33 @@ import {
   START,
 } from "../../../src/index.ts";
 import { getFailure } from "../../support/failure.ts";
+import { virtualWorld } from "../../support/virtual-world.ts";
 
 const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: channel.list(z.string()) });
 const graph = defineGraph({ name: "input", state: S })
   .nodes({ a: (state) => ({ log: [`${state.amount}`] }) })
   .edges({ [START]: "a", a: END });
+
+test("a run with a thread and without a store is warned about once for each graph [FX18]", async () => {
+  const world = virtualWorld();
+  const make = (name: string) =>
+    defineGraph({ name, state: S })
+      .nodes({ a: () => undefined })
+      .edges({ [START]: "a", a: END });
+  const [one, two] = [make("one"), make("two")];
+  const input = { amount: 1 };
+  await run(one, { world, input }).result;
+  await run(one, { world, input, thread: "t", store: memoryStore() }).result;
+  expect(world.lines).toEqual([]);
+  await run(one, { world, input, thread: "t" }).result;
+  await run(one, { world, input, thread: "t" }).result;
+  await run(two, { world, input, thread: "t" }).result;
+  expect(world.lines.map(({ level, fields }) => [level, fields])).toEqual([
+    ["warn", { graph: "one", thread: "t" }],
+    ["warn", { graph: "two", thread: "t" }],
+  ]);
+  expect(world.lines[0]?.message).toContain("without its state");
+});
 
 describe("run input", () => {
   test.each([

@@ -6,6 +6,7 @@ import {
   defineState,
   END,
   fanOut,
+  getState,
   inputNode,
   type Message,
   memoryStore,
@@ -13,6 +14,7 @@ import {
   route,
   run,
   START,
+  updateState,
 } from "../../../src/index.ts";
 import { collectEvents, getFailure } from "../../support/failure.ts";
 
@@ -139,6 +141,67 @@ test("the input of a task and the current value of a reducer are frozen [E7]", a
     .edges({ [START]: fanOut("each", () => [given]), each: END });
   expect((await getFailure(run(sending, {}).result, "node_failed")).place.node).toBe("each");
   expect(given).toEqual({ tags: ["x"] });
+});
+
+test("a run works with its input as it was when run returned, and freezes no object of its caller [FX11]", async () => {
+  const Any = defineState({
+    any: z.any(),
+    own: z.custom<{ n: number }>(),
+    sum: channel.reduce(z.number().default(0), (sum, write: { n: number }) => sum + write.n),
+    live: channel.untracked(z.any()),
+  });
+  const graph = defineGraph({ name: "snapshot", state: Any, interrupts: { go: z.any() } })
+    .nodes({ ask: async (_state, { interrupt }) => ({ any: await interrupt("go") }) })
+    .edges({ [START]: "ask", ask: END });
+  for (const store of [memoryStore(), undefined]) {
+    const given = {
+      any: { list: [1], at: new Map([["a", { n: 1 }]]), bytes: new Uint8Array([1]) },
+      own: { n: 1 },
+      sum: 0,
+      live: { n: 1 },
+    };
+    if (store === undefined) {
+      const quick = defineGraph({ name: "quick", state: Any })
+        .nodes({ a: () => undefined })
+        .edges({ [START]: "a", a: END });
+      const handle = run(quick, { input: given });
+      given.any.list.push(2);
+      expect((await handle.result).state).toMatchObject({ any: { list: [1] }, own: { n: 1 } });
+      expect(Object.isFrozen(given.any) || Object.isFrozen(given.own) || Object.isFrozen(given.any.list)).toBe(false);
+      continue;
+    }
+    const handles = ["a", "b", "c"].map((thread, n) => {
+      given.any.list[0] = n;
+      given.any.at.set("a", { n });
+      given.any.bytes[0] = n;
+      given.own.n = n;
+      return run(graph, { store, thread, input: given });
+    });
+    given.live.n = 7;
+    const states = await Promise.all(handles.map(async ({ result }) => (await result).state));
+    expect(states).toMatchObject(
+      [0, 1, 2].map((n) => ({
+        any: { list: [n], at: new Map([["a", { n }]]), bytes: new Uint8Array([n]) },
+        own: { n },
+        live: { n: 7 },
+      })),
+    );
+    expect([given, given.any, given.any.list, given.own].some((each) => Object.isFrozen(each))).toBe(false);
+    given.any.at.set("a", { n: 9 });
+
+    const answer = { n: [1] };
+    const going = resume(graph, { store, thread: "a", answers: { go: answer } });
+    answer.n.push(2);
+    expect((await going.result).state.any).toEqual({ n: [1] });
+    expect(Object.isFrozen(answer.n)).toBe(false);
+
+    const write = { n: 1 };
+    const updating = updateState(graph, { store, thread: "b", as: "ask", values: { sum: write } });
+    write.n = 5;
+    await updating;
+    expect((await getState(graph, { store, thread: "b" })).state.sum).toBe(1);
+    expect(Object.isFrozen(write)).toBe(false);
+  }
 });
 
 test("mutating an event or the given input does not change the run [E7]", async () => {

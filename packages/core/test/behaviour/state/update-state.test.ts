@@ -21,6 +21,7 @@ import {
   inject,
   inputNode,
   join,
+  listInterrupts,
   longTermStore,
   type Message,
   memoryStore,
@@ -30,6 +31,7 @@ import {
   run,
   START,
   type Store,
+  send,
   subgraph,
   toolNode,
   updateState,
@@ -182,6 +184,93 @@ test("updateState works on a waiting, failed or finished thread and is refused o
     if (type === "task.started") void getFailure(updateState(graph, { store, thread: "b", as: "ask" }), "thread_busy");
   });
   await busy.result;
+});
+
+test("updateState as another node of a sequential graph is refused while an interrupt is open, and changes nothing [FX4]", async () => {
+  const graph = defineGraph({ name: "line", state: Review, interrupts: { ok: z.boolean() } })
+    .nodes({
+      a: () => ({ findings: ["a"] }),
+      ask: async (_state, { interrupt }) => ({ findings: [`ok ${await interrupt("ok")}`] }),
+      b: () => ({ findings: ["b"] }),
+    })
+    .edges({ [START]: "a", a: "ask", ask: "b", b: END });
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  const { interrupts } = (await run(graph, at).result) as { readonly interrupts?: readonly { readonly id: string }[] };
+  const refused = await failureOf(updateState(graph, { ...at, as: "b" }), "invalid_option");
+  expect(refused.message).toContain('Pass as: "ask"');
+  expect((await listInterrupts(store)).map(({ id }) => id)).toEqual(interrupts?.map(({ id }) => id));
+  // An update of the node before plans the node again, and closes the interrupt.
+  await updateState(graph, { ...at, as: "a", values: { findings: ["again"] } });
+  expect([await listInterrupts(store), (await getState(graph, at)).next]).toEqual([[], ["ask"]]);
+  expect((await resume(graph, at).result).status).toBe("waiting");
+  await updateState(graph, { ...at, as: "ask", values: { findings: ["by an update"] } });
+  expect([
+    await listInterrupts(store),
+    (await store.interrupts("t", "main")).filter(({ answer }) => answer === undefined),
+  ]).toEqual([[], []]);
+  expect((await resume(graph, at).result).state.findings).toEqual(["a", "again", "by an update", "b"]);
+});
+
+test("an interrupt that stays open after an update stays in listInterrupts and can be answered [FX5]", async () => {
+  const graph = defineGraph({ name: "pair", state: Review, interrupts: { one: z.string(), two: z.string() } })
+    .nodes({
+      one: async (_state, { interrupt }) => ({ findings: [await interrupt("one")] }),
+      two: async (_state, { interrupt }) => ({ findings: [await interrupt("two")] }),
+      last: () => ({ findings: ["last"] }),
+    })
+    .edges({ [START]: ["one", "two"], one: "last", two: END, last: END });
+  const store = memoryStore();
+  const at = { store, thread: "t" };
+  await run(graph, at).result;
+  await updateState(graph, { ...at, as: "one", values: { findings: ["by an update"] } });
+  expect((await listInterrupts(store)).map(({ key }) => key)).toEqual(["two"]);
+  expect(await getState(graph, at)).toMatchObject({ status: "waiting", next: ["two", "last"] });
+  const end = await resume(graph, { ...at, answers: { two: "answered" } }).result;
+  expect([end.status, await listInterrupts(store)]).toEqual(["done", []]);
+  expect(end.state.findings).toEqual(["by an update", "answered", "last"]);
+});
+
+test("updateState acts as a node with commands: no target, END, several targets and sends [FX17]", async () => {
+  const graph = defineGraph({ name: "commands", state: Review })
+    .nodes({
+      choose: () => [goto("left"), send("inspect", "x")],
+      left: () => ({ findings: ["left"] }),
+      right: () => ({ findings: ["right"] }),
+      inspect: inputNode(z.string(), (_state, { input }) => ({ findings: [input] })),
+    })
+    .edges({
+      [START]: "choose",
+      choose: commandTargets("left", "right", "inspect"),
+      left: END,
+      right: END,
+      inspect: END,
+    });
+  const chosen = [
+    [{ goto: [] }, []],
+    [{ goto: END }, []],
+    [{ goto: "left" }, ["left"]],
+    [{ goto: ["left", "right"] }, ["left", "right"]],
+    [{ goto: ["right"], sends: [send("inspect", "a"), send("inspect", "b")] }, ["right", "a", "b"]],
+    [{ sends: [send("inspect", "a")] }, ["a"]],
+  ] as const;
+  for (const [update, findings] of chosen) {
+    const at = { store: memoryStore(), thread: "t" };
+    await updateState(graph, { ...at, as: START });
+    await updateState(graph, { ...at, as: "choose", values: { verdict: "ship" }, ...update });
+    const { state } = await (findings.length === 0 ? getState(graph, at) : resume(graph, at).result);
+    expect([state.verdict, state.findings]).toEqual(["ship", findings]);
+  }
+  const at = { store: memoryStore(), thread: "t" };
+  await updateState(graph, { ...at, as: START });
+  const missing = await failureOf(updateState(graph, { ...at, as: "choose" }), "invalid_option");
+  expect(missing.message).toContain("goto: []");
+  await failureOf(updateState(graph, { ...at, as: "choose", goto: "inspect" }), "dead_route");
+  // @ts-expect-error a send is made with send(…)
+  await failureOf(updateState(graph, { ...at, as: "choose", sends: [{ target: "inspect" }] }), "invalid_option");
+  const line = review();
+  await updateState(line, { ...at, thread: "u", as: START });
+  await failureOf(updateState(line, { ...at, thread: "u", as: "lint", goto: END }), "dead_route");
 });
 
 test("pending tasks outside an update keep their ids, interrupts and recorded results [E45]", async () => {

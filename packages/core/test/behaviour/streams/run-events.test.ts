@@ -36,6 +36,10 @@ const failing = defineGraph({ name: "failing", state: Log })
   })
   .edges({ [START]: "a", a: END });
 
+async function drainLoop(loop: AsyncIterable<unknown>): Promise<void> {
+  for await (const _each of loop);
+}
+
 describe("run result", () => {
   test("a run ends as done, waiting, paused or cancelled with typed output, and a failed run rejects with its error [E65]", async () => {
     const store = memoryStore();
@@ -68,18 +72,67 @@ describe("run result", () => {
     expect(error.cause).toMatchObject({ message: "no" });
   });
 
-  test("a failed run causes no unhandled rejection when its events are read by any reader [E65]", async () => {
+  test("the loops over the events of a failed run throw the run's error after the last event [FX1, E65]", async () => {
+    const store = memoryStore();
+    const readers: Readonly<Record<string, (handle: ReturnType<typeof run>) => AsyncIterable<unknown>>> = {
+      events: (handle) => handle.events(),
+      view: (handle) => handle.events({ views: ["messages"] }),
+      after: (handle) => handle.events({ after: 0 }),
+      values: (handle) => handle.values(),
+      text: (handle) => handle.text(),
+    };
+    for (const [thread, read] of Object.entries(readers)) {
+      const handle = run(failing, { store, thread });
+      const seen: unknown[] = [];
+      const loop = async (from: AsyncIterable<unknown>): Promise<void> => {
+        for await (const each of from) seen.push(each);
+      };
+      expect((await getFailure(loop(read(handle)))).message, thread).toContain("no");
+      if (thread === "events" || thread === "after") expect(seen.at(-1)).toMatchObject({ type: "run.failed" });
+      // A loop over a run that has failed before throws too.
+      await getFailure(loop(handle.text()), "node_failed");
+    }
+  });
+
+  test("a loop with throwOnFailure false ends after run.failed [FX1]", async () => {
+    const types: string[] = [];
+    for await (const { type } of run(failing, {}).events({ throwOnFailure: false })) types.push(type);
+    expect(types.at(-1)).toBe("run.failed");
+  });
+
+  test("a failure reaches the process as an unhandled rejection, unless a reader of the events receives it [FX1, E65]", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);
+    const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    // @ts-expect-error no such channel
+    const refuse = () => run(graph, { input: { lgo: [] } });
+    const listen = (): void => undefined;
+    const read = (loop: AsyncIterable<unknown>): Promise<unknown> => getFailure(drainLoop(loop));
+    const leave = async (loop: AsyncIterable<unknown>): Promise<void> => {
+      for await (const _each of loop) return;
+    };
+    const cases: readonly (readonly [string, () => unknown, number])[] = [
+      ["a loop", () => read(run(failing, {}).events()), 0],
+      ["text", () => read(run(failing, {}).text()), 0],
+      ["a listener", () => run(failing, {}).on(listen), 0],
+      ["a quiet loop", () => drainLoop(run(failing, {}).events({ throwOnFailure: false })), 0],
+      ["no reader", () => run(failing, {}), 1],
+      ["a loop that was left", () => leave(run(failing, {}).events()), 1],
+      [
+        "a quiet loop without the event",
+        () => drainLoop(run(failing, {}).events({ views: ["tools"], throwOnFailure: false })),
+        1,
+      ],
+      ["a refused input and a loop", () => read(refuse().events()), 0],
+      ["a refused input and a listener", () => refuse().on(listen), 1],
+    ];
     process.on("unhandledRejection", note);
     try {
-      const types: string[] = [];
-      run(failing, {}).on(({ type }) => types.push(type));
-      for await (const { type } of run(failing, {}).events()) types.push(type);
-      for await (const text of run(failing, {}).text()) types.push(text);
-      await createVirtualWorld().settle();
-      expect(types.filter((type) => type === "run.failed")).toHaveLength(2);
-      expect(unhandled).toEqual([]);
+      for (const [name, start, expected] of cases) {
+        await start();
+        await settle();
+        expect(unhandled.splice(0), name).toHaveLength(expected);
+      }
     } finally {
       process.off("unhandledRejection", note);
     }
@@ -261,7 +314,7 @@ test("text() emits all text from its call on", async () => {
 });
 
 test("an event iterator with several pending reads gets each event once, and an end for the remaining reads", async () => {
-  const events = run(failing, {}).events();
+  const events = run(failing, {}).events({ throwOnFailure: false });
   const asked = Array.from({ length: 9 }, () => events.next());
   const got = await Promise.all(asked);
   const told = got.flatMap(({ value }) => (value === undefined ? [] : [value]));

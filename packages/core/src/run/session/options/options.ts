@@ -173,6 +173,11 @@ export interface EventsOptions {
   /** Sequence number of the last durable event already seen; 0 for all. Requires a store. */
   readonly after?: number;
   readonly views?: readonly EventView[];
+  /**
+   * After the last event of a failed run, the loop throws the error of the run. False: the loop ends, and only
+   * `result` rejects. Default true.
+   */
+  readonly throwOnFailure?: boolean;
 }
 
 /** Handle of an active run. */
@@ -183,20 +188,23 @@ export interface RunHandle<State, Output = unknown> {
    */
   readonly id: string;
   readonly thread: string;
-  /** Result of the run; rejects with the run's error. */
+  /**
+   * Result of the run; rejects with the run's error. The rejection needs no handler when a reader of the events
+   * receives the failure: as the error of its loop, or as the event `run.failed`.
+   */
   readonly result: Promise<RunResult<State, Output>>;
   /**
    * Streams all events from now on, or the events of some views; with `after` also the durable events since that
-   * number, without gaps and duplicates. Leaving the loop ends the subscription, not the run. Throws failures that no
-   * event reports, such as an invalid input.
+   * number, without gaps and duplicates. Leaving the loop ends the subscription, not the run. After the last event of
+   * a failed run, the loop throws the error of the run, unless `throwOnFailure` is false.
    */
   events(options?: EventsOptions): AsyncIterableIterator<RunEvent>;
-  /** Streams the state after each superstep, without private channels. */
+  /** Streams the state after each superstep, without private channels. Throws the error of a failed run. */
   values(): AsyncIterableIterator<State>;
   /**
    * Streams the text of models as it arrives, without the text of agents that run as tools. When an answer breaks off
    * and is requested again, or a hook replaces it, the stream contains a notice, or the text of `formatRetracted`:
-   * two answers to one request never follow each other without a notice.
+   * two answers to one request never follow each other without a notice. Throws the error of a failed run.
    */
   text(options?: TextOptions): AsyncIterableIterator<string>;
   /** Calls `listener` with each event until the returned function is called. */

@@ -1,0 +1,111 @@
+/** Copies of values that callers pass: a later change of the caller's object changes no run, and no copy freezes it. */
+import { isPlainObject, maxSavedDepth } from "../base/json.ts";
+import { isOverwrite, overwrite } from "./channel.ts";
+import type { Codec } from "./codec.ts";
+import type { StateDefinition } from "./definition.ts";
+
+/** A copy in progress: copied containers by original, so that shared and circular references stay so. */
+interface CopyTraversal {
+  readonly codec: Codec;
+  readonly copies: Map<object, unknown>;
+}
+
+/**
+ * Copies an input of channels. Values of untracked channels, such as clients, are passed on by reference. An
+ * unreadable input is returned as it is: its validation reports the cause.
+ */
+export function copyChannels<Input>(state: Pick<StateDefinition, "channels">, codec: Codec, input: Input): Input {
+  if (!isPlainObject(input)) return copyInput(codec, input);
+  const { channels } = state;
+  const isTracked = (name: string): boolean => !Object.hasOwn(channels, name) || channels[name]?.kind !== "untracked";
+  return copySafely(input, () => {
+    const traversal = createTraversal(codec);
+    return copyObject(input, (name, item) => (isTracked(name) ? copyValue(item, 1, traversal) : item));
+  });
+}
+
+/** Copies a value. An unreadable value is returned as it is: its validation reports the cause. */
+export function copyInput<Input>(codec: Codec, input: Input): Input {
+  if (typeof input !== "object" || input === null) return input;
+  return copySafely(input, () => copyValue(input, 0, createTraversal(codec)));
+}
+
+function copySafely<Input>(input: Input, copy: () => unknown): Input {
+  try {
+    return copy() as Input;
+  } catch {
+    return input;
+  }
+}
+
+function createTraversal(codec: Codec): CopyTraversal {
+  return { codec, copies: new Map() };
+}
+
+function copyValue(value: unknown, level: number, traversal: CopyTraversal): unknown {
+  if (typeof value !== "object" || value === null || level > maxSavedDepth) return value;
+  const { copies } = traversal;
+  if (copies.has(value)) return copies.get(value);
+  if (isDeepFrozen(value, new Set())) return value;
+  if (isOverwrite(value)) return overwrite(copyValue(value.overwrite, level + 1, traversal));
+  const copyItem = (item: unknown): unknown => copyValue(item, level + 1, traversal);
+  if (Array.isArray(value)) {
+    // Another property than the items makes the list invalid: its validation reports the cause.
+    if (Object.keys(value).length > value.length) return value;
+    const items = value.slice();
+    copies.set(value, items);
+    for (const index of items.keys()) if (Object.hasOwn(items, index)) items[index] = copyItem(items[index]);
+    return items;
+  }
+  if (isPlainObject(value)) {
+    const copy = copyObject(value, (_name, item) => item);
+    copies.set(value, copy);
+    return assignItems(copy, (_name, item) => copyItem(item));
+  }
+  const copy = copyInstance(value, copyItem, traversal.codec);
+  copies.set(value, copy);
+  return copy;
+}
+
+/** Returns true for plain data that nobody can change, such as messages from the state of an earlier run. */
+function isDeepFrozen(value: unknown, visited: Set<object>): boolean {
+  if (typeof value !== "object" || value === null || visited.has(value)) return true;
+  if (!Object.isFrozen(value) || !(Array.isArray(value) || isPlainObject(value))) return false;
+  visited.add(value);
+  for (const item of Object.values(value)) if (!isDeepFrozen(item, visited)) return false;
+  return true;
+}
+
+function copyObject(value: Record<string, unknown>, copyItem: (name: string, item: unknown) => unknown): object {
+  const copy = Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
+  return assignItems(copy, copyItem);
+}
+
+function assignItems(copy: object, copyItem: (name: string, item: unknown) => unknown): object {
+  for (const [name, item] of Object.entries(copy)) {
+    if (typeof item !== "object" || item === null) continue;
+    Object.defineProperty(copy, name, {
+      value: copyItem(name, item),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return copy;
+}
+
+/** Copies an instance of a class; an instance that the codec cannot encode is passed on by reference. */
+function copyInstance(value: object, copyItem: (item: unknown) => unknown, codec: Codec): unknown {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Map.prototype)
+    return new Map([...(value as Map<unknown, unknown>)].map(([key, item]) => [copyItem(key), copyItem(item)]));
+  if (prototype === Set.prototype) return new Set([...(value as Set<unknown>)].map(copyItem));
+  if (prototype === Date.prototype) return new Date((value as Date).getTime());
+  if (ArrayBuffer.isView(value)) return value instanceof DataView ? value : Uint8Array.prototype.slice.call(value);
+  if (value instanceof Promise || value instanceof RegExp) return value;
+  try {
+    return codec.decode(codec.encode(value, "an input"));
+  } catch {
+    return value;
+  }
+}
