@@ -178,7 +178,10 @@ class FileOwner implements Owner {
     const path = getLockPath(file, id);
     this.#lock = acquireOwnerLock(path);
     if (this.#lock === undefined) return false;
-    this.#sql.putIdentity.run(getIdentityName(id), JSON.stringify(getProcessIdentity(this.#lock.kind)));
+    this.#sql.putIdentity.run(
+      getIdentityName(id),
+      JSON.stringify(getProcessIdentity({ lock: this.#lock.kind, inode: getInode(file) })),
+    );
     this.#guard.addOwnerFile(path);
     return true;
   }
@@ -203,6 +206,11 @@ function getIdentityName(id: number): string {
   return `owner:${id}`;
 }
 
+/** Returns the inode of a file; 0 for a deleted file. */
+function getInode(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.ino ?? 0;
+}
+
 /** Creates the check whether an owner is alive, or cannot be proven dead. */
 function createLivenessCheck(db: Database.Database, file: string): (id: number) => boolean {
   const selectIdentity = db.prepare<[string], string>("SELECT value FROM settings WHERE name = ?").pluck();
@@ -213,10 +221,11 @@ function createLivenessCheck(db: Database.Database, file: string): (id: number) 
     if (size !== undefined && size > 0) return false;
     const text = selectIdentity.get(getIdentityName(id));
     const identity = text === undefined ? undefined : parseProcessIdentity(text);
-    const judged = identity === undefined ? "unknown" : judgeProcess(identity);
+    // A copy of the file has no owner, unless a copied owner file is locked.
+    const isOwnFile = identity?.inode === getInode(file);
+    const judged = identity === undefined || !isOwnFile ? "unknown" : judgeProcess(identity);
     if (judged !== "unknown") return judged === "alive";
-    // Without an identity, a missing file is all that is known.
-    if (size === undefined) return identity !== undefined;
+    if (size === undefined) return isOwnFile;
     return testOwnerLock(path, identity?.lock ?? "sqlite") !== "free";
   };
 }

@@ -11,6 +11,8 @@ export interface ProcessIdentity {
   readonly platform: string;
   /** Lock on the owner file. */
   readonly lock: LockKind;
+  /** Inode of the database file: the owner of a file does not own copies of the file. */
+  readonly inode: number;
   /** Boot id, PID namespace and start time; undefined without `/proc`. */
   readonly boot?: string;
   readonly namespace?: string;
@@ -18,13 +20,14 @@ export interface ProcessIdentity {
 }
 
 /** Returns the identity of this process. */
-export function getProcessIdentity(lock: LockKind): ProcessIdentity {
+export function getProcessIdentity({ lock, inode }: Pick<ProcessIdentity, "lock" | "inode">): ProcessIdentity {
   const place = readPlace();
   const started = readStartTime(process.pid);
   return {
     pid: process.pid,
     platform: process.platform,
     lock,
+    inode,
     ...(place === undefined || started === undefined ? {} : { ...place, started }),
   };
 }
@@ -38,14 +41,14 @@ export function parseProcessIdentity(text: string): ProcessIdentity | undefined 
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;
-  const { pid, platform, lock, boot, namespace, started } = value as Readonly<Record<string, unknown>>;
-  if (typeof pid !== "number" || typeof platform !== "string" || (lock !== "flock" && lock !== "sqlite"))
-    return undefined;
+  const { pid, platform, lock, inode, boot, namespace, started } = value as Readonly<Record<string, unknown>>;
+  if (typeof pid !== "number" || typeof inode !== "number" || typeof platform !== "string") return undefined;
+  if (lock !== "flock" && lock !== "sqlite") return undefined;
   const place =
     typeof boot === "string" && typeof namespace === "string" && typeof started === "string"
       ? { boot, namespace, started }
       : {};
-  return { pid, platform, lock, ...place };
+  return { pid, platform, lock, inode, ...place };
 }
 
 /** Returns `unknown` unless the answer is certain: another container or machine can have the same process ids. */
