@@ -71,22 +71,24 @@ class LinkGuard implements FileGuard {
   /** Second connection, closed last to keep the log: a process with another connection deletes no log. */
   readonly #anchor: Database.Database;
   readonly #file: string;
-  readonly #folder: string;
+  /** Descriptor of the folder, kept open: a rename of the folder changes its times too. */
+  readonly #folder: number;
   readonly #links: readonly Link[];
   #ownerLink: Link | undefined;
   #locks: LockTable | undefined;
   #hasLockTable = false;
+  #isClosed = false;
   /** State of the folder at the last full check; undefined if the next check must be full. */
-  #settled: Pick<Stats, "ino" | "mtimeMs" | "ctimeMs"> | undefined;
+  #settled: Pick<Stats, "mtimeMs" | "ctimeMs"> | undefined;
   #fault: StatewrightError | undefined;
 
   constructor(db: Database.Database, file: string, world: World) {
     this.#world = world;
     this.#db = db;
     this.#file = file;
-    this.#folder = dirname(file);
     this.#anchor = new Database(file, { readonly: true });
     this.#anchor.pragma("schema_version");
+    this.#folder = openSync(dirname(file), "r");
     this.#links = [file, `${file}-wal`, `${file}-shm`].flatMap((path) => readLink(path) ?? []);
   }
 
@@ -129,20 +131,21 @@ class LinkGuard implements FileGuard {
   }
 
   close(log: "delete-log" | "keep-log"): void {
+    if (this.#isClosed) return;
     this.#locks?.close();
     this.#locks = undefined;
     if (log === "delete-log") this.#anchor.close();
     this.#db.close();
     this.#anchor.close();
+    closeSync(this.#folder);
+    this.#isClosed = true;
   }
 
   /** Returns the path of a file that was removed or replaced. A change of a name changes the time of the folder. */
   #findLostFile(): string | undefined {
-    const before = statSync(this.#folder, { throwIfNoEntry: false });
-    if (before === undefined) return this.#folder;
-    const { ino, mtimeMs, ctimeMs } = before;
-    const settled = this.#settled;
-    if (settled?.ino === ino && settled.mtimeMs === mtimeMs && settled.ctimeMs === ctimeMs) return undefined;
+    const before = fstatSync(this.#folder);
+    const { mtimeMs, ctimeMs } = before;
+    if (this.#settled?.mtimeMs === mtimeMs && this.#settled.ctimeMs === ctimeMs) return undefined;
     for (const link of this.#links) if (!isLinked(link)) return link.path;
     if (this.#ownerLink !== undefined && !isLinked(this.#ownerLink)) return this.#ownerLink.path;
     const ageMs = this.#world.clock.now() - Math.max(mtimeMs, ctimeMs);
@@ -155,18 +158,21 @@ class LinkGuard implements FileGuard {
 class LockTable {
   readonly #link: Link;
   readonly #buffer: Buffer = Buffer.alloc(2_048);
+  /** Usual end of the line of the connection lock. */
+  readonly #connectionLock: string;
   #info: number | undefined;
 
   constructor(link: Link) {
     this.#link = link;
+    this.#connectionLock = `:${link.inode} ${connectionLockByte} ${connectionLockByte}\n`;
     this.#info = openLockInfo(link);
   }
 
   /** Returns true if this process holds a lock on a byte; undefined where locks are not listed. */
   has(byte: number): boolean | undefined {
+    if (byte === connectionLockByte && this.#readInfo()?.includes(this.#connectionLock) === true) return true;
     const text = this.#read();
     if (text === undefined) return undefined;
-    if (text.includes(` ${byte} ${byte}\n`)) return true;
     // Linux merges locks on adjacent bytes.
     return [...text.matchAll(/ (\d+) (\d+)$/gm)].some(([, from, to]) => Number(from) <= byte && byte <= Number(to));
   }
