@@ -13,6 +13,7 @@
  * npm run gates -- lines [--count 100000] [--from 0]
  * npm run gates -- rows [--count 100000] [--from 0]
  * npm run gates -- conversations [--count 1000] [--from 0]
+ * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
@@ -28,7 +29,7 @@ import { runKills } from "./kills/run-kills.ts";
 import { runLines } from "./lines/run-lines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { runRows } from "./rows/run-rows.ts";
-import { runFullTests, runTests } from "./run-tests.ts";
+import { runFullTests, runScript, runTests } from "./run-tests.ts";
 import { simulateMany, simulateOne } from "./simulate.ts";
 import { runVitests } from "./vitests/run-vitests.ts";
 
@@ -76,6 +77,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   lines: () => runLines(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   rows: () => runRows(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   conversations: () => runConversations(readNumber("count") ?? 1_000, readNumber("from") ?? 0),
+  "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   vitests: runVitests,
   whole: runFullTests,
   ci: async () => {

@@ -57,3 +57,12 @@ export function runTests(
     child.once("close", (code) => resolve(code === 0));
   });
 }
+
+/** Runs a script of the repository. Returns true if it succeeded. */
+export function runScript(file: string, args: readonly string[]): Promise<boolean> {
+  const child = spawn(process.execPath, [fileURLToPath(new URL(file, root)), ...args], { stdio: "inherit" });
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve(code === 0));
+  });
+}

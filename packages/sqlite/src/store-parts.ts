@@ -8,6 +8,7 @@ import { Reencryption } from "./encryption/reencrypt.ts";
 import { createDiskReserve } from "./file/disk-reserve.ts";
 import type { Durability } from "./file/durability.ts";
 import { eraseSecurely } from "./file/erase-securely.ts";
+import { createFileGuard, type FileGuard } from "./file/file-guard.ts";
 import type { OpenedDatabase } from "./file/open-database.ts";
 import { createOwner, type Owner } from "./file/owner.ts";
 import { createReader, type Reader } from "./read/reader.ts";
@@ -31,6 +32,7 @@ export interface StoreParts {
   readonly durability: Durability;
   readonly storeCipher: StoreCipher | undefined;
   readonly owner: Owner;
+  readonly guard: FileGuard;
   readonly reader: Reader;
   readonly writer: Writer;
   readonly transactions: Transactions;
@@ -47,7 +49,8 @@ export interface StoreParts {
 export function createStoreParts({ db, file }: OpenedDatabase, options: ResolvedOptions): StoreParts {
   const { durability, world, maxBytes, encryption } = options;
   const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
-  const owner = createOwner(db, file);
+  const guard = createFileGuard(db, file, world);
+  const owner = createOwner(db, file, guard);
   const reader = createReader(db, storeCipher, (fault) =>
     world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
   );
@@ -59,13 +62,14 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
   const prunedRanges = new PrunedRanges(db);
   const reencryption = new Reencryption(db, { reader, artifacts });
   const reserve = createDiskReserve(db, file, maxBytes);
-  const transactions = new Transactions(db, { world, owner, reader, reserve });
+  const transactions = new Transactions(db, { world, owner, reader, reserve, guard });
   return {
     db,
     world,
     durability,
     storeCipher,
     owner,
+    guard,
     reader,
     writer,
     transactions,

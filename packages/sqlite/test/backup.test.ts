@@ -10,6 +10,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { acquireOwnerLock } from "../src/file/owner-lock.ts";
 import { type Child, startChild } from "./support/child-process.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { createFolder } from "./support/stores.ts";
@@ -174,10 +175,9 @@ test("a file that a live owner claimed after the check does not warn", async () 
   const store = open(file);
   await steps(store, "t", 20);
   copyFileSync(file, copy);
-  const living = new Database(`${copy}-owner-1`);
-  living.exec("BEGIN EXCLUSIVE");
+  const living = acquireOwnerLock(`${copy}-owner-1`);
   open(copy);
-  living.close();
+  living?.release("unmarked");
   expect(warnings).toEqual([]);
 });
 

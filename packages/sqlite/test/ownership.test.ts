@@ -145,13 +145,16 @@ describe("thread ownership", () => {
     expect(epoch).toBe(5);
   });
 
-  test("a live writer whose lock file was removed is refused by its epoch [E36]", async () => {
+  test("a live writer whose lock file was removed keeps its thread and refuses to write [E36, FX60]", async () => {
     const stale = await child();
     const claim = await stale.claim("t");
     for (const name of lockFiles()) rmSync(join(home.path, name));
+    await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+    await expect(stale.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 })).rejects.toThrow("store_failed");
+    await stale.kill();
     const store = open();
     const next = await store.claim({ ...graph, thread: "t" });
-    await expect(stale.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 })).rejects.toThrow("fenced");
+    expect(next.recovered).toBe(true);
     await saveCommit(store, createSuperstep("t", next, 1, "mine"));
     expect(await readItems(store, "t")).toEqual(["mine"]);
   });

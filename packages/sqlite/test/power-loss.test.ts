@@ -308,7 +308,9 @@ describe("failing disks", () => {
     await begun(store);
     naming.fails = true;
     store.close();
-    expect(names()).toEqual(["agent.db"]);
+    expect(names()).toEqual(["agent.db", "agent.db-owner-1"]);
+    naming.fails = false;
+    expect(await begun(open())).toMatchObject({ recovered: true });
   });
 
   test("a failed backup reports its cause and removes its partial files, including those of SQLite", async () => {

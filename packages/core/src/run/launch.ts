@@ -68,8 +68,8 @@ export function launch<State, Output>(
     thread,
     result,
     events: ({ after, views, throwOnFailure } = {}) => {
-      const wanted = (event: RunEvent): boolean => isInView(event, views) && (after !== undefined || isOwnEvent(event));
-      const live = events.iterate({ wanted, throwOnFailure });
+      const isIncluded = (event: RunEvent): boolean => isInView(event, views) && (after !== undefined || isOwnEvent(event));
+      const live = events.iterate({ isIncluded, throwOnFailure });
       return after === undefined ? live : streamSince(options, thread, after, { views, live });
     },
     values: () => streamValues<State>(events),
@@ -167,12 +167,12 @@ function createNoEventsError(thread: string): StatewrightError {
 /** Subscribes synchronously at the call, not at the first read of the iterator. */
 function streamValues<State>(events: EventStream): AsyncIterableIterator<State> {
   const states: State[] = [];
-  const wanted = (event: RunEvent): boolean => {
+  const isIncluded = (event: RunEvent): boolean => {
     const isCommit = event.type === "step.committed" && event.within === undefined && events.getState !== undefined;
     if (isCommit) states.push(events.getState?.() as State);
     return isCommit;
   };
-  const steps = events.iterate({ wanted });
+  const steps = events.iterate({ isIncluded });
   return yieldStates(states, steps);
 }
 

@@ -37,7 +37,7 @@ export function encryptStore(path: string, encryption: Encryption): void {
     );
     for (const thread of threads) encryptOne.immediate(thread);
     db.transaction(() => new LongTermTable(db, undefined).encryptAll(storeCipher)).immediate();
-    db.exec("DELETE FROM owners");
+    db.exec("DELETE FROM owners; DELETE FROM settings WHERE name GLOB 'owner:*'");
     // Plain data remains in free pages until then; a completed file contains none.
     db.exec("VACUUM");
     setEncryptionState(db, "complete");

@@ -33,7 +33,7 @@ export async function backUpDatabase(db: Database.Database, path: string, option
     const copy = new Database(tempPath);
     try {
       // The copy has no owners and no write-ahead log: the file alone is complete.
-      copy.exec("DELETE FROM owners");
+      copy.exec("DELETE FROM owners; DELETE FROM settings WHERE name GLOB 'owner:*'");
       copy.pragma("wal_checkpoint(TRUNCATE)");
     } finally {
       copy.close();

@@ -17,9 +17,12 @@ type FileOperations = Pick<SqliteStore, "vacuum" | "backup" | "verify" | "rotate
 export function createFileOperations(parts: StoreParts): FileOperations {
   const { db, world, transactions, verifier } = parts;
   return {
-    vacuum: () => vacuum(db, world, () => transactions.isClosed()),
+    vacuum: async () => {
+      transactions.refuseClosed();
+      await vacuum(db, world, () => transactions.isClosed());
+    },
     backup: async (target, backup = {}) => {
-      if (transactions.isClosed()) throw storeRules.createClosedError("sqlite");
+      transactions.refuseClosed();
       storeRules.checkKeys("backup", backup, ["overwrite"]);
       await backUpDatabase(db, target, backup);
     },

@@ -3,18 +3,22 @@
  * database.
  *
  * The kernel releases the lock when the process dies, in any way, and keeps it while the process is suspended. So an
- * owner with an available lock is dead, independent of any clock. Owner ids are never reused in a file.
+ * owner with an available lock is dead, independent of any clock. Owner ids are never reused in a file. A deleted
+ * file proves nothing: its owner is dead only if its process certainly is.
  *
  * All functions run inside a write transaction of the database: no two processes check at the same time, and no owner
  * is visible between the insert of its row and its lock.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 import { listNames } from "../rows/list-names.ts";
 import { discard } from "./discard.ts";
 import { getReservePath } from "./disk-reserve.ts";
+import type { FileGuard } from "./file-guard.ts";
+import { acquireOwnerLock, type OwnerLock, testOwnerLock } from "./owner-lock.ts";
+import { getProcessIdentity, judgeProcess, parseProcessIdentity } from "./process-identity.ts";
 import { isBusy } from "./store-errors.ts";
 
 export interface Owner {
@@ -24,7 +28,7 @@ export interface Owner {
   register(at: number): number;
   /** Undoes a registration whose transaction was rolled back. */
   unregister(): void;
-  /** Checks whether an owner is alive; removes the lock file of a dead owner. */
+  /** Checks whether an owner is alive; removes the disk reserve of a dead owner. */
   isAlive(id: number): boolean;
   /** Returns true if an owner is known to be dead, which is final. */
   isDead(id: number): boolean;
@@ -36,7 +40,11 @@ export interface Owner {
   hasOwners(): boolean;
   /** Deletes the row of this owner and of dead owners, inside the last transaction. */
   deleteRows(): void;
-  /** Releases the lock and removes its file. */
+  /** Called after the commit of deleted rows: removes the lock files of dead owners. */
+  removeFiles(): void;
+  /** Returns true if another owner was alive in the last transaction. */
+  hasLivingOthers(): boolean;
+  /** Releases the lock. Removes its file, or marks the file as released if the row of the owner still exists. */
   close(): void;
 }
 
@@ -46,7 +54,8 @@ export interface Owner {
 export function hasOnlyDeadOwners(db: Database.Database, file: string): boolean {
   const ids = db.prepare<[], number>("SELECT key FROM owners").pluck();
   if (ids.get() === undefined) return false;
-  const checkOwners = db.transaction(() => ids.all().length > 0 && !ids.all().some((id) => isLocked(file, id)));
+  const isLocked = createLivenessCheck(db, file);
+  const checkOwners = db.transaction(() => ids.all().length > 0 && !ids.all().some((id) => isLocked(id)));
   try {
     return checkOwners.immediate();
   } catch (thrown) {
@@ -56,79 +65,169 @@ export function hasOnlyDeadOwners(db: Database.Database, file: string): boolean 
 }
 
 /** Creates the owner of one open store; `file` is undefined for a store in memory, which no other process can open. */
-export function createOwner(db: Database.Database, file: string | undefined): Owner {
-  const insert = db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)");
-  const remove = db.prepare<[number]>("DELETE FROM owners WHERE key = ?");
-  const ownerIds = db.prepare<[], number>("SELECT key FROM owners").pluck();
-  const pidOfOwner = db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck();
-  const dead = new Set<number>();
-  let id: number | undefined;
-  let lock: Database.Database | undefined;
+export function createOwner(db: Database.Database, file: string | undefined, guard: FileGuard): Owner {
+  return new FileOwner(db, file, guard);
+}
 
-  function deleteDeadOwners(): void {
-    for (const other of ownerIds.all()) if (!isAlive(other)) remove.run(other);
+function prepareStatements(db: Database.Database) {
+  return {
+    insert: db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)"),
+    remove: db.prepare<[number]>("DELETE FROM owners WHERE key = ?"),
+    ids: db.prepare<[], number>("SELECT key FROM owners").pluck(),
+    pid: db.prepare<[number], number>("SELECT pid FROM owners WHERE key = ?").pluck(),
+    putIdentity: db.prepare<[string, string]>("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)"),
+    removeIdentity: db.prepare<[string]>("DELETE FROM settings WHERE name = ?"),
+  };
+}
+
+class FileOwner implements Owner {
+  readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #file: string | undefined;
+  readonly #guard: FileGuard;
+  readonly #isLocked: (id: number) => boolean;
+  readonly #dead: Set<number> = new Set();
+  /** Owners whose rows are deleted by the current transaction. */
+  readonly #deleted: Set<number> = new Set();
+  #id: number | undefined;
+  #lock: OwnerLock | undefined;
+  #hasLivingOthers = false;
+
+  constructor(db: Database.Database, file: string | undefined, guard: FileGuard) {
+    this.#sql = prepareStatements(db);
+    this.#file = file;
+    this.#guard = guard;
+    this.#isLocked = file === undefined ? () => false : createLivenessCheck(db, file);
   }
 
-  function register(at: number): number {
-    deleteDeadOwners();
-    if (file !== undefined) removeStrayFiles(file, new Set(ownerIds.all()));
+  getId(): number | undefined {
+    return this.#id;
+  }
+
+  register(at: number): number {
+    this.#deleted.clear();
+    if (this.#file !== undefined) removeStrayFiles(this.#file, new Set(this.#sql.ids.all()));
+    this.#deleteDeadOwners();
     for (;;) {
-      const newId = Number(insert.run(process.pid, at).lastInsertRowid);
-      if (file !== undefined) lock = tryLock(getLockPath(file, newId));
-      if (file !== undefined && lock === undefined) continue;
-      id = newId;
-      return newId;
+      const id = Number(this.#sql.insert.run(process.pid, at).lastInsertRowid);
+      if (this.#file !== undefined && !this.#acquire(this.#file, id)) continue;
+      this.#id = id;
+      return id;
     }
   }
 
-  function isAlive(other: number): boolean {
-    if (other === id) return true;
-    if (!dead.has(other) && file !== undefined && isLocked(file, other)) return true;
-    dead.add(other);
+  unregister(): void {
+    this.#guard.removeOwnerFile();
+    this.#lock?.release("unmarked");
+    this.#lock = undefined;
+    if (this.#id !== undefined && this.#file !== undefined) discard(getLockPath(this.#file, this.#id));
+    this.#id = undefined;
+    this.#deleted.clear();
+  }
+
+  isAlive(other: number): boolean {
+    if (other === this.#id) return true;
+    if (!this.#dead.has(other) && this.#isLocked(other)) return true;
+    this.#dead.add(other);
+    if (this.#file !== undefined) discard(getReservePath(this.#file, other));
     return false;
   }
 
-  function close(): void {
-    lock?.close();
-    lock = undefined;
-    if (id !== undefined && file !== undefined) discard(getLockPath(file, id));
-    id = undefined;
+  isDead(other: number): boolean {
+    return this.#dead.has(other);
   }
 
-  return {
-    getId: () => id,
-    register,
-    unregister: close,
-    isAlive,
-    isDead: (other) => dead.has(other),
-    listDead: () => [...dead],
-    describe: (other) => {
-      const found = pidOfOwner.get(other);
-      return found === undefined ? "another owner" : `process ${found}`;
-    },
-    hasOwners: () => ownerIds.get() !== undefined,
-    deleteRows: () => {
-      if (id !== undefined) remove.run(id);
-      deleteDeadOwners();
-    },
-    close,
-  };
+  listDead(): readonly number[] {
+    return [...this.#dead];
+  }
+
+  describe(other: number): string {
+    const found = this.#sql.pid.get(other);
+    return found === undefined ? "another owner" : `process ${found}`;
+  }
+
+  hasOwners(): boolean {
+    return this.#sql.ids.get() !== undefined;
+  }
+
+  deleteRows(): void {
+    this.#deleted.clear();
+    if (this.#id !== undefined) this.#deleteRow(this.#id);
+    this.#deleteDeadOwners();
+    this.#hasLivingOthers = this.hasOwners();
+  }
+
+  removeFiles(): void {
+    for (const id of this.#deleted)
+      if (id !== this.#id && this.#file !== undefined) discard(getLockPath(this.#file, id));
+    if (this.#id === undefined || !this.#deleted.has(this.#id)) this.#deleted.clear();
+    else this.unregister();
+  }
+
+  hasLivingOthers(): boolean {
+    return this.#hasLivingOthers;
+  }
+
+  close(): void {
+    this.#guard.removeOwnerFile();
+    this.#lock?.release("marked");
+    this.#lock = undefined;
+    this.#id = undefined;
+  }
+
+  #acquire(file: string, id: number): boolean {
+    const path = getLockPath(file, id);
+    this.#lock = acquireOwnerLock(path);
+    if (this.#lock === undefined) return false;
+    this.#sql.putIdentity.run(
+      getIdentityName(id),
+      JSON.stringify(getProcessIdentity({ lock: this.#lock.kind, inode: getInode(file) })),
+    );
+    this.#guard.addOwnerFile(path);
+    return true;
+  }
+
+  #deleteDeadOwners(): void {
+    for (const other of this.#sql.ids.all()) if (!this.isAlive(other)) this.#deleteRow(other);
+  }
+
+  #deleteRow(id: number): void {
+    this.#sql.remove.run(id);
+    this.#sql.removeIdentity.run(getIdentityName(id));
+    this.#deleted.add(id);
+  }
 }
 
 function getLockPath(file: string, id: number): string {
   return `${file}-owner-${id}`;
 }
 
-/** Returns true if an owner holds its lock. Removes the files of a dead owner. */
-function isLocked(file: string, id: number): boolean {
-  const path = getLockPath(file, id);
-  if (existsSync(path)) {
-    const lock = tryLock(path);
-    if (lock === undefined) return true;
-    lock.close();
-  }
-  for (const leftover of [path, getReservePath(file, id)]) discard(leftover);
-  return false;
+/** Returns the name of the setting with the process of an owner. */
+function getIdentityName(id: number): string {
+  return `owner:${id}`;
+}
+
+/** Returns the inode of a file; 0 for a deleted file. */
+function getInode(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.ino ?? 0;
+}
+
+/** Creates the check whether an owner is alive, or cannot be proven dead. */
+function createLivenessCheck(db: Database.Database, file: string): (id: number) => boolean {
+  const selectIdentity = db.prepare<[string], string>("SELECT value FROM settings WHERE name = ?").pluck();
+  return (id) => {
+    const path = getLockPath(file, id);
+    const size = statSync(path, { throwIfNoEntry: false })?.size;
+    // Content marks the file of an owner that ended without deleting its row.
+    if (size !== undefined && size > 0) return false;
+    const text = selectIdentity.get(getIdentityName(id));
+    const identity = text === undefined ? undefined : parseProcessIdentity(text);
+    // A copy of the file has no owner, unless a copied owner file is locked.
+    const isOwnFile = identity?.inode === getInode(file);
+    const judged = identity === undefined || !isOwnFile ? "unknown" : judgeProcess(identity);
+    if (judged !== "unknown") return judged === "alive";
+    if (size === undefined) return isOwnFile;
+    return testOwnerLock(path, identity?.lock ?? "sqlite") !== "free";
+  };
 }
 
 /** Removes files of owners without a row, which died after their last write. */
@@ -138,19 +237,5 @@ function removeStrayFiles(file: string, ownerIds: ReadonlySet<number>): void {
     if (!name.startsWith(prefix)) continue;
     const [, id] = /^(?:owner|reserve)-(\d+)$/.exec(name.slice(prefix.length)) ?? [];
     if (id !== undefined && !ownerIds.has(Number(id))) discard(join(dirname(file), name));
-  }
-}
-
-/** Acquires a lock, held until the handle is closed; undefined if another process holds the lock. */
-function tryLock(path: string): Database.Database | undefined {
-  const lock = new Database(path, { timeout: 0 });
-  try {
-    lock.pragma("journal_mode = MEMORY");
-    lock.exec("BEGIN EXCLUSIVE");
-    return lock;
-  } catch (thrown) {
-    lock.close();
-    if (isBusy(thrown)) return undefined;
-    throw thrown;
   }
 }

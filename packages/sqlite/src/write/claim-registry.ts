@@ -159,7 +159,9 @@ export class ClaimRegistry {
         owner.deleteRows();
       },
       undo: () => undefined,
-      onCommitted: () => undefined,
+      onCommitted: (failure) => {
+        if (failure === undefined) owner.removeFiles();
+      },
     };
   }
 

@@ -5,6 +5,7 @@
 
 import { StatewrightError, type World } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import type { FileGuard } from "../file/file-guard.ts";
 import { isBusy, toStoreError } from "../file/store-errors.ts";
 import { type Job, JobTransactions } from "./job-transactions.ts";
 
@@ -21,10 +22,19 @@ const maxTotalWaitMs = 30_000;
 /** Performs a write with the disk reserve. */
 type RunWithReserve = <Value>(operation: () => Value) => Value;
 
-/** Single writer of a database. `runWithReserve` performs a write with the disk reserve. */
+/** Dependencies of the single writer. */
+export interface CommitterParts {
+  readonly world: World;
+  readonly guard: FileGuard;
+  /** Performs a write with the disk reserve. */
+  readonly runWithReserve: RunWithReserve;
+}
+
+/** Single writer of a database. */
 export class Committer {
   readonly #world: World;
   readonly #transactions: JobTransactions;
+  readonly #guard: FileGuard;
   readonly #runWithReserve: RunWithReserve;
   readonly #flush: () => void = () => this.#flushQueue();
   #queue: Job[] = [];
@@ -34,9 +44,10 @@ export class Committer {
   #nextWaitMs: number = firstWaitMs;
   #stopWaiting: (() => void) | undefined;
 
-  constructor(db: Database, world: World, runWithReserve: RunWithReserve = (work) => work()) {
+  constructor(db: Database, { world, guard, runWithReserve }: CommitterParts) {
     this.#world = world;
-    this.#transactions = new JobTransactions(db, world);
+    this.#guard = guard;
+    this.#transactions = new JobTransactions(db, { world, guard });
     this.#runWithReserve = runWithReserve;
   }
 
@@ -78,6 +89,11 @@ export class Committer {
    * queued.
    */
   #tryCommitGroup(): boolean {
+    const fault = this.#guard.getFault();
+    if (fault !== undefined) {
+      this.#notifyGroup(this.#dequeueGroup(), fault);
+      return true;
+    }
     try {
       this.#transactions.begin();
     } catch (thrown) {
@@ -96,12 +112,24 @@ export class Committer {
       (job, index) => job.usesReserve === true && failures[index]?.code === "store_full",
     );
     const retryFailures =
-      reserveJobs.length === 0 ? [] : this.#runWithReserve(() => this.#transactions.retry(reserveJobs));
+      reserveJobs.length === 0 || this.#guard.getFault() !== undefined
+        ? []
+        : this.#runWithReserve(() => this.#transactions.retry(reserveJobs));
     for (const [index, job] of group.entries()) {
       const retried = reserveJobs.indexOf(job);
-      this.#notifyJob(job, retried < 0 ? failures[index] : retryFailures[retried]);
+      this.#notifyJob(job, retried < 0 ? failures[index] : (retryFailures[retried] ?? this.#guard.getFault()));
     }
+    if (this.#guard.getFault() !== undefined) this.#disconnect();
     return true;
+  }
+
+  /** A connection with a lost log must not checkpoint it, also not at the exit of the process. */
+  #disconnect(): void {
+    try {
+      this.#guard.close("keep-log");
+    } catch {
+      // A running query holds the connection: the store closes it later.
+    }
   }
 
   #dequeueGroup(): readonly Job[] {

@@ -5,6 +5,7 @@
 
 import type { ErrorPlace, StatewrightError, World } from "@statewright/core";
 import type { Database } from "better-sqlite3";
+import type { FileGuard } from "../file/file-guard.ts";
 import { fsyncDatabase } from "../file/fsync-database.ts";
 import { toStoreError } from "../file/store-errors.ts";
 
@@ -44,12 +45,14 @@ export class JobTransactions {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #db: Database;
   readonly #world: World;
+  readonly #guard: FileGuard;
   #lastCommitMs = 0;
 
-  constructor(db: Database, world: World) {
+  constructor(db: Database, { world, guard }: { readonly world: World; readonly guard: FileGuard }) {
     this.#sql = prepareStatements(db);
     this.#db = db;
     this.#world = world;
+    this.#guard = guard;
   }
 
   /** Begins a transaction; throws for a locked file. */
@@ -166,9 +169,15 @@ export class JobTransactions {
 
   #commitTransaction(): StatewrightError | undefined {
     if (!this.#db.inTransaction) return undefined;
+    const lost = this.#guard.checkBeforeCommit();
+    if (lost !== undefined) {
+      this.abort();
+      return lost;
+    }
     try {
       this.#sql.commit.run();
-      return undefined;
+      // A file or lock lost during the commit: another process may not see the commit.
+      return this.#guard.check();
     } catch (thrown) {
       this.abort();
       const failure = toStoreError(thrown);

@@ -5,6 +5,7 @@ import { storeRules } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { checkpointLog } from "../file/checkpoint-log.ts";
 import type { DiskReserve } from "../file/disk-reserve.ts";
+import type { FileGuard } from "../file/file-guard.ts";
 import { addLastGood } from "../file/last-good.ts";
 import type { Owner } from "../file/owner.ts";
 import { toStoreError } from "../file/store-errors.ts";
@@ -24,6 +25,7 @@ export interface TransactionParts {
   readonly owner: Owner;
   readonly reader: Reader;
   readonly reserve: DiskReserve;
+  readonly guard: FileGuard;
 }
 
 /** Callbacks of a write. */
@@ -55,11 +57,22 @@ export class Transactions {
     this.#sql = prepareStatements(db);
     this.#db = db;
     this.#parts = parts;
-    this.#committer = new Committer(db, parts.world, parts.reserve.runWithReserve);
+    this.#committer = new Committer(db, {
+      world: parts.world,
+      guard: parts.guard,
+      runWithReserve: parts.reserve.runWithReserve,
+    });
   }
 
   isClosed(): boolean {
     return this.#closed;
+  }
+
+  /** Throws `store_closed` for a closed store, and the error of a store that lost its file or a lock. */
+  refuseClosed(): void {
+    if (this.#closed) throw storeRules.createClosedError("sqlite");
+    const fault = this.#parts.guard.getFault();
+    if (fault !== undefined) throw fault;
   }
 
   /** Adds a job to the single writer. */
@@ -99,6 +112,7 @@ export class Transactions {
           if (failure !== undefined)
             return reject(thread === undefined ? failure : addLastGood(failure, reader, thread));
           if (registered) this.#commitsLeft = commitsUntilCheckpoint;
+          if (registered) owner.removeFiles();
           onDone?.(value);
           resolve(value);
         },
@@ -108,7 +122,7 @@ export class Transactions {
 
   /** Performs a read in one transaction: other processes may delete and prune meanwhile. */
   async read<Value>(operation: (reader: Reader) => Value, thread?: string): Promise<Value> {
-    if (this.#closed) throw storeRules.createClosedError("sqlite");
+    this.refuseClosed();
     const { reader } = this.#parts;
     reader.ciphers.forget();
     try {
@@ -140,7 +154,7 @@ export class Transactions {
 
   /** Returns true if the file contains no inbox message: a single statement needs no read transaction. */
   isInboxEmpty(thread: string): boolean {
-    if (this.#closed) throw storeRules.createClosedError("sqlite");
+    this.refuseClosed();
     try {
       return !this.#parts.reader.inbox.hasMessages();
     } catch (thrown) {
@@ -161,15 +175,18 @@ export class Transactions {
 
   /** Writes the waiting jobs and a last job, then closes the file; local resources are released despite disk errors. */
   close(createLastJob: () => Job | undefined): void {
-    const { world, owner, reserve } = this.#parts;
+    const { world, owner, reserve, guard } = this.#parts;
     try {
+      guard.check();
       this.#committer.close(createLastJob);
     } finally {
       reserve.close();
       owner.close();
+      // A lost log must not be checkpointed, and the log of another owner must not be deleted.
+      const keepsLog = guard.check() !== undefined || owner.hasLivingOthers();
       // Otherwise nothing is lost: the next open reads the log.
-      checkpointLog(this.#db, world, "TRUNCATE");
-      this.#db.close();
+      if (!keepsLog) checkpointLog(this.#db, world, "TRUNCATE");
+      guard.close(keepsLog ? "keep-log" : "delete-log");
     }
   }
 }

@@ -1,0 +1,154 @@
+/** Ownership while the files of a store are read, copied, deleted or replaced [FX60]. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import type { Claim } from "@statewright/core/store";
+import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { acquireOwnerLock, testOwnerLock } from "../src/file/owner-lock.ts";
+import { findViolations, listBases, listCells, runCells } from "./owner-lock/matrix.ts";
+import { startChild } from "./support/child-process.ts";
+import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
+import { createMemoryFolder, type folder } from "./support/stores.ts";
+
+const isWhole = process.env["STATEWRIGHT_WHOLE"] === "1";
+
+let home: ReturnType<typeof folder>;
+let file: string;
+
+beforeEach(() => {
+  home = createMemoryFolder();
+  file = join(home.path, "agent.db");
+});
+
+afterEach(() => home.remove());
+
+function open(): SqliteStore {
+  const store = sqliteStore(file);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+async function begin(store: SqliteStore): Promise<Claim> {
+  const claim = await store.claim({ ...graph, thread: "t" });
+  await saveCommit(store, superstep("t", claim, 1));
+  return claim;
+}
+
+/** Removes the programs that lock a descriptor from the path. */
+function hideFlock(): void {
+  const before = process.env["PATH"];
+  process.env["PATH"] = home.path;
+  onTestFinished(() => {
+    process.env["PATH"] = before;
+  });
+}
+
+/** Returns true if this machine can start a process in its own PID and network namespaces, like a container. */
+function canUnshare(): boolean {
+  try {
+    execFileSync("unshare", [...containerFlags, "true"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const containerFlags = ["--user", "--map-root-user", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"];
+
+/** Starts an owner of thread "t" in other namespaces. */
+async function startContainer(): Promise<ChildProcess> {
+  const script = fileURLToPath(new URL("owner-lock/contained-owner.ts", import.meta.url));
+  const child = spawn("unshare", [...containerFlags, process.execPath, script, file], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.once("data", () => resolve());
+    child.once("exit", () => reject(new Error("the contained owner ended")));
+  });
+  return child;
+}
+
+test("a matrix of reads, copies, deletions and replacements loses no acknowledged write [FX60]", async () => {
+  const cells = isWhole ? listCells() : listCells(listBases().slice(-1)).filter((_, index) => index % 7 === 0);
+  const results = await runCells(cells);
+  const violations = results.flatMap((result) => {
+    const { action, place, stage, base } = result;
+    return findViolations(result).map((violation) => `${action}, ${place}, ${stage}, ${base}: ${violation}`);
+  });
+  expect([violations, results.length]).toEqual([[], cells.length]);
+}, 900_000);
+
+test("a copy of the folder by the owner's process releases no thread to another process [FX60]", async () => {
+  const store = open();
+  const claim = await begin(store);
+  cpSync(home.path, `${home.path}-copy`, { recursive: true });
+  onTestFinished(() => rmSync(`${home.path}-copy`, { recursive: true, force: true }));
+  const other = await startChild(file);
+  await expect(other.claim("t")).rejects.toThrow("thread_busy");
+  await other.claim("u");
+  await other.ask({ do: "close" });
+  await other.kill();
+  await expect(saveCommit(store, superstep("t", claim, 2))).rejects.toMatchObject({ code: "store_failed" });
+  await expect(store.thread("t")).rejects.toMatchObject({ code: "store_failed" });
+  store.close();
+  expect(await readItems(open(), "t")).toEqual(["1"]);
+});
+
+test("a store that lost its locks is usable again after it is opened again [FX60]", async () => {
+  const store = open();
+  const claim = await begin(store);
+  cpSync(`${file}-shm`, `${file}-shm.copied`);
+  await expect(saveCommit(store, superstep("t", claim, 2))).rejects.toThrow(/locks .* are lost.* use backup\(\)/);
+  store.close();
+  const next = open();
+  const again = await next.claim({ ...graph, thread: "t" });
+  await saveCommit(next, superstep("t", again, 2));
+  expect(await readItems(next, "t")).toEqual(["1", "2"]);
+});
+
+test("a process that closes its store leaves the log of another live owner [FX60]", async () => {
+  await begin(open());
+  const other = await startChild(file);
+  await other.claim("u");
+  await other.ask({ do: "close" });
+  await other.kill();
+  expect(existsSync(`${file}-wal`)).toBe(true);
+});
+
+test("the owner file of a store that failed to delete its row counts as released [FX60]", async () => {
+  const store = open();
+  await begin(store);
+  cpSync(`${file}-shm`, `${file}-shm.copied`);
+  store.close();
+  expect(readdirSync(home.path)).toContain("agent.db-owner-1");
+  expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: true });
+});
+
+test.runIf(process.platform === "linux")("an owner lock works without the program flock [FX60]", () => {
+  hideFlock();
+  const path = `${file}-owner-1`;
+  const lock = acquireOwnerLock(path);
+  expect(lock?.kind).toBe("sqlite");
+  expect(testOwnerLock(path, "sqlite")).toBe("held");
+  expect(testOwnerLock(path, "flock")).toBe("unknown");
+  lock?.release("unmarked");
+  expect(testOwnerLock(path, "sqlite")).toBe("free");
+});
+
+test.runIf(canUnshare())("an owner in another container keeps its thread until it is killed [FX60]", async () => {
+  const container = await startContainer();
+  const store = open();
+  await expect(store.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+
+  const exited = new Promise((resolve) => container.once("exit", resolve));
+  container.kill("SIGKILL");
+  await exited;
+  await expect
+    .poll(() => store.claim({ ...graph, thread: "t" }).catch(() => undefined))
+    .toMatchObject({
+      recovered: true,
+    });
+});
