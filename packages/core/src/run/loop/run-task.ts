@@ -17,6 +17,7 @@ import { addHookWrites } from "../model-call/hook-writes.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
+import { checkReducers } from "../session/reduce-writes.ts";
 import { readReturn, type TaskOutcome } from "../session/returns.ts";
 import { type Loop, sleep, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
@@ -213,7 +214,9 @@ function toTaskOutcome(
 ): TaskOutcome {
   const { node } = scope.task;
   const outcome = validateOutcome(position, codec, node, readReturn(position.plan, node, progress.state, returned));
-  return addChanges(addHookWrites(outcome, scope), scope);
+  const complete = addHookWrites(outcome, scope);
+  checkReducers(position.plan, () => progress.state, complete.writes);
+  return addChanges(complete, scope);
 }
 
 /** Executes the task of an attempt by the kind of its node. */
