@@ -17,11 +17,10 @@ import { addHookWrites } from "../model-call/hook-writes.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
-import { checkReducers } from "../session/reduce-writes.ts";
 import { readReturn, type TaskOutcome } from "../session/returns.ts";
 import { type Loop, sleep, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import { validateOutcome } from "../session/validate-writes.ts";
+import { checkReducers, validateOutcome } from "../session/validate-writes.ts";
 import { runAttempt, type TaskResult, toFailedResult } from "../task/attempt.ts";
 import { runSubgraph } from "../task/inner-run.ts";
 import { type CacheLookup, consultCache } from "../task/node-cache.ts";
@@ -215,7 +214,11 @@ function toTaskOutcome(
   const { node } = scope.task;
   const outcome = validateOutcome(position, codec, node, readReturn(position.plan, node, progress.state, returned));
   const complete = addHookWrites(outcome, scope);
-  checkReducers(position.plan, () => progress.state, complete.writes);
+  checkReducers(position.plan, codec, {
+    task: scope.task,
+    writes: complete.writes,
+    getState: () => progress.state,
+  });
   return addChanges(complete, scope);
 }
 

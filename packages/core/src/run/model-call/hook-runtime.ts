@@ -24,10 +24,10 @@ import { cancelStart } from "../journal/journal.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
-import { checkReducers } from "../session/reduce-writes.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { InterruptRequest, TaskScope } from "../session/scope.ts";
 import type { Lineage, Session } from "../session/session.ts";
+import { checkReducers } from "../session/validate-writes.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
@@ -82,7 +82,7 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
         const writes = readHookWrites(position, scope, middleware, { codec: env.codec, update });
         if (pass.phase === "final") checkMessagesAfterEnd(pass, middleware, writes);
         const getState = (): State => applyHookWrites(position, progress, scope, [...pass.taskWrites, ...pass.writes]);
-        checkReducers(position.plan, getState, writes);
+        checkReducers(position.plan, env.codec, { task: scope.task, writes, getState });
         pass.writes.push(...writes);
       },
       end: (text: string, ended: AgentEnd): undefined => {

@@ -14,15 +14,6 @@ export function reduceEdit(plan: Plan, state: State, writes: readonly Write[]): 
   return reduceWrites(plan, state, [toExternalResult(writes)], []);
 }
 
-/**
- * Throws `invalid_update` for writes that a reducer of the graph refuses. Called before writes are recorded: recorded
- * writes that cannot be reduced would fail each resume.
- */
-export function checkReducers(plan: Plan, getState: () => State, writes: readonly Write[]): void {
-  const { channels } = plan.graph.state;
-  if (writes.some(({ channel }) => channels[channel]?.kind === "reduce")) reduceEdit(plan, getState(), writes);
-}
-
 /** Attributes writes from outside of the nodes to a task of START. */
 export function toExternalResult(writes: readonly Write[]): FinishedTask {
   return { task: { id: START, node: START }, outcome: { writes, routes: [] } };

@@ -8,9 +8,8 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
-import { checkReducers } from "../session/reduce-writes.ts";
 import { readReturn } from "../session/returns.ts";
-import { validateEncodable, validateOutcome } from "../session/validate-writes.ts";
+import { checkReducers, validateEncodable, validateOutcome } from "../session/validate-writes.ts";
 import { listCommandReturns } from "./command-returns.ts";
 import { getResultFields, handleHookError, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { canStoreArtifacts, presentResult } from "./present-result.ts";
@@ -77,7 +76,7 @@ export function ensureApplicable(call: ToolCallContext, result: ToolResult): Too
     validateOutcome(position, env.codec, node, readReturn(position.plan, node, progress.state, returned));
     // With the commands of the siblings: reducers read each other's values, and gotos may lead to different nodes.
     const { writes } = readReturn(position.plan, node, progress.state, [...accepted, ...returned]);
-    checkReducers(position.plan, () => progress.state, writes);
+    checkReducers(position.plan, env.codec, { task: scope.task, writes, getState: () => progress.state });
   } catch (cause) {
     call.artifacts = undefined;
     const reason = isStatewrightError(cause) ? getErrorFact(cause) : describeThrown(cause);
