@@ -2,6 +2,7 @@
 
 import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
+import { toWellFormedData } from "../../base/well-formed.ts";
 import { plainCodec } from "../../state/codec.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
@@ -57,7 +58,7 @@ function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResul
 
 function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {
   if (canStoreArtifacts(call)) call.transition("call.persisted");
-  const result = deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name });
+  const result = deepFreeze({ ...toWellFormedData(shown), callId: call.block.id, name: call.toolCall.name });
   return journalLongTermChanges(call, ensureApplicable(call, ensureSavable(call, result)));
 }
 
