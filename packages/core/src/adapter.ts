@@ -33,6 +33,7 @@ export { getBlockText } from "./model/message.ts";
 export { isModel } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
+export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";
 export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
 export { toModelTool } from "./tool/definition/model-tool.ts";

@@ -47,7 +47,7 @@ test("text of a model, a tool and a person is made well formed where it enters [
       return {
         content: "😀".slice(0, 1),
         value: { short: "😀".slice(0, 1) },
-        artifacts: [{ name: "page", body: `page ${lone}` }],
+        artifacts: [{ name: "page", mimeType: "text/plain", body: `page ${lone}` }],
       };
     },
   });

@@ -1081,7 +1081,7 @@ export const storeConformance: readonly StoreTest[] = [
     await thread.writeStep(1);
     const { claim } = thread;
     const at = { thread: "t", branch: claim.branch, epoch: claim.epoch, seq: claim.nextSeq + 2 };
-    const writes: Readonly<Record<string, Partial<Commit>>> = {
+    const writes: Readonly<Record<string, Parameters<typeof thread.commit>[0]>> = {
       "key of an effect": { effects: [createEffect({ step: 1, key: "\ud800" })] },
       "task of an effect": { effects: [createEffect({ step: 1, task: "\udc00" })] },
       "id of an interrupt": { interrupts: [createInterrupt({ id: "\ud800" })] },
