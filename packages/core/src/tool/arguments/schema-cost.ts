@@ -130,8 +130,9 @@ function createMeasure(resolve: Resolve) {
 function findCostIssue(root: JsonObject, value: unknown, resolve: Resolve): SchemaIssue | undefined {
   const counts = new Map<object, Map<unknown, number>>();
   let distinct = 0;
-  const count = (schema: unknown, current: unknown): number => {
-    if (!isPlainObject(schema)) return 1;
+  const count = (schema: unknown, current: unknown, level: number): number => {
+    // Repeated alternatives have multiplied beyond the maximum long before this depth.
+    if (!isPlainObject(schema) || level > maxDepth) return 1;
     const isContainer = typeof current === "object" && current !== null;
     // The count for a text or a number depends on the schema only.
     const key = isContainer ? current : undefined;
@@ -143,19 +144,19 @@ function findCostIssue(root: JsonObject, value: unknown, resolve: Resolve): Sche
     known.set(key, 1);
     distinct += 1;
     let steps = 1;
-    for (const combined of listCombined(schema as JsonObject, resolve)) steps += count(combined, current);
+    for (const combined of listCombined(schema as JsonObject, resolve)) steps += count(combined, current, level);
     if (Array.isArray(current)) {
       const items = listItemSchemas(schema as JsonObject);
-      for (const item of current) for (const part of items) steps += count(part, item);
+      for (const item of current) for (const part of items) steps += count(part, item, level + 1);
     } else if (isContainer)
       for (const [name, part] of Object.entries(current))
-        for (const property of listPropertySchemas(schema as JsonObject, name)) steps += count(property, part);
+        for (const property of listPropertySchemas(schema as JsonObject, name)) steps += count(property, part, level + 1);
     known.set(key, steps);
     return steps;
   };
   const issue = { path: "", message: `cannot be checked within ${maxSteps} steps` };
   try {
-    const steps = count(root, value);
+    const steps = count(root, value, 0);
     return steps > Math.max(maxSteps, maxRepetition * distinct) ? issue : undefined;
   } catch {
     return issue;
