@@ -150,7 +150,8 @@ function findCostIssue(root: JsonObject, value: unknown, resolve: Resolve): Sche
       for (const item of current) for (const part of items) steps += count(part, item, level + 1);
     } else if (isContainer)
       for (const [name, part] of Object.entries(current))
-        for (const property of listPropertySchemas(schema as JsonObject, name)) steps += count(property, part, level + 1);
+        for (const property of listPropertySchemas(schema as JsonObject, name))
+          steps += count(property, part, level + 1);
     known.set(key, steps);
     return steps;
   };
