@@ -14,8 +14,8 @@ export {
 export { type MemoryChanges, type NewMemory, type SaveMemoriesOptions, saveMemories } from "./memory/save-memories.ts";
 export { type AllowOptions, allowTools } from "./middleware/allow-tools.ts";
 export { type Budget, budget } from "./middleware/budget.ts";
-export { type CacheRepliesOptions, cacheReplies } from "./middleware/cache-replies.ts";
-export { type CacheResultsOptions, cacheResults } from "./middleware/cache-results.ts";
+export { type CacheRepliesOptions, cacheReplies, type ReplyScopeSource } from "./middleware/cache-replies.ts";
+export { type CacheResultsOptions, cacheResults, type ResultScopeSource } from "./middleware/cache-results.ts";
 export { type ClearToolResultsOptions, clearToolResults } from "./middleware/clear-tool-results.ts";
 export { type ConfineOptions, confinePaths } from "./middleware/confine-paths.ts";
 export { type ConfirmOptions, confirmTools } from "./middleware/confirm-tools.ts";

@@ -34,10 +34,11 @@ export { isModel } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
+export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";
 export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
 export { toModelTool } from "./tool/definition/model-tool.ts";
-export { type ToolSpecParts, toolSpec } from "./tool/definition/tool.ts";
+export { isStatelessTool, type ToolSpecParts, toolSpec } from "./tool/definition/tool.ts";
 export { toSnakeCase } from "./tool/definition/tool-name.ts";
 export {
   type BarePiTool,

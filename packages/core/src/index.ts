@@ -71,6 +71,7 @@ export type { ModelCall } from "./define/model-call.ts";
 export {
   type AttemptPolicy,
   type CachePolicy,
+  type CacheScopeSource,
   type ErrorHandler,
   type FailureRuntime,
   type InputNode,

@@ -7,6 +7,7 @@ import {
   type SchemaIssue,
   StatewrightError,
 } from "@statewright/core";
+import { measureSchema } from "@statewright/core/adapter";
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from "ajv";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -40,12 +41,22 @@ const maxIssues = 20;
 
 /**
  * Compiles a JSON Schema by its own dialect: draft 2020-12 unless `$schema` names 2019-09, draft 7 or draft 6. Throws
- * `invalid_tool` for a contradictory or asynchronous schema, for references outside the schema, and for a non-linear
- * pattern.
+ * `invalid_tool` for a contradictory or asynchronous schema, for references outside the schema, for a non-linear
+ * pattern, and for a schema whose size, depth or combined alternatives exceed a limit.
  */
 export const ajvValidator: JsonSchemaValidator = (schema) => {
+  const { problem, findCostIssue } = measureSchema(schema);
+  if (problem !== undefined)
+    throw new StatewrightError("invalid_tool", {
+      what: `the JSON Schema ${problem}`,
+      next: "Use a smaller schema, or fewer alternatives",
+    });
   const validate = compile(schema);
-  return (value) => (validate(value) ? [] : toSchemaIssues(validate.errors ?? []));
+  return (value) => {
+    const issue = findCostIssue(value);
+    if (issue !== undefined) return [issue];
+    return validate(value) ? [] : toSchemaIssues(validate.errors ?? []);
+  };
 };
 
 /** Arguments of a tool by a JSON Schema of any kind, validated by ajv and sent unaltered to models. */

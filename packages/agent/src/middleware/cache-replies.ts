@@ -8,12 +8,20 @@ import {
   type ModelRequest,
   type WritingRuntime,
 } from "@statewright/core";
-import { checkCount, checkOptions, checkStrings, checkTime, listOptionNames } from "@statewright/core/adapter";
+import {
+  checkCount,
+  checkFunction,
+  checkOptions,
+  checkStrings,
+  checkTime,
+  invalidOption,
+  listOptionNames,
+} from "@statewright/core/adapter";
 import { createLruCache, defaultCacheBytes, type LruCacheLimits } from "../lru-cache.ts";
 import { stringifyArgs } from "./stringify-args.ts";
 
-/** Lifetime, size and namespace of a reply cache. */
-export interface CacheRepliesOptions {
+/** Lifetime, size, namespace and scope of a reply cache. */
+export interface CacheRepliesOptions<Context = unknown, State = unknown> {
   /** Lifetime of a cached reply in milliseconds. */
   readonly ttlMs: number;
   /** Maximum replies in memory; evicts the least recently used. Default 1,000. */
@@ -22,32 +30,53 @@ export interface CacheRepliesOptions {
   readonly maxBytes?: number;
   /** Caches in this namespace of the run's long-term store instead of memory, shared with other processes. */
   readonly namespace?: readonly string[];
+  /**
+   * Returns the scope of a request, such as the id of the tenant: only requests with an equal scope share a reply. A
+   * request with the scope undefined is not cached. Default: one scope for all requests.
+   */
+  readonly scope?: (source: ReplyScopeSource<Context, State>) => string | undefined;
 }
+
+/** Argument of the scope of `cacheReplies`. */
+export type ReplyScopeSource<Context = unknown, State = unknown> = Pick<
+  WritingRuntime<Context, State>,
+  "context" | "state" | "run"
+>;
 
 type CachedReply = Pick<ModelReply, "content" | "finish" | "provider">;
 
 /**
- * Answers a model request with the cached reply of an equal request: same model, instructions, messages, tools and
- * settings. Message ids, headers and prompt cache keys are ignored. Only complete replies are cached, and a cached
- * reply costs nothing. Every caller with an equal request receives the same reply: use separate middleware or
- * namespaces for private conversations.
+ * Answers a model request with the cached reply of an equal request: same model, instructions, messages, tools, headers
+ * and settings. Message ids and prompt cache keys are ignored. Only complete replies are cached, and a cached reply
+ * costs nothing. All callers with an equal request and an equal `scope` receive the same reply.
  */
-export function cacheReplies(options: CacheRepliesOptions): Middleware {
+export function cacheReplies<Context = unknown, State = unknown>(
+  options: CacheRepliesOptions<Context, State>,
+): Middleware<Context, State> {
   checkOptions(
     "cacheReplies",
     options,
-    listOptionNames<CacheRepliesOptions>({ ttlMs: true, maxEntries: true, maxBytes: true, namespace: true }),
+    listOptionNames<CacheRepliesOptions>({
+      ttlMs: true,
+      maxEntries: true,
+      maxBytes: true,
+      namespace: true,
+      scope: true,
+    }),
   );
-  const { ttlMs, maxEntries = 1_000, maxBytes = defaultCacheBytes, namespace } = options;
+  const { ttlMs, maxEntries = 1_000, maxBytes = defaultCacheBytes, namespace, scope } = options;
+  checkFunction("cacheReplies", { scope });
   checkTime("cacheReplies", { ttlMs: ttlMs ?? null });
   checkCount("cacheReplies", { maxEntries, maxBytes });
   checkStrings("cacheReplies", { namespace });
   const replies =
     namespace === undefined ? createMemoryCache({ ttlMs, maxEntries, maxBytes }) : createStoreCache(namespace, ttlMs);
-  return defineMiddleware({
+  return defineMiddleware<Context, State>({
     name: "cacheReplies",
     aroundModel: async (request, next, runtime) => {
-      const key = await computeCacheKey(runtime.model, request);
+      const { context, state, run } = runtime;
+      const part = scope === undefined ? "" : readScope(scope({ context, state, run }));
+      const key = part === undefined ? undefined : await computeCacheKey(part, runtime.model, request);
       if (key === undefined) return next(request);
       const found = await replies.get(key, runtime);
       if (found !== undefined) return found;
@@ -60,9 +89,22 @@ export function cacheReplies(options: CacheRepliesOptions): Middleware {
   });
 }
 
+type CacheRuntime = Pick<WritingRuntime, "clock" | "longTerm">;
+
 interface ReplyCache {
-  readonly get: (key: string, runtime: WritingRuntime) => Promise<CachedReply | undefined>;
-  readonly set: (key: string, reply: CachedReply, runtime: WritingRuntime) => Promise<void>;
+  readonly get: (key: string, runtime: CacheRuntime) => Promise<CachedReply | undefined>;
+  readonly set: (key: string, reply: CachedReply, runtime: CacheRuntime) => Promise<void>;
+}
+
+function readScope(scope: unknown): string | undefined {
+  if (scope === undefined || typeof scope === "string") return scope;
+  throw invalidOption({
+    where: "cacheReplies",
+    option: "scope",
+    expected: "a function that returns a string or undefined",
+    got: scope,
+    fix: "Return a string, such as the id of the tenant",
+  });
 }
 
 function createMemoryCache(limits: LruCacheLimits): ReplyCache {
@@ -81,10 +123,15 @@ function createStoreCache(namespace: readonly string[], ttlMs: number): ReplyCac
 }
 
 /** Computes the cache key of a request; undefined for a request that is not plain data. */
-async function computeCacheKey(model: string | undefined, request: ModelRequest): Promise<string | undefined> {
-  const { headers: _headers, messages, providerOptions, ...rest } = request;
+async function computeCacheKey(
+  scope: string,
+  model: string | undefined,
+  request: ModelRequest,
+): Promise<string | undefined> {
+  const { messages, providerOptions, ...rest } = request;
   const options = removePromptCacheKey(providerOptions);
-  const text = stringifyArgs({ model, ...rest, providerOptions: options, messages: messages.map(pickProviderParts) });
+  const sent = { model, ...rest, providerOptions: options, messages: messages.map(pickProviderParts) };
+  const text = stringifyArgs({ scope, ...sent });
   if (text === undefined) return undefined;
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,8 +1,8 @@
 /** Serializes arguments with sorted keys, for comparison of tool calls. */
 
 /**
- * Serializes a value as JSON with sorted keys, so that equal data gives equal text; undefined for a value that is not
- * JSON.
+ * Serializes a value as JSON with sorted keys, so that equal data gives equal text, and different data gives different
+ * text; undefined for a value that is not plain data.
  */
 export function stringifyArgs(args: unknown): string | undefined {
   try {
@@ -25,7 +25,12 @@ export function stringifySavedArgs(args: unknown): string | undefined {
 }
 
 function sortKeys(value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("not JSON");
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  // A Map, a Set and an instance of a class would all read as {}.
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null && !ArrayBuffer.isView(value))
+    throw new TypeError("not plain data");
   const entries = Object.entries(value);
   return Object.fromEntries(entries.toSorted(([left], [right]) => (left < right ? -1 : 1)));
 }

@@ -1,8 +1,9 @@
 import { createAgent } from "@statewright/agent";
 import { cacheReplies, promptCache } from "@statewright/agent/middleware";
-import { getMessageText, type Middleware, memoryStore } from "@statewright/core";
+import { defineContext, getMessageText, type Middleware, memoryStore } from "@statewright/core";
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { createRecordingTool } from "../support/desk.ts";
 
 /** Creates agents with shared middleware; each question has its own thread. */
@@ -96,4 +97,39 @@ test("cacheReplies refuses invalid options", () => {
     { ttlMs: 5, store: 1 },
   ])
     expect(() => cacheReplies(options as never), JSON.stringify(options)).toThrow(/invalid_option/);
+});
+
+test("requests with other headers, or of another scope, do not share a cached reply [FX61]", async () => {
+  let asked = 0;
+  const model = scriptedModel(() => say(`answer ${++asked}`));
+  const Tenant = defineContext({ tenant: z.string() });
+  type Source = { readonly context: { readonly tenant: string } };
+  const scope = ({ context }: Source) => (context.tenant === "none" ? undefined : context.tenant);
+  const serve = async (
+    middleware: Middleware<{ readonly tenant: string }>,
+    tenant: string,
+    headers?: Record<string, string>,
+  ) => {
+    const agent = createAgent({
+      name: "a",
+      model,
+      context: Tenant,
+      middleware: [middleware],
+      ...(headers === undefined ? {} : { settings: { headers } }),
+    });
+    const { state } = await agent.run({ input: "hi", context: { tenant } }).result;
+    const last = state.messages.at(-1);
+    return last?.role === "assistant" ? getMessageText(last) : undefined;
+  };
+  const scoped = cacheReplies({ ttlMs: 1_000, scope });
+  const told: unknown[] = [];
+  for (const tenant of ["a", "b", "a", "none", "none"]) told.push(await serve(scoped, tenant));
+  expect(told).toEqual(["answer 1", "answer 2", "answer 1", "answer 3", "answer 4"]);
+  const shared = cacheReplies({ ttlMs: 1_000 });
+  const withKey = (key: string) => serve(shared, "a", { authorization: key });
+  expect([await withKey("one"), await withKey("two"), await withKey("one")]).toEqual([
+    "answer 5",
+    "answer 6",
+    "answer 5",
+  ]);
 });

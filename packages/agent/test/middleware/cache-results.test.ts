@@ -1,6 +1,16 @@
 import { createAgent } from "@statewright/agent";
 import { cacheResults } from "@statewright/agent/middleware";
-import { defineTool, inject, memoryStore, readArtifact, type Tool } from "@statewright/core";
+import {
+  defineContext,
+  defineTool,
+  inject,
+  type Middleware,
+  memoryStore,
+  readArtifact,
+  type Tool,
+  type ToolRuntime,
+} from "@statewright/core";
+import { toolSpec } from "@statewright/core/adapter";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -66,7 +76,7 @@ test("cacheResults never caches effectful tools, tools with hidden arguments, or
   const at = { call: { id: "c", name: "mine", args: {} }, tool: mine.spec };
   let made = 0;
   for (let turn = 0; turn < 2; turn++)
-    await hook?.(at, async () => ({ ...result, attempts: ++made }), { clock: agent.world.clock } as never);
+    await hook?.(at, async () => ({ ...result, attempts: ++made }), { clock: agent.world.clock, run: {} } as never);
   expect(made).toBe(2);
 });
 
@@ -131,7 +141,7 @@ test("cacheResults keeps at most its byte limit and skips results larger than th
   ] as const;
   const agent = createDesk({
     tools: [page],
-    middleware: [cacheResults({ ttlMs: 1_000, maxBytes: 1_200 })],
+    middleware: [cacheResults({ ttlMs: 1_000, maxBytes: 1_400 })],
     script: [...pages.map(([of, size]) => call("page", { of, size })), say("ok")],
   });
   await agent.run().result;
@@ -141,4 +151,121 @@ test("cacheResults keeps at most its byte limit and skips results larger than th
 
 test("cacheResults refuses an invalid TTL", () => {
   for (const ttlMs of [0, -1, Number.NaN]) expect(() => cacheResults({ ttlMs })).toThrow(/invalid_option/);
+});
+
+const Shop = defineContext({ customerId: z.string() });
+
+type Customer = { readonly customerId: string };
+
+/** Runs an agent for each customer in turn, with two calls per run; returns the answers of the tool. */
+async function serve(tool: Tool<unknown, Customer>, middleware: Middleware<Customer>, customers: readonly string[]) {
+  const told: string[] = [];
+  for (const customerId of customers) {
+    const agent = createAgent({
+      name: "shop",
+      model: scriptedModel([call(tool.spec.name, {}), call(tool.spec.name, {}), say("ok")]),
+      tools: [tool],
+      context: Shop,
+      middleware: [middleware],
+      store: memoryStore(),
+    });
+    told.push(...answers(await agent.run({ thread: "t", input: "go", context: { customerId } }).result));
+  }
+  return told;
+}
+
+/** A class tool that reads state and context, as on the page about tools. */
+class CountCart implements Tool<unknown, Customer> {
+  readonly spec = toolSpec({
+    name: "count_cart",
+    description: "Count what the customer has in the cart.",
+    input: z.object({}),
+    effect: "pure",
+  });
+  runs = 0;
+  call(_state: unknown, { context }: ToolRuntime<Customer>) {
+    return `cart of ${context.customerId}, run ${++this.runs}`;
+  }
+}
+
+test("a class tool that reads state and context is cached only with a scope, which keeps customers apart [FX61]", async () => {
+  const customers = ["ann", "bob", "ann"];
+  expect(await serve(new CountCart(), cacheResults({ ttlMs: 60_000 }), customers)).toEqual([
+    "cart of ann, run 1",
+    "cart of ann, run 2",
+    "cart of bob, run 3",
+    "cart of bob, run 4",
+    "cart of ann, run 5",
+    "cart of ann, run 6",
+  ]);
+  const scopes = {
+    count_cart: ({ context }: { readonly context: { readonly customerId: string } }) => context.customerId,
+  };
+  expect(await serve(new CountCart(), cacheResults({ ttlMs: 60_000, scopes }), customers)).toEqual([
+    "cart of ann, run 1",
+    "cart of ann, run 1",
+    "cart of bob, run 2",
+    "cart of bob, run 2",
+    "cart of ann, run 1",
+    "cart of ann, run 1",
+  ]);
+});
+
+test("a tool without injections shares results within a run, and between runs only with a scope [FX61]", async () => {
+  const log: string[] = [];
+  const profile = () =>
+    defineTool({
+      name: "profile",
+      description: "Profile.",
+      input: z.object({}),
+      effect: "pure",
+      run: (_args, { context }) => {
+        const { customerId } = context as Customer;
+        log.push(customerId);
+        return customerId;
+      },
+    });
+  const told = await serve(profile(), cacheResults({ ttlMs: 60_000 }), ["ann", "bob", "ann"]);
+  expect([told, log]).toEqual([
+    ["ann", "ann", "bob", "bob", "ann", "ann"],
+    ["ann", "bob", "ann"],
+  ]);
+  log.length = 0;
+  await serve(profile(), cacheResults({ ttlMs: 60_000, scopes: { profile: () => "all" } }), ["ann", "bob"]);
+  expect(log).toEqual(["ann"]);
+});
+
+test("a tool with injections is cached by the declared scope only, and not without one [FX61]", async () => {
+  let runs = 0;
+  const cart = defineTool({
+    name: "cart",
+    description: "Cart.",
+    input: z.object({}),
+    effect: "pure",
+    inject: { customer: Shop.from(({ customerId }) => customerId) },
+    run: (_args, { injected }) => `${injected.customer} ${++runs}`,
+  });
+  type Source = { readonly context: { readonly customerId: string } };
+  const scopes = { cart: ({ context }: Source) => (context.customerId === "eve" ? undefined : context.customerId) };
+  const told = await serve(cart, cacheResults({ ttlMs: 60_000, scopes }), ["ann", "bob", "eve"]);
+  expect(told).toEqual(["ann 1", "ann 1", "bob 2", "bob 2", "eve 3", "eve 4"]);
+  expect(await serve(cart, cacheResults({ ttlMs: 60_000 }), ["ann"])).toEqual(["ann 5", "ann 6"]);
+});
+
+test("arguments that are not plain data are not cached, since a Map and a Set read as equal text [FX61]", async () => {
+  let runs = 0;
+  const size = defineTool({
+    name: "size",
+    description: "Size.",
+    input: z.object({ names: z.array(z.string()).transform((names) => new Set(names)) }),
+    effect: "pure",
+    run: ({ names }) => `${[...names].join()} ${++runs}`,
+  });
+  const script = [call("size", { names: ["a"] }), call("size", { names: ["b"] }), say("ok")];
+  const agent = desk({ tools: [size], middleware: [cacheResults({ ttlMs: 1_000 })], script });
+  expect(answers(await agent.run().result)).toEqual(["a 1", "b 2"]);
+});
+
+test("cacheResults refuses a scope that is not a function [FX61]", () => {
+  expect(() => cacheResults({ ttlMs: 1, scopes: { cart: "ann" as never } })).toThrow(/invalid_option.*cart/);
 });

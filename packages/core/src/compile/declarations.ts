@@ -6,7 +6,7 @@ import { checkSyncSchema } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
-import { checkChoice, checkEffect, checkFlag, checkOptions, listOptionNames } from "../base/options.ts";
+import { checkChoice, checkEffect, checkFlag, checkFunction, checkOptions, listOptionNames } from "../base/options.ts";
 import { isSchema } from "../base/schema.ts";
 import type { CachePolicy } from "../define/node.ts";
 import type { GraphProblem } from "../define/problem.ts";
@@ -139,7 +139,7 @@ export function checkGraphOptions(options: unknown): void {
   if (defaults !== undefined) checkOptions(`the defaults of ${graph}`, defaults, defaultNames);
 }
 
-const cacheNames = listOptionNames<CachePolicy<unknown>>({ key: true, ttlMs: true, store: true });
+const cacheNames = listOptionNames<CachePolicy<unknown>>({ key: true, scope: true, ttlMs: true, store: true });
 
 /** Throws `invalid_option` for invalid values in a node policy or in the defaults of a graph. */
 export function checkPolicyValues(
@@ -161,9 +161,10 @@ export function checkPolicyValues(
     });
   if (cache === undefined) return;
   checkOptions(`the cache of ${owner}`, cache, cacheNames);
-  const { key, store } = cache as Readonly<Record<string, unknown>>;
+  const { key, scope, store } = cache as Readonly<Record<string, unknown>>;
   if (typeof key !== "function")
     throw invalidOption({ where: owner, option: "cache.key", expected: "a function of the state", got: key });
+  checkFunction(owner, { "cache.scope": scope });
   if (store !== undefined && !["get", "put", "delete"].every((name) => isMethod(store, name)))
     throw invalidOption({
       where: owner,

@@ -119,12 +119,24 @@ export type ErrorHandler<
   Returned = NodeReturn<State, Update>,
 > = (state: State, failure: FailureRuntime<Context, Interrupts, Input>) => Returned | Promise<Returned>;
 
+/** Argument of the scope of a node cache. */
+export interface CacheScopeSource {
+  readonly context: unknown;
+  readonly run: RunIdentity;
+}
+
 /** Cache policy of a node: a cached result replaces a run of the body. */
 export interface CachePolicy<State, Input = unknown> {
   /**
-   * Returns the cache key. Equal keys mean equal results, among the tasks of this node in this version of the graph.
+   * Returns the cache key. Equal keys mean equal results, among the tasks of this node in this version of the graph and
+   * in one scope.
    */
   readonly key: (state: State, input: Input) => string;
+  /**
+   * Returns the scope of the result by the context and ids of the run, such as the id of the tenant: only tasks with an
+   * equal scope share results. Default: the context by value; a context that is not plain data needs a scope.
+   */
+  readonly scope?: (source: CacheScopeSource) => string;
   /** Lifetime of a result in milliseconds; default: no limit. */
   readonly ttlMs?: number;
   /** Cache to use; default: in memory, as long as the graph exists. */

@@ -2,6 +2,7 @@
  * Channels: named parts of a state, each with a schema, a kind and a reducer of writes. A reducer returns the next
  * value and the smallest delta to save.
  */
+
 import { StatewrightError } from "../base/errors.ts";
 import { type DeepReadonly, deepFreeze, describeValue, isPlainObject } from "../base/json.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type SchemaIssue,
   type SchemaOutput,
 } from "../base/schema.ts";
+import { toWellFormedData } from "../base/well-formed.ts";
 import { findMessageIssue, type Message, type MessageWrite } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
 import { appendMessages, hasAnyId } from "./message-index.ts";
@@ -160,7 +162,7 @@ export function messages(): Channel<
 > {
   const parse = (write: unknown): Parsed => {
     const issues: SchemaIssue[] = [];
-    const writes = Array.isArray(write) ? [...write] : [write];
+    const writes = toWellFormedData(Array.isArray(write) ? [...write] : [write]);
     writes.forEach((message, index) => {
       const issue = findMessageIssue(message);
       if (issue !== undefined)

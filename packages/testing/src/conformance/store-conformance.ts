@@ -1080,6 +1080,22 @@ export const storeConformance: readonly StoreTest[] = [
     },
   ),
 
+  defineStoreTest("rows whose keys have lone surrogates are refused [R4, FX63]", async ({ store }) => {
+    const thread = await startThread(store, "t");
+    await thread.writeStep(1);
+    const { claim } = thread;
+    const at = { thread: "t", branch: claim.branch, epoch: claim.epoch, seq: claim.nextSeq + 2 };
+    const writes: Readonly<Record<string, Parameters<typeof thread.commit>[0]>> = {
+      "key of an effect": { effects: [createEffect({ step: 1, key: "\ud800" })] },
+      "task of an effect": { effects: [createEffect({ step: 1, task: "\udc00" })] },
+      "id of an interrupt": { interrupts: [createInterrupt({ id: "\ud800" })] },
+      "subject of a timer": { timers: [{ arm: createTimer({ about: "\ud800" }) }] },
+    };
+    for (const [what, write] of Object.entries(writes))
+      await assertRejected(commitWrite(store, { ...at, ...write }), "invalid_id", `the ${what}`);
+    await commitWrite(store, { ...at, effects: [createEffect({ step: 1, key: "😀" })] });
+  }),
+
   defineStoreTest("ids outside the grammar are refused, not rewritten [R4]", async ({ store }) => {
     const bad = ["", "a b", "a/b", "a\n", "ä", "\ud800", "a'b", "__proto__", "constructor", "x".repeat(129)];
     for (const id of bad) {

@@ -8,6 +8,7 @@
 
 import { fromBase64, toBase64 } from "../../base/base64.ts";
 import { StatewrightError } from "../../base/errors.ts";
+import { hashSha256 } from "../../base/hash-sha256.ts";
 import { isPlainObject } from "../../base/json.ts";
 import { computeArtifactKey } from "../../tool/artifacts/artifact.ts";
 import {
@@ -264,11 +265,6 @@ function parseLine(line: string, lineNumber: number): unknown {
     level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
   }
   return value;
-}
-
-async function hashSha256(text: string): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function createInvalidExportError(what: string, cause?: unknown): StatewrightError {

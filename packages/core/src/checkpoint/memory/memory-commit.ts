@@ -1,5 +1,6 @@
 /** Commits to the memory store, and inbox messages: posted, listed and delivered. */
 import { checkId } from "../../base/ids.ts";
+import { checkWellFormed } from "../../base/well-formed.ts";
 import type { RunRow } from "../checkpoint.ts";
 import type { InboxMessage, InboxMessageWrite } from "../inbox-message.ts";
 import type { EffectRow } from "../journal.ts";
@@ -38,6 +39,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   if (commit.checkpoint !== undefined)
     checkFollows(commit.checkpoint, getLastCheckpointId(namespace), thread.checkpoint, commit);
   if (commit.run !== undefined) checkRun(thread, namespace, commit.run);
+  checkRowNames(commit);
   for (const parentJournal of commit.parentJournals ?? [])
     if (!thread.namespaces.has(parentJournal.namespace))
       throw createUnknownBranchError(thread.id, parentJournal.namespace);
@@ -70,6 +72,21 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
   if (commit.release === true) thread.owner = undefined;
   return thread.queued;
+}
+
+/** Checks the names of rows: a database maps different lone surrogates to the same bytes. */
+function checkRowNames({ effects = [], parentJournals = [], interrupts = [], timers = [], checkpoint }: Commit): void {
+  for (const { task, key } of [...effects, ...parentJournals.flatMap((journal) => journal.effects)]) {
+    checkWellFormed(task);
+    checkWellFormed(key);
+  }
+  for (const { id } of interrupts) checkWellFormed(id);
+  for (const change of timers)
+    if ("arm" in change) {
+      checkWellFormed(change.arm.id);
+      checkWellFormed(change.arm.about);
+    }
+  for (const { channel } of checkpoint?.deltas ?? []) checkWellFormed(channel);
 }
 
 /** Checks that a new run has a unique key, and that a run cancelled in the queue does not start. */

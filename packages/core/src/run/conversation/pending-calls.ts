@@ -1,4 +1,5 @@
 /** Pending tool calls of a conversation. */
+import { toWellFormedData } from "../../base/well-formed.ts";
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
 import type { AssistantMessage, Message, ToolCallBlock } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
@@ -27,7 +28,7 @@ export function listPendingCalls(messages: readonly Message[]): {
   const index = messages.findLastIndex((message) => message.role === "assistant");
   const callMessage = messages[index];
   if (callMessage?.role !== "assistant") return { renamed: [], calls: [] };
-  const content = dedupeCallIds(callMessage.content);
+  const content = dedupeCallIds(toWellFormedData(callMessage.content));
   const answeredIds = findAnsweredIds(messages, index);
   const cut = callMessage.finish === "length";
   const calls: PendingCall[] = [];
@@ -57,7 +58,7 @@ function findAnsweredIds(messages: readonly Message[], index: number): ReadonlyS
   let answered: Set<string> | undefined;
   for (let next = index + 1; next < messages.length; next++) {
     const message = messages[next];
-    if (message?.role === "tool") answered = (answered ?? new Set<string>()).add(message.callId);
+    if (message?.role === "tool") answered = (answered ?? new Set<string>()).add(message.callId.toWellFormed());
   }
   return answered;
 }

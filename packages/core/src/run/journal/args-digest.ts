@@ -20,7 +20,7 @@ export function isSameArgs(codec: Codec, left: unknown, right: unknown): boolean
 }
 
 /** Sorts the keys of all objects in a value. */
-function sortKeys(value: unknown): unknown {
+export function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (!isPlainObject(value)) return value;
   const keys = Object.keys(value).sort();

@@ -20,7 +20,7 @@ import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn, type TaskOutcome } from "../session/returns.ts";
 import { type Loop, sleep, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
-import { validateOutcome } from "../session/validate-writes.ts";
+import { checkReducers, validateOutcome } from "../session/validate-writes.ts";
 import { runAttempt, type TaskResult, toFailedResult } from "../task/attempt.ts";
 import { runSubgraph } from "../task/inner-run.ts";
 import { type CacheLookup, consultCache } from "../task/node-cache.ts";
@@ -213,7 +213,13 @@ function toTaskOutcome(
 ): TaskOutcome {
   const { node } = scope.task;
   const outcome = validateOutcome(position, codec, node, readReturn(position.plan, node, progress.state, returned));
-  return addChanges(addHookWrites(outcome, scope), scope);
+  const complete = addHookWrites(outcome, scope);
+  checkReducers(position.plan, codec, {
+    task: scope.task,
+    writes: complete.writes,
+    getState: () => progress.state,
+  });
+  return addChanges(complete, scope);
 }
 
 /** Executes the task of an attempt by the kind of its node. */

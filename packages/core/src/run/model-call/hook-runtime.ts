@@ -27,6 +27,7 @@ import { getErrorPlace } from "../session/parts/position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { InterruptRequest, TaskScope } from "../session/scope.ts";
 import type { Lineage, Session } from "../session/session.ts";
+import { checkReducers } from "../session/validate-writes.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 import { callAuxiliaryModel } from "./auxiliary-model-call.ts";
@@ -80,6 +81,8 @@ export function createModelHookRuntime(pass: HookPass, middleware: Middleware): 
       write: (update: Readonly<Record<string, unknown>>) => {
         const writes = readHookWrites(position, scope, middleware, { codec: env.codec, update });
         if (pass.phase === "final") checkMessagesAfterEnd(pass, middleware, writes);
+        const getState = (): State => applyHookWrites(position, progress, scope, [...pass.taskWrites, ...pass.writes]);
+        checkReducers(position.plan, env.codec, { task: scope.task, writes, getState });
         pass.writes.push(...writes);
       },
       end: (text: string, ended: AgentEnd): undefined => {

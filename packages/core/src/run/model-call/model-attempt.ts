@@ -4,6 +4,7 @@ import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
+import { toWellFormedData } from "../../base/well-formed.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
 import { findMessageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
@@ -187,7 +188,7 @@ function createTimeoutError(
 /** Returns a valid reply. Throws `model_failed` for any other value from the model or from middleware `by`. */
 export function checkReply(model: Model, reply: ModelReply, by?: { readonly name: string }): ModelReply {
   const issue = findReplyIssue(reply);
-  if (issue === undefined) return reply;
+  if (issue === undefined) return toWellFormedData(reply);
   ignoreRejections(reply);
   const details: ModelFailure = { retryable: false, kind: "broken_reply" };
   throw new StatewrightError("model_failed", {

@@ -1,4 +1,5 @@
 /** Wire format of a provider: tools have the provider's aliases in requests, and canonical names everywhere else. */
+import { toWellFormedData, toWellFormedSaved } from "../../base/well-formed.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { AssistantMessage, Message, TextBlock, ToolMessage } from "../../model/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../../model/model.ts";
@@ -16,7 +17,7 @@ export interface ModelWire {
  * aliases.
  */
 export function createWire(plan: Plan, model: Model, request: ModelRequest): ModelWire {
-  const sent = stripImages(model, removeNotes(request));
+  const sent = stripImages(model, removeNotes(toWellFormedRequest(request)));
   const aliases = collectAliases(plan, model);
   if (aliases === undefined) return { request: sent, toCanonicalName: keepUnchanged, convertReply: keepUnchanged };
   const canonicalNames = new Map([...aliases].map(([canonical, alias]) => [alias, canonical]));
@@ -26,6 +27,15 @@ export function createWire(plan: Plan, model: Model, request: ModelRequest): Mod
     request: renameTools(sent, toAlias),
     toCanonicalName: canonical,
     convertReply: (reply) => renameCalls(reply, canonical),
+  };
+}
+
+/** Replaces lone surrogates, which providers refuse; a thread may have saved them before. */
+function toWellFormedRequest({ messages, tools, ...settings }: ModelRequest): ModelRequest {
+  return {
+    ...toWellFormedData(settings),
+    messages: messages.map(toWellFormedSaved),
+    tools: tools.map(toWellFormedSaved),
   };
 }
 

@@ -5,10 +5,12 @@
 
 import { addErrorPlace, type ErrorPlace, isStatewrightError } from "../../base/errors.ts";
 import { isData } from "../../base/json.ts";
+import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Position } from "./parts/position.ts";
-import type { TaskOutcome, Write } from "./returns.ts";
+import { reduceWrites } from "./reduce-writes.ts";
+import type { State, TaskOutcome, Write } from "./returns.ts";
 import type { FinishedTask, StepResult } from "./step-result.ts";
 
 /**
@@ -60,6 +62,24 @@ function toRecord(write: unknown): unknown {
   return Array.isArray(write) ? Object.fromEntries(write) : write;
 }
 
+/** Writes of a task that are not recorded yet. */
+interface UnrecordedWrites {
+  readonly task: Task;
+  readonly writes: readonly Write[];
+  readonly getState: () => State;
+}
+
+/**
+ * Throws `invalid_update` or `unencodable_value` for writes that a reducer of the graph refuses. Called before the
+ * writes are recorded: recorded writes that cannot be reduced would fail each resume.
+ */
+export function checkReducers(plan: Plan, codec: Codec, { task, writes, getState }: UnrecordedWrites): void {
+  const { channels } = plan.graph.state;
+  if (!writes.some(({ channel }) => channels[channel]?.kind === "reduce")) return;
+  const finished = [{ task, outcome: { writes, routes: [] } }];
+  validateReduced(plan, codec, finished, reduceWrites(plan, getState(), finished, []));
+}
+
 /** Throws `unencodable_value` for a reducer result or an edge's send that no codec can encode. */
 export function validateStep(
   { plan }: Position,
@@ -67,17 +87,26 @@ export function validateStep(
   finished: readonly FinishedTask[],
   result: StepResult,
 ): void {
-  for (const [channel, delta] of Object.entries(result.deltas)) {
+  validateReduced(plan, codec, finished, result);
+  for (const { input, node, from } of result.tasks)
+    if (input !== undefined) validateSend(plan, codec, node, { from: from?.[0], input: result.inputs[input] });
+  for (const { sent, node, from } of result.deferred ?? [])
+    if (sent !== undefined) validateSend(plan, codec, node, { from: from[0], input: sent.input });
+}
+
+function validateReduced(
+  plan: Plan,
+  codec: Codec,
+  finished: readonly FinishedTask[],
+  { deltas }: Pick<StepResult, "deltas">,
+): void {
+  for (const [channel, delta] of Object.entries(deltas)) {
     if (plan.graph.state.channels[channel]?.kind !== "reduce" || delta.kind !== "replace") continue;
     const writer = finished.findLast(({ outcome }) => outcome.writes.some((write) => write.channel === channel));
     const node = writer?.task.node;
     const label = `the value that the reducer of the channel "${channel}" returned for the write of "${node}"`;
     validateEncodable(codec, delta.value, label, { ...createErrorPlace(plan, node), channel });
   }
-  for (const { input, node, from } of result.tasks)
-    if (input !== undefined) validateSend(plan, codec, node, { from: from?.[0], input: result.inputs[input] });
-  for (const { sent, node, from } of result.deferred ?? [])
-    if (sent !== undefined) validateSend(plan, codec, node, { from: from[0], input: sent.input });
 }
 
 function validateSend(

@@ -4,6 +4,7 @@
  */
 
 import { describeThrown, StatewrightError, toErrorRecord } from "../../base/errors.ts";
+import { hashSha256 } from "../../base/hash-sha256.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze } from "../../base/json.ts";
@@ -13,13 +14,14 @@ import { END } from "../../define/edge.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { CacheEntry, NodeCache } from "../../define/node-cache.ts";
 import { encodeWrapper } from "../../state/codec.ts";
+import { sortKeys } from "../journal/args-digest.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
-import type { Progress } from "../session/parts/progress.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import type { TaskOutcome } from "../session/returns.ts";
+import { getRunIdentity } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 
 type Policy = NonNullable<NodeRecord["policy"]["cache"]>;
@@ -36,7 +38,8 @@ export async function consultCache(
   policy: Policy,
 ): Promise<CacheLookup> {
   const { store } = policy;
-  const key = buildCacheKey(session.position, session.progress, task, policy);
+  const key = await buildCacheKey(session, task, policy);
+  if (key === undefined) return { kind: "miss", storeOutcome: () => undefined };
   const entry = await readEntry(session.signals, session.env.world, task, { store, key });
   const outcome = entry === undefined ? undefined : decodeOutcome(session.env, session.position, task, entry);
   if (outcome !== undefined) return { kind: "hit", outcome };
@@ -47,31 +50,64 @@ export async function consultCache(
 }
 
 /**
- * Builds the full key: graph, version, node, then the user's key. Graph name, version and node name cannot contain a
- * slash.
+ * Builds the full key: graph, version, node, scope, then the user's key. Graph name, version and node name cannot
+ * contain a slash. Undefined if the result has no known scope.
  */
-function buildCacheKey(position: Position, progress: Progress, task: Task, { key }: Policy): string {
+async function buildCacheKey(
+  { env, position, progress }: Pick<Session, "env" | "position" | "progress">,
+  task: Task,
+  { key, scope }: Policy,
+): Promise<string | undefined> {
   const { name, version } = position.plan.graph;
   const input = task.input === undefined ? undefined : progress.control.inputs[task.input];
-  const userKey = computeUserKey(position, task, () => key(progress.state as never, input as never));
-  if (typeof userKey === "string") return `${name}/${version}/${task.node}/${userKey}`;
-  ignoreRejections(userKey);
+  const userKey = computePart(position, task, "key", () => key(progress.state as never, input as never));
+  const scopeText =
+    scope === undefined
+      ? await digestContext(env, task)
+      : JSON.stringify(
+          computePart(position, task, "scope", () =>
+            scope({ context: env.context, run: getRunIdentity(position, task) }),
+          ),
+        );
+  return scopeText === undefined ? undefined : `${name}/${version}/${task.node}/${scopeText}/${userKey}`;
+}
+
+/**
+ * Digests the context of the run: a body may read all of it. Empty without a context; undefined for a context that
+ * cannot be encoded, such as one that holds a client.
+ */
+async function digestContext({ codec, context, world }: RunEnvironment, task: Task): Promise<string | undefined> {
+  if (context === undefined) return "";
+  try {
+    const text = codec.encode(sortKeys(context), "the context of the run");
+    return await hashSha256(text);
+  } catch (error) {
+    return logCacheFailure(world, task, "not used, because the context is not plain data; set cache.scope", error);
+  }
+}
+
+/** Calls `cache.key` or `cache.scope` of a node. Throws when the function throws or returns no string. */
+function computePart(position: Position, task: Task, part: "key" | "scope", compute: () => unknown): string {
+  const value = callAuthor(position, task, part, compute);
+  if (typeof value === "string") return value;
+  ignoreRejections(value);
   throw invalidOption({
-    where: `cache.key of the node "${task.node}"`,
+    where: `cache.${part} of the node "${task.node}"`,
     expected: "a string",
-    got: userKey,
+    got: value,
     fix: "Return a string, not a promise",
     place: getErrorPlace(position, { node: task.node, task: task.id }),
   });
 }
 
-function computeUserKey(position: Position, task: Task, compute: () => unknown): unknown {
+function callAuthor(position: Position, task: Task, part: "key" | "scope", compute: () => unknown): unknown {
   try {
     return compute();
   } catch (cause) {
+    const reads = part === "key" ? "the state and the input" : "the context and the ids of the run";
     throw new StatewrightError("node_failed", {
-      what: `cache.key of the node "${task.node}" threw: ${describeThrown(cause)}`,
-      next: "Fix cache.key, which gets the state and the input, then resume the thread",
+      what: `cache.${part} of the node "${task.node}" threw: ${describeThrown(cause)}`,
+      next: `Fix cache.${part}, which gets ${reads}, then resume the thread`,
       place: getErrorPlace(position, { node: task.node, task: task.id }),
       cause,
     });

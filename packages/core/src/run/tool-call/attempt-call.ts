@@ -8,6 +8,7 @@ import { describeThrown } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
+import { toWellFormedData } from "../../base/well-formed.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, mergeStopError, ToolError } from "../../tool/definition/tool-error.ts";
 import { type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
@@ -118,7 +119,7 @@ function readResult(call: ToolCallContext, spec: ToolSpec, returned: unknown, at
     const invalid = findInvalidData(returned, resultBounds);
     if (invalid?.reason === "bounds")
       throw new ToolError("invalid_output", `The tool "${spec.name}" returned values that ${invalid.text}.`);
-    return toResult(returned, getResultFields(call, attempt));
+    return toResult(toWellFormedData(returned), getResultFields(call, attempt));
   } catch (cause) {
     ignoreRejections(returned);
     if (isToolError(cause)) throw cause;

@@ -1,14 +1,17 @@
 /** Finalize stage of a tool call: after hooks, redaction, artifacts, and the result as it is saved. */
 
-import { isStatewrightError } from "../../base/errors.ts";
+import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
+import { toWellFormedData } from "../../base/well-formed.ts";
 import { plainCodec } from "../../state/codec.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
-import { validateEncodable } from "../session/validate-writes.ts";
+import { readReturn } from "../session/returns.ts";
+import { checkReducers, validateEncodable, validateOutcome } from "../session/validate-writes.ts";
+import { listCommandReturns } from "./command-returns.ts";
 import { getResultFields, handleHookError, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { canStoreArtifacts, presentResult } from "./present-result.ts";
 
@@ -55,10 +58,34 @@ function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResul
 
 function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {
   if (canStoreArtifacts(call)) call.transition("call.persisted");
-  return journalLongTermChanges(
-    call,
-    ensureSavable(call, deepFreeze({ ...shown, callId: call.block.id, name: call.toolCall.name })),
-  );
+  const result = deepFreeze({ ...toWellFormedData(shown), callId: call.block.id, name: call.toolCall.name });
+  return journalLongTermChanges(call, ensureApplicable(call, ensureSavable(call, result)));
+}
+
+/**
+ * Replaces a result whose command the graph refuses with an error result. A new result is checked before it is
+ * recorded; a replayed result is checked again, since the graph may have changed. A command that cannot be applied
+ * would fail each resume.
+ */
+export function ensureApplicable(call: ToolCallContext, result: ToolResult): ToolResult {
+  const returned = listCommandReturns(result);
+  if (returned.length === 0) return result;
+  const { position, progress, env, scope, batch } = call;
+  const { node } = scope.task;
+  const accepted = batch.commands.flat();
+  try {
+    validateOutcome(position, env.codec, node, readReturn(position.plan, node, progress.state, returned));
+    // With the commands of the siblings: reducers read each other's values, and gotos may lead to different nodes.
+    const { writes } = readReturn(position.plan, node, progress.state, [...accepted, ...returned]);
+    checkReducers(position.plan, env.codec, { task: scope.task, writes, getState: () => progress.state });
+  } catch (cause) {
+    call.artifacts = undefined;
+    const reason = isStatewrightError(cause) ? getErrorFact(cause) : describeThrown(cause);
+    const text = `The tool "${result.name}" ran, but the graph refused its update, and nothing was changed: ${reason}.`;
+    return toErrorResult(new ToolError("invalid_output", text, { cause }), getResultFields(call, result.attempts));
+  }
+  batch.commands.push(returned);
+  return result;
 }
 
 /**

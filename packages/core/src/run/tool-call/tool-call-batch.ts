@@ -8,6 +8,8 @@ export interface ToolCallBatch {
   readonly calls: readonly PendingCall[];
   /** Limit on executed calls; undefined when all calls may run. */
   readonly limit: CallLimit | undefined;
+  /** Commands of concluded and replayed calls, as return values of the node: applied together with later commands. */
+  readonly commands: (readonly unknown[])[];
   /** Notifies the batch that the answer of a call is durable and its end was emitted. */
   readonly notifyFinished: () => void;
   /** Waits until `count` calls have finished, or the signal aborts. */
@@ -23,6 +25,7 @@ export function createToolCallBatch(
   let waiter: { readonly count: number; readonly wake: () => void } | undefined;
   return {
     calls,
+    commands: [],
     limit: calls.length > maxCalls ? createCallLimit(maxCalls) : undefined,
     notifyFinished: () => {
       finishedCount += 1;

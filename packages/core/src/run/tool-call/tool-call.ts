@@ -27,7 +27,7 @@ import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
 import { executeCall } from "./execute-call.ts";
-import { finalizeCall } from "./finalize-call.ts";
+import { ensureApplicable, finalizeCall } from "./finalize-call.ts";
 import { addUsage, isSuspendedCall } from "./graph-call.ts";
 import { hasStarted, prepareCall } from "./prepare-call.ts";
 import { type PriorCallDecision, resolvePriorCall } from "./prior-call.ts";
@@ -99,7 +99,7 @@ export async function runToolCall(
     const priorEffect = journals === undefined ? undefined : resolvePriorCall(call, saved, args, await journals);
     if (priorEffect?.kind === "waiting") return suspendForInterrupt(call, priorEffect.open);
     if (priorEffect !== undefined)
-      return { kind: "answered", result: await recordPriorEffect(call, saved, priorEffect) };
+      return { kind: "answered", result: ensureApplicable(call, await recordPriorEffect(call, saved, priorEffect)) };
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
   const reconcileCall = finalizeInDoubtAnswer ?? createReconcile(call, tool, () => injected);
@@ -191,7 +191,8 @@ function getCallEffect({ spec, graph }: Tool<never, never>): ToolSpec["effect"] 
 async function replayCall(call: ToolCallContext, attempts: number): Promise<CallEnd> {
   exposeCallChanges(call);
   if (attempts > 0) call.batch.limit?.acquire(true);
-  return { kind: "answered", result: await recordResult(call, "pure", () => throwUnreachable(call)) };
+  const result = await recordResult(call, "pure", () => throwUnreachable(call));
+  return { kind: "answered", result: ensureApplicable(call, result) };
 }
 
 /** Records the answer of a call that does not run: denied by a hook, answered by a person, or without its locks. */

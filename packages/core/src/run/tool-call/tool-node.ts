@@ -6,7 +6,6 @@
 import { StatewrightError } from "../../base/errors.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
 import { afterCallsKey, isFinalCall } from "../../compile/kinds/tools.ts";
-import { goto } from "../../define/command.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { Message, ToolMessage } from "../../model/message.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
@@ -23,6 +22,7 @@ import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { filterSteering, listWaitingMessages } from "../superstep/drain-inbox.ts";
+import { listCommandReturns } from "./command-returns.ts";
 import { listNodeMiddleware } from "./context.ts";
 import { answerFinalCalls } from "./final-call.ts";
 import { hasCallInterrupt } from "./prepare-call.ts";
@@ -57,8 +57,7 @@ export async function runToolNode(
   }
   collectCallChanges(session.position, session.journal, scope, results);
   const returned: unknown[] = [{ messages: [...renamed, ...toToolMessages(scope, node, pending, results)] }];
-  for (const { command } of results) if (command?.update !== undefined) returned.push(command.update);
-  for (const { command } of results) if (command?.goto !== undefined) returned.push(goto(command.goto));
+  returned.push(...results.flatMap(listCommandReturns));
   const failure = findCallsFailure(session.position, session.env.redactor, scope, results);
   if (node.ends !== undefined && failure === undefined) {
     const middleware = listNodeMiddleware(session.env, node);

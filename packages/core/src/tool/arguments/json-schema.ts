@@ -5,6 +5,8 @@
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject, isSameData, type JsonObject, maxDepth } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
+import { resolveRef } from "./resolve-ref.ts";
+import { measureSchema } from "./schema-cost.ts";
 
 /**
  * Compiles a JSON Schema to a function that returns the issues of a value; an empty list for a valid value. Fits an
@@ -26,7 +28,8 @@ export interface JsonSchemaInput<Args = unknown> {
 /**
  * Creates tool arguments from a JSON Schema of an object. The schema is enforced by `validator`, or by the built-in
  * checker, which supports types, `enum`, `const`, `properties`, `required`, lists, bounds, patterns, `anyOf`,
- * `oneOf`, `allOf`, `not` and local `$ref`. Throws `invalid_tool` for other keywords and for invalid schemas.
+ * `oneOf`, `allOf`, `not` and local `$ref`. Throws `invalid_tool` for other keywords, for invalid schemas, and for a
+ * schema whose size, depth or combined alternatives exceed a limit.
  */
 export function jsonSchemaInput<Args = Readonly<Record<string, unknown>>>(
   schema: object,
@@ -40,7 +43,14 @@ export function jsonSchemaInput<Args = Readonly<Record<string, unknown>>>(
   }
   if (!isPlainObject(jsonSchema)) throw createSchemaError("", `is ${describeValue(jsonSchema)}, not an object`);
   const plain = deepFreeze(jsonSchema) as JsonObject;
-  return Object.freeze({ jsonSchema: plain, validate: validator(plain) });
+  const { problem, findCostIssue } = measureSchema(plain);
+  if (problem !== undefined) throw createSchemaError("", problem);
+  const check = validator(plain);
+  const validate = (value: unknown): readonly SchemaIssue[] => {
+    const issue = findCostIssue(value);
+    return issue === undefined ? check(value) : [issue];
+  };
+  return Object.freeze({ jsonSchema: plain, validate });
 }
 
 /** Adds the issues of a value to `found`. `path` is the path of the value. */
@@ -99,18 +109,6 @@ function createCompiler(root: JsonObject): (schema: unknown, at: string) => Chec
   };
 
   return compile;
-}
-
-/** Resolves a local reference; undefined for an unknown target. */
-export function resolveRef(root: JsonObject, ref: string): unknown {
-  if (ref !== "#" && !ref.startsWith("#/")) return undefined;
-  let current: unknown = root;
-  for (const step of ref.split("/").slice(1)) {
-    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!(isPlainObject(current) || Array.isArray(current)) || !Object.hasOwn(current, key)) return undefined;
-    current = Reflect.get(current, key);
-  }
-  return current;
 }
 
 interface KeywordContext {

@@ -6,7 +6,7 @@ import { describeValue, isPlainObject, type Json, type JsonObject } from "../../
 import { parseWith, type SchemaIssue } from "../../base/schema.ts";
 import { toModelTool } from "../definition/model-tool.ts";
 import type { Tool, ToolSpec } from "../definition/tool.ts";
-import { resolveRef } from "./json-schema.ts";
+import { resolveRef } from "./resolve-ref.ts";
 import { findUnexpectedArgs } from "./unexpected-args.ts";
 
 /** Result of parsing: the arguments for the tool, or the issues for the model. */

@@ -1,7 +1,8 @@
 /** Finds arguments outside of the advertised schema: unknown keys, and nulls that the schema forbids. */
 import { isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
-import { compileSchema, resolveRef } from "./json-schema.ts";
+import { compileSchema } from "./json-schema.ts";
+import { resolveRef } from "./resolve-ref.ts";
 
 /** Issues of unexpected arguments. */
 export interface UnexpectedArgs {

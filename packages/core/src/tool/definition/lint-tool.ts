@@ -1,6 +1,6 @@
 /** Lint of tools: checks if names and descriptions explain a tool to a model and to people. */
 import { isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
-import { resolveRef } from "../arguments/json-schema.ts";
+import { resolveRef } from "../arguments/resolve-ref.ts";
 import { toModelTool } from "./model-tool.ts";
 import type { Tool } from "./tool.ts";
 

@@ -314,6 +314,17 @@ export function toolSpec(parts: ToolSpecParts): ToolSpec {
   return spec;
 }
 
+/** Specs of `defineTool` without injections. */
+const statelessSpecs: WeakSet<ToolSpec> = new WeakSet();
+
+/**
+ * True for a spec of `defineTool` without injections: the body receives no state. False for a hand-written tool, whose
+ * `call` receives the state.
+ */
+export function isStatelessTool(spec: ToolSpec): boolean {
+  return statelessSpecs.has(spec);
+}
+
 /** Results of `toolSpec`. */
 const completeSpecs: WeakSet<ToolSpec> = new WeakSet();
 
@@ -348,6 +359,7 @@ export function defineTool<
     ...(run === undefined ? { client: true as const } : {}),
   });
   if (spec.client === true) checkClient(definition);
+  if (Object.keys(inject).length === 0) statelessSpecs.add(spec);
   const { name } = definition;
   type State = StateNeeds<Inject>;
   type Context = ContextNeeds<Inject>;

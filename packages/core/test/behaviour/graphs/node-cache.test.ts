@@ -4,6 +4,7 @@ import {
   type CachePolicy,
   channel,
   commandTargets,
+  defineContext,
   defineGraph,
   defineState,
   END,
@@ -267,5 +268,54 @@ describe("memory cache", () => {
     expect(await cache.get("a")).toBeUndefined();
     for (const maxEntries of [0, 1.5, Number.NaN])
       await getFailure(() => memoryCache({ maxEntries }) as never, "invalid_option");
+  });
+});
+
+describe("scope of a node cache", () => {
+  const Profile = defineContext({ user: z.string(), client: z.unknown().optional() });
+  const profile = (ran: unknown[], scope?: CachePolicy<unknown>["scope"]) =>
+    defineGraph({ name: "profile", state: Log, context: Profile })
+      .nodes({
+        a: {
+          run: (_state, { context }) => {
+            ran.push(context.user);
+            return { log: [`profile of ${context.user}`] };
+          },
+          cache: { key: () => "profile", ...(scope === undefined ? {} : { scope }) },
+        },
+      })
+      .edges({ [START]: "a", a: END });
+
+  test("runs with different contexts do not share a cached result of a node [FX61]", async () => {
+    const world = virtualWorld();
+    const ran: unknown[] = [];
+    const graph = profile(ran);
+    const logs: unknown[] = [];
+    for (const user of ["ann", "bob", "ann"]) {
+      logs.push((await run(graph, { world, context: { user } }).result).state.log[0]);
+      await world.settle();
+    }
+    expect([logs, ran]).toEqual([
+      ["profile of ann", "profile of bob", "profile of ann"],
+      ["ann", "bob"],
+    ]);
+  });
+
+  test("a declared scope of a node cache replaces the context, which need not be plain data [FX61]", async () => {
+    const world = virtualWorld();
+    const context = (user: string) => ({ user, client: () => user });
+    const byUser: unknown[] = [];
+    const undeclared: unknown[] = [];
+    const scoped = profile(byUser, ({ context }) => (context as { readonly user: string }).user);
+    const unscoped = profile(undeclared);
+    for (const user of ["ann", "ann", "bob"])
+      for (const graph of [scoped, unscoped]) {
+        await run(graph, { world, context: context(user) }).result;
+        await world.settle();
+      }
+    expect([byUser, undeclared]).toEqual([
+      ["ann", "bob"],
+      ["ann", "ann", "bob"],
+    ]);
   });
 });

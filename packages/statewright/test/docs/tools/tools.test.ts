@@ -1,7 +1,7 @@
 import { call, say, scriptedModel } from "@statewright/testing";
-import { createAgent, env } from "statewright";
+import { createAgent, env, getMessageText } from "statewright";
 import { expect, test, vi } from "vitest";
-import { bank, Desk, described, files, note, shop, warnings } from "./tools.ts";
+import { bank, CountCart, cachedCart, Desk, described, files, note, Orders, Shop, shop, warnings } from "./tools.ts";
 
 test("the tools of the tools page work as described", async () => {
   vi.stubEnv("PAY_KEY", "SENTINEL-key");
@@ -29,7 +29,7 @@ test("the tools of the tools page work as described", async () => {
     expect(wires).not.toContain(hidden);
 });
 
-test("tool updates are applied in call order, and an unknown channel is refused", async () => {
+test("tool updates are applied in call order, and an unknown channel fails the call", async () => {
   const said = [call("note", { text: "a" }), call("note", { text: "b" })];
   const options = { name: "desk", tools: [note] };
   const { state } = await createAgent({ ...options, state: Desk, model: scriptedModel([said, say("Done")]) }).run({
@@ -37,7 +37,8 @@ test("tool updates are applied in call order, and an unknown channel is refused"
   }).result;
   expect(state.notes).toEqual(["a", "b"]);
   const without = createAgent({ ...options, model: scriptedModel([said, say("Done")]) });
-  await expect(without.run({ input: "Note this." }).result).rejects.toThrow(/unknown_channel.+"notes"/);
+  const refused = await without.run({ input: "Note this." }).result;
+  expect(JSON.stringify(refused.state.messages)).toMatch(/refused its update.+notes/);
 });
 
 test("a refund with an empty cart is not advertised and fails the run", async () => {
@@ -60,5 +61,34 @@ test("the agent with a registry advertises its tools, and the tools of the page 
     ["lookup", undefined, { openai: "Lookup" }],
     ["search_files", "SearchFiles", undefined],
     ["stats", undefined, undefined],
+  ]);
+});
+
+test("the cached cart of the tools page never answers one customer with the cart of another [FX61]", async () => {
+  const tool = new CountCart("things");
+  const counts: string[] = [];
+  for (const [customerId, cart] of [
+    ["ann", ["lamp"]],
+    ["bob", []],
+    ["bob", ["lamp", "bed"]],
+  ] as const) {
+    const agent = createAgent({
+      name: "shop",
+      model: scriptedModel([call("count_cart", {}), call("count_cart", {}), say("Done")]),
+      tools: [tool],
+      state: Orders,
+      context: Shop,
+      middleware: [cachedCart],
+    });
+    const { state } = await agent.run({ input: "Count.", context: { customerId }, state: { cart } }).result;
+    for (const message of state.messages) if (message.role === "tool") counts.push(getMessageText(message));
+  }
+  expect(counts).toEqual([
+    "1 things for ann",
+    "1 things for ann",
+    "0 things for bob",
+    "0 things for bob",
+    "2 things for bob",
+    "2 things for bob",
   ]);
 });

@@ -15,6 +15,7 @@ import {
 } from "statewright";
 import { fromPiTool, toolSpec } from "statewright/adapter";
 import { lintTool } from "statewright/inspect";
+import { cacheResults } from "statewright/middleware";
 import * as z from "zod";
 
 /** The bank, with the idempotency keys that it has received. */
@@ -108,6 +109,17 @@ export class CountCart implements Tool<{ readonly cart: readonly string[] }, { r
     return `${state.cart.length} ${this.#unit} for ${context.customerId}`;
   }
 }
+
+/** What the count depends on, besides the arguments. */
+interface CartSource {
+  readonly context: { readonly customerId: string };
+  readonly state: { readonly cart: readonly string[] };
+}
+
+export const cachedCart = cacheResults({
+  ttlMs: 60_000,
+  scopes: { count_cart: ({ context, state }: CartSource) => JSON.stringify([context.customerId, state.cart]) },
+});
 
 export const search = fromPiTool(
   {
