@@ -10,8 +10,6 @@ export interface PendingCall {
   readonly key: string;
   /** Index of the call in its message, from 0. */
   readonly index: number;
-  /** True when the length limit truncated the message: the arguments may be incomplete. */
-  readonly isTruncated: boolean;
   /** Message of the call, as saved. */
   readonly message: AssistantMessage;
 }
@@ -29,13 +27,12 @@ export function listPendingCalls(messages: readonly Message[]): {
   if (callMessage?.role !== "assistant") return { renamed: [], calls: [] };
   const content = dedupeCallIds(callMessage.content);
   const answeredIds = findAnsweredIds(messages, index);
-  const cut = callMessage.finish === "length";
   const calls: PendingCall[] = [];
   let place = 0;
   for (const block of content) {
     if (block.type !== "call") continue;
     if (answeredIds?.has(block.id) !== true)
-      calls.push({ block, key: toCallKey(block.id), index: place, isTruncated: cut, message: callMessage });
+      calls.push({ block, key: toCallKey(block.id), index: place, message: callMessage });
     place += 1;
   }
   return { renamed: content === callMessage.content ? [] : [{ ...callMessage, content }], calls };
