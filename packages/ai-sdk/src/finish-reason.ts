@@ -19,8 +19,13 @@ export function parseFinishReason(
   // ordinary end.
   if (unified === "tool-calls" && raw !== undefined && responsesClient.test(client))
     return { reason: "other", word: raw };
-  return { reason: unified === "other" && raw === undefined ? "interrupted" : unified, word: raw };
+  if (unified !== "other") return { reason: unified, word: raw };
+  if (raw === undefined) return { reason: "interrupted", word: raw };
+  return { reason: completeWords.test(raw) ? "stop" : "other", word: raw };
 }
+
+/** Words of compatible servers for a complete reply, which clients do not know. */
+const completeWords = /^(?:(?:function|tool)[-_ ]?(?:calls?|use)|eos|eos_token|end_turn|stop_sequence)$/i;
 
 const responsesClient = /^(?:openai|azure)\b.*\.responses$/;
 

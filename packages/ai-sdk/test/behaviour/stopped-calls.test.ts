@@ -65,6 +65,16 @@ const cases: readonly (readonly [string, (baseURL: string) => LanguageModel, rea
   ["UNEXPECTED_TOOL_CALL", gemini, google("UNEXPECTED_TOOL_CALL"), "other"],
 ];
 
+test.each(["FUNCTION_CALL", "STOP"])("tool calls of a reply that Gemini ended with %s run", async (reason) => {
+  await using server = await startWireServer(events(google(reason)));
+  const reply = await aiModel(gemini(`${server.url}/v1`)).respond(
+    ask("Is it raining in Oslo?", { tools: [weather] }),
+    createCallOptions(),
+  );
+  expect(reply.finish).toBe("calls");
+  expect(reply).not.toHaveProperty("providerFinish");
+});
+
 test.each(cases)(
   "a reply with tool calls that the provider ended with %s does not have the finish reason of calls to run [FX93]",
   async (reason, client, frames, finish) => {
