@@ -201,9 +201,10 @@ function checkInvalidCalls(policy: unknown): void {
 }
 
 function checkStrategy(strategy: ToolStrategy): void {
-  if (typeof strategy === "object" && strategy?.batch !== undefined)
+  if (typeof strategy === "object" && strategy?.batch !== undefined) {
+    checkOptions("toolNode: strategy", strategy, ["batch"]);
     checkCount("toolNode", { "strategy.batch": strategy.batch });
-  else if (strategy !== "parallel" && strategy !== "sequential")
+  } else if (strategy !== "parallel" && strategy !== "sequential")
     throw invalidOption({
       where: "toolNode",
       option: "strategy",
