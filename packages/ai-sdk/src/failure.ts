@@ -10,7 +10,7 @@ import {
   StatewrightError,
 } from "@statewright/core";
 import { toModelFailureKind } from "@statewright/core/adapter";
-import { formatAddress } from "./client-config.ts";
+import { formatAddress, toFields } from "./client-config.ts";
 import { omitUndefined } from "./provider-json.ts";
 
 /** Context of a failed model call. */
@@ -120,10 +120,6 @@ function readClientError(thrown: unknown): ClientError {
     retryAfterMs: parseRetryAfterMs(fields["responseHeaders"]) ?? parseRetryInfoMs(fields["responseBody"]),
     codes: [...listErrorCodes(thrown), ...listBodyCodes(fields["responseBody"])],
   };
-}
-
-function toFields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 function findMessage(thrown: unknown): string | undefined {

@@ -204,6 +204,15 @@ describe("setTools", () => {
     }
   });
 
+  test("a pi tool in tools names fromPiTool, and a strategy with batch and size is refused [FX90]", () => {
+    const model = scriptedModel([]);
+    const piTool = { name: "look", label: "Look", description: "x", parameters: {}, execute: async () => ({}) };
+    const create = (options: object) => () => createAgent({ name: "a", model, ...options });
+    expect(create({ tools: [piTool] })).toThrow(/fromPiTool/);
+    expect(create({ tools: [], strategy: { batch: 2, size: 3 } })).toThrow(/size/);
+    expect(create({ tools: [], strategy: { batch: 2 } })).not.toThrow();
+  });
+
   test("setTools refuses tools that a registry refuses and leaves the tools unchanged", async () => {
     const registry = toolRegistry([made("quick")]);
     const agent = createAgent({ name: "a", model: scriptedModel([]), tools: registry });
