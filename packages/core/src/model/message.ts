@@ -97,11 +97,6 @@ export interface Usage {
 /** Reason why a model stopped. Only the tool calls of a message with `stop` or `calls` run. */
 export type FinishReason = "stop" | "calls" | "length" | "filter" | "other";
 
-/** True when the tool calls of a message with this finish reason run. */
-export function isRunnable(finish: FinishReason): boolean {
-  return finish === "stop" || finish === "calls";
-}
-
 /** Instructions to the model. */
 export interface SystemMessage {
   readonly role: "system";

@@ -1,6 +1,6 @@
 /** Pending tool calls of a conversation. */
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
-import type { AssistantMessage, Message, ToolCallBlock } from "../../model/message.ts";
+import type { AssistantMessage, FinishReason, Message, ToolCallBlock } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 
 /** Tool call without an answer. Its id is unique among the calls of its message. */
@@ -48,6 +48,11 @@ export function toCallKey(id: string): string {
 
 /** Reserved keys: of tasks, hooks, graphs run by calls, prefixed calls, and the suffixes of in-doubt interrupt ids. */
 const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
+
+/** True when the tool calls of a message with this finish reason run. */
+export function isRunnable(finish: FinishReason): boolean {
+  return finish === "stop" || finish === "calls";
+}
 
 /** Returns the ids of calls answered after this message; undefined when there are none. */
 function findAnsweredIds(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {

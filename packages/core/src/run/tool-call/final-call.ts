@@ -3,8 +3,8 @@
  * another call of the message failed: the model gave its output without knowledge of that failure.
  */
 import type { ToolNode } from "../../define/tool-node.ts";
-import { type FinishReason, isRunnable, type ToolCallBlock, type ToolMessage } from "../../model/message.ts";
-import type { PendingCall } from "../conversation/pending-calls.ts";
+import type { FinishReason, ToolCallBlock, ToolMessage } from "../../model/message.ts";
+import { isRunnable, type PendingCall } from "../conversation/pending-calls.ts";
 
 /** Answer to a final call. */
 export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">;

@@ -2,10 +2,9 @@
 import { deepFreeze } from "../../base/json.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { InvalidCall } from "../../define/tool-node.ts";
-import { isRunnable } from "../../model/message.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { applyErrorPolicy, toErrorResult } from "../../tool/result.ts";
-import type { PendingCall } from "../conversation/pending-calls.ts";
+import { isRunnable, type PendingCall } from "../conversation/pending-calls.ts";
 import { formatAdvertisedTools, isAdvertised } from "../model-call/advertised-tools.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import type { Position } from "../session/parts/position.ts";
