@@ -4,9 +4,10 @@ import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/
 import type { Message, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
+import { findClientAddress, listClientSecrets } from "./client-config.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
 import { v2, v3, v4 } from "./dialect.ts";
-import { createBrokenReplyError, toModelError } from "./failure.ts";
+import { createBrokenReplyError, describeOtherContent, toModelError } from "./failure.ts";
 import type { LanguageModel } from "./language-model.ts";
 import { createUrlPredicate } from "./media.ts";
 import { toPrompt } from "./prompt.ts";
@@ -83,10 +84,12 @@ async function respond(
     warn,
   });
   let phase: "request" | "stream" = "request";
+  let otherContent: string | undefined;
   try {
     let nextRequest: ModelRequest | undefined = request;
     for (let round = 0; nextRequest !== undefined; round++) {
-      const { stream } = await awaitStream(openStream(model, nextRequest, signal, warn), signal);
+      const { stream, response } = await awaitStream(openStream(model, nextRequest, signal, warn), signal);
+      otherContent = describeOtherContent(response?.headers, findClientAddress(model));
       for await (const part of readParts(stream, signal)) {
         phase = "stream";
         if (part.type === "error") throw part.error;
@@ -104,12 +107,14 @@ async function respond(
     throw toModelError(thrown, {
       model: id,
       phase,
+      secrets: await listClientSecrets(model),
+      otherContent,
       ...omitUndefined({ headers: request.headers, usage: reply.getUsage() }),
     });
   }
   signal.throwIfAborted();
   const result = reply.build();
-  if ("broken" in result) throw createBrokenReplyError(result.broken, id, reply.getUsage());
+  if ("broken" in result) throw createBrokenReplyError(otherContent ?? result.broken, id, reply.getUsage());
   return result.reply;
 }
 
@@ -122,7 +127,10 @@ const contentlessParts: ReadonlySet<string> = new Set(["stream-start", "response
 /** Default warning callback: warnings are saved with the reply in any case. */
 function ignoreWarning(): void {}
 
-type OpenedStream = { readonly stream: ReadableStream<StreamPart> };
+type OpenedStream = {
+  readonly stream: ReadableStream<StreamPart>;
+  readonly response?: { readonly headers?: unknown } | undefined;
+};
 
 async function openStream(
   model: KnownModel,

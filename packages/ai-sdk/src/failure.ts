@@ -10,6 +10,7 @@ import {
   StatewrightError,
 } from "@statewright/core";
 import { toModelFailureKind } from "@statewright/core/adapter";
+import { formatAddress, toFields } from "./client-config.ts";
 import { omitUndefined } from "./provider-json.ts";
 
 /** Context of a failed model call. */
@@ -19,6 +20,10 @@ export interface FailedCall {
   readonly phase: "request" | "stream";
   /** Request headers, whose values are removed from the error message. */
   readonly headers?: ModelRequest["headers"];
+  /** Keys of the client and of the environment, removed from the error message. */
+  readonly secrets?: readonly string[];
+  /** Difference of the response from a stream of events, see {@link describeOtherContent}. */
+  readonly otherContent?: string | undefined;
   /** Known token usage of the failed call. */
   readonly usage?: ModelFailure["usage"];
 }
@@ -27,7 +32,9 @@ export interface FailedCall {
 export function toModelError(thrown: unknown, call: FailedCall): StatewrightError {
   if (isStatewrightError(thrown)) return thrown;
   const clientError = readClientError(thrown);
-  const message = cleanMessage(clientError.message, call.headers);
+  const { otherContent = findOtherContent(thrown) } = call;
+  const text = otherContent === undefined ? clientError.message : `${otherContent}: ${clientError.message}`;
+  const message = cleanMessage(text, call);
   const cause = Object.assign(new Error(message), { name: clientError.name });
   if (clientError.name === "AI_LoadAPIKeyError") {
     return new StatewrightError("missing_secret", {
@@ -43,6 +50,23 @@ export function toModelError(thrown: unknown, call: FailedCall): StatewrightErro
     ...omitUndefined({ status, retryAfterMs, usage: call.usage }),
   };
   return createModelError(`${describeFailure(clientError, call)}: ${message}`, suggestFix(details), details, cause);
+}
+
+/**
+ * Describes a response with another content type than a stream of events, such as the HTML page of a proxy; undefined
+ * for a stream of events, and for a client that does not report its response headers.
+ */
+export function describeOtherContent(headers: unknown, address: string | undefined): string | undefined {
+  const contentType = readHeaderMap(headers).get("content-type");
+  if (contentType === undefined || /event-stream|x-ndjson|amazon/i.test(contentType)) return undefined;
+  const source = address === undefined ? "" : ` from ${address}`;
+  return `expected a stream of events, got ${contentType.split(";", 1)[0]}${source}`;
+}
+
+/** As {@link describeOtherContent}, for an error about a response with status 200. */
+function findOtherContent(thrown: unknown): string | undefined {
+  const { statusCode, responseHeaders, url } = toFields(thrown);
+  return statusCode === 200 ? describeOtherContent(responseHeaders, formatAddress(url)) : undefined;
 }
 
 /** Returns a retryable error for a reply that broke off. */
@@ -93,13 +117,9 @@ function readClientError(thrown: unknown): ClientError {
         : unreadable
           ? true
           : undefined,
-    retryAfterMs: parseRetryAfterMs(fields["responseHeaders"]),
-    codes: listErrorCodes(thrown),
+    retryAfterMs: parseRetryAfterMs(fields["responseHeaders"]) ?? parseRetryInfoMs(fields["responseBody"]),
+    codes: [...listErrorCodes(thrown), ...listBodyCodes(fields["responseBody"])],
   };
-}
-
-function toFields(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 function findMessage(thrown: unknown): string | undefined {
@@ -115,6 +135,30 @@ function listErrorCodes(thrown: unknown): readonly unknown[] {
   return inner === undefined ? [type, code] : [type, code, ...listErrorCodes(inner)];
 }
 
+/** Lists the details of Google's errors, which clients keep only in the body. */
+function listErrorDetails(body: unknown): readonly Readonly<Record<string, unknown>>[] {
+  if (typeof body !== "string") return [];
+  try {
+    const parsed: unknown = JSON.parse(body);
+    const { details } = toFields(toFields(Array.isArray(parsed) ? parsed[0] : parsed)["error"]);
+    return Array.isArray(details) ? details.map(toFields) : [];
+  } catch {
+    return [];
+  }
+}
+
+function listBodyCodes(body: unknown): readonly unknown[] {
+  return listErrorDetails(body).flatMap(({ reason }) => (reason === undefined ? [] : [reason]));
+}
+
+/** Returns the delay of Google's `RetryInfo` in milliseconds. */
+function parseRetryInfoMs(body: unknown): number | undefined {
+  const delays = listErrorDetails(body).flatMap(({ retryDelay }) =>
+    typeof retryDelay === "string" && /^\d+(?:\.\d+)?s$/.test(retryDelay) ? [Number.parseFloat(retryDelay) * 1000] : [],
+  );
+  return delays[0];
+}
+
 /** Client errors that a retry of the same request would repeat. */
 const permanentErrors = /^AI_(?:Unsupported|InvalidPrompt|InvalidArgument|NoSuch|LoadSetting)/;
 /** Client errors for an unreadable response or a timeout of the client. */
@@ -124,6 +168,8 @@ const transientErrors =
 const unreadableStream = /^Expected a normalized .* stream error/;
 /** Client messages for a failed connection. */
 const networkErrors = /fetch failed|failed to fetch|cannot connect|ECONN|EPIPE|ETIMEDOUT|EAI_AGAIN|socket/i;
+/** Client messages for a redirect loop, which a retry would repeat. */
+const redirectLoops = /redirect count exceeded|too many redirects|maximum redirect/i;
 /** Provider error codes in a stream that a retry of the same request would repeat. */
 const permanentCodes: ReadonlySet<unknown> = new Set([
   "invalid_request_error",
@@ -135,11 +181,16 @@ const permanentCodes: ReadonlySet<unknown> = new Set([
 ]);
 /** Error codes that are never retryable, whatever the status. */
 const billingCodes: ReadonlySet<unknown> = new Set(["insufficient_quota", "billing_error"]);
+/** Messages of providers without an error code for an account without credit. */
+const billingErrors = /credit balance is too low/i;
 
 function isRetryable({ name, message, status, retryable, codes }: ClientError, { phase }: FailedCall): boolean {
-  if (codes.some((word) => billingCodes.has(word))) return false;
+  if (codes.some((word) => billingCodes.has(word)) || billingErrors.test(message) || redirectLoops.test(message))
+    return false;
+  // A conflict is a lock of the provider: retried, whatever the client reports.
+  if (status === 409) return true;
   if (retryable !== undefined) return retryable;
-  if (status !== undefined) return status === 408 || status === 409 || status === 429 || status >= 500;
+  if (status !== undefined) return status === 408 || status === 429 || status >= 500;
   if (permanentErrors.test(name)) return false;
   if (transientErrors.test(name) || unreadableStream.test(message) || networkErrors.test(message)) return true;
   return phase === "stream" && !codes.some((word) => permanentCodes.has(word));
@@ -157,6 +208,8 @@ const kindsByCode: ReadonlyMap<unknown, ModelFailureKind> = new Map([
   ["rate_limit_error", "rate_limit"],
   ["rate_limit_exceeded", "rate_limit"],
   ["authentication_error", "auth"],
+  ["API_KEY_INVALID", "auth"],
+  ["API_KEY_EXPIRED", "auth"],
   ["permission_error", "auth"],
   ["not_found_error", "not_found"],
   ["model_not_found", "not_found"],
@@ -172,6 +225,8 @@ const contextLengthErrors =
 function getFailureKind({ name, message, status, codes }: ClientError, { phase }: FailedCall): ModelFailureKind {
   const named = codes.map((word) => kindsByCode.get(word)).find((kind) => kind !== undefined);
   if (named !== undefined) return named;
+  if (billingErrors.test(message)) return "quota";
+  if (redirectLoops.test(message)) return "connection";
   if (status !== undefined) {
     const kind = toModelFailureKind(status);
     return kind === "invalid_request" && contextLengthErrors.test(message) ? "context_length" : kind;
@@ -192,7 +247,7 @@ function getFailureKind({ name, message, status, codes }: ClientError, { phase }
  * of the response.
  */
 function parseRetryAfterMs(headers: unknown): number | undefined {
-  const values = new Map(Object.entries(toFields(headers)).map(([name, value]) => [name.toLowerCase(), String(value)]));
+  const values = readHeaderMap(headers);
   const after = values.get("retry-after") ?? "";
   const waits = [
     Number.parseFloat(values.get("retry-after-ms") ?? ""),
@@ -202,14 +257,18 @@ function parseRetryAfterMs(headers: unknown): number | undefined {
   return waits.find((wait) => Number.isFinite(wait) && wait >= 0);
 }
 
+function readHeaderMap(headers: unknown): ReadonlyMap<string, string> {
+  return new Map(Object.entries(toFields(headers)).map(([name, value]) => [name.toLowerCase(), String(value)]));
+}
+
 function describeFailure({ status }: ClientError, { model, phase }: FailedCall): string {
   if (phase === "stream") return `the reply of the model "${model}" broke off`;
   if (status !== undefined) return `the model "${model}" responded with status ${status}`;
   return `the model "${model}" could not be called`;
 }
 
-function suggestFix({ retryable, status, retryAfterMs }: ModelFailure): string {
-  if (status === 401 || status === 403) return "Check the API key and its permissions";
+function suggestFix({ retryable, kind, status, retryAfterMs }: ModelFailure): string {
+  if (kind === "auth" || status === 401 || status === 403) return "Check the API key and its permissions";
   if (status === 404) return "Check the model name and the base URL of the provider";
   if (!retryable) return "Change the request or the account: the same request would fail again";
   if (retryAfterMs !== undefined) return `Run it again after ${Math.ceil(retryAfterMs / 1000)} s`;
@@ -220,8 +279,9 @@ const keyPatterns =
   /\b(?:sk|pk|rk|xai|gsk|key|tok)[-_][A-Za-z0-9_*-]{6,}|\bAIza[A-Za-z0-9_-]{10,}|(?<=\bBearer\s)\S+|(?<=[?&]key=)[^&\s]+/g;
 
 /** Removes keys and header values from a message and truncates the text, so that no echoed request remains. */
-function cleanMessage(message: string, headers: FailedCall["headers"]): string {
+function cleanMessage(message: string, { headers, secrets = [] }: FailedCall): string {
   let text = message;
+  for (const secret of secrets) text = text.replaceAll(secret, "[key]");
   for (const value of Object.values(headers ?? {})) {
     for (const word of value.split(/\s+/)) if (word.length >= 8) text = text.replaceAll(word, "[key]");
   }

@@ -95,11 +95,11 @@ export class ReplyBuilder {
   build(): BuiltReply {
     const end = this.#end;
     if (end === undefined) return { broken: "the stream ended before the reply was complete" };
+    const { client, model } = this.#context;
     const { content, kept } = this.#items.split(this.#calls.listUnfinished());
-    const { reason, word } = parseFinishReason(end.finishReason);
+    const { reason, word } = parseFinishReason(end.finishReason, client);
     const broken = findBreakReason(reason);
     if (broken !== undefined) return { broken };
-    const { client, model } = this.#context;
     const notes: ReplyNotes = {
       from: client,
       model,
@@ -108,10 +108,12 @@ export class ReplyBuilder {
       ...(kept.length === 0 ? {} : { kept }),
     };
     const usage = addUsage(this.#pausedUsage, toUsage(end.usage));
+    const finish = toFinishReason(reason, content);
     return {
       reply: {
         content,
-        finish: toFinishReason(reason, content),
+        finish,
+        ...((finish === "filter" || finish === "other") && word !== undefined && { providerFinish: word }),
         ...(Object.keys(usage).length === 0 ? {} : { usage }),
         provider: { ...toJsonObject(end.providerMetadata), [adapterKey]: toStoredNotes(notes) },
       },

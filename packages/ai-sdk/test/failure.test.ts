@@ -69,6 +69,48 @@ describe("failure kinds", () => {
   });
 });
 
+describe("errors of providers without a precise status", () => {
+  const google = (details: readonly object[], message = "no") =>
+    JSON.stringify({ error: { code: 400, status: "INVALID_ARGUMENT", message, details } });
+
+  test("Google's API_KEY_INVALID with status 400 is a failure of auth [FX95]", () => {
+    const responseBody = google([{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID" }]);
+    const error = failure(api({ statusCode: 400, isRetryable: false, responseBody }));
+    expect(error.details).toMatchObject({ kind: "auth", retryable: false, status: 400 });
+    expect(error.message).toContain("Check the API key");
+  });
+
+  test("Anthropic's low credit balance with status 400 is a failure of quota [FX95]", () => {
+    const thrown = named("AI_APICallError", "Your credit balance is too low to access the Anthropic API.", {
+      statusCode: 400,
+      isRetryable: false,
+      data: { type: "error", error: { type: "invalid_request_error" } },
+    });
+    expect(failure(thrown).details).toMatchObject({ kind: "quota", retryable: false });
+  });
+
+  test("Google's RetryInfo in the body is the retry time, unless a header gives one [FX95]", () => {
+    const responseBody = google([{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: "37.5s" }]);
+    const limited = { statusCode: 429, isRetryable: true, responseBody };
+    expect(failure(api(limited)).details).toMatchObject({ kind: "rate_limit", retryAfterMs: 37_500 });
+    expect(failure(api({ ...limited, responseHeaders: { "retry-after": "3" } })).details).toMatchObject({
+      retryAfterMs: 3_000,
+    });
+  });
+
+  test.each([undefined, true, false])("a conflict is retried when the client reports isRetryable %s [FX95]", (flag) => {
+    expect(failure(api({ statusCode: 409, isRetryable: flag })).details).toMatchObject({
+      kind: "server_error",
+      retryable: true,
+    });
+  });
+
+  test("a redirect loop is not retried [FX95]", () => {
+    const thrown = named("AI_APICallError", "Cannot connect to API: redirect count exceeded", { isRetryable: true });
+    expect(failure(thrown).details).toMatchObject({ kind: "connection", retryable: false });
+  });
+});
+
 describe("retry times", () => {
   const wait = (responseHeaders: object): unknown => failure(api({ statusCode: 429, responseHeaders })).details;
 

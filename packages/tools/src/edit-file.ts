@@ -4,8 +4,8 @@ import { workspace } from "@statewright/host";
 import { createTwoFilesPatch } from "diff";
 import { applyEdits, type Edit } from "./edits.ts";
 import { getFileLock } from "./file-lock.ts";
+import { checkWriteToolOptions, createWriteReview, type WriteToolOptions } from "./protected-paths.ts";
 import { runOnHost } from "./to-tool-error.ts";
-import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** Arguments of `edit_file`. */
 export interface EditFileArgs {
@@ -28,8 +28,8 @@ const maxDiffLength = 64 * 1024;
  * Creates the tool `edit_file`. Each `old` text must occur exactly once; line ends, byte order mark and file mode are
  * preserved. Idempotent: a file that already has the result of the edits stays unchanged, without an error.
  */
-export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFileArgs> {
-  checkToolOptions("editFile", options);
+export function editFile(options: WriteToolOptions): DefinedTool<"edit_file", EditFileArgs> {
+  checkWriteToolOptions("editFile", options);
   const { root, world } = options;
   const files = workspace(root, world === undefined ? {} : { world });
   return defineTool({
@@ -66,7 +66,7 @@ export function editFile(options: ToolOptions): DefinedTool<"edit_file", EditFil
     }),
     effect: "idempotent",
     safety: { access: "write", filesystem: "write" },
-    execution: { lock: ({ path }) => getFileLock(root, path) },
+    execution: { lock: ({ path }) => getFileLock(root, path), needsApproval: createWriteReview(options) },
     run: ({ path, edits }) =>
       runOnHost(async () => {
         const original = await files.read(path, { maxBytes: maxFileBytes });

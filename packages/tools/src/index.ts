@@ -16,6 +16,7 @@ export {
   presetTools,
   readonlyTools,
 } from "./presets.ts";
+export { protectedPaths, type WriteToolOptions } from "./protected-paths.ts";
 export { type ReadFileArgs, type ReadFileOptions, readFile } from "./read-file.ts";
 export { type SearchArgs, type SearchOptions, search } from "./search.ts";
 export { type SharedStateArgs, type SharedStateOptions, sharedState } from "./shared-state.ts";

@@ -7,6 +7,7 @@ import { editFile } from "./edit-file.ts";
 import { find } from "./find.ts";
 import { listFiles } from "./list-files.ts";
 import { powershell } from "./powershell.ts";
+import type { WriteToolOptions } from "./protected-paths.ts";
 import { readFile } from "./read-file.ts";
 import { search } from "./search.ts";
 import type { ShellOptions } from "./shell-tool.ts";
@@ -14,8 +15,8 @@ import { todo } from "./todo.ts";
 import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 import { writeFile } from "./write-file.ts";
 
-/** Root folder, and settings of the shell tool, for the tools of a preset. */
-export interface PresetOptions extends ToolOptions {
+/** Root folder, protected paths, and settings of the shell tool, for the tools of a preset. */
+export interface PresetOptions extends WriteToolOptions {
   /** Options of the shell tool. */
   readonly shell?: Omit<ShellOptions, keyof ToolOptions>;
 }
@@ -38,11 +39,13 @@ export const pathArguments: { readonly [tool: string]: readonly string[] } = {
 /** Creates the default tools: bash (powershell on Windows), read_file, write_file, edit_file, list_files, search. */
 export function defaultTools(options: PresetOptions): Tool[] {
   const toolOptions = pickToolOptions("defaultTools", options);
+  const { protectedPaths } = options;
+  const writeOptions = { ...toolOptions, ...(protectedPaths && { protectedPaths }) };
   return [
     createShellTool(options),
     readFile(toolOptions),
-    writeFile(toolOptions),
-    editFile(toolOptions),
+    writeFile(writeOptions),
+    editFile(writeOptions),
     listFiles(toolOptions),
     search(toolOptions),
   ];
@@ -85,13 +88,13 @@ export function presetTools(name: PresetName, options: PresetOptions): Tool[] {
 }
 
 function pickToolOptions(factory: string, options: PresetOptions): ToolOptions {
-  checkToolOptions(factory, options, ["shell"]);
-  const { shell: _shell, ...toolOptions } = options;
+  checkToolOptions(factory, options, ["shell", "protectedPaths"]);
+  const { shell: _shell, protectedPaths: _paths, ...toolOptions } = options;
   return toolOptions;
 }
 
 function createShellTool(options: PresetOptions): Tool {
-  const { shell, ...toolOptions } = options;
+  const { shell, protectedPaths: _paths, ...toolOptions } = options;
   const shellOptions: ShellOptions = { ...shell, ...toolOptions };
   return process.platform === "win32" ? powershell(shellOptions) : bash(shellOptions);
 }

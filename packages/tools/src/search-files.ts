@@ -1,7 +1,7 @@
 /** Searches without ripgrep: reads files through the workspace, and matches lines with a linear-time regex engine. */
-import { ToolError } from "@statewright/core";
+import type { World } from "@statewright/core";
 import { HostError, isHostError, type Workspace } from "@statewright/host";
-import { RE2JS } from "re2js";
+import { createLineMatcher, type LineMatcher } from "./line-matcher.ts";
 import { formatLine, type SearchHit, type SearchReport, type SearchRequest } from "./search-hits.ts";
 
 /** Maximum size of a searched file. */
@@ -12,9 +12,13 @@ const maxFiles = 100_000;
 const concurrentReads = 16;
 
 /** Searches the files of a workspace. Throws an `invalid_args` ToolError for an invalid expression. */
-export async function searchFiles(files: Workspace, request: SearchRequest): Promise<SearchReport> {
+export async function searchFiles(
+  files: Workspace,
+  request: SearchRequest,
+  { schedule }: Pick<World, "schedule">,
+): Promise<SearchReport> {
   const { searchPath, kind, maxHits, signal, onHit, onFiles, matchesGlob } = request;
-  const find = createLineFinder(request.pattern);
+  await using matcher = createLineMatcher(request.pattern, { signal, schedule });
   let skippedFiles = 0;
   let count = 0;
   const paths =
@@ -55,9 +59,9 @@ export async function searchFiles(files: Workspace, request: SearchRequest): Pro
     try {
       const read = await files.read(path, { maxBytes: maxFileBytes });
       if (read.truncated) return undefined;
-      return read.kind === "text" ? find(path, read.text, maxHits + 1) : [];
+      return read.kind === "text" ? await findLines(matcher, path, read.text, maxHits + 1) : [];
     } catch (error) {
-      if (isHostError(error)) return undefined;
+      if (isHostError(error) && error.code !== "cancelled") return undefined;
       throw error;
     }
   }
@@ -66,51 +70,15 @@ export async function searchFiles(files: Workspace, request: SearchRequest): Pro
 /** Number of files between progress updates. */
 const updateEveryFiles = 256;
 
-type FindLines = (path: string, text: string, limit: number) => readonly SearchHit[];
-
-/** Creates a function that finds the matching lines of a text. */
-function createLineFinder(pattern: string): FindLines {
-  const test = createLineTest(pattern);
-  return (path, text, limit) => {
-    const hits: SearchHit[] = [];
-    if (!test.mayMatchText(text)) return hits;
-    let line = 1;
-    for (let start = 0; start < text.length && hits.length < limit; line++) {
-      const end = text.indexOf("\n", start);
-      const found = text.slice(start, end === -1 ? text.length : end);
-      if (test.matchesLine(found)) hits.push({ path, line, text: formatLine(found) });
-      start = end === -1 ? text.length : end + 1;
-    }
-    return hits;
-  };
-}
-
-interface LineTest {
-  /** Returns false when no line of the text matches; true when a line may match. */
-  readonly mayMatchText: (text: string) => boolean;
-  readonly matchesLine: (line: string) => boolean;
-}
-
-function createLineTest(pattern: string): LineTest {
-  if (!/[\\^$.*+?()[\]{}|]/.test(pattern)) {
-    const includesPattern = (text: string) => text.includes(pattern);
-    return { mayMatchText: includesPattern, matchesLine: includesPattern };
-  }
-  const multilinePattern = compilePattern(pattern, RE2JS.MULTILINE);
-  const inLine = compilePattern(pattern, 0);
-  // Anchors of the text (`\A`, `\z`) match at other positions in the whole text than in a line.
-  const isAnchored = /\\[AzZ]/.test(pattern);
-  return {
-    mayMatchText: (text) => isAnchored || multilinePattern.matcher(text).find(),
-    matchesLine: (line) => inLine.matcher(line.endsWith("\r") ? line.slice(0, -1) : line).find(),
-  };
-}
-
-function compilePattern(pattern: string, flags: number): RE2JS {
-  try {
-    return RE2JS.compile(pattern, flags);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw ToolError.invalidArgs(`The pattern is not a valid regular expression: ${reason}`, { cause });
-  }
+/** Finds the matching lines of a text; undefined when the time of the search is over. */
+async function findLines(
+  matcher: LineMatcher,
+  path: string,
+  text: string,
+  limit: number,
+): Promise<readonly SearchHit[] | undefined> {
+  const lines = text.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
+  if (lines.at(-1) === "") lines.pop();
+  const indices = await matcher.match(lines, limit);
+  return indices?.map((index) => ({ path, line: index + 1, text: formatLine(lines[index] ?? "") }));
 }

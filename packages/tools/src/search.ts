@@ -118,7 +118,7 @@ function createSearchRunner(
         program = false;
       }
     }
-    return searchFiles(files, request);
+    return searchFiles(files, request, world);
   };
 }
 
@@ -127,7 +127,8 @@ function formatReport({ pattern }: SearchArgs, hits: readonly SearchHit[], repor
   const lines = [formatHits(hits)];
   if (report.isTruncated)
     lines.push(`[There are more than ${hits.length} lines. Search in a folder, or use a more specific pattern.]`);
-  if (report.skippedFiles > 0) lines.push(`[${report.skippedFiles} files could not be read or were too large.]`);
+  if (report.skippedFiles > 0)
+    lines.push(`[${report.skippedFiles} files could not be read, were too large, or took too long.]`);
   return lines.join("\n");
 }
 

@@ -2,8 +2,8 @@
 import { type DefinedTool, defineTool, jsonSchemaInput } from "@statewright/core";
 import { workspace } from "@statewright/host";
 import { getFileLock } from "./file-lock.ts";
+import { checkWriteToolOptions, createWriteReview, type WriteToolOptions } from "./protected-paths.ts";
 import { runOnHost } from "./to-tool-error.ts";
-import { checkToolOptions, type ToolOptions } from "./tool-options.ts";
 
 /** Arguments of `write_file`. */
 export interface WriteFileArgs {
@@ -15,8 +15,8 @@ export interface WriteFileArgs {
  * Creates the tool `write_file`: creates missing parent folders, replaces the file atomically, and preserves its
  * mode.
  */
-export function writeFile(options: ToolOptions): DefinedTool<"write_file", WriteFileArgs> {
-  checkToolOptions("writeFile", options);
+export function writeFile(options: WriteToolOptions): DefinedTool<"write_file", WriteFileArgs> {
+  checkWriteToolOptions("writeFile", options);
   const { root, world } = options;
   const files = workspace(root, world === undefined ? {} : { world });
   return defineTool({
@@ -35,7 +35,7 @@ export function writeFile(options: ToolOptions): DefinedTool<"write_file", Write
     }),
     effect: "idempotent",
     safety: { access: "write", filesystem: "write" },
-    execution: { lock: ({ path }) => getFileLock(root, path) },
+    execution: { lock: ({ path }) => getFileLock(root, path), needsApproval: createWriteReview(options) },
     run: ({ path, content }) =>
       runOnHost(async () => {
         const { bytes, created } = await files.write(path, content);

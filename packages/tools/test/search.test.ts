@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
-import type { JsonObject } from "@statewright/core";
+import { getMessageText, type JsonObject, type World } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { find, listFiles, search } from "../src/index.ts";
 import { createRipgrepArgv } from "../src/ripgrep.ts";
+import { createManualWorld } from "./support/manual-world.ts";
 import { createTestFolder } from "./support/test-folder.ts";
 import { runCall, startCalls } from "./support/tool-calls.ts";
 
@@ -192,5 +193,39 @@ describe("search", () => {
     await live.shows("many/0.txt:1:hit");
     live.handle.cancel();
     expect((await live.results())[0]?.error?.kind).toBe("cancelled");
+  });
+});
+
+describe("a costly pattern over a line of 4 MB, without ripgrep", () => {
+  const pattern = ".{0,1000}x$";
+  const startSearch = (more: { readonly world?: World } = {}) =>
+    startCalls([search({ root, ripgrep: false, ...more })], [{ name: "search", args: { pattern } }]);
+  const putLines = (): void => {
+    folder.put("one-line.txt", "abcdefghijklmnopqrstuvwxyz".repeat(160_000));
+    folder.put("small.txt", "box\n");
+  };
+
+  test("the event loop turns during the match, and a cancel ends the search [FX69]", async () => {
+    putLines();
+    let turns = 0;
+    const timer = setInterval(() => turns++, 10);
+    const live = startSearch();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(turns).toBeGreaterThan(2);
+    live.handle.cancel();
+    expect((await live.results())[0]?.error?.kind).toBe("cancelled");
+    clearInterval(timer);
+  });
+
+  test("the search ends after 10 seconds with the lines of the other files and the number of unsearched files [FX69]", async () => {
+    putLines();
+    const { world, advance } = createManualWorld();
+    const live = startSearch({ world });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    advance(10_000);
+    const [answer] = await live.answers();
+    expect(getMessageText(answer)).toBe(
+      "small.txt:1:box\n[1 files could not be read, were too large, or took too long.]",
+    );
   });
 });

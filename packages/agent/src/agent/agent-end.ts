@@ -1,24 +1,48 @@
 /** Reads the end and the answer of an agent from the conversation. */
-import { type AgentEnd, getMessageText, listToolCalls, type Message, type ToolCallBlock } from "@statewright/core";
+import {
+  type AgentEnd,
+  type AssistantMessage,
+  getMessageText,
+  listToolCalls,
+  type Message,
+  type ToolCallBlock,
+} from "@statewright/core";
 import { finalCallName } from "@statewright/core/adapter";
 
 /**
  * Returns the reason for which a finished agent ended, read from its conversation: `answer`, `length` (output token
- * limit), `filter` (withheld by the provider), `tool` (requested by a tool result), `stopWhen`, or the name recorded
+ * limit), `filter` (withheld by the provider), `other` (tool calls of a reply that the provider stopped), `tool` (requested by a tool result), `stopWhen`, or the name recorded
  * by a middleware hook, such as a budget.
  */
 export function getAgentEnd(messages: readonly Message[]): AgentEnd {
   const last = messages.at(-1);
-  if (last?.role === "assistant")
-    return (
-      last.ended ?? (last.finish === "length" || last.finish === "filter" ? finishReasonEnds[last.finish] : answerEnd)
-    );
+  const stopped = findStoppedReply(messages);
+  if (stopped !== undefined) return toProviderEnd(stopped);
+  if (last?.role === "assistant") {
+    if (last.ended !== undefined) return last.ended;
+    if (last.finish === "filter") return toProviderEnd(last);
+    return last.finish === "length" ? lengthEnd : answerEnd;
+  }
   for (let index = messages.length - 1; index >= 0; index--) {
     const message = messages[index];
     if (message?.role !== "tool") break;
     if (message.terminate === true) return message.name === finalCallName ? answerEnd : toolEnd;
   }
   return conditionEnd;
+}
+
+/**
+ * Returns the last reply of the model when the provider stopped it, although it has tool calls, and nothing but the
+ * answers to its calls follows. No call of such a reply runs, and the agent ends.
+ */
+export function findStoppedReply(messages: readonly Message[]): AssistantMessage | undefined {
+  const reply = messages.findLast(({ role }) => role !== "tool");
+  if (reply?.role !== "assistant" || (reply.finish !== "filter" && reply.finish !== "other")) return undefined;
+  return listToolCalls(reply).length > 0 ? reply : undefined;
+}
+
+function toProviderEnd({ finish, providerFinish }: AssistantMessage): AgentEnd {
+  return { by: finish, ...(providerFinish !== undefined && { reason: providerFinish }) };
 }
 
 /**
@@ -52,9 +76,6 @@ function isAcceptedFinalCall({ name, terminate }: Extract<Message, { readonly ro
 }
 
 const answerEnd: AgentEnd = Object.freeze({ by: "answer" });
-const finishReasonEnds: Readonly<Record<"length" | "filter", AgentEnd>> = {
-  length: Object.freeze({ by: "length" }),
-  filter: Object.freeze({ by: "filter" }),
-};
+const lengthEnd: AgentEnd = Object.freeze({ by: "length" });
 const toolEnd: AgentEnd = Object.freeze({ by: "tool" });
 const conditionEnd: AgentEnd = Object.freeze({ by: "stopWhen" });

@@ -23,16 +23,16 @@ import { agentTurns, agentTurnsInput } from "../turns/agent-turn-kind.ts";
 import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
 import { getAgentEnd } from "./agent-end.ts";
 import type { AnyAgentOptions } from "./agent-options.ts";
-import { afterAnswer, afterModel, afterTools, shouldEndAfterTools } from "./agent-routes.ts";
+import { afterModel, afterTools, shouldEndAfterTools } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import { mergeInterrupts } from "./merge-interrupts.ts";
-import { createModelNode, refuseToolCalls } from "./model-node.ts";
+import { createModelNode } from "./model-node.ts";
 import { createFinishMiddleware } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";
 
 /**
- * Creates the graph of an agent: model → tools → model, until an answer without tool calls. Without tools of its own
- * or of its provider, the graph has only the model node.
+ * Creates the graph of an agent: model → tools → model, until an answer without tool calls. An agent without tools
+ * has the tool node too: it answers invented calls, and `setTools` adds tools later.
  */
 export function createAgentGraph(
   agentOptions: AnyAgentOptions,
@@ -73,12 +73,6 @@ export function createAgentGraph(
   const middlewareList = Array.isArray(middleware) ? middleware : [];
   const model = createModelNode(options, tools, output, getDefaultTurnLimit(middlewareList, stopWhen));
   const toolNodeOfAgent = createToolNode(options, tools, output);
-  // Provider tools also need the tool node: an approval request of the provider is a tool call.
-  if (options.tools === undefined && options.providerTools === undefined && toolNodeOfAgent.final === undefined)
-    return definition.nodes({ model: refuseToolCalls(model) }).edges({
-      [START]: "model",
-      model: route(["model", END], afterAnswer),
-    });
   return definition.nodes({ model, tools: toolNodeOfAgent }).edges({
     [START]: "model",
     model: route(["tools", "model", END], afterModel),

@@ -1,5 +1,6 @@
 /** Routes of an agent's graph, computed from the conversation; also usable in user-defined graphs. */
 import { END, listToolCalls, type Message } from "@statewright/core";
+import { findStoppedReply } from "./agent-end.ts";
 import type { Conversation } from "./agent-state.ts";
 import { type StopWhen, shouldStop } from "./stop-when.ts";
 
@@ -8,9 +9,9 @@ export function afterModel({ messages }: Conversation): "tools" | "model" | type
   return hasOpenCalls(messages) ? "tools" : afterAnswer({ messages });
 }
 
-/** Route after the model in an agent without tools. */
+/** Route after the model of an agent without a tool node. */
 export function afterAnswer({ messages }: Conversation): "model" | typeof END {
-  return isAnswered(messages) ? END : "model";
+  return isAnswered(messages) || hasStoppedCalls(messages) ? END : "model";
 }
 
 /**
@@ -27,12 +28,12 @@ export function afterTools<State extends Conversation>(
 export function shouldEndAfterTools(stopWhen: StopWhen<never> | undefined, state: Conversation): boolean {
   const { messages } = state;
   if (messages[messages.length - 1]?.role !== "tool") return false;
-  return isEndRequested(messages) || shouldStop(stopWhen, state);
+  return isEndRequested(messages) || hasStoppedCalls(messages) || shouldStop(stopWhen, state);
 }
 
 /**
  * True when the conversation ends with tool calls. The tool node answers every call, including calls refused because
- * the model output was truncated.
+ * the model output was truncated or the provider stopped it.
  */
 function hasOpenCalls(conversation: readonly Message[]): boolean {
   const last = conversation[conversation.length - 1];
@@ -46,6 +47,11 @@ function hasOpenCalls(conversation: readonly Message[]): boolean {
 export function isAnswered(conversation: readonly Message[]): boolean {
   const last = conversation[conversation.length - 1];
   return last?.role === "assistant" && listToolCalls(last).length === 0;
+}
+
+/** True when the conversation ends with a reply that the provider stopped, and the answers to its tool calls. */
+export function hasStoppedCalls(conversation: readonly Message[]): boolean {
+  return findStoppedReply(conversation) !== undefined;
 }
 
 /** True when a result of the last tool calls requests the end of the agent. */

@@ -163,12 +163,11 @@ export function createAgent<
   const middleware = (untyped.middleware ?? []) as readonly Middleware[];
   const check = (registry: ToolRegistry<Conversation>): void => checkConfirmTools(name, registry.tools(), middleware);
   check(tools);
-  const replaceableTools = untyped.tools === undefined ? undefined : { registry: tools, check };
-  const agent = addAgentMethods(graph, { name, store, tools: replaceableTools, output: output?.schema });
+  const agent = addAgentMethods(graph, { name, store, tools: { registry: tools, check }, output: output?.schema });
   return agent as Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>>;
 }
 
-/** Options of the agent methods of a graph; without `tools`, `setTools` throws. */
+/** Options of the agent methods of a graph; a team has no tools of its own, so its `setTools` throws. */
 export interface AgentMethodOptions {
   readonly name: string;
   readonly store: Store | undefined;
@@ -269,9 +268,9 @@ function createMissingInputError(name: string, options: object | undefined): Sta
 
 function createMissingToolsError(name: string): StatewrightError {
   return invalidOption({
-    where: `agent "${name}": setTools`,
-    expected: "an agent with a tool node",
-    found: "an agent created without tools",
-    fix: "Pass tools to createAgent, at least an empty list: tools: []",
+    where: `"${name}": setTools`,
+    expected: "an agent",
+    found: "a team",
+    fix: "Use setTools of one of its members",
   });
 }

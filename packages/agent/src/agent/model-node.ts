@@ -1,14 +1,10 @@
 /** Model node of an agent: one model call per execution. */
 import {
-  type AssistantMessage,
-  listToolCalls,
   type Message,
   type Middleware,
   type Model,
   type ModelCall,
   type NodeRuntime,
-  type ToolCallBlock,
-  type ToolMessage,
   type ToolNamesIn,
   type ToolRegistry,
   type TurnLimit,
@@ -130,33 +126,4 @@ async function runPrepareStep(
   });
   if (prepared !== undefined) checkPreparedStep(prepared);
   return prepared;
-}
-
-/**
- * Wraps the model node of an agent without tools: answers invented tool calls with an error result, so that the
- * conversation stays valid.
- */
-export function refuseToolCalls({ run, ...node }: ModelNode<Conversation>): ModelNode<Conversation> {
-  return {
-    ...node,
-    run: async (state, runtime) => {
-      const turn = await run(state, runtime);
-      const refusals = turn.messages.flatMap((message) =>
-        message.role === "assistant" ? listToolCalls(message).map((call) => createRefusal(message, call)) : [],
-      );
-      return refusals.length === 0 ? turn : { ...turn, messages: [...turn.messages, ...refusals] };
-    },
-  };
-}
-
-function createRefusal(message: AssistantMessage, { id, name }: ToolCallBlock): ToolMessage {
-  const text = `There is no tool "${name}". No tools are available.`;
-  return {
-    role: "tool",
-    id: `${message.id}:${id}`,
-    callId: id,
-    name,
-    content: [{ type: "text", text }],
-    isError: true,
-  };
 }

@@ -14,7 +14,10 @@ import { checkFlag, checkFunction, checkOptions, escapeControlChars, listOptionN
 export interface LogCallsOptions {
   /** Receives each line, such as `console.log`. */
   readonly log: (line: string) => void;
-  /** Logs call arguments, truncated to 200 characters; arguments may contain sensitive data. Default false. */
+  /**
+   * Logs call arguments, truncated to 200 characters. The secrets of the run are redacted; other sensitive data is not.
+   * Default false.
+   */
   readonly args?: boolean;
 }
 
@@ -47,7 +50,9 @@ export function logCalls(options: LogCallsOptions): Middleware {
       }
     },
     afterTool: ({ call, result }, runtime) => {
-      const argsText = args ? ` ${escapeControlChars(`${JSON.stringify(call.args)?.slice(0, 200)}`)}` : "";
+      const argsText = args
+        ? ` ${escapeControlChars(`${JSON.stringify(runtime.redact(call.args))?.slice(0, 200)}`)}`
+        : "";
       const outcome = result.isError ? `failed: ${result.error?.kind ?? "error"}` : "ok";
       writeLine(runtime, `tool ${quoteName(call.name)}${argsText}, ${outcome}, ${Math.round(result.elapsedMs)} ms`);
       return undefined;

@@ -235,9 +235,11 @@ function describeRejection(
   return lastText === "" ? reason : `${reason} Last text: ${toSentence(lastText)}`;
 }
 
-function describeEnd({ by }: AgentEnd): string {
+function describeEnd({ by, reason }: AgentEnd): string {
   if (by === "length") return "its answer was truncated at the length limit";
-  return by === "filter" ? "its answer was withheld by the provider" : `it was ended by ${by}`;
+  const cause = reason === undefined ? "" : `: ${reason}`;
+  if (by === "filter") return `its answer was withheld by the provider${cause}`;
+  return by === "other" ? `the provider stopped its answer${cause}` : `it was ended by ${by}`;
 }
 
 function toSentence(text: string): string {

@@ -4,9 +4,11 @@ import {
   defineState,
   defineTool,
   END,
+  getMessageText,
   isStatewrightError,
   type Model,
   memoryStore,
+  type RunEvent,
   route,
   run,
   START,
@@ -15,7 +17,7 @@ import {
 import { call, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type AgentFinish, createAgent, getAgentEnd } from "../../src/index.ts";
+import { type AgentFinish, agentTool, createAgent, getAgentEnd } from "../../src/index.ts";
 
 function answering(text: string, finish: "stop" | "length" | "filter" | "other"): Model {
   return { id: "m", structuredOutput: true, respond: async () => ({ content: [{ type: "text", text }], finish }) };
@@ -51,6 +53,78 @@ describe("incomplete answers", () => {
       output: z.object({ n: z.number() }),
     });
     expect(await agent.run({ input: "Go" }).result).toMatchObject({ output: { n: 1 }, ended: { by: "length" } });
+  });
+});
+
+describe("tool calls of a reply that the provider stopped", () => {
+  const stoppedBy = (finish: "filter" | "other", name = "pay", providerFinish?: string): Model => ({
+    id: "stopped",
+    respond: async () => ({
+      content: [{ type: "call", id: "c1", name, args: {} }],
+      finish,
+      ...(providerFinish !== undefined && { providerFinish }),
+    }),
+  });
+  const payments = { count: 0 };
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    effect: "once",
+    input: z.object({}),
+    run: () => `paid ${++payments.count}`,
+  });
+
+  test.each([
+    ["filter", undefined, { by: "filter" }],
+    ["filter", "refusal", { by: "filter", reason: "refusal" }],
+    ["other", "LANGUAGE", { by: "other", reason: "LANGUAGE" }],
+  ] as const)(
+    "a call of a reply with finish %s and provider reason %s is answered as not run and ends the agent [FX93]",
+    async (finish, providerFinish, ended) => {
+      payments.count = 0;
+      const finished: AgentFinish[] = [];
+      const events: RunEvent[] = [];
+      for (const tools of [[pay], undefined]) {
+        const agent = createAgent({
+          name: "a",
+          model: stoppedBy(finish, "pay", providerFinish),
+          onFinish: (each) => void finished.push(each),
+          ...(tools && { tools }),
+        });
+        agent.subscribe((event) => void events.push(event));
+        const end = await agent.run({ input: "Go" }).result;
+        expect(end).toMatchObject({ status: "done", text: "", ended });
+        expect(end.state.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
+        expect(end.state.messages.at(-1)).toMatchObject({ callId: "c1", isError: true });
+        expect(getMessageText(end.state.messages.at(-1))).toContain("was not run");
+        expect(getAgentEnd(end.state.messages)).toEqual(ended);
+      }
+      expect(payments.count).toBe(0);
+      expect(finished.map((each) => each.ended)).toEqual([ended, ended]);
+      expect(events.flatMap((event) => (event.type === "tool.rejected" ? [event.reason] : []))).toEqual([
+        "stopped",
+        "stopped",
+      ]);
+    },
+  );
+
+  test("a final call of a reply that the provider stopped is no output [FX93]", async () => {
+    const agent = createAgent({
+      name: "a",
+      model: stoppedBy("filter", "final_answer"),
+      output: { schema: z.object({}), strategy: "tool" },
+    });
+    const end = await agent.run({ input: "Go" }).result;
+    expect(end).toMatchObject({ status: "done", ended: { by: "filter" } });
+    expect(end.output).toBeUndefined();
+  });
+
+  test("a sub-agent whose reply the provider stopped is an error that names the provider's reason [FX93]", async () => {
+    const inner = createAgent({ name: "inner", model: stoppedBy("other", "pay", "LANGUAGE"), tools: [pay] });
+    const model = scriptedModel([call("inner", { task: "Go" }), say("Sorry")]);
+    const outer = createAgent({ name: "outer", model, tools: [agentTool(inner, { description: "x" })] });
+    const { state } = await outer.run({ input: "Go" }).result;
+    expect(getMessageText(state.messages[2])).toContain("the provider stopped its answer: LANGUAGE");
   });
 });
 

@@ -198,15 +198,22 @@ describe("setTools", () => {
     expect(model.requests.at(-1)?.tools).toEqual([]);
   });
 
-  test("setTools works on an agent made with an empty tool list and fails on an agent made without tools", async () => {
-    const agent = createAgent({ name: "a", model: scriptedModel([call("quick", {}), say("Done")]), tools: [] });
-    agent.setTools([made("quick")]);
-    const { state } = await agent.run({ input: "Go" }).result;
-    expect(state.messages.map(getMessageText)).toContain("quick done");
-    const without = createAgent({ name: "b", model: scriptedModel([say("Hi")]) });
-    expect(() => without.setTools([made("quick")])).toThrow(
-      /"b": setTools: expected an agent with a tool node, got an agent created without tools.+tools: \[\]/,
-    );
+  test("setTools works on an agent made without tools and on one made with an empty tool list [FX90]", async () => {
+    for (const options of [{}, { tools: [] }]) {
+      const agent = createAgent({ name: "a", model: scriptedModel([call("quick", {}), say("Done")]), ...options });
+      agent.setTools([made("quick")]);
+      const { state } = await agent.run({ input: "Go" }).result;
+      expect(state.messages.map(getMessageText)).toContain("quick done");
+    }
+  });
+
+  test("a pi tool in tools names fromPiTool, and a strategy with batch and size is refused [FX90]", () => {
+    const model = scriptedModel([]);
+    const piTool = { name: "look", label: "Look", description: "x", parameters: {}, execute: async () => ({}) };
+    const create = (options: object) => () => createAgent({ name: "a", model, ...options });
+    expect(create({ tools: [piTool] })).toThrow(/fromPiTool/);
+    expect(create({ tools: [], strategy: { batch: 2, size: 3 } })).toThrow(/size/);
+    expect(create({ tools: [], strategy: { batch: 2 } })).not.toThrow();
   });
 
   test("setTools refuses tools that a registry refuses and leaves the tools unchanged", async () => {

@@ -298,8 +298,8 @@ test("a call of an unknown tool in an agent without tools is answered, and the c
   expect(state.messages.map(getMessageText)).toEqual([
     "Look it up",
     "",
-    'There is no tool "search". No tools are available.',
-    'There is no tool "search". No tools are available.',
+    'There is no tool "search". There are no tools.',
+    'There is no tool "search". There are no tools.',
     "I cannot look.",
     "Please",
     "Again: I cannot.",

@@ -1,8 +1,9 @@
 import { createAgent } from "@statewright/agent";
 import { logCalls } from "@statewright/agent/middleware";
-import { memoryStore, StatewrightError } from "@statewright/core";
+import { defineTool, inject, memoryStore, StatewrightError } from "@statewright/core";
 import { call, failWith, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { createRecordingTool } from "../support/desk.ts";
 
 async function logged(script: Parameters<typeof scriptedModel>[0], args = false): Promise<readonly string[]> {
@@ -55,6 +56,26 @@ test("logCalls escapes control characters in names, arguments and errors [R20]",
 test("logCalls with args shows truncated arguments", async () => {
   const lines = await logged([call("ping", { text: "x".repeat(500) }), say("ok")], true);
   expect(lines[1]).toMatch(/^t1 tool ping \{"text":"x{191}, ok, 0 ms$/);
+});
+
+test("logCalls with args redacts the secrets of the run [FX72]", async () => {
+  const lines: string[] = [];
+  const unlock = defineTool({
+    name: "unlock",
+    description: "Reads a secret.",
+    input: z.object({ text: z.string() }),
+    inject: { key: inject.secret("KEY") },
+    run: () => "ok",
+  });
+  const agent = createAgent({
+    name: "a",
+    model: scriptedModel([call("unlock", { text: "opaque-0123456789" }), say("ok")]),
+    tools: [unlock],
+    middleware: [logCalls({ log: (line) => lines.push(line), args: true })],
+  });
+  await agent.run({ input: "Go", secrets: { get: () => "opaque-0123456789" } }).result;
+  expect(lines.join("\n")).toContain('tool unlock {"text":"[secret]"}');
+  expect(lines.join("\n")).not.toContain("opaque");
 });
 
 test("logCalls refuses invalid options", () => {

@@ -16,10 +16,10 @@ import type { AgentEndCheck } from "./agent-turn.ts";
 export type ToolStrategy = "parallel" | "sequential" | { readonly batch: number };
 
 /**
- * Reason why a tool call cannot run: unknown tool, tool not advertised to the model, invalid arguments, truncated
- * message, or call limit.
+ * Reason why a tool call cannot run: unknown tool, tool not advertised to the model, invalid arguments, message
+ * truncated at the length limit, message stopped by the provider, or call limit.
  */
-export type InvalidCall = "unknown" | "not_advertised" | "invalid_args" | "cut_off" | "limit";
+export type InvalidCall = "unknown" | "not_advertised" | "invalid_args" | "cut_off" | "stopped" | "limit";
 
 /** Policy for tool calls that cannot run, for all reasons or by reason. Default of each reason: `repair`. */
 export type InvalidCallPolicy = "repair" | "fail" | { readonly [Reason in InvalidCall]?: "repair" | "fail" };
@@ -183,6 +183,7 @@ const invalidCalls = listOptionNames<{ readonly [Reason in InvalidCall]: unknown
   not_advertised: true,
   invalid_args: true,
   cut_off: true,
+  stopped: true,
   limit: true,
 });
 
@@ -200,9 +201,10 @@ function checkInvalidCalls(policy: unknown): void {
 }
 
 function checkStrategy(strategy: ToolStrategy): void {
-  if (typeof strategy === "object" && strategy?.batch !== undefined)
+  if (typeof strategy === "object" && strategy?.batch !== undefined) {
+    checkOptions("toolNode: strategy", strategy, ["batch"]);
     checkCount("toolNode", { "strategy.batch": strategy.batch });
-  else if (strategy !== "parallel" && strategy !== "sequential")
+  } else if (strategy !== "parallel" && strategy !== "sequential")
     throw invalidOption({
       where: "toolNode",
       option: "strategy",

@@ -35,6 +35,8 @@ export interface LongTermPort {
   readonly reader: () => LongTermReader;
   /** Applies changes, or buffers changes until the superstep commits. */
   readonly change: (changes: readonly LongTermChange[]) => void | Promise<void>;
+  /** Removes the secrets of a run from a value before it is indexed and saved; absent outside of runs. */
+  readonly redact?: <Value>(value: Value) => Value;
   /** Extends the expiry of rows that were read; returns for each row true if the row still existed. */
   readonly refresh: (touches: readonly LongTermTouch[]) => Promise<readonly boolean[]>;
 }
@@ -97,12 +99,13 @@ async function getItem(port: LongTermPort, location: LongTermLocation): Promise<
 }
 
 async function putItem(
-  { codec, now, reader, change }: LongTermPort,
+  { codec, now, reader, change, redact }: LongTermPort,
   location: LongTermLocation,
-  value: unknown,
+  given: unknown,
   options: LongTermPut,
 ): Promise<void> {
   const { vectors } = reader();
+  const value = redact === undefined ? given : redact(given);
   const row = toRow(codec, location, options, { value, at: now() });
   const text = vectors === undefined || options.index === false ? "" : getIndexedText(value, options.index);
   const vector = vectors === undefined || text === "" ? undefined : await embedText(vectors, text);

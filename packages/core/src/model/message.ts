@@ -94,7 +94,7 @@ export interface Usage {
   readonly reasoningTokens?: number | undefined;
 }
 
-/** Reason why a model stopped. */
+/** Reason why a model stopped. Only the tool calls of a message with `stop` or `calls` run. */
 export type FinishReason = "stop" | "calls" | "length" | "filter" | "other";
 
 /** Instructions to the model. */
@@ -118,6 +118,8 @@ export interface AssistantMessage {
   readonly id: string;
   readonly content: readonly (TextBlock | ReasoningBlock | FileBlock | ToolCallBlock)[];
   readonly finish: FinishReason;
+  /** The provider's own finish reason when `finish` is `filter` or `other`, such as `refusal`. Not part of requests. */
+  readonly providerFinish?: string | undefined;
   readonly usage?: Usage | undefined;
   readonly provider?: ProviderData | undefined;
   /** Id of the fallback model that answered; undefined for the primary model. Not part of requests. */

@@ -70,6 +70,7 @@ const kindByStatus: ReadonlyMap<number, ModelFailureKind> = new Map([
   [403, "auth"],
   [404, "not_found"],
   [408, "timeout"],
+  [409, "server_error"],
   [413, "context_length"],
   [429, "rate_limit"],
   [503, "overloaded"],

@@ -211,6 +211,11 @@ function createNotToolError(value: unknown): StatewrightError {
       what: `expected a tool, got the graph ${describeValue(value["name"])}`,
       next: "Convert it to a tool: agentTool(agent, { description }) for an agent, graphTool(graph, …) for any graph",
     });
+  if (isPlainObject(value) && typeof value["execute"] === "function" && "parameters" in value)
+    return new StatewrightError("invalid_tool", {
+      what: `expected a tool, got the pi tool ${describeValue(value["name"])}`,
+      next: "Convert it to a tool: fromPiTool(tool)",
+    });
   return new StatewrightError("invalid_tool", {
     what: `expected a tool, got ${describeValue(value)}`,
     next: "Create the tool with defineTool",

@@ -1,7 +1,7 @@
 /** Pending tool calls of a conversation. */
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
-import type { AssistantMessage, Message, ToolCallBlock } from "../../model/message.ts";
+import type { AssistantMessage, FinishReason, Message, ToolCallBlock } from "../../model/message.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 
 /** Tool call without an answer. Its id is unique among the calls of its message. */
@@ -11,8 +11,6 @@ export interface PendingCall {
   readonly key: string;
   /** Index of the call in its message, from 0. */
   readonly index: number;
-  /** True when the length limit truncated the message: the arguments may be incomplete. */
-  readonly isTruncated: boolean;
   /** Message of the call, as saved. */
   readonly message: AssistantMessage;
 }
@@ -30,13 +28,12 @@ export function listPendingCalls(messages: readonly Message[]): {
   if (callMessage?.role !== "assistant") return { renamed: [], calls: [] };
   const content = dedupeCallIds(toWellFormedData(callMessage.content));
   const answeredIds = findAnsweredIds(messages, index);
-  const cut = callMessage.finish === "length";
   const calls: PendingCall[] = [];
   let place = 0;
   for (const block of content) {
     if (block.type !== "call") continue;
     if (answeredIds?.has(block.id) !== true)
-      calls.push({ block, key: toCallKey(block.id), index: place, isTruncated: cut, message: callMessage });
+      calls.push({ block, key: toCallKey(block.id), index: place, message: callMessage });
     place += 1;
   }
   return { renamed: content === callMessage.content ? [] : [{ ...callMessage, content }], calls };
@@ -52,6 +49,11 @@ export function toCallKey(id: string): string {
 
 /** Reserved keys: of tasks, hooks, graphs run by calls, prefixed calls, and the suffixes of in-doubt interrupt ids. */
 const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
+
+/** True when the tool calls of a message with this finish reason run. */
+export function isRunnable(finish: FinishReason): boolean {
+  return finish === "stop" || finish === "calls";
+}
 
 /** Returns the ids of calls answered after this message; undefined when there are none. */
 function findAnsweredIds(messages: readonly Message[], index: number): ReadonlySet<string> | undefined {

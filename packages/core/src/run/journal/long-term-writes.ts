@@ -148,6 +148,7 @@ function createPort(
       return reader;
     },
     change,
+    redact: journal.redactor.redactUncommon,
     // A read access counts immediately, independent of the superstep's commit.
     refresh: async (touches) => {
       const statuses = (await reader?.refresh(touches)) ?? [];

@@ -17,7 +17,7 @@ export function createHookRuntime(
     reservations,
   }: { readonly middleware: Middleware; readonly reservations?: Set<() => void> | undefined },
 ): MiddlewareRuntime {
-  const { context, world } = session.env;
+  const { context, world, redactor } = session.env;
   const { state } = session.progress;
   return {
     context,
@@ -28,6 +28,7 @@ export function createHookRuntime(
     wait: (ms) => sleep(session.signals, session.env.world, ms, scope.getSignal()),
     ledger: ((channel: Channel) =>
       openLedger(session, scope, effect, { middleware, channel, reservations })) as OpenLedger,
+    redact: redactor.redact,
     emit: (name, payload) => emitCustomEvent(session, scope.task, name, payload),
   };
 }

@@ -3,7 +3,7 @@
  * hook has seen: an approval covers only the shown arguments, and after a change of arguments each hook decides
  * again.
  */
-import { StatewrightError } from "../../base/errors.ts";
+import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { fingerprint } from "../../base/ids.ts";
 import { describeValue, isPlainObject } from "../../base/json.ts";
 import { parseWith } from "../../base/schema.ts";
@@ -12,7 +12,14 @@ import { omitHiddenArgs, parseArgs } from "../../tool/arguments/parse-args.ts";
 import { toJsonSchema, toModelTool } from "../../tool/definition/model-tool.ts";
 import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
-import { type ApprovalAnswer, type ApprovalVerdict, approval, inDoubtKey } from "../../tool/policy/approval.ts";
+import {
+  type ApprovalAnswer,
+  type ApprovalVerdict,
+  approval,
+  approveKey,
+  inDoubtKey,
+} from "../../tool/policy/approval.ts";
+import { deny, interrupt } from "../../tool/policy/decide.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
 import {
   type AskOptions,
@@ -74,8 +81,37 @@ export function decideCall(call: ToolCallContext, tool: Tool<never, never>): Cal
     !listCallMiddleware(call).some(asksAboutCalls)
   )
     return denyUnconfirmed(call, tool);
-  const hasBeforeHook = listCallMiddleware(call).some(({ beforeTool }) => beforeTool !== undefined);
+  const hasBeforeHook = listReviewers(call, tool).some(({ beforeTool }) => beforeTool !== undefined);
   return hasBeforeHook ? decideInRounds(call, tool) : allowCall(call, tool);
+}
+
+/** Lists the middleware of the call, and the tool's own `needsApproval` as the last hook. */
+function listReviewers(call: ToolCallContext, { spec }: Tool<never, never>): readonly Middleware[] {
+  const middleware = listCallMiddleware(call);
+  const { needsApproval } = spec.execution;
+  if (needsApproval === undefined || isProviderCall(call)) return middleware;
+  return [...middleware, createApprovalHook(call, spec, needsApproval)];
+}
+
+function createApprovalHook(
+  { scope }: ToolCallContext,
+  { name }: ToolSpec,
+  needsApproval: NonNullable<ToolSpec["execution"]["needsApproval"]>,
+): Middleware {
+  return {
+    name,
+    beforeTool: async ({ call }) => {
+      let reason: string | undefined;
+      try {
+        reason = await needsApproval(call.args as never);
+      } catch (cause) {
+        throw ToolError.failed(`This call was not run: needsApproval of "${name}" failed: ${describeThrown(cause)}`);
+      }
+      if (reason === undefined) return undefined;
+      if (isDeclared(scope.session, approveKey)) return interrupt(call, reason);
+      return deny(`${reason}. The call requires the approval of a person, and no approval is set up here.`);
+    },
+  };
 }
 
 /**
@@ -118,7 +154,7 @@ async function decideRound(
   tool: Tool<never, never>,
   rounds: Rounds,
 ): Promise<CallDecision | "again"> {
-  const list = listCallMiddleware(call);
+  const list = listReviewers(call, tool);
   const { seenArgs, approvedHooks, approvals, changedBy } = rounds;
   const hasSeen = ({ beforeTool }: Middleware, index: number): boolean =>
     beforeTool === undefined || (seenArgs.has(index) && seenArgs.get(index) === call.toolCall.args);
@@ -188,7 +224,7 @@ export async function reviewArgs(
   by: string,
 ): Promise<ToolResult | undefined> {
   const subject = `"${by}" changed the arguments of this call to values`;
-  for (const middleware of listCallMiddleware(call)) {
+  for (const middleware of listReviewers(call, tool)) {
     if (middleware.beforeTool === undefined) continue;
     const decision = await callBeforeTool(call, tool, middleware, toolCall);
     const { aborted, reason } = call.scope.getSignal();

@@ -3,8 +3,8 @@
  * another call of the message failed: the model gave its output without knowledge of that failure.
  */
 import type { ToolNode } from "../../define/tool-node.ts";
-import type { ToolCallBlock, ToolMessage } from "../../model/message.ts";
-import type { PendingCall } from "../conversation/pending-calls.ts";
+import type { FinishReason, ToolCallBlock, ToolMessage } from "../../model/message.ts";
+import { isRunnable, type PendingCall } from "../conversation/pending-calls.ts";
 
 /** Answer to a final call. */
 export type FinalAnswer = Pick<ToolMessage, "content" | "isError" | "terminate">;
@@ -16,10 +16,10 @@ export function answerFinalCalls(
   { hasFailedCall }: { readonly hasFailedCall: boolean },
 ): readonly FinalAnswer[] {
   let isAccepted = false;
-  return calls.map(({ block, isTruncated }) => {
+  return calls.map(({ block, message }) => {
     const issue = isAccepted
       ? "an answer was already given in this message"
-      : findIssue(final, block, { cut: isTruncated, hasFailedCall });
+      : findIssue(final, block, { finish: message.finish, hasFailedCall });
     if (issue !== undefined) return createRefusal(issue);
     isAccepted = true;
     return acceptedAnswer;
@@ -35,9 +35,10 @@ function createRefusal(reason: string): FinalAnswer {
 function findIssue(
   final: ToolNode["final"],
   { args, raw, refused: bounds }: ToolCallBlock,
-  { cut, hasFailedCall }: { readonly cut: boolean; readonly hasFailedCall: boolean },
+  { finish, hasFailedCall }: { readonly finish: FinishReason; readonly hasFailedCall: boolean },
 ): string | undefined {
-  if (cut) return "the message was cut off at the length limit, so the answer may be incomplete";
+  if (finish === "length") return "the message was cut off at the length limit, so the answer may be incomplete";
+  if (!isRunnable(finish)) return "the provider stopped the message before its end";
   if (bounds !== undefined) return `its parts ${bounds}`;
   if (raw !== undefined) return "it is not a JSON object";
   if (hasFailedCall) return "another call of the same message failed; look at its result first";

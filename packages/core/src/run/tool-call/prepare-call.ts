@@ -4,7 +4,7 @@ import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import type { InvalidCall } from "../../define/tool-node.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { applyErrorPolicy, toErrorResult } from "../../tool/result.ts";
-import type { PendingCall } from "../conversation/pending-calls.ts";
+import { isRunnable, type PendingCall } from "../conversation/pending-calls.ts";
 import { formatAdvertisedTools, isAdvertised } from "../model-call/advertised-tools.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -44,14 +44,8 @@ function resolveAndDecide(call: ToolCallContext): CallDecision | Promise<CallDec
     call.transition("call.cancelled");
     return { kind: "answer", result: toErrorResult(ToolError.cancelled(), getResultFields(call, 0)) };
   }
-  if (call.isTruncated)
-    return rejectCall(
-      call,
-      "cut_off",
-      ToolError.invalidArgs(
-        "The message was cut off at the length limit, so this call was not run. Send it again, in a shorter message.",
-      ),
-    );
+  const incomplete = rejectIncompleteMessage(call);
+  if (incomplete !== undefined) return incomplete;
   if (isProviderCall(call)) {
     checkApprovalDeclared(call);
     call.transition("call.resolved");
@@ -71,6 +65,22 @@ function resolveAndDecide(call: ToolCallContext): CallDecision | Promise<CallDec
   const args = parseCallArgs(call, tool, block);
   if (args instanceof ToolError) return rejectCall(call, "invalid_args", args);
   return startCall(call, tool.spec.name, args.value) ?? decideCall(call, tool);
+}
+
+/** Rejects a call of a message that the model did not finish: its arguments or its intent may be incomplete. */
+function rejectIncompleteMessage(call: ToolCallContext): CallDecision | undefined {
+  const { finish } = call.message;
+  if (isRunnable(finish)) return undefined;
+  if (finish === "length")
+    return rejectCall(
+      call,
+      "cut_off",
+      ToolError.invalidArgs(
+        "The message was cut off at the length limit, so this call was not run. Send it again, in a shorter message.",
+      ),
+    );
+  const text = "The provider stopped the message before its end, so this call was not run.";
+  return rejectCall(call, "stopped", new ToolError("denied", text));
 }
 
 /** Starts a call with parsed arguments, or rejects it at the call limit of its message. */

@@ -6,6 +6,7 @@
 import { fromBase64 } from "../../base/base64.ts";
 import { describeThrown } from "../../base/errors.ts";
 import { isPlainObject, maxDepth } from "../../base/json.ts";
+import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { ArtifactBlock, ContentBlock, FileBlock, ImageBlock } from "../../model/message.ts";
 import {
   type ArtifactRow,
@@ -140,7 +141,10 @@ function redactOrWithhold(
   drafts: readonly ArtifactDraft[],
 ): RedactedResult {
   // Bytes become text only here: secrets in these texts are not masked yet.
-  const texts = drafts.length === 0 ? drafts : call.env.redactor.redact(drafts.map(decodeTextDraft));
+  const texts =
+    drafts.length === 0
+      ? drafts
+      : call.env.redactor.redact(drafts.map(decodeTextDraft)).map((draft) => redactBytes(call.env.redactor, draft));
   if (redact === undefined) return { result, drafts: texts.map((draft) => ({ ...draft, redaction: "none" })) };
   try {
     return { result: redactResult(redact, result), drafts: texts.map((draft) => redactDraft(redact, draft)) };
@@ -175,6 +179,41 @@ function decodeTextDraft(draft: ArtifactDraft): ArtifactDraft {
   } catch {
     return draft;
   }
+}
+
+/**
+ * Redacts the secrets in the bytes of a binary body. The length stays, because binary formats contain offsets: each
+ * byte of a secret becomes `*`.
+ */
+function redactBytes({ listUncommonSecrets }: Redactor, draft: ArtifactDraft): ArtifactDraft {
+  if (typeof draft.body === "string") return draft;
+  const body = maskBytes(draft.body, listUncommonSecrets());
+  return body === draft.body ? draft : { ...draft, body };
+}
+
+function maskBytes(body: Uint8Array, secrets: readonly string[]): Uint8Array {
+  if (secrets.length === 0) return body;
+  // One character for each byte, so that a search of text finds bytes.
+  const text = toByteString(body);
+  let masked: Uint8Array | undefined;
+  for (const secret of secrets) {
+    const wanted = toByteString(new TextEncoder().encode(secret));
+    for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length)) {
+      masked ??= Uint8Array.from(body);
+      masked.fill(maskByte, at, at + wanted.length);
+    }
+  }
+  return masked ?? body;
+}
+
+const maskByte = 0x2a;
+const maxPieceBytes = 8192;
+
+function toByteString(bytes: Uint8Array): string {
+  const pieces: string[] = [];
+  for (let start = 0; start < bytes.length; start += maxPieceBytes)
+    pieces.push(String.fromCharCode(...bytes.subarray(start, start + maxPieceBytes)));
+  return pieces.join("");
 }
 
 /** Limits and stored artifacts of one result. */

@@ -136,7 +136,7 @@ function createCallContext(
   kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
   const machine = kernel;
   const first = machine.enter();
-  const { block, key, index, isTruncated, message } = open;
+  const { block, key, index, message } = open;
   const inspect = inspectCall(position, events, scope, { id: block.id, first });
   let snapshot = first[0];
   // Each field by name: an object of this size that begins with a spread costs 1 KB more per call.
@@ -144,7 +144,6 @@ function createCallContext(
     block,
     key,
     index,
-    isTruncated,
     message,
     env,
     position,

@@ -60,6 +60,12 @@ export interface ToolExecution<Args = never> {
    * must not wait for another call that needs one of its locks.
    */
   readonly lock?: (args: Args) => readonly string[] | Promise<readonly string[]>;
+  /**
+   * Returns the reason for which a person must approve this call, shown with the interrupt `approve`; undefined for a
+   * call that needs no approval. Called after the before hooks of middleware. In a graph that does not declare
+   * `approve` such a call is denied.
+   */
+  readonly needsApproval?: (args: Args) => string | undefined | Promise<string | undefined>;
   /** Effect of a steering message on a call that has not started. Default `skip`. */
   readonly onSteer?: "skip" | "run";
 }
@@ -415,7 +421,7 @@ const optionReplacements: Readonly<Record<string, string>> = {
   outputSchema: "output",
   execute: "run",
   func: "run",
-  needsApproval: 'safety: { confirm: "always" }',
+  needsApproval: 'safety: { confirm: "always" } or execution: { needsApproval }',
 };
 
 const toolOptions = listOptionNames<ToolDefinition<string, ToolInput, InjectMap, unknown>>({
@@ -434,7 +440,12 @@ const safetyOptions = listOptionNames<ToolSafety>({
   roots: true,
   redact: true,
 });
-const executionOptions = listOptionNames<ToolExecution>({ mode: true, lock: true, onSteer: true });
+const executionOptions = listOptionNames<ToolExecution>({
+  mode: true,
+  lock: true,
+  needsApproval: true,
+  onSteer: true,
+});
 
 /** Throws `invalid_tool` for options of a wrong type (possible in untyped JavaScript). */
 function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: unknown }): void {
@@ -472,13 +483,19 @@ function checkTypes(tool: string, parts: { readonly [Part in keyof ToolSpec]?: u
   }
   if (execution !== undefined) {
     checkOptions(`the execution of ${owner}`, execution, executionOptions, { code: "invalid_tool" });
-    const { mode, lock, onSteer } = execution as { readonly [Part in keyof ToolExecution]?: unknown };
+    const { mode, lock, needsApproval, onSteer } = execution as { readonly [Part in keyof ToolExecution]?: unknown };
     expectPart("execution.mode", mode, isOneOf(mode, ["parallel", "sequential"]), '"parallel" or "sequential"');
     expectPart(
       "execution.lock",
       lock,
       lock === undefined || typeof lock === "function",
       "a function that returns a list of names",
+    );
+    expectPart(
+      "execution.needsApproval",
+      needsApproval,
+      needsApproval === undefined || typeof needsApproval === "function",
+      "a function that returns a reason, or undefined",
     );
     expectPart("execution.onSteer", onSteer, isOneOf(onSteer, ["skip", "run"]), '"skip" or "run"');
   }

@@ -52,6 +52,8 @@ export interface MiddlewareRuntime<Context = unknown, State = unknown> {
   readonly wait: (ms: number) => Promise<void>;
   /** Opens the ledger of a channel of the middleware: shared by hooks of parallel calls and inner graphs. */
   readonly ledger: OpenLedger;
+  /** Returns a value without the secrets of the run, for data that leaves the run, such as a line of a log. */
+  readonly redact: <Value>(value: Value) => Value;
   /** Emits a custom event on the stream of the run; not stored. */
   readonly emit: (name: string, payload: Json) => void;
 }

@@ -12,6 +12,7 @@ import {
   inject,
   isStatewrightError,
   memoryStore,
+  type OpenLongTerm,
   run,
   type SecretSource,
   START,
@@ -43,6 +44,7 @@ function leaking(
       readonly update?: ((partial: never) => void) | undefined;
       readonly progress: (text: string) => void;
       readonly emit: (name: string, payload: string) => void;
+      readonly longTerm: OpenLongTerm;
     },
   ) => unknown,
   more: object = {},
@@ -106,6 +108,36 @@ describe("secrets used by a run", () => {
       turns: [[call("leak")], ["ok"]],
     });
     expect(listToolAnswers(told).map(getAnswerText)).toEqual(["the bank refused the key [secret]"]);
+  });
+
+  test("secrets of a run are masked in artifacts with binary bodies, and the length of the body stays [FX72]", async () => {
+    const store = memoryStore();
+    let size = 0;
+    const keeps = leaking((text) => {
+      const body = new Uint8Array([0, 255, ...new TextEncoder().encode(text), 200, 0]);
+      size = body.length;
+      return { content: "kept", artifacts: [{ name: "a.bin", mimeType: "application/octet-stream", body }] };
+    });
+    const done = await talk({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
+    expect(done.result.status).toBe("done");
+    const [row] = await store.artifacts.list("t");
+    const body = await store.artifacts.read("t", row?.key ?? "");
+    expect(body?.length).toBe(size);
+    expect(Buffer.from(body ?? []).toString("latin1")).not.toContain("SENTINEL");
+    expect([body?.[1], body?.at(-2)]).toEqual([255, 200]);
+  });
+
+  test("secrets of a run are redacted from values in the long-term store [FX72]", async () => {
+    const store = memoryStore();
+    const keeps = leaking(async (text, { longTerm }) => {
+      await longTerm("notes").put("key", { text: `key ${text}` });
+      return "kept";
+    });
+    const done = await talk({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
+    expect(done.result.status).toBe("done");
+    const row = await store.longTerm.get({ namespace: "notes/", key: "key" }, Date.now());
+    expect(row?.value).toContain("key [secret]");
+    expect(JSON.stringify(row)).not.toContain("SENTINEL");
   });
 
   test("secrets of a run are redacted from artifacts, also when their text was given as bytes", async () => {
