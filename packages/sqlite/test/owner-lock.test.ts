@@ -10,12 +10,12 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { acquireOwnerLock, testOwnerLock } from "../src/file/owner-lock.ts";
 import { findViolations, listBases, listCells, runCells } from "./owner-lock/matrix.ts";
 import { startChild } from "./support/child-process.ts";
-import { graph, readItems, saveCommit, superstep } from "./support/rows.ts";
-import { createMemoryFolder, type folder } from "./support/stores.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
+import { type createFolder, createMemoryFolder } from "./support/stores.ts";
 
 const isWhole = process.env["STATEWRIGHT_WHOLE"] === "1";
 
-let home: ReturnType<typeof folder>;
+let home: ReturnType<typeof createFolder>;
 let file: string;
 
 beforeEach(() => {
@@ -33,7 +33,7 @@ function open(): SqliteStore {
 
 async function begin(store: SqliteStore): Promise<Claim> {
   const claim = await store.claim({ ...graph, thread: "t" });
-  await saveCommit(store, superstep("t", claim, 1));
+  await saveCommit(store, createSuperstep("t", claim, 1));
   return claim;
 }
 
@@ -91,7 +91,7 @@ test("a copy of the folder by the owner's process releases no thread to another 
   await other.claim("u");
   await other.ask({ do: "close" });
   await other.kill();
-  await expect(saveCommit(store, superstep("t", claim, 2))).rejects.toMatchObject({ code: "store_failed" });
+  await expect(saveCommit(store, createSuperstep("t", claim, 2))).rejects.toMatchObject({ code: "store_failed" });
   await expect(store.thread("t")).rejects.toMatchObject({ code: "store_failed" });
   store.close();
   expect(await readItems(open(), "t")).toEqual(["1"]);
@@ -101,11 +101,11 @@ test("a store that lost its locks is usable again after it is opened again [FX60
   const store = open();
   const claim = await begin(store);
   cpSync(`${file}-shm`, `${file}-shm.copied`);
-  await expect(saveCommit(store, superstep("t", claim, 2))).rejects.toThrow(/locks .* are lost.* use backup\(\)/);
+  await expect(saveCommit(store, createSuperstep("t", claim, 2))).rejects.toThrow(/locks .* are lost.* use backup\(\)/);
   store.close();
   const next = open();
   const again = await next.claim({ ...graph, thread: "t" });
-  await saveCommit(next, superstep("t", again, 2));
+  await saveCommit(next, createSuperstep("t", again, 2));
   expect(await readItems(next, "t")).toEqual(["1", "2"]);
 });
 

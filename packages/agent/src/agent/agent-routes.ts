@@ -50,7 +50,7 @@ export function isAnswered(conversation: readonly Message[]): boolean {
 }
 
 /** True when the conversation ends with a reply that the provider stopped, and the answers to its tool calls. */
-export function hasStoppedCalls(conversation: readonly Message[]): boolean {
+function hasStoppedCalls(conversation: readonly Message[]): boolean {
   return findStoppedReply(conversation) !== undefined;
 }
 

@@ -169,7 +169,7 @@ async function serve(tool: Tool<unknown, Customer>, middleware: Middleware<Custo
       middleware: [middleware],
       store: memoryStore(),
     });
-    told.push(...answers(await agent.run({ thread: "t", input: "go", context: { customerId } }).result));
+    told.push(...listAnswers(await agent.run({ thread: "t", input: "go", context: { customerId } }).result));
   }
   return told;
 }
@@ -262,8 +262,8 @@ test("arguments that are not plain data are not cached, since a Map and a Set re
     run: ({ names }) => `${[...names].join()} ${++runs}`,
   });
   const script = [call("size", { names: ["a"] }), call("size", { names: ["b"] }), say("ok")];
-  const agent = desk({ tools: [size], middleware: [cacheResults({ ttlMs: 1_000 })], script });
-  expect(answers(await agent.run().result)).toEqual(["a 1", "b 2"]);
+  const agent = createDesk({ tools: [size], middleware: [cacheResults({ ttlMs: 1_000 })], script });
+  expect(listAnswers(await agent.run().result)).toEqual(["a 1", "b 2"]);
 });
 
 test("cacheResults refuses a scope that is not a function [FX61]", () => {

@@ -68,7 +68,8 @@ export function launch<State, Output>(
     thread,
     result,
     events: ({ after, views, throwOnFailure } = {}) => {
-      const isIncluded = (event: RunEvent): boolean => isInView(event, views) && (after !== undefined || isOwnEvent(event));
+      const isIncluded = (event: RunEvent): boolean =>
+        isInView(event, views) && (after !== undefined || isOwnEvent(event));
       const live = events.iterate({ isIncluded, throwOnFailure });
       return after === undefined ? live : streamSince(options, thread, after, { views, live });
     },

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import type { Store } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
-import { effect, graph, saveCommit, superstep } from "../support/rows.ts";
+import { createEffectRow, createSuperstep, graph, saveCommit } from "../support/rows.ts";
 import { actions } from "./actions.ts";
 import type { Cell, CellResult } from "./matrix.ts";
 import type { Check, Request, Work } from "./requests.ts";
@@ -93,7 +93,7 @@ async function runCell(cell: Cell): Promise<CellResult> {
   const written: string[] = [];
   try {
     const claim = await store.claim({ ...graph, thread: "t" });
-    const save = (id: number): Promise<string> => attempt(() => saveCommit(store, superstep("t", claim, id)));
+    const save = (id: number): Promise<string> => attempt(() => saveCommit(store, createSuperstep("t", claim, id)));
     await save(1);
     if (cell.stage === "idle") interfere();
     if (cell.stage === "once effect") {
@@ -121,7 +121,7 @@ async function runCell(cell: Cell): Promise<CellResult> {
 }
 
 function startEffect(store: Store, claim: { readonly epoch: number; readonly branch: string }): Promise<void> {
-  const { outcome: _, endedAt: __, ...started } = effect(1);
+  const { outcome: _, endedAt: __, ...started } = createEffectRow(1);
   return saveCommit(store, {
     thread: "t",
     branch: claim.branch,

@@ -3,7 +3,7 @@ import { openSync, readSync, writeSync } from "node:fs";
 import process from "node:process";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
-import { graph, readItems, saveCommit, superstep } from "../support/rows.ts";
+import { createSuperstep, graph, readItems, saveCommit } from "../support/rows.ts";
 import { actions } from "./actions.ts";
 import type { Check, Request, Work } from "./requests.ts";
 
@@ -27,7 +27,7 @@ async function work(file: string): Promise<Work> {
     ] as const)
       result[name] = await attempt(async () => {
         const claim = await store.claim({ ...graph, thread });
-        await saveCommit(store, superstep(thread, claim, claim.nextCheckpoint, "rival"));
+        await saveCommit(store, createSuperstep(thread, claim, claim.nextCheckpoint, "rival"));
       });
     store.close();
   });

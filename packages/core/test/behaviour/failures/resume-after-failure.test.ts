@@ -652,8 +652,8 @@ describe("a route that fails after its body", () => {
     const graph = (broken[name] as () => Graph)();
     isBroken = true;
     ran = 0;
-    await failureOf(run(graph, { store, thread: "t" }).result);
-    await failureOf(resume(graph, { store, thread: "t" }).result);
+    await getFailure(run(graph, { store, thread: "t" }).result);
+    await getFailure(resume(graph, { store, thread: "t" }).result);
     isBroken = false;
     const { status, state } = await resume(graph, { store, thread: "t" }).result;
     expect({ status, state, ran }).toEqual({ status: "done", state: { n: 1 }, ran: 1 });

@@ -287,7 +287,7 @@ describe("scope of a node cache", () => {
       .edges({ [START]: "a", a: END });
 
   test("runs with different contexts do not share a cached result of a node [FX61]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const ran: unknown[] = [];
     const graph = profile(ran);
     const logs: unknown[] = [];
@@ -302,7 +302,7 @@ describe("scope of a node cache", () => {
   });
 
   test("a declared scope of a node cache replaces the context, which need not be plain data [FX61]", async () => {
-    const world = virtualWorld();
+    const world = createVirtualWorld();
     const context = (user: string) => ({ user, client: () => user });
     const byUser: unknown[] = [];
     const undeclared: unknown[] = [];

@@ -385,12 +385,12 @@ describe("engine stop", () => {
     open("a");
     const store = memoryStore();
     for (const isStarted of [true, false]) {
-      const host = engine({ store, graphs: [graph], world: virtualWorld() });
+      const host = engine({ store, graphs: [graph], world: createVirtualWorld() });
       if (isStarted) await host.start();
       await host.stop();
       const thread = `started-${isStarted}`;
-      expect((await failureOf(() => host.run(graph, { thread, input: { word: "a" } }))).code).toBe("engine_stopped");
-      expect((await failureOf(() => host.resume(graph, { thread }))).code).toBe("engine_stopped");
+      expect((await getFailure(() => host.run(graph, { thread, input: { word: "a" } }))).code).toBe("engine_stopped");
+      expect((await getFailure(() => host.resume(graph, { thread }))).code).toBe("engine_stopped");
       expect(await store.thread(thread)).toBeUndefined();
       await host.start();
       expect((await host.run(graph, { thread, input: { word: "a" } }).result).status).toBe("done");

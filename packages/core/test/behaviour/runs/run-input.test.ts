@@ -13,7 +13,7 @@ import {
   START,
 } from "../../../src/index.ts";
 import { getFailure } from "../../support/failure.ts";
-import { virtualWorld } from "../../support/virtual-world.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const S = defineState({ amount: z.number(), tags: z.array(z.string()).default([]), log: channel.list(z.string()) });
 const graph = defineGraph({ name: "input", state: S })
@@ -21,7 +21,7 @@ const graph = defineGraph({ name: "input", state: S })
   .edges({ [START]: "a", a: END });
 
 test("a run with a thread and without a store is warned about once for each graph [FX18]", async () => {
-  const world = virtualWorld();
+  const world = createVirtualWorld();
   const make = (name: string) =>
     defineGraph({ name, state: S })
       .nodes({ a: () => undefined })

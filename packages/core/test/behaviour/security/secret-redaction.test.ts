@@ -118,7 +118,7 @@ describe("secrets used by a run", () => {
       size = body.length;
       return { content: "kept", artifacts: [{ name: "a.bin", mimeType: "application/octet-stream", body }] };
     });
-    const done = await talk({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
+    const done = await runToolLoop({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
     expect(done.result.status).toBe("done");
     const [row] = await store.artifacts.list("t");
     const body = await store.artifacts.read("t", row?.key ?? "");
@@ -133,7 +133,7 @@ describe("secrets used by a run", () => {
       await longTerm("notes").put("key", { text: `key ${text}` });
       return "kept";
     });
-    const done = await talk({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
+    const done = await runToolLoop({ tools: [keeps], store, secrets: vault, turns: [[call("leak")], ["ok"]] });
     expect(done.result.status).toBe("done");
     const row = await store.longTerm.get({ namespace: "notes/", key: "key" }, Date.now());
     expect(row?.value).toContain("key [secret]");

@@ -197,7 +197,7 @@ test("updateState as another node of a sequential graph is refused while an inte
   const store = memoryStore();
   const at = { store, thread: "t" };
   const { interrupts } = (await run(graph, at).result) as { readonly interrupts?: readonly { readonly id: string }[] };
-  const refused = await failureOf(updateState(graph, { ...at, as: "b" }), "invalid_option");
+  const refused = await getFailure(updateState(graph, { ...at, as: "b" }), "invalid_option");
   expect(refused.message).toContain('Pass as: "ask"');
   expect((await listInterrupts(store)).map(({ id }) => id)).toEqual(interrupts?.map(({ id }) => id));
   // An update of the node before plans the node again, and closes the interrupt.
@@ -263,14 +263,14 @@ test("updateState acts as a node with commands: no target, END, several targets 
   }
   const at = { store: memoryStore(), thread: "t" };
   await updateState(graph, { ...at, as: START });
-  const missing = await failureOf(updateState(graph, { ...at, as: "choose" }), "invalid_option");
+  const missing = await getFailure(updateState(graph, { ...at, as: "choose" }), "invalid_option");
   expect(missing.message).toContain("goto: []");
-  await failureOf(updateState(graph, { ...at, as: "choose", goto: "inspect" }), "dead_route");
+  await getFailure(updateState(graph, { ...at, as: "choose", goto: "inspect" }), "dead_route");
   // @ts-expect-error a send is made with send(…)
-  await failureOf(updateState(graph, { ...at, as: "choose", sends: [{ target: "inspect" }] }), "invalid_option");
+  await getFailure(updateState(graph, { ...at, as: "choose", sends: [{ target: "inspect" }] }), "invalid_option");
   const line = review();
   await updateState(line, { ...at, thread: "u", as: START });
-  await failureOf(updateState(line, { ...at, thread: "u", as: "lint", goto: END }), "dead_route");
+  await getFailure(updateState(line, { ...at, thread: "u", as: "lint", goto: END }), "dead_route");
 });
 
 test("pending tasks outside an update keep their ids, interrupts and recorded results [E45]", async () => {
