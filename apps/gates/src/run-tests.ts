@@ -18,7 +18,12 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
     "test/behaviour/crashes/timer.test.ts",
     "test/behaviour/crashes/steering.test.ts",
   ],
-  "packages/sqlite": ["test/durability.test.ts", "test/gates.test.ts", "test/parity.test.ts"],
+  "packages/sqlite": [
+    "test/durability.test.ts",
+    "test/gates.test.ts",
+    "test/owner-lock.test.ts",
+    "test/parity.test.ts",
+  ],
   "packages/host": ["test/gitignore.test.ts"],
   "packages/agent": [
     "test/middleware/clear-tool-results.test.ts",
