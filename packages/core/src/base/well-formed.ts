@@ -40,9 +40,13 @@ function hasLoneSurrogate(value: unknown, level: number): boolean {
   if (typeof value === "string") return !value.isWellFormed();
   if (typeof value !== "object" || value === null) return false;
   if (level > maxDepth) throw new RangeError("too deep");
-  if (Array.isArray(value)) return value.some((item) => hasLoneSurrogate(item, level + 1));
+  if (Array.isArray(value)) {
+    for (const item of value) if (hasLoneSurrogate(item, level + 1)) return true;
+    return false;
+  }
   if (!isPlainObject(value)) return false;
-  for (const key of Object.keys(value)) if (!key.isWellFormed() || hasLoneSurrogate(value[key], level + 1)) return true;
+  // `for in` allocates no list of keys. A plain object inherits no enumerable key.
+  for (const key in value) if (!key.isWellFormed() || hasLoneSurrogate(value[key], level + 1)) return true;
   return false;
 }
 

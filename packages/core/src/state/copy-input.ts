@@ -46,22 +46,23 @@ function copyValue(value: unknown, level: number, traversal: CopyTraversal): unk
   if (typeof value !== "object" || value === null || level > maxSavedDepth) return value;
   const { copies } = traversal;
   if (copies.has(value)) return copies.get(value);
-  if (isDeepFrozen(value, new Set())) return value;
+  if (Object.isFrozen(value) && isDeepFrozen(value, new Set())) return value;
   if (isOverwrite(value)) return overwrite(copyValue(value.overwrite, level + 1, traversal));
-  const copyItem = (item: unknown): unknown => copyValue(item, level + 1, traversal);
   if (Array.isArray(value)) {
     // Another property than the items makes the list invalid: its validation reports the cause.
     if (Object.keys(value).length > value.length) return value;
     const items = value.slice();
     copies.set(value, items);
-    for (const index of items.keys()) if (Object.hasOwn(items, index)) items[index] = copyItem(items[index]);
+    for (let index = 0; index < items.length; index++)
+      if (isObject(items[index])) items[index] = copyValue(items[index], level + 1, traversal);
     return items;
   }
   if (isPlainObject(value)) {
-    const copy = copyObject(value, (_name, item) => item);
+    const copy = copyShallow(value);
     copies.set(value, copy);
-    return assignItems(copy, (_name, item) => copyItem(item));
+    return assignItems(copy, (_name, item) => copyValue(item, level + 1, traversal));
   }
+  const copyItem = (item: unknown): unknown => copyValue(item, level + 1, traversal);
   const copy = copyInstance(value, copyItem, traversal.codec);
   copies.set(value, copy);
   return copy;
@@ -77,21 +78,29 @@ function isDeepFrozen(value: unknown, visited: Set<object>): boolean {
 }
 
 function copyObject(value: Record<string, unknown>, copyItem: (name: string, item: unknown) => unknown): object {
-  const copy = Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
-  return assignItems(copy, copyItem);
+  return assignItems(copyShallow(value), copyItem);
 }
 
-function assignItems(copy: object, copyItem: (name: string, item: unknown) => unknown): object {
-  for (const [name, item] of Object.entries(copy)) {
-    if (typeof item !== "object" || item === null) continue;
-    Object.defineProperty(copy, name, {
-      value: copyItem(name, item),
-      enumerable: true,
-      configurable: true,
-      writable: true,
-    });
+function copyShallow(value: Record<string, unknown>): Record<string, unknown> {
+  return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
+}
+
+function assignItems(
+  copy: Record<string, unknown>,
+  copyItem: (name: string, item: unknown) => unknown,
+): Record<string, unknown> {
+  for (const name in copy) {
+    const item = copy[name];
+    if (!isObject(item)) continue;
+    // An assignment to an own key `__proto__` of a plain object would set the prototype.
+    if (name === "__proto__") Object.defineProperty(copy, name, { value: copyItem(name, item) });
+    else copy[name] = copyItem(name, item);
   }
   return copy;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
 
 /** Copies an instance of a class; an instance that the codec cannot encode is passed on by reference. */

@@ -19,6 +19,11 @@ export interface FileGuard {
   check(): StatewrightError | undefined;
   /** Checks files and locks inside a write transaction, which shows whether the system lists locks. */
   checkBeforeCommit(): StatewrightError | undefined;
+  /**
+   * Checks the files, which are enough for an acknowledgement: a log at its path keeps the commit, also if the locks
+   * were lost meanwhile. The next `checkBeforeCommit` finds lost locks.
+   */
+  checkAfterCommit(): StatewrightError | undefined;
   /** Adds the owner file, inside a write transaction. */
   addOwnerFile(path: string): void;
   /** Removes the owner file, before the owner removes it. */
@@ -59,6 +64,7 @@ function createIdleGuard(db: Database.Database): FileGuard {
     getFault: () => undefined,
     check: () => undefined,
     checkBeforeCommit: () => undefined,
+    checkAfterCommit: () => undefined,
     addOwnerFile: () => undefined,
     removeOwnerFile: () => undefined,
     close: () => void db.close(),
@@ -98,11 +104,21 @@ class LinkGuard implements FileGuard {
 
   check(): StatewrightError | undefined {
     if (this.#fault !== undefined) return this.#fault;
+    const hasLostLock = this.checkAfterCommit() === undefined && this.#locks?.has(connectionLockByte) === false;
+    return hasLostLock ? this.#stop(createLostLockError(this.#file)) : this.#fault;
+  }
+
+  checkAfterCommit(): StatewrightError | undefined {
+    if (this.#fault !== undefined) return this.#fault;
     const lost = this.#findLostFile();
-    if (lost !== undefined) this.#fault = createLostFileError(this.#file, lost);
-    else if (this.#locks?.has(connectionLockByte) === false) this.#fault = createLostLockError(this.#file);
-    if (this.#fault !== undefined) this.#world.log("error", "the store stops", { error: this.#fault.message });
-    return this.#fault;
+    return lost === undefined ? undefined : this.#stop(createLostFileError(this.#file, lost));
+  }
+
+  /** Keeps the fault: the store refuses all further operations. */
+  #stop(fault: StatewrightError): StatewrightError {
+    this.#fault = fault;
+    this.#world.log("error", "the store stops", { error: fault.message });
+    return fault;
   }
 
   addOwnerFile(path: string): void {

@@ -176,8 +176,8 @@ export class JobTransactions {
     }
     try {
       this.#sql.commit.run();
-      // A file or lock lost during the commit: another process may not see the commit.
-      return this.#guard.check();
+      // A file lost during the commit: another process may not see the commit.
+      return this.#guard.checkAfterCommit();
     } catch (thrown) {
       this.abort();
       const failure = toStoreError(thrown);
