@@ -1,8 +1,6 @@
-import type { ToolError, ToolRuntime } from "@statewright/core";
-import { systemWorld } from "@statewright/core/adapter";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../src/index.ts";
-import { call, type EchoServer, startEchoServer } from "./support/openapi.ts";
+import { call, createToolRuntime, type EchoServer, startEchoServer } from "./support/openapi.ts";
 
 const document = {
   openapi: "3.1.0",
@@ -92,21 +90,17 @@ test("an OpenAPI call is retried after Retry-After with the same key, and a fail
 test("Retry-After is parsed as seconds or a date", async () => {
   const [tool] = await load({ auth: false });
   const now = Date.parse("2026-01-01T00:00:00Z");
-  const { log: _log, ...world } = systemWorld();
-  const runtime = { ...world, clock: { now: () => now, monotonic: () => 0 }, signal: new AbortController().signal };
-  const waits: unknown[] = [];
-  for (const given of ["7", "Thu, 01 Jan 2026 00:00:09 GMT", "Wed, 31 Dec 2025 00:00:00 GMT", "soon"]) {
-    server.answers.set("/it", { status: 429, headers: { "retry-after": given } });
-    const failed = (tool?.call({}, runtime as unknown as ToolRuntime, { id: "c", name: "look", args: {} }) ??
-      "") as Promise<unknown>;
-    waits.push(
-      await failed.then(
-        () => "answered",
-        (error: ToolError) => error.retryAfterMs,
-      ),
-    );
+  const runtime = createToolRuntime({ clock: { now: () => now, monotonic: () => 0 } });
+  const request = async (): Promise<unknown> => tool?.call({}, runtime, { id: "c", name: "look", args: {} });
+  for (const [retryAfter, retryAfterMs] of [
+    ["7", 7_000],
+    ["Thu, 01 Jan 2026 00:00:09 GMT", 9_000],
+    ["Wed, 31 Dec 2025 00:00:00 GMT", 0],
+    ["soon", undefined],
+  ] as const) {
+    server.answers.set("/it", { status: 429, headers: { "retry-after": retryAfter } });
+    await expect(request(), retryAfter).rejects.toMatchObject({ retryAfterMs });
   }
-  expect(waits).toEqual([7_000, 9_000, 0, undefined]);
 });
 
 test("private addresses, other hosts and redirects are refused unless allowed, and no secret reaches another origin", async () => {
@@ -130,12 +124,9 @@ test("an OpenAPI call ends by its signal and its timeout", async () => {
   expect((await look({ tool: () => ({ timeoutMs: 1, retry: { attempts: 1 } }) })).result.error?.kind).toBe("timeout");
   const [tool] = await load({ auth: false });
   const stop = new AbortController();
-  const runtime = { ...systemWorld(), signal: stop.signal };
-  const call = tool?.call({}, runtime as unknown as ToolRuntime, {
-    id: "c",
-    name: "look",
-    args: {},
-  }) as Promise<unknown>;
+  const runtime = createToolRuntime({ signal: stop.signal });
+  const request = async (): Promise<unknown> => tool?.call({}, runtime, { id: "c", name: "look", args: {} });
+  const pending = request();
   stop.abort();
-  await expect(call).rejects.toMatchObject({ kind: "cancelled" });
+  await expect(pending).rejects.toMatchObject({ kind: "cancelled" });
 });

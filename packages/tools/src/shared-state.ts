@@ -30,7 +30,7 @@ export function sharedState(options: SharedStateOptions = {}): DefinedTool<"shar
           pattern: "^[A-Za-z0-9_.-]{1,100}$",
           description: "The name, for get, set and delete: letters, digits, _, . and -.",
         },
-        value: { description: "The value, for set: any JSON." },
+        value: { description: "JSON value, for set." },
       },
       required: ["action"],
       additionalProperties: false,

@@ -49,7 +49,7 @@ export function createDeferred<Value = void>(): {
 
 /** Ignores the result of a run whose process is killed on purpose. */
 export function ignoreResult(result: Promise<unknown>): void {
-  result.then(nobodyLooks, nobodyLooks);
+  result.then(doNothing, doNothing);
 }
 
-function nobodyLooks(): void {}
+function doNothing(): void {}

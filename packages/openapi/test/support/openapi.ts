@@ -16,6 +16,7 @@ import {
   type Store,
   type Tool,
   type ToolResult,
+  type ToolRuntime,
   toolNode,
   type World,
 } from "@statewright/core";
@@ -127,4 +128,35 @@ export async function call(
   )[0];
   if (answer === undefined || result === undefined) throw new Error("the call has no answer");
   return { text: getMessageText(answer), result, events, store };
+}
+
+/** Creates the runtime of one call outside of a run: without artifacts, long-term store and secrets. */
+export function createToolRuntime(parts: Partial<Pick<ToolRuntime, "clock" | "signal">> = {}): ToolRuntime {
+  return {
+    callId: "c1",
+    toolName: "look",
+    attempt: 1,
+    run: { run: "r", thread: "t", branch: "main", graph: "calls", node: "tools", task: "1:0", step: 1 },
+    context: undefined,
+    injected: undefined,
+    signal: new AbortController().signal,
+    steered: new AbortController().signal,
+    idempotencyKey: "t/main/1:0/c1",
+    clock: systemWorld().clock,
+    wait: async () => undefined,
+    progress: () => undefined,
+    emit: () => undefined,
+    longTerm: () => failUnavailable("long-term store"),
+    artifacts: {
+      list: async () => [],
+      read: async () => failUnavailable("artifacts"),
+      page: async () => failUnavailable("artifacts"),
+    },
+    secrets: { get: () => undefined },
+    ...parts,
+  };
+}
+
+function failUnavailable(part: string): never {
+  throw new Error(`${part}: expected no use outside of a run`);
 }

@@ -117,9 +117,9 @@ export async function getFailure(work: Promise<unknown>, code: StatewrightError[
 
 /** Ignores the result of a run whose process is killed on purpose. */
 export function ignoreResult(result: Promise<unknown>): void {
-  result.then(nobodyLooks, nobodyLooks);
+  result.then(doNothing, doNothing);
 }
 
-function nobodyLooks(): void {
+function doNothing(): void {
   // No callback runs after the crash.
 }
