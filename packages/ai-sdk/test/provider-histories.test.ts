@@ -14,9 +14,9 @@ const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
 });
 
 /** A client and a model reply. */
-const by = (from: string, model: string, message: AssistantMessage, kept: object[] = []): Message => ({
+const by = (from: string, model: string, message: AssistantMessage, providerParts: object[] = []): Message => ({
   ...message,
-  provider: { statewright: { from, model, kept: kept.map((part) => ({ at: 0, part })) } } as never,
+  provider: { statewright: { from, model, providerParts: providerParts.map((part) => ({ at: 0, part })) } } as never,
 });
 
 const shows = (...content: UserMessage["content"]): Message => ({ role: "user", id: "u1", content });

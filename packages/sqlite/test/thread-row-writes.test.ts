@@ -133,7 +133,7 @@ test("journal rows alone do not write the thread row, and changes without a chec
   const { row } = createCheckpoint(7);
   await saveCommit(store, { ...at, seq: 8, checkpoint: { row: { ...row, seq: 8 }, deltas: [] } });
   const events = await store.events("t", { after: 6, limit: 9 });
-  expect(events).toMatchObject([{ fact: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
+  expect(events).toMatchObject([{ durableEvent: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
 });
 
 test("a failed write leaves a gap that is refused, and its changes do not count", async () => {

@@ -1,5 +1,6 @@
 /** Invalid agents from untyped code: each is refused with one clear error before any model request. */
 import {
+  approval,
   defineMiddleware,
   defineState,
   defineTool,
@@ -200,7 +201,7 @@ describe("tools with confirm: always", () => {
   });
 
   test("a tool with confirm always is accepted with approving middleware, and a tool with confirm policy always", () => {
-    const own = defineMiddleware({ name: "own", asks: ["approve"], beforeTool: () => undefined });
+    const own = defineMiddleware({ name: "own", interrupts: { approve: approval }, beforeTool: () => undefined });
     for (const middleware of [[confirmTools()], [own], [guardUntrusted({ action: "ask" })]])
       expect(agentWith(middleware).name).toBe("desk");
     expect(createAgent({ name: "desk", model, tools: [tool("policy")] }).name).toBe("desk");

@@ -100,7 +100,7 @@ const office = defineGraph({
       middleware: [
         defineMiddleware({
           name: "asks",
-          asks: ["approve"],
+          interrupts: { approve: approval },
           beforeTool: ({ call }) => decide.interrupt(call, "Much money"),
         }),
       ],

@@ -95,7 +95,6 @@ const broken = defineTool({
 
 const nightShift = defineMiddleware({
   name: "nightShift",
-  asks: [],
   beforeTool: ({ call }) =>
     refund.is(call) && call.args.cents > 10_000 ? decide.deny("Too much for one night") : undefined,
 });

@@ -43,7 +43,7 @@ test("the hash chain of a pruned thread verifies from its anchor, and one change
   expect(await store.verify()).toEqual({ threads: 1, checkpoints: 10, artifacts: 0, faults: [] });
   const changes = [
     "UPDATE anchors SET hash = 'other'",
-    "UPDATE anchors SET kept = 'other'",
+    "UPDATE anchors SET remaining_hash = 'other'",
     "DELETE FROM anchors",
     "DELETE FROM checkpoints WHERE key & 0xffffff = 35",
     "DELETE FROM checkpoints WHERE key & 0xffffff = 40",

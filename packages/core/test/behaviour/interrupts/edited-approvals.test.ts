@@ -8,6 +8,7 @@ import {
   defineGraph,
   defineMiddleware,
   defineTool,
+  type InterruptShape,
   isStatewrightError,
   listInterrupts,
   memoryStore,
@@ -417,7 +418,7 @@ describe("several tool calls of one message", () => {
 });
 
 describe("undeclared interrupt key", () => {
-  const withMiddleware = (asks?: readonly string[]) =>
+  const withMiddleware = (interrupts?: InterruptShape) =>
     defineGraph({ name: "g", state: Chat })
       .nodes({
         tools: toolNode({
@@ -425,7 +426,7 @@ describe("undeclared interrupt key", () => {
           middleware: [
             defineMiddleware({
               name: "asking",
-              ...(asks === undefined ? {} : { asks }),
+              ...(interrupts && { interrupts }),
               beforeTool: ({ call: made }) => decide.interrupt(made, "why"),
             }),
           ],
@@ -434,8 +435,8 @@ describe("undeclared interrupt key", () => {
       .edges({ __start__: "tools", tools: "__end__" } as never);
 
   test("middleware that declares an interrupt key which the graph does not declare fails the definition of the graph", () => {
-    expect(() => withMiddleware(["approve"])).toThrow(
-      /"asking" of the tool node "tools" has the interrupt "approve".*approval/s,
+    expect(() => withMiddleware({ approve: approval })).toThrow(
+      /"asking" of the tool node "tools" has the interrupt "approve".*middleware\.interrupts/s,
     );
   });
 

@@ -318,7 +318,7 @@ describe("graph middleware", () => {
         name: "outer",
         state: State,
         interrupts: { approve: approval },
-        middleware: [{ name: "ask", asks: ["approve"] }],
+        middleware: [{ name: "ask", interrupts: { approve: approval } }],
       })
         .nodes({ team: subgraph(inner, { input: () => ({ messages: [] }), output: () => ({}) }) })
         .edges({ [START]: "team", team: END });

@@ -628,7 +628,7 @@ describe("onBusy rollback [E27]", () => {
       // The queued input stays queued, and no rows of the earlier run remain.
       const { namespaces } = await store.exportThread("t");
       expect(
-        namespaces.flatMap(({ inbox }) => inbox.map(({ kind, taken }) => [kind, taken])),
+        namespaces.flatMap(({ inbox }) => inbox.map(({ kind, deliveredTo }) => [kind, deliveredTo])),
         word,
       ).toEqual([["followUp", undefined]]);
     }

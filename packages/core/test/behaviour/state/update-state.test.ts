@@ -454,7 +454,7 @@ function calling() {
     });
   const ask = defineMiddleware({
     name: "ask",
-    asks: ["approve"],
+    interrupts: { approve: approval },
     beforeTool: ({ call }) => (call.name === "pay" ? decide.interrupt(call, "it costs") : undefined),
   });
   const call = (name: string) => ({ type: "call" as const, id: name, name, args: {} });

@@ -491,7 +491,7 @@ describe("interrupts inside a graph tool call", () => {
     });
     const first = defineMiddleware({
       name: "first",
-      asks: ["approve"],
+      interrupts: { approve: approval },
       beforeTool: ({ call }) => decide.interrupt(call, "it pays"),
     });
     const clerk = defineGraph({
