@@ -123,16 +123,16 @@ describe.each(formats)("a file of format %i", (format) => {
       ["step", "prepare"],
       ["input", undefined],
     ]);
-    const told = [];
-    for await (const { type } of streamEvents({ store, thread: "done" })) told.push(type);
-    expect(told).toContain("run.completed");
+    const observed = [];
+    for await (const { type } of streamEvents({ store, thread: "done" })) observed.push(type);
+    expect(observed).toContain("run.completed");
   });
 
   test("a long-term item of an older file is read, and found by its words until it expires", async () => {
     const root = longTermStore(store, { world });
-    const kept = { key: "stays", value: { text: "A word that is found" }, createdAt: 1_750_000_000_000 };
-    expect(await root.search({ text: "wor* found" })).toMatchObject([kept]);
-    expect(await root.under("golden", "notes").list()).toMatchObject([kept]);
+    const unexpiredNote = { key: "stays", value: { text: "A word that is found" }, createdAt: 1_750_000_000_000 };
+    expect(await root.search({ text: "wor* found" })).toMatchObject([unexpiredNote]);
+    expect(await root.under("golden", "notes").list()).toMatchObject([unexpiredNote]);
   });
 
   test("a once node of an older file that died is in doubt and does not run again", async () => {

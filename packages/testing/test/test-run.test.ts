@@ -435,8 +435,8 @@ describe("more about test runs", () => {
     const twin: TestRunOf<typeof shop> = await t.twin();
     await expect(twin.finish()).rejects.toThrow("Use resume() to continue");
     // @ts-expect-error an answer that does not fit
-    const wrong = (): Promise<void> => twin.resume({ approve: "no" });
-    expect(wrong).toBeTypeOf("function");
+    const resumeWrong = (): Promise<void> => twin.resume({ approve: "no" });
+    expect(resumeWrong).toBeTypeOf("function");
     await twin.resume({ approve: false });
     expect([twin.status, t.status]).toEqual(["done", "waiting"]);
     await t.resume({ approve: true });

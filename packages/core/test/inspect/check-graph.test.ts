@@ -137,12 +137,12 @@ test("checkGraph reports the same violations for a graph nested in another graph
     fc.pre(inner !== undefined);
     if (inner === undefined) return;
     const outer = createShape({ [START]: "far", far: "in", in: END }, { in: call(inner as AnyGraph) });
-    const within = (step: string): string =>
+    const toInnerStep = (step: string): string =>
       step.startsWith("(") || step === "done" ? step : step.replaceAll(/[^ +]+/g, (node) => `in.${node}`);
     const { violations } = checkGraph(inner);
     caught += violations.length;
     expect(checkGraph(outer).violations.map(({ rule, path }) => ({ rule, path }))).toEqual(
-      violations.map(({ rule, path }) => ({ rule, path: ["start", "far", "in", ...path.slice(1).map(within)] })),
+      violations.map(({ rule, path }) => ({ rule, path: ["start", "far", "in", ...path.slice(1).map(toInnerStep)] })),
     );
   });
   fc.assert(property, { numRuns: 100 });

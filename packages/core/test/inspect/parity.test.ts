@@ -33,20 +33,20 @@ const accidents = ["fails", "asks", "hangs", "is cancelled", "dies"] as const;
 
 test("a run reaches only explored control states, and a sound graph can finish from any state where it stops [E57]", async () => {
   const seen = new Map<string, number>();
-  const saw = (what: string): void => {
+  const countEntry = (what: string): void => {
     seen.set(what, (seen.get(what) ?? 0) + 1);
   };
   let graphs = 0;
   const property = fc.asyncProperty(anyDrawings, fc.infiniteStream(fc.nat()), async (drawing, chance) => {
-    const life = getLife(drawing, (below) => (chance.next().value as number) % below, saw);
+    const life = getLife(drawing, (below) => (chance.next().value as number) % below, countEntry);
     fc.pre(life !== undefined);
     if (life === undefined) return;
     graphs += 1;
     const walk = exploreStates(getPlan(life.graph), 100_000);
     const { violations } = checkGraph(life.graph);
-    saw(violations.length === 0 ? "clean" : "caught");
+    countEntry(violations.length === 0 ? "clean" : "caught");
     const end = await life.live();
-    await expectWalked(life.store(), walk, saw);
+    await expectWalked(life.store(), walk, countEntry);
     if (end === "finished") return;
     if (end === "endless") {
       expect(violations.map(({ rule }) => rule)).toContain("endless_loop");

@@ -67,10 +67,10 @@ function drawPart(
   edges: Record<string, EdgeDrawing>,
   names: { count: number },
 ): { readonly entry: string; readonly exit: string } {
-  const fresh = (prefix = "n"): string => `${prefix}${names.count++}`;
+  const createName = (prefix = "n"): string => `${prefix}${names.count++}`;
   switch (part.kind) {
     case "node": {
-      const name = fresh();
+      const name = createName();
       return { entry: name, exit: name };
     }
     case "line": {
@@ -82,8 +82,8 @@ function drawPart(
     }
     case "choice":
     case "fork": {
-      const entry = fresh();
-      const exit = fresh();
+      const entry = createName();
+      const exit = createName();
       const drawn = part.parts.map((each) => drawPart(each, edges, names));
       edges[entry] = { kind: part.kind === "fork" ? "to" : "route", targets: drawn.map((each) => each.entry) };
       for (const each of drawn)
@@ -92,15 +92,15 @@ function drawPart(
     }
     case "loop": {
       const inner = drawPart(part.part, edges, names);
-      const again = fresh();
-      const exit = fresh();
+      const again = createName();
+      const exit = createName();
       edges[inner.exit] = { kind: "to", targets: [again] };
       edges[again] = { kind: "route", targets: [inner.entry, exit] };
       return { entry: inner.entry, exit };
     }
     case "fan": {
-      const entry = fresh();
-      const each = fresh("T");
+      const entry = createName();
+      const each = createName("T");
       const inner = drawPart(part.part, edges, names);
       edges[entry] = { kind: "fanOut", target: each, otherwise: inner.entry };
       edges[each] = { kind: "to", targets: [inner.entry] };
@@ -206,20 +206,20 @@ export function createDrawnGraph(
  */
 export function computeDistancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
   const known = new Map<string, number>([[END, 0]]);
-  const far = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
+  const getDistance = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
   const ofEdge = (drawn: EdgeDrawing): number => {
     switch (drawn.kind) {
       case "to":
-        return Math.max(...drawn.targets.map(far));
+        return Math.max(...drawn.targets.map(getDistance));
       case "join":
-        return far(drawn.target);
+        return getDistance(drawn.target);
       case "commandTargets":
         return 0;
       case "route":
       case "some":
-        return Math.min(...drawn.targets.map(far));
+        return Math.min(...drawn.targets.map(getDistance));
       case "fanOut":
-        return Math.min(far(drawn.target), far(drawn.otherwise ?? drawn.target));
+        return Math.min(getDistance(drawn.target), getDistance(drawn.otherwise ?? drawn.target));
     }
   };
   for (let grown = true; grown; ) {

@@ -288,30 +288,30 @@ test("a token is sent with every request, and an OAuth login completes the conne
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
   expect(await callTool(plain.tools, {})).toBe("echo");
 
-  const kept: Record<string, unknown> = {};
+  const savedTokens: Record<string, unknown> = {};
   let sentTo: URL | undefined;
   const authProvider: OAuthClientProvider = {
     redirectUrl: "http://127.0.0.1/back",
     clientMetadata: { redirect_uris: ["http://127.0.0.1/back"], client_name: "test" },
-    clientInformation: () => kept["client"] as undefined,
+    clientInformation: () => savedTokens["client"] as undefined,
     saveClientInformation: (client) => {
-      kept["client"] = client;
+      savedTokens["client"] = client;
     },
-    tokens: () => kept["tokens"] as undefined,
+    tokens: () => savedTokens["tokens"] as undefined,
     saveTokens: (given) => {
-      kept["tokens"] = given;
+      savedTokens["tokens"] = given;
     },
     redirectToAuthorization: (target) => {
       sentTo = target;
     },
     saveCodeVerifier: (verifier) => {
-      kept["verifier"] = verifier;
+      savedTokens["verifier"] = verifier;
     },
-    codeVerifier: () => String(kept["verifier"]),
+    codeVerifier: () => String(savedTokens["verifier"]),
     saveDiscoveryState: (found) => {
-      kept["discovery"] = found;
+      savedTokens["discovery"] = found;
     },
-    discoveryState: () => kept["discovery"] as undefined,
+    discoveryState: () => savedTokens["discovery"] as undefined,
   };
   await expect(connect({ name: "web", url, authProvider })).rejects.toMatchObject({
     code: "mcp_failed",

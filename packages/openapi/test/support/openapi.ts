@@ -23,7 +23,7 @@ import {
 import { systemWorld } from "@statewright/core/adapter";
 
 /** A recorded request. */
-export interface Told {
+export interface Observed {
   readonly method: string;
   /** URL as sent. */
   readonly url: string;
@@ -41,7 +41,7 @@ export interface Answer {
 /** A local server. */
 export interface EchoServer {
   readonly base: string;
-  readonly told: Told[];
+  readonly observed: Observed[];
   /** Answers by path prefix; the longest prefix wins. "drop" closes the connection, "hang" never answers. */
   readonly answers: Map<string, Answer | "drop" | "hang">;
   readonly close: () => Promise<void>;
@@ -49,7 +49,7 @@ export interface EchoServer {
 
 /** Starts the server. */
 export async function startEchoServer(): Promise<EchoServer> {
-  const told: Told[] = [];
+  const observed: Observed[] = [];
   const answers: EchoServer["answers"] = new Map();
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -57,7 +57,7 @@ export async function startEchoServer(): Promise<EchoServer> {
     request.on("end", () => {
       const { method = "", url = "", headers } = request;
       const asked = { method, url, headers, body: Buffer.concat(chunks).toString("latin1") };
-      told.push(asked);
+      observed.push(asked);
       const [, found] =
         [...answers].filter(([start]) => url.startsWith(start)).sort(([a], [b]) => b.length - a.length)[0] ?? [];
       if (found === "drop") request.socket.destroy();
@@ -68,7 +68,7 @@ export async function startEchoServer(): Promise<EchoServer> {
   await new Promise((ready) => server.once("listening", ready));
   return {
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told,
+    observed,
     answers,
     close: async () => {
       server.closeAllConnections();

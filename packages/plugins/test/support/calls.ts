@@ -60,8 +60,8 @@ export function startCalls(
       args,
     })),
   };
-  const kept = options.store === undefined ? {} : { store: options.store, thread: "calls" };
-  const handle = run(graph, { input: { messages: [asks] }, world: options.world ?? systemWorld(), ...kept });
+  const threadOptions = options.store === undefined ? {} : { store: options.store, thread: "calls" };
+  const handle = run(graph, { input: { messages: [asks] }, world: options.world ?? systemWorld(), ...threadOptions });
   const events: RunEvent[] = [];
   handle.on((event) => {
     events.push(event);

@@ -32,11 +32,11 @@ function watched(hold: (commit: Commit) => Promise<void> | undefined = () => und
   const inner = memoryStore();
   const commits: Commit[] = [];
   const store: Store = Object.assign(Object.create(inner) as MemoryStore, {
-    commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+    commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) => {
       commits.push(commit);
       const held = hold(commit);
-      if (held === undefined) inner.commit(commit, told);
-      else void held.then(() => inner.commit(commit, told));
+      if (held === undefined) inner.commit(commit, onCommitted);
+      else void held.then(() => inner.commit(commit, onCommitted));
     },
   });
   return { store, inner, commits };
@@ -85,16 +85,16 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
 
 test("effects of a superstep start after the commit of the superstep that scheduled them [E40]", async () => {
   const durable = createDeferred();
-  const begun: string[] = [];
+  const startedTasks: string[] = [];
   const graph = defineGraph({ name: "g", state: Log })
     .nodes({
       one: () => {
-        begun.push("one");
+        startedTasks.push("one");
         return { log: ["one"] };
       },
       two: async (_state, { step }) => {
-        begun.push("two");
-        await step("inside", () => begun.push("inside"));
+        startedTasks.push("two");
+        await step("inside", () => startedTasks.push("inside"));
       },
     })
     .edges({ [START]: "one", one: "two", two: END });
@@ -102,10 +102,10 @@ test("effects of a superstep start after the commit of the superstep that schedu
   const world = createVirtualWorld();
   const handle = run(graph, { store, world, thread: "t" });
   await world.settle();
-  expect(begun).toEqual(["one"]);
+  expect(startedTasks).toEqual(["one"]);
   durable.resolve();
   await handle.result;
-  expect(begun).toEqual(["one", "two", "inside"]);
+  expect(startedTasks).toEqual(["one", "two", "inside"]);
 });
 
 /** Creates a graph whose turn appends an item and changes one key of a large record. */

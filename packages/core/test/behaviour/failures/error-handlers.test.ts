@@ -162,7 +162,7 @@ describe("error handler", () => {
 describe("failing error handler", () => {
   test.each(["without a store", "with one"])(
     "a failing error handler fails the run %s and is not called for its own failure [E21]",
-    async (kept) => {
+    async (store) => {
       let calls = 0;
       const graph = defineGraph({ name: "bad", state: Log })
         .nodes({
@@ -177,7 +177,7 @@ describe("failing error handler", () => {
           },
         })
         .edges({ [START]: "a", a: END });
-      const handle = run(graph, kept === "with one" ? { store: memoryStore() } : {});
+      const handle = run(graph, store === "with one" ? { store: memoryStore() } : {});
       const events = collectEvents(handle);
       const error = await getFailure(handle.result, "node_failed");
       expect(error.cause).toMatchObject({ message: "second" });
@@ -234,7 +234,7 @@ describe("failing error handler", () => {
 });
 
 describe("error handler after a resume", () => {
-  const asking = (seen: unknown[], ran: string[]) =>
+  const createAskingGraph = (seen: unknown[], ran: string[]) =>
     defineGraph({ name: "asks", state: Log, interrupts: { go: z.string() } })
       .nodes({
         pay: {
@@ -261,7 +261,7 @@ describe("error handler after a resume", () => {
     const store = memoryStore();
     const seen: unknown[] = [];
     const ran: string[] = [];
-    const graph = asking(seen, ran);
+    const graph = createAskingGraph(seen, ran);
     await run(graph, { store, thread: "t" }).result;
     const first = await resume(graph, { store, thread: "t", answers: { go: "one" } }).result;
     expect(first).toMatchObject({ status: "waiting", interrupts: [{ key: "go", node: "pay" }] });

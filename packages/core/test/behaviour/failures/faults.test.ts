@@ -103,17 +103,17 @@ test("a transient failure is retried as attempts of one journal row; a once tool
         return attempt < 3 ? (fail() as never) : "done";
       },
     });
-  const away = (): never => {
+  const throwUnavailable = (): never => {
     throw ToolError.unavailable("away");
   };
   const world = createVirtualWorld();
   const loop = createToolLoop({
     world,
     tools: [
-      failing("away", "once", away),
+      failing("away", "once", throwUnavailable),
       failing("late", "once", () => new Promise(() => undefined)),
       failing("broken", "once", () => Promise.reject(new Error("broken"))),
-      failing("again", "idempotent", away),
+      failing("again", "idempotent", throwUnavailable),
       failing("slow", "idempotent", () => new Promise(() => undefined)),
     ],
     turns: [[call("away"), call("late"), call("broken"), call("again"), call("slow")], ["ok"]],

@@ -196,13 +196,13 @@ describe("once node", () => {
     const ran: string[] = [];
     const store = {
       ...inner,
-      commit: ((commit, told) => {
+      commit: ((commit, onCommitted) => {
         const starts = commit.effects?.some((row) => row.kind === "task" && row.endedAt === undefined);
         if (starts === true) {
           ran.push("start saved");
           cancel?.();
         }
-        inner.commit(commit, told);
+        inner.commit(commit, onCommitted);
       }) as MemoryStore["commit"],
     };
     const graph = defineGraph({ name: "shop", state: Log })

@@ -444,10 +444,10 @@ describe("failing store", () => {
     const store = memoryStore();
     return {
       ...store,
-      commit: (commit, told) => {
+      commit: (commit, onCommitted) => {
         const failure = trouble(commit);
-        if (failure === undefined) store.commit(commit, told);
-        else queueMicrotask(() => told(failure));
+        if (failure === undefined) store.commit(commit, onCommitted);
+        else queueMicrotask(() => onCommitted(failure));
       },
     };
   }
@@ -571,12 +571,12 @@ describe("failing store", () => {
     let failing: ((failure: StatewrightError) => void) | undefined;
     const store: Store = {
       ...inner,
-      commit: (commit, told) => {
-        if (commit.checkpoint === undefined && (commit.effects?.length ?? 0) > 0) failing = told;
+      commit: (commit, onCommitted) => {
+        if (commit.checkpoint === undefined && (commit.effects?.length ?? 0) > 0) failing = onCommitted;
         else {
           failing?.(full());
           failing = undefined;
-          inner.commit(commit, told);
+          inner.commit(commit, onCommitted);
         }
       },
     };

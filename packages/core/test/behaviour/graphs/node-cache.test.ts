@@ -168,20 +168,24 @@ describe("node cache", () => {
 });
 
 describe("failing node cache", () => {
-  const broken = (parts: Partial<NodeCache>): NodeCache => ({ ...memoryCache(), ...parts });
+  const createBrokenCache = (parts: Partial<NodeCache>): NodeCache => ({ ...memoryCache(), ...parts });
   test.each<[string, NodeCache, string]>([
-    ["cannot be read", broken({ get: () => Promise.reject(new Error("down")) }), "read failed"],
+    ["cannot be read", createBrokenCache({ get: () => Promise.reject(new Error("down")) }), "read failed"],
     [
       "throws",
-      broken({
+      createBrokenCache({
         get: () => {
           throw new Error("down");
         },
       }),
       "read failed",
     ],
-    ["returns an invalid entry", broken({ get: () => ({ text: "{" }) }), "returned an entry that cannot be decoded"],
-    ["refuses writes", broken({ put: () => Promise.reject(new Error("full")) }), "write failed"],
+    [
+      "returns an invalid entry",
+      createBrokenCache({ get: () => ({ text: "{" }) }),
+      "returned an entry that cannot be decoded",
+    ],
+    ["refuses writes", createBrokenCache({ put: () => Promise.reject(new Error("full")) }), "write failed"],
   ])("a node cache that %s counts as a miss: the body runs, and the failure is logged", async (_name, store, said) => {
     const world = createVirtualWorld();
     const handle = run(
@@ -240,7 +244,7 @@ describe("failing node cache", () => {
   test("a cancelled run does not wait for a cache that hangs", async () => {
     const world = createVirtualWorld();
     let ran = 0;
-    const store = broken({ get: () => new Promise(() => undefined) });
+    const store = createBrokenCache({ get: () => new Promise(() => undefined) });
     const handle = run(
       cached(() => void ran++, { store }),
       { world },

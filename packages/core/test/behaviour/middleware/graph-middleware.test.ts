@@ -219,7 +219,7 @@ describe("abort", () => {
 
 describe("graph middleware", () => {
   const State = defineState({ messages: channel.messages() });
-  const asking = (name: string): Message => ({
+  const createCallMessage = (name: string): Message => ({
     role: "assistant",
     id: "a1",
     content: [call(name, { n: 7 }, "c1")],
@@ -245,7 +245,7 @@ describe("graph middleware", () => {
   ) {
     const inner = defineGraph({ name: "inner", state: State, interrupts: { approve: approval } })
       .nodes({
-        ask: () => ({ messages: [asking(tool)] }),
+        ask: () => ({ messages: [createCallMessage(tool)] }),
         tools: toolNode({ tools: [work, leaks], middleware: own }),
       })
       .edges({ [START]: "ask", ask: "tools", tools: END });
@@ -294,11 +294,11 @@ describe("graph middleware", () => {
     };
     const store = memoryStore();
     const handle = run(nested([hide], [], "leaks"), { store, thread: "t", input: { messages: [user("go")] } });
-    const told: string[] = [];
-    handle.on((event) => told.push(JSON.stringify(event)));
+    const observed: string[] = [];
+    handle.on((event) => observed.push(JSON.stringify(event)));
     const { state } = await handle.result;
-    expect(told.some((event) => event.includes("tool.update"))).toBe(true);
-    expect([told.filter((event) => event.includes(secret)), JSON.stringify(state).includes(secret)]).toEqual([
+    expect(observed.some((event) => event.includes("tool.update"))).toBe(true);
+    expect([observed.filter((event) => event.includes(secret)), JSON.stringify(state).includes(secret)]).toEqual([
       [],
       false,
     ]);

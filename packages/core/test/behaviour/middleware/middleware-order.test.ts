@@ -302,17 +302,17 @@ describe("edge cases of aroundTool hooks", () => {
 });
 
 describe("hook that throws", () => {
-  const boom = (): never => {
+  const throwBoom = (): never => {
     throw new Error("boom");
   };
   const hooks = {
-    beforeTool: boom,
-    "aroundTool before next": boom,
-    "aroundTool after next": boom,
-    afterTool: boom,
+    beforeTool: throwBoom,
+    "aroundTool before next": throwBoom,
+    "aroundTool after next": throwBoom,
+    afterTool: throwBoom,
   };
 
-  function throwing(where: keyof typeof hooks, required: boolean, thrown: () => never = boom) {
+  function throwing(where: keyof typeof hooks, required: boolean, thrown: () => never = throwBoom) {
     return middlewareOf({
       name: "broken",
       required,

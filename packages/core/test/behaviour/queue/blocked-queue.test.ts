@@ -42,7 +42,7 @@ function notes(version: number, word: z.ZodType<string> = z.string(), name = "no
   return { graph, world, start, log, open: () => slow.open(undefined) };
 }
 
-const shown = async (store: Store) =>
+const listStatuses = async (store: Store) =>
   (await listRuns(store))
     .toReversed()
     .map(({ status, reason }) => (reason === undefined ? status : `${status}: ${reason}`));
@@ -58,7 +58,7 @@ test("an input for another graph is refused at once, and a queued input for anot
     const refusal = await getFailure(late.result, "graph_changed");
     expect(refusal.message, onBusy).toContain('written by graph "notes"');
   }
-  expect(await shown(store)).toEqual(["running"]);
+  expect(await listStatuses(store)).toEqual(["running"]);
 
   const row = {
     id: "x",
@@ -76,7 +76,7 @@ test("an input for another graph is refused at once, and a queued input for anot
   expect((await first.result).status).toBe("done");
   expect((await next.result).status).toBe("done");
   expect(await log(store)).toEqual(["slow 1", "b 1"]);
-  expect(await shown(store)).toEqual([
+  expect(await listStatuses(store)).toEqual([
     "done",
     'cancelled: the thread belongs to the graph "notes", and the input was for "strange"',
     "done",
@@ -107,7 +107,7 @@ test("a queued input that this process cannot decode is tried once and stays fir
   expect((await behind.result).status).toBe("queued");
   await world.settle();
   expect(claims).toBe(1);
-  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+  expect(await listStatuses(store)).toEqual(["done", "queued", "queued"]);
 
   const codec = createCodec([
     { tag: "word", matches: (_value): _value is never => false, encode: String, decode: String },
@@ -130,9 +130,9 @@ test("a queued input for a later graph version waits for a process with that ver
   old.open();
   await first.result;
   expect([newer.status, (await behind.result).status]).toEqual(["queued", "queued"]);
-  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+  expect(await listStatuses(store)).toEqual(["done", "queued", "queued"]);
   expect((await recover({ store, graphs: [old.graph], world: old.world })).length).toBe(0);
-  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+  expect(await listStatuses(store)).toEqual(["done", "queued", "queued"]);
   expect((await later.start(store.peer(), "last").result).status).toBe("done");
   expect(await later.log(store)).toEqual(["slow 1", "for the newer 2", "old 2", "last 2"]);
 });
@@ -153,7 +153,7 @@ test("a queued input that its graph now refuses is cancelled with the reason, an
   );
   await now.world.settle();
   expect(await now.log(peer)).toEqual(["slow 2", "fits 2"]);
-  const [done, refused, next] = await shown(peer);
+  const [done, refused, next] = await listStatuses(peer);
   expect([done, next]).toEqual(["done", "done"]);
   expect(refused).toContain('cancelled: invalid_input: the input of graph "notes" is invalid at "word"');
   const asked = await now.start(peer, "ask", { key: "long" }).result;
@@ -207,10 +207,10 @@ function haltedStore() {
       if (filter?.status === "queued") await halts.queue;
       return memory.runs(filter);
     },
-    commit: (write, told) => {
+    commit: (write, onCommitted) => {
       if (write.release === true && halts.release !== undefined)
-        void halts.release.then(() => memory.commit(write, told));
-      else memory.commit(write, told);
+        void halts.release.then(() => memory.commit(write, onCommitted));
+      else memory.commit(write, onCommitted);
     },
   };
   return { store, halts };
@@ -266,7 +266,7 @@ test("a queued input cancelled by another handle at its turn yields to the next 
   expect((await again.result).status).toBe("cancelled");
   await world.settle();
   await world.settle();
-  expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
+  expect(await listStatuses(store)).toEqual(["done", "cancelled: not needed", "done"]);
 });
 
 test("a queued input cancelled by another handle after its turn and before its first write returns cancelled", async () => {
@@ -279,17 +279,17 @@ test("a queued input cancelled by another handle after its turn and before its f
   await world.settle();
   const again = start(store, "b", { key: "k" });
   const commit = store.commit;
-  store.commit = (write, told) => {
+  store.commit = (write, onCommitted) => {
     const isTaken = write.run?.id === first.id && write.run.status === "running";
     if (isTaken) void store.dequeue("t", first.id, { at: 1, reason: "not needed" });
-    commit(write, told);
+    commit(write, onCommitted);
   };
   open();
   await resumed.result;
   expect(await again.result).toMatchObject({ status: "cancelled", reason: "not needed" });
   await world.settle();
   await world.settle();
-  expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
+  expect(await listStatuses(store)).toEqual(["done", "cancelled: not needed", "done"]);
 });
 
 test("an input that arrives during updateState starts after the update", async () => {

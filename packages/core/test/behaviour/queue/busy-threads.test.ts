@@ -50,11 +50,11 @@ function wordy() {
     gates.set(word, found);
     return found;
   };
-  const begun: string[] = [];
+  const startedRuns: string[] = [];
   const graph = defineGraph({ name: "wordy", state: Log, interrupts: { ok: z.boolean() } })
     .nodes({
       first: async ({ word }, { interrupt }) => {
-        begun.push(word);
+        startedRuns.push(word);
         if (word.startsWith("slow")) await createGate(word).passed;
         if (word.startsWith("ask")) await interrupt("ok");
         if (word.startsWith("fail")) throw new Error("no");
@@ -67,7 +67,7 @@ function wordy() {
   const start = (store: Store, word: string, more: Partial<Omit<RunOptions<never>, "input" | "context">> = {}) =>
     run(graph, { store, world, thread: "t", input: { word }, ...more });
   const log = async (store: Store) => (await getState(graph, { store, thread: "t" })).state.log;
-  return { graph, world, begun, open: (word: string) => createGate(word).open(undefined), start, log };
+  return { graph, world, startedRuns, open: (word: string) => createGate(word).open(undefined), start, log };
 }
 
 const brief = (rows: readonly RunRow[]) =>
@@ -151,7 +151,7 @@ describe("busy thread", () => {
 
 describe("onBusy enqueue [E27]", () => {
   test("an enqueued input starts when the active run is done, and its handle returns its own result [E27]", async () => {
-    const { world, begun, open, start, log } = wordy();
+    const { world, startedRuns, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow a");
     await world.settle();
@@ -163,7 +163,7 @@ describe("onBusy enqueue [E27]", () => {
       ["queued", '{"word":"b"}'],
       ["running"],
     ]);
-    expect(begun).toEqual(["slow a"]);
+    expect(startedRuns).toEqual(["slow a"]);
     open("slow a");
     expect(await first.result).toMatchObject({
       status: "done",
@@ -295,20 +295,20 @@ describe("onBusy enqueue [E27]", () => {
 
 describe("idempotency key of a run", () => {
   test("a run started twice under one key runs once, in every status: running, done, waiting, failed, queued and cancelled [E27]", async () => {
-    const { world, begun, open, start } = wordy();
+    const { world, startedRuns, open, start } = wordy();
     const store = memoryStore();
     const first = start(store, "slow", { key: "k" });
     expect(start(store, "slow", { key: "k" })).toBe(first);
     await world.settle();
     expect(start(store, "slow", { key: "k" })).toBe(first);
-    const elsewhere = await getFailure(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
-    expect(elsewhere.details).toMatchObject({ run: first.id, status: "running" });
+    const peerFailure = await getFailure(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
+    expect(peerFailure.details).toMatchObject({ run: first.id, status: "running" });
     const queued = await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result;
     expect(await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result).toEqual(queued);
     open("slow");
     const done = await first.result;
     await world.settle();
-    expect(begun).toEqual(["slow", "q"]);
+    expect(startedRuns).toEqual(["slow", "q"]);
     const { steps: _, bytes: __, ...end } = done;
     expect(await start(store, "other input", { key: "k" }).result).toMatchObject(end);
     expect(await start(store.peer(), "q", { key: "q" }).result).toMatchObject({ status: "done", state: { word: "q" } });
@@ -324,11 +324,11 @@ describe("idempotency key of a run", () => {
     gone.cancel("no");
     await world.settle();
     expect(await start(store, "never", { key: "gone" }).result).toMatchObject({ status: "cancelled", reason: "no" });
-    expect(begun).toEqual(["slow", "q", "ask"]);
+    expect(startedRuns).toEqual(["slow", "q", "ask"]);
   });
 
   test("a repeated start under the key of a failed run returns its error, and under the key of a crashed run continues it", async () => {
-    const { world, begun, open, start } = wordy();
+    const { world, startedRuns, open, start } = wordy();
     const store = memoryStore();
     const error = await getFailure(start(store, "fail", { key: "f" }).result, "node_failed");
     expect((await getFailure(start(store.peer(), "fail", { key: "f" }).result)).message).toBe(error.message);
@@ -342,7 +342,7 @@ describe("idempotency key of a run", () => {
     other.open("slow");
     expect((await again.result).status).toBe("done");
     expect(getOnlyEvent(events, "run.started")).toMatchObject([{ attempt: 2, recovered: true }]);
-    expect(begun).toEqual(["fail"]);
+    expect(startedRuns).toEqual(["fail"]);
     open("x");
     expect(world.timers).toBe(0);
   });
@@ -365,9 +365,9 @@ describe("idempotency key of a run", () => {
       expect((await listRuns(other, { key: "q" }))[0]?.status, onBusy).toBe("queued");
       const both = [start(other, "q", { key: "q" }), start(other.peer(), "q", { key: "q" })];
       const events = collectEvents(both[0] as (typeof both)[number]);
-      const [again, elsewhere] = await Promise.allSettled(both.map(({ result }) => result));
+      const [again, peerFailure] = await Promise.allSettled(both.map(({ result }) => result));
       expect(again, onBusy).toMatchObject({ value: { status: "done", run: queued.run, state: { word: "q" } } });
-      expect(JSON.stringify(elsewhere), onBusy).toMatch(/"queued"|"done"|thread_busy/);
+      expect(JSON.stringify(peerFailure), onBusy).toMatch(/"queued"|"done"|thread_busy/);
       expect(getOnlyEvent(events, "run.started"), onBusy).toMatchObject([{ run: queued.run }]);
       expect((await log(other)).slice(-2), onBusy).toEqual(["q 1", "q 2"]);
     }
@@ -400,11 +400,11 @@ describe("idempotency key of a run", () => {
 
   test("two processes that start a run under one key at the same moment execute the run once", async () => {
     for (let round = 0; round < 20; round++) {
-      const { begun, start } = wordy();
+      const { startedRuns, start } = wordy();
       const store = memoryStore();
       const both = [store, store.peer()].map((each) => start(each, "a", { key: "k", onBusy: "enqueue" }).result);
       const ends = await Promise.allSettled(both);
-      expect(begun).toEqual(["a"]);
+      expect(startedRuns).toEqual(["a"]);
       expect(new Set(ends.flatMap((end) => (end.status === "fulfilled" ? [end.value.run] : []))).size).toBe(1);
     }
   });
@@ -595,7 +595,7 @@ describe("onBusy rollback [E27]", () => {
 
   test("a rollback returns consumed inbox messages to the inbox, and the next run takes each message once", async () => {
     const State = defineState({ messages: channel.messages(), word: z.string().default("") });
-    const graph = defineGraph({ name: "told", state: State, interrupts: { ok: z.boolean() } })
+    const graph = defineGraph({ name: "asks", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         first: () => ({}),
         second: async ({ word }, { interrupt }) => {

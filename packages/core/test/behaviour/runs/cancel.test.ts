@@ -159,9 +159,9 @@ describe("cancel", () => {
     let onStart = (): void => undefined;
     const store: Store = {
       ...inner,
-      commit: (commit, told) => {
+      commit: (commit, onCommitted) => {
         if (commit.effects?.some(({ state }) => state === "started")) onStart();
-        inner.commit(commit, told);
+        inner.commit(commit, onCommitted);
       },
     };
     const handle = run(graph, { store, thread: "t" });

@@ -57,7 +57,7 @@ function wordy() {
 const statuses = async (store: Store) =>
   (await listRuns(store)).map(({ thread, status }) => `${thread} ${status}`).sort();
 
-async function tick(world: VirtualWorld, ms = 1_000): Promise<void> {
+async function advanceClock(world: VirtualWorld, ms = 1_000): Promise<void> {
   await world.advance(ms);
   await world.settle();
 }
@@ -133,20 +133,20 @@ describe("engine", () => {
     expect(looks).toBe(1);
     await host.run(ticker, { thread: "t" }).result;
     await world.settle();
-    await tick(world, 699);
+    await advanceClock(world, 699);
     expect(await statuses(store)).toEqual(["t waiting"]);
-    await tick(world, 1);
+    await advanceClock(world, 1);
     expect(looks).toBe(2);
-    await tick(world, 300);
+    await advanceClock(world, 300);
     expect(await statuses(store)).toEqual(["t done"]);
     const peer = store.peer();
     ignoreResult(run(graph, { store: peer, world, thread: "u", input: { word: "slow" } }).result);
     await world.settle();
     peer.crash();
     open("slow");
-    await tick(world, 8_999);
+    await advanceClock(world, 8_999);
     expect(await statuses(store)).toEqual(["t done", "u crashed"]);
-    await tick(world, 1_700);
+    await advanceClock(world, 1_700);
     expect(await statuses(store)).toEqual(["t done", "u done"]);
     await host.stop();
     expect(world.timers).toBe(0);
@@ -162,9 +162,9 @@ describe("engine", () => {
     const host = engine({ store, graphs: [graph], world, pollMs: 60_000 });
     await host.start();
     expect((await host.run(graph, { thread: "t" }).result).status).toBe("waiting");
-    await tick(world, 4_999);
+    await advanceClock(world, 4_999);
     expect(await statuses(store)).toEqual(["t waiting"]);
-    await tick(world, 1);
+    await advanceClock(world, 1);
     expect((await getState(graph, { store, thread: "t" })).state.log).toEqual(["false"]);
     expect(await statuses(store)).toEqual(["t done"]);
     await host.stop();
@@ -241,7 +241,7 @@ describe("engine", () => {
     await host.start();
     await world.settle();
     expect(await statuses(store)).toEqual(["s crashed", "slow done", "slow-fail failed", "t crashed"]);
-    await tick(world, 5_000);
+    await advanceClock(world, 5_000);
     const said = world.lines.map(({ message, fields }) => `${message}: ${String(fields?.["thread"])}`);
     expect(said.sort()).toEqual([
       "a run failed: slow-fail",
@@ -278,7 +278,7 @@ describe("engine", () => {
     const store = first.peer();
     const host = engine({ store, graphs: [graph], world, concurrency: 3 });
     await host.start();
-    await tick(world, 500);
+    await advanceClock(world, 500);
     expect(most).toBe(3);
     expect(await listRuns(store, { status: "done" })).toHaveLength(20);
     await host.stop();
@@ -293,13 +293,13 @@ describe("engine", () => {
     await world.settle();
     dead.crash();
     open("slow a");
-    const told: string[] = [];
+    const observed: string[] = [];
     const host = engine({
       store: dead.peer(),
       graphs: [graph],
       world,
       onRun: (handle) => {
-        handle.on(({ type }) => (type.startsWith("run.") ? told.push(`${handle.thread} ${type}`) : undefined));
+        handle.on(({ type }) => (type.startsWith("run.") ? observed.push(`${handle.thread} ${type}`) : undefined));
         if (handle.thread === "own") throw new Error("it harms nothing");
       },
     });
@@ -312,7 +312,7 @@ describe("engine", () => {
     open("slow b");
     expect([(await own.result).status, (await next.result).status]).toEqual(["done", "done"]);
     await host.stop();
-    expect(told).toEqual([
+    expect(observed).toEqual([
       "left run.started",
       "left run.completed",
       "own run.started",
@@ -360,7 +360,7 @@ describe("engine stop", () => {
     const stopping = host.stop().then(() => {
       stopped = true;
     });
-    await tick(world, 5_000);
+    await advanceClock(world, 5_000);
     expect(stopped).toBe(false);
     expect((await getFailure(() => host.run(graph, { thread: "new" }))).code).toBe("engine_stopped");
     open("slow");
@@ -452,9 +452,9 @@ describe("engine stop", () => {
       }
       if (way === "grace") {
         const stopping = host.stop({ graceMs: 5_000 });
-        await tick(world, 4_999);
+        await advanceClock(world, 4_999);
         expect(ran.toSorted(), way).toEqual(["long", "pay", "quick"]);
-        await tick(world, 1);
+        await advanceClock(world, 1);
         await stopping;
       }
       expect(await handle.result, way).toMatchObject({ status: "paused", cause: { code: "drained" } });
@@ -489,7 +489,7 @@ describe("engine stop", () => {
     await handle.result;
     const host = engine({ store, graphs: [graph], world });
     await host.start();
-    await tick(world, 5_000);
+    await advanceClock(world, 5_000);
     expect(await statuses(store)).toEqual(["t paused"]);
     expect((await resume(graph, { store, world, thread: "t" }).result).status).toBe("done");
     const sources = [];

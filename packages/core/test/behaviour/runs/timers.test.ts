@@ -57,7 +57,10 @@ const nap = durableMachine(
 const brief = (rows: readonly TimerRow[]) => rows.map(({ id, generation, dueAt }) => [id, generation, dueAt]);
 
 /** Lists the pending timers of the control state of a branch in row form. */
-async function pendingAt(store: Store, branch: string): Promise<readonly (readonly [string, number, number])[]> {
+async function listPendingTimers(
+  store: Store,
+  branch: string,
+): Promise<readonly (readonly [string, number, number])[]> {
   const head = await store.head("t", branch);
   const { pending } = plainCodec.decode(head?.control ?? "{}") as Control;
   const rows = (pending?.timers ?? []).map(
@@ -115,9 +118,9 @@ describe("timers", () => {
     const inner = memoryStore();
     const changes: number[] = [];
     const store: Store = Object.assign(Object.create(inner) as MemoryStore, {
-      commit: (...[commit, told]: Parameters<Store["commit"]>) => {
+      commit: (...[commit, observed]: Parameters<Store["commit"]>) => {
         changes.push(commit.timers?.length ?? 0);
-        inner.commit(commit, told);
+        inner.commit(commit, observed);
       },
     });
     const sum = () => changes.splice(0).reduce((all, each) => all + each, 0);
@@ -479,7 +482,7 @@ test("under random operations the timer rows equal the pending timers, and each 
         }
         for (const { name } of await store.branches("t")) {
           const rows = (await store.timers()).filter((row) => row.branch === name);
-          expect(brief(rows)).toEqual(await pendingAt(store, name));
+          expect(brief(rows)).toEqual(await listPendingTimers(store, name));
         }
       }
     }),

@@ -112,11 +112,11 @@ describe("tool retry", () => {
       });
       return pass({ tools: [unlucky], world, turns: [[call("act")], ["ok"]] });
     };
-    const delays = async (seed: number) =>
+    const listDelays = async (seed: number) =>
       listEvents(await jittery(seed), "tool.retried").map(({ delayMs }) => delayMs);
-    const first = await delays(0);
-    expect(await delays(0)).toEqual(first);
-    expect(await delays(9)).not.toEqual(first);
+    const first = await listDelays(0);
+    expect(await listDelays(0)).toEqual(first);
+    expect(await listDelays(9)).not.toEqual(first);
     expect(first[0]).toBeGreaterThanOrEqual(50);
     expect(first[0]).toBeLessThanOrEqual(150);
 
@@ -263,10 +263,10 @@ test("attempts of a transiently failing tool call share one row; a once tool is 
       },
     });
   const retry = { attempts: 3, initialMs: 1, jitter: 0 };
-  const busy = (): Promise<never> => Promise.reject(ToolError.unavailable("busy"));
+  const rejectBusy = (): Promise<never> => Promise.reject(ToolError.unavailable("busy"));
   const tools = [
-    flaky("idem", { effect: "idempotent", retry }, busy),
-    flaky("once_says_no", { retry: { ...retry, on: ["unavailable"] } }, busy),
+    flaky("idem", { effect: "idempotent", retry }, rejectBusy),
+    flaky("once_says_no", { retry: { ...retry, on: ["unavailable"] } }, rejectBusy),
     flaky("once_plain", { retry: { ...retry, on: ["unavailable"] } }, () => Promise.reject(new Error("no"))),
     flaky(
       "once_slow",

@@ -72,9 +72,9 @@ async function crashAndResume(options: LoopOptions): Promise<{
   ignoreResult(loop.start().result);
   await loop.world.settle();
   store.crash();
-  const again = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
+  const resumeRun = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
     loop.again(answers, { store: store.peer() }).result;
-  return { loop, end: again(), again };
+  return { loop, end: resumeRun(), again: resumeRun };
 }
 
 describe("started tool call after a crash", () => {
@@ -85,7 +85,11 @@ describe("started tool call after a crash", () => {
       expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["run 2"]);
       expect(keys).toEqual([keys[0], keys[0]]);
       expect(
-        listEvents(loop, "effect.repeated").map(({ key, effect: told, idempotencyKey }) => [key, told, idempotencyKey]),
+        listEvents(loop, "effect.repeated").map(({ key, effect: observed, idempotencyKey }) => [
+          key,
+          observed,
+          idempotencyKey,
+        ]),
       ).toEqual([["c1", effect, keys[0]]]);
     }
   });
@@ -213,7 +217,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   /**
    * Call that hangs in every process, with a hook that writes the process number; `next` continues in another process.
    */
-  function dying({ hook, reconcile, by, deniedFrom = Infinity }: Doubt) {
+  function createCrashingLoop({ hook, reconcile, by, deniedFrom = Infinity }: Doubt) {
     let life = 1;
     const log: string[] = [];
     const tool = defineTool({
@@ -263,7 +267,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
 
   test("reconcile and after hooks get the arguments of the last execution, as changed by a beforeTool or aroundTool hook", async () => {
     for (const hook of ["beforeTool", "aroundTool"] as const) {
-      const { log, next } = dying({ hook });
+      const { log, next } = createCrashingLoop({ hook });
       ignoreResult((await next()).end);
       const { end } = await next();
       expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
@@ -272,20 +276,20 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   });
 
   test("the in-doubt interrupt shows the arguments of the execution", async () => {
-    const { next } = dying({ hook: "aroundTool", reconcile: false });
+    const { next } = createCrashingLoop({ hook: "aroundTool", reconcile: false });
     const { end } = await next();
     expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: { by: 1 } } }] });
   });
 
   test("a tool call in doubt with unsavable arguments opens an interrupt and does not call reconcile", async () => {
-    const { log, next } = dying({ hook: "aroundTool", by: () => "a function" });
+    const { log, next } = createCrashingLoop({ hook: "aroundTool", by: () => "a function" });
     const { end } = await next();
     expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: "[not saved]" } }] });
     expect(log).toHaveLength(1);
   });
 
   test("reconcile is called for a tool call in doubt that a policy would deny now", async () => {
-    const { log, next } = dying({ hook: "aroundTool", deniedFrom: 2 });
+    const { log, next } = createCrashingLoop({ hook: "aroundTool", deniedFrom: 2 });
     const { end } = await next();
     expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
     expect(log).toEqual(["runs with 1", "asked about 1", "ended with 1"]);

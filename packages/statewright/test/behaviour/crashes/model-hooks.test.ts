@@ -65,7 +65,7 @@ function hooked({ hooks }: Life): Middleware {
   });
 }
 
-function agentOf(life: Life, store: Store) {
+function createHookAgent(life: Life, store: Store) {
   return createAgent({
     name: "hooked",
     model: rejectInvalidTranscripts(
@@ -90,7 +90,7 @@ const createLife = (): Life => ({ asked: [], hooks: {} });
 
 /** Runs the thread to its end in a later process. */
 async function finish(life: Life, store: Store) {
-  const agent = agentOf(life, store);
+  const agent = createHookAgent(life, store);
   const known = await store.head("t", "main");
   let result =
     known === undefined
