@@ -140,7 +140,7 @@ describe("message order", () => {
   });
 });
 
-describe("files", () => {
+describe("files in histories", () => {
   const sound = { type: "file" as const, mimeType: "audio/ogg", data: "T2dn", name: "note.ogg" };
   const table = {
     type: "file" as const,

@@ -117,7 +117,7 @@ test("a run whose tools use secrets is exported and replayed without them", asyn
   expect(await replayRun(bank, recorded)).toMatchObject({ status: "done", path: [["tools"]] });
 });
 
-describe("steps and answers", () => {
+describe("recorded steps and answers", () => {
   const rates = { calls: 0 };
   function quote(text = "fine"): Graph {
     return defineGraph({

@@ -330,7 +330,7 @@ test("finish rejects with the error of a failed run", async () => {
   expect(t.status).toBe("failed");
 });
 
-describe("more about test runs", () => {
+describe("state, effects and twins of a test run", () => {
   test("a store function that returns the crashed store is refused with the fix", async () => {
     const store = memoryStore();
     const t = await testRun(shop, { input: { messages: [] }, model: offline, store: () => store });

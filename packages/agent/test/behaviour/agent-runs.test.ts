@@ -111,7 +111,7 @@ describe("agent runs", () => {
   });
 });
 
-describe("abort", () => {
+describe("agent.abort", () => {
   test("abort cancels the run of one thread or all runs, and every tool call is answered", async () => {
     const waits = defineTool({
       name: "waits",

@@ -149,7 +149,7 @@ test("checkGraph reports the same violations for a graph nested in another graph
   expect(caught).toBeGreaterThan(20);
 });
 
-describe("size of the walk", () => {
+describe("size of the state-space exploration", () => {
   const names = Array.from({ length: 28 }, (_, index) => `n${index}`);
   test.each<[string, () => Graph]>([
     [

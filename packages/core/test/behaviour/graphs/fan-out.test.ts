@@ -35,7 +35,7 @@ function mapReduce(body: (input: string) => Promise<string> | string) {
     .edges({ [START]: fanOut("each", (state) => state.items, { otherwise: "end" }), each: "end", end: END });
 }
 
-describe("sends", () => {
+describe("sent tasks", () => {
   test("sent tasks get their own inputs, their results fold in send order, and control continues once [E16]", async () => {
     const handle = run(
       mapReduce((input) => input.toUpperCase()),

@@ -198,7 +198,7 @@ describe("failing node cache", () => {
   });
 
   test.each([["a value of the process", { client: { call: () => 1 } }]])(
-    "%s is not cached",
+    "a node result with %s is not cached",
     async (_name, returned) => {
       const world = createVirtualWorld();
       let ran = 0;

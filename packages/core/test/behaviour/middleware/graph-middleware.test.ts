@@ -183,7 +183,7 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
   ).toEqual(["also cancelled", "asked cancelled", "late cancelled", "runs cancelled"]);
 });
 
-describe("abort", () => {
+describe("abort by a hook", () => {
   test("an abort by a hook ends the run as cancelled with its reason, signals active tools, answers every call and makes no model request", async () => {
     const ran: string[] = [];
     const stop = defineMiddleware({
