@@ -65,7 +65,7 @@ describe.each(formats)("a file of format %i", (format) => {
     const done = await resume(asks, { store, thread: "waits", answers: { late: "now" } as never, ...given }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "now"] } });
     const next = async () => (await listRuns(store, { thread: "waits", key: "next" }))[0];
-    while ((await next())?.status !== "waiting") await world.settle();
+    while ((await next())?.status !== "waiting") await world.waitUntilIdle();
     expect(await next()).toMatchObject({ status: "waiting", metadata: { from: "golden" } });
   });
 
@@ -150,6 +150,6 @@ test("a thread exported as text of format 1 is imported and continues with its q
   await resume(asks, { ...given, answers: { approve: "yes" } as never }).result;
   const done = await resume(asks, { ...given, answers: { late: "now" } as never }).result;
   expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "now"] } });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await listRuns(store, { key: "next" })).toMatchObject([{ status: "waiting", metadata: { from: "golden" } }]);
 });

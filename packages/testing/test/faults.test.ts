@@ -111,7 +111,7 @@ describe("other store faults", () => {
     silent.on((event) => {
       if (event.type === "step.committed") observed.push(event.step);
     });
-    await world.settle();
+    await world.waitUntilIdle();
     expect([observed, (await store.head("t"))?.step]).toEqual([[0, 1], 2]);
   });
 });

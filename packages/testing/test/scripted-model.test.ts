@@ -103,7 +103,7 @@ describe("scriptedModel", () => {
       signal: controller.signal,
       delta: (delta) => void deltas.push(delta),
     });
-    await virtualClock().settle();
+    await virtualClock().waitUntilIdle();
     expect(deltas).toHaveLength(2);
     const reason = new Error("enough");
     controller.abort(reason);
@@ -125,7 +125,7 @@ describe("scriptedModel", () => {
     expect(at).toEqual([500, 600, 700]);
     const controller = new AbortController();
     const cut = model.respond(request(user("hi")), { signal: controller.signal });
-    await world.settle();
+    await world.waitUntilIdle();
     controller.abort(new Error("enough"));
     await expect(cut).rejects.toThrow("enough");
     expect(world.timers).toBe(0);

@@ -268,7 +268,7 @@ test("calls made by sub-agents before a crash count after the resume, each once"
   void createBoss({ ...parts, script: dies, store })
     .run({ ...go, world })
     .result.catch(() => "died");
-  await world.settle();
+  await world.waitUntilIdle();
   expect(log).toEqual(["ping", "ping"]);
   store.crash();
   const again = createBoss({ ...parts, store: store.peer() });

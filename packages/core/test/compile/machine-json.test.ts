@@ -20,7 +20,7 @@ import {
   START,
 } from "../../src/index.ts";
 import { toMachineJson } from "../../src/inspect.ts";
-import { createDrawnGraph, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import { createDescribedGraph, generateSoundDescriptions } from "../inspect/random-graphs.ts";
 import { getFailure } from "../support/failure.ts";
 import { listSchemaErrors } from "../support/xstate-schema.ts";
 
@@ -131,8 +131,8 @@ describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => 
 test("random graphs exported as JSON are read back as the same machines [E51]", () => {
   let shapes = 0;
   fc.assert(
-    fc.property(generateSoundDrawings(2), (drawing) => {
-      const graph = createDrawnGraph(drawing, () => 0);
+    fc.property(generateSoundDescriptions(2), (description) => {
+      const graph = createDescribedGraph(description, () => 0);
       fc.pre(graph.nodes.size <= 7);
       const json = toMachineJson(graph);
       expect(listSchemaErrors(json)).toEqual([]);

@@ -9,7 +9,12 @@ import { describeGraph, type Outline, type OutlineEdge, toMermaid } from "../../
 import type { RouteIntent } from "../../src/run/session/returns.ts";
 import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 import { createShape, each, either, some } from "../inspect/defects.ts";
-import { anyDrawings, type EdgeDrawing, type GraphDrawing, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import {
+  anyDescriptions,
+  type EdgeDescription,
+  type GraphDescription,
+  generateSoundDescriptions,
+} from "../inspect/random-graphs.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
 
 /** Number of random graphs; more with STATEWRIGHT_WHOLE=1. */
@@ -17,8 +22,8 @@ const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
 test("the edges of outline and Mermaid text are those that the engine takes, for random graphs [E23]", async () => {
   let graphs = 0;
-  const property = fc.asyncProperty(fc.oneof(generateSoundDrawings(3), anyDrawings), async (drawing) => {
-    const graph = compiled(drawing);
+  const property = fc.asyncProperty(fc.oneof(generateSoundDescriptions(3), anyDescriptions), async (description) => {
+    const graph = compiled(description);
     fc.pre(graph !== undefined);
     graphs += 1;
     const taken = takenEdges(getPlan(graph as Graph));
@@ -148,16 +153,16 @@ function listAllEdges({ nodes, edges }: Outline): readonly OutlineEdge[] {
   return [...edges, ...nodes.flatMap(({ inside }) => (inside === undefined ? [] : listAllEdges(inside)))];
 }
 
-interface StateDrawing {
+interface StateDescription {
   readonly id: string;
   readonly type?: "parallel";
   readonly initial?: string;
-  readonly states?: Readonly<Record<string, StateDrawing>>;
+  readonly states?: Readonly<Record<string, StateDescription>>;
   readonly on: Readonly<Record<string, string>>;
 }
 
 /** Random nested states with transitions between any of them. */
-function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
+function generateMachine(depth: number): fc.Arbitrary<StateDescription> {
   interface Tree {
     readonly parallel: boolean;
     readonly children: readonly Tree[];
@@ -179,7 +184,7 @@ function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
   ];
   return tree(depth).map((root) => {
     const all = ids(root, "s");
-    const draw = ({ parallel, children, on }: Tree, id: string): StateDrawing => ({
+    const draw = ({ parallel, children, on }: Tree, id: string): StateDescription => ({
       id,
       on: Object.fromEntries(on.map(([event, target]) => [event, `#${all[target % all.length]}`])),
       ...(children.length === 0
@@ -194,7 +199,7 @@ function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
   });
 }
 
-function listStates({ states = {} }: StateDrawing): number {
+function listStates({ states = {} }: StateDescription): number {
   return 1 + Object.values(states).reduce((sum, state) => sum + listStates(state), 0);
 }
 
@@ -249,10 +254,10 @@ function isWithin(state: AnyStateNode, outer: AnyStateNode): boolean {
   return outer.path.every((key, index) => state.path[index] === key);
 }
 
-function compiled(drawing: GraphDrawing): Graph | undefined {
+function compiled(description: GraphDescription): Graph | undefined {
   try {
     return createShape(
-      Object.fromEntries(Object.entries(drawing).map(([name, edge]) => [name, declared(edge)])),
+      Object.fromEntries(Object.entries(description).map(([name, edge]) => [name, declared(edge)])),
     ) as Graph;
   } catch (error) {
     if (isStatewrightError(error, "invalid_graph")) return undefined;
@@ -260,7 +265,7 @@ function compiled(drawing: GraphDrawing): Graph | undefined {
   }
 }
 
-function declared(edge: EdgeDrawing): unknown {
+function declared(edge: EdgeDescription): unknown {
   switch (edge.kind) {
     case "to":
       return edge.targets;

@@ -79,7 +79,7 @@ test("the tool call machine ends only in answered, takes every transition, and s
     turns: [[call("runs"), call("retries"), call("asks"), call("ends")], ["ok"]],
   });
   ignoreResult(loop.start().result);
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   store.crash();
   const rows = await store.peer().effects("t", "main", 1);
   expect(rows.map(({ name, state, stage }) => [name, state, stage]).sort()).toEqual([

@@ -21,11 +21,11 @@ import { type Control, plainCodec } from "../../src/store.ts";
 import { ignoreResult } from "../support/failure.ts";
 import { createVirtualWorld, type VirtualWorld } from "../support/virtual-world.ts";
 import {
-  anyDrawings,
-  compileDrawing,
+  anyDescriptions,
+  compileDescription,
   computeDistancesToEnd,
-  createDrawnGraph,
-  type GraphDrawing,
+  createDescribedGraph,
+  type GraphDescription,
 } from "./random-graphs.ts";
 
 /** Possible outcome of a task. */
@@ -37,8 +37,8 @@ test("a run reaches only explored control states, and a sound graph can finish f
     seen.set(what, (seen.get(what) ?? 0) + 1);
   };
   let graphs = 0;
-  const property = fc.asyncProperty(anyDrawings, fc.infiniteStream(fc.nat()), async (drawing, chance) => {
-    const life = getLife(drawing, (below) => (chance.next().value as number) % below, countEntry);
+  const property = fc.asyncProperty(anyDescriptions, fc.infiniteStream(fc.nat()), async (description, chance) => {
+    const life = getLife(description, (below) => (chance.next().value as number) % below, countEntry);
     fc.pre(life !== undefined);
     if (life === undefined) return;
     graphs += 1;
@@ -72,12 +72,12 @@ interface Life {
 
 /** Runs one thread: random choices first, then only choices that lead to the end. */
 function getLife(
-  drawing: GraphDrawing,
+  description: GraphDescription,
   pick: (below: number) => number,
   saw: (what: string) => void,
 ): Life | undefined {
   const world = createVirtualWorld();
-  const distances = computeDistancesToEnd(drawing);
+  const distances = computeDistancesToEnd(description);
   let homeward = false;
   let handle: RunHandle<object, unknown> | undefined;
   let store = memoryStore();
@@ -87,9 +87,9 @@ function getLife(
     homeward
       ? targets.toSorted((one, other) => (distances.get(one) ?? 99) - (distances.get(other) ?? 99))[0]
       : undefined;
-  const graph = compileDrawing(() =>
-    createDrawnGraph(
-      drawing,
+  const graph = compileDescription(() =>
+    createDescribedGraph(
+      description,
       pick,
       async ({ interrupt }) => {
         const what = homeward || luck === 0 ? undefined : accidents[pick(16)];

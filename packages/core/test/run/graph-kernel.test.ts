@@ -33,7 +33,12 @@ import {
   type Kernel,
   type Snapshot,
 } from "../../src/run/kernel/kernel.ts";
-import { anyDrawings, compileDrawing, createDrawnGraph, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import {
+  anyDescriptions,
+  compileDescription,
+  createDescribedGraph,
+  generateSoundDescriptions,
+} from "../inspect/random-graphs.ts";
 import { collectEvents, getFailure } from "../support/failure.ts";
 
 function createWholeKernel(graph: Graph): Kernel {
@@ -135,15 +140,15 @@ function createChance(stream: Iterator<number>): () => number {
 
 describe("part kernel equals whole kernel", () => {
   test.each([
-    ["sound graphs", generateSoundDrawings(2), 40],
-    ["any graphs", anyDrawings, 120],
+    ["sound graphs", generateSoundDescriptions(2), 40],
+    ["any graphs", anyDescriptions, 120],
   ])(
     "part kernel and whole kernel agree in states, effects, guards and refusals, for %s",
-    (_name, drawings, numRuns) => {
+    (_name, descriptions, numRuns) => {
       const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
       fc.assert(
-        fc.property(drawings, way, (drawing, stream) => {
-          const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
+        fc.property(descriptions, way, (description, stream) => {
+          const graph = compileDescription(() => createDescribedGraph(description, () => 0));
           if (graph === undefined) return;
           const chance = createChance(stream);
           const nodes = [...graph.nodes.keys()];
@@ -162,8 +167,8 @@ describe("part kernel equals whole kernel", () => {
   test("part kernel and whole kernel agree on restored values of the graph, of a smaller graph and of no graph", () => {
     const counts = { restored: 0, refused: 0 };
     fc.assert(
-      fc.property(anyDrawings, way, (drawing, stream) => {
-        const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
+      fc.property(anyDescriptions, way, (description, stream) => {
+        const graph = compileDescription(() => createDescribedGraph(description, () => 0));
         if (graph === undefined) return;
         const chance = createChance(stream);
         const [whole, parts] = listKernels(graph);

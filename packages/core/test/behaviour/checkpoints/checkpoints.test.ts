@@ -57,7 +57,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   const world = createVirtualWorld();
   const { store, inner, commits } = watched();
   const handle = run(graph, { store, world, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   // The first commit is durable while the second effect runs.
   expect(await inner.effects("t", "main", 0)).toMatchObject([{ task: "0:0", name: "quick", state: "ok" }]);
   expect((await inner.head("t"))?.step).toBe(0);
@@ -77,7 +77,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   );
   const ended = run(graph, { store: full.store, thread: "t" });
   ended.result.catch((error: unknown) => error);
-  await world.settle();
+  await world.waitUntilIdle();
   expect((await full.inner.head("t"))?.step).toBe(0);
   expect(await full.inner.state("t", 1)).toEqual([]);
   expect((await full.inner.thread("t"))?.status).not.toBe("done");
@@ -101,7 +101,7 @@ test("effects of a superstep start after the commit of the superstep that schedu
   const { store } = watched(({ checkpoint }) => (checkpoint?.row.step === 1 ? durable.promise : undefined));
   const world = createVirtualWorld();
   const handle = run(graph, { store, world, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(startedTasks).toEqual(["one"]);
   durable.resolve();
   await handle.result;
@@ -263,7 +263,7 @@ test("host diagnostics go to one log port that is silent by default, and no outp
       await world.advance(20);
       await result;
       late.resolve();
-      await world.settle();
+      await world.waitUntilIdle();
     }
   } finally {
     process.stdout.write = written;

@@ -204,7 +204,7 @@ describe("tool call interrupted by a pause", () => {
     );
     const first = run(graph, { thread: "t", store: full, world });
     const ended = first.result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await ended).status).toBe("paused");
     hangs = false;
     const { status, state } = await resume(graph, { thread: "t", store: full, world }).result;
@@ -219,9 +219,9 @@ describe("tool call interrupted by a pause", () => {
     const host = engine({ store, graphs: [graph], world });
     await host.start();
     const handle = host.run(graph, { thread: "t" });
-    await world.settle();
+    await world.waitUntilIdle();
     const stopped = host.stop({ now: true });
-    await world.settle();
+    await world.waitUntilIdle();
     await stopped;
     expect((await handle.result).status).toBe("paused");
     hangs = false;

@@ -133,10 +133,10 @@ describe("error handler", () => {
       .edges({ [START]: "ask", ask: "hang", hang: END });
     expect((await run(graph, { world, store, thread: "t" }).result).status).toBe("waiting");
     const going = resume(graph, { world, store, thread: "t", answers: { go: true } });
-    await world.settle();
+    await world.waitUntilIdle();
     going.cancel("enough");
     expect(await going.result).toMatchObject({ status: "cancelled", reason: "enough", state: { log: ["true"] } });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(handled).toEqual([]);
   });
 
@@ -153,7 +153,7 @@ describe("error handler", () => {
       })
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world, store: memoryStore() });
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
   });
@@ -296,10 +296,10 @@ describe("error handler after a resume", () => {
       })
       .edges({ [START]: "a", a: END });
     ignoreResult(run(graph, { world, store, thread: "t" }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     const { state } = await resume(graph, { world, store: store.peer(), thread: "t" }).result;
     expect(state.log).toEqual(["Error: once"]);
     expect(ran).toEqual(["body", "handler", "handler"]);

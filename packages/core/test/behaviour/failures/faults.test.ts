@@ -73,7 +73,7 @@ test("a run aborted at any point settles each tool call once and leaks no timer,
     controller.abort();
     const { status } = await handle.result;
     ends.set(status, (ends.get(status) ?? 0) + 1);
-    await world.settle();
+    await world.waitUntilIdle();
     expect(new Set(settled).size).toBe(settled.length);
     expect([world.timers, getEventListeners(controller.signal, "abort").length]).toEqual([0, 0]);
     // The thread is free for the next owner.

@@ -313,7 +313,7 @@ describe("throws that do not fail the run are logged", () => {
         throw thing();
       });
       expect((await handle.result).status).toBe("done");
-      await world.settle();
+      await world.waitUntilIdle();
       expect(new Set(world.lines.map(({ message }) => message))).toEqual(new Set(["a reader of events threw"]));
     },
   );

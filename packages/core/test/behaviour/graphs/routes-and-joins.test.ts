@@ -175,7 +175,7 @@ describe("edges", () => {
     const graph = defineGraph({ name: "commands", state: Log })
       .nodes({ a: () => [goto("b"), goto("c")], b: createLogNode("b"), c: createLogNode("c") })
       .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: END });
-    await expect(run(graph, {}).result).rejects.toThrow(/returned gotos to "b" and "c"/);
+    await expect(run(graph, {}).result).rejects.toThrow(/returned several goto commands, to "b" and "c"/);
   });
 
   test("a command to an undeclared target is refused, and a node that returns no command ends its branch", async () => {

@@ -181,7 +181,7 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
       const { store } = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store, thread: "t", input });
       ignoreResult(first.result);
-      for (let turn = 0; turn < 40; turn++) await createVirtualWorld().settle();
+      for (let turn = 0; turn < 40; turn++) await createVirtualWorld().waitUntilIdle();
       const peer = whole.peer();
       if ((await peer.thread("t"))?.status === "done") continue;
       crashes += 1;

@@ -146,7 +146,7 @@ test("an answer to a client-side tool call survives the crash of its process, an
   const hangs = defineMiddleware({ name: "hangs", aroundTool: () => new Promise(() => undefined) });
   const dying = createPickLoop({ store, middleware: [hangs] });
   void dying.again({ pick_colour: "red" }).result.catch(() => "died");
-  await dying.world.settle();
+  await dying.world.waitUntilIdle();
   store.crash();
   const end = await createPickLoop({ store: store.peer() }).again().result;
   expect([end.status, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["red"]]);

@@ -297,7 +297,7 @@ describe("approval record [R12]", () => {
     // The approval is recorded, and the process dies before the call runs.
     const dying = createToolLoop({ tools, middleware: [ask, slow], store, turns });
     void dying.again({ approve: true }).result.catch(() => "died");
-    await dying.world.settle();
+    await dying.world.waitUntilIdle();
     store.crash();
 
     const dearer = hook("dearer", ({ call: made }) => decide.modify({ cents: cents(made.args) * 10 }));

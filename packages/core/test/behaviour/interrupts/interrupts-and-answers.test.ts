@@ -223,7 +223,7 @@ describe("raise an interrupt", () => {
       .edges({ [START]: "a", a: END });
     const store = memoryStore();
     const first = await run(graph, { world, store, thread: "t", input: { amount: 1 } }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect(first).toMatchObject({ status: "waiting", state: { log: [] } });
     expect(seen.filter((each) => each !== "caught" && each !== "finally")).toEqual(["signal"]);
     const done = await resume(graph, { world, store, thread: "t", answers: { go: "answer" } }).result;
@@ -248,7 +248,7 @@ describe("raise an interrupt", () => {
       .edges({ [START]: "a", a: END });
     const world = createVirtualWorld();
     const { status } = await run(graph, { world, store: memoryStore(), thread: "t", input: { amount: 1 } }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect([status, seen]).toEqual(["waiting", []]);
   });
 

@@ -264,7 +264,7 @@ describe("promises as effects", () => {
         input,
         world: createVirtualWorld(),
       });
-      await createVirtualWorld().settle();
+      await createVirtualWorld().waitUntilIdle();
       expect(calls).toHaveLength(1);
       store.crash();
       ignoreResult(dying.result);
@@ -305,7 +305,7 @@ describe("promises as effects", () => {
     let store = memoryStore();
     ignoreResult(run(graph, { store, thread: "t", world }).result);
     for (let nth = 1; nth <= 2; nth++) {
-      await world.settle();
+      await world.waitUntilIdle();
       const next = store.peer();
       store.crash();
       store = next;
@@ -314,7 +314,7 @@ describe("promises as effects", () => {
       expect(starts).toBe(nth);
       ignoreResult(resume(graph, { store, thread: "t", world, answers: { in_doubt: { happened: false } } }).result);
     }
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
     expect(starts).toBe(3);
   });
@@ -410,7 +410,7 @@ describe("promises as effects", () => {
     });
     const store = memoryStore();
     const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.cancel("enough");
     expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough" });
@@ -451,9 +451,9 @@ describe("parallel promises", () => {
         }),
     });
     ignoreResult(run(pair(calls, both.promise), { store: dying, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     both.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     const peer = store.peer();
     expect((await peer.head("t"))?.step).toBe(1);
     const done = await resume(pair(calls, both.promise), { store: peer, thread: "t", world }).result;
@@ -489,7 +489,7 @@ describe("parallel promises", () => {
     const world = createVirtualWorld();
     const charge = (): Promise<never> => new Promise(() => undefined);
     ignoreResult(run(createShop(calls, { charge }), { store, thread: "t", input, world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     const other = (states: object, actors: object = {}) =>
       durableMachine(
@@ -584,7 +584,7 @@ describe("durable machine under a newer version [E50]", () => {
     };
     const old = of("charging", 1, () => new Promise(() => undefined));
     ignoreResult(run(old, { store, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     const peer = store.peer();
     const now = of("paying", 2, async () => "twice");
@@ -1272,7 +1272,7 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
     return result;
   };
   const first = await finished(run(graph(), { store: dying, thread: "t", world }));
-  await world.settle();
+  await world.waitUntilIdle();
   if (!died) return { result: first, commits, startedActors, decided };
   died = false;
   const peer = store.peer();

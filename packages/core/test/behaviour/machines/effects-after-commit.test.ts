@@ -57,7 +57,7 @@ async function commitByCommit(
   const result = begin(store).result.finally(() => {
     ended = true;
   });
-  await world.settle();
+  await world.waitUntilIdle();
   while (!ended) {
     const [commit] = waiting();
     if (commit === undefined) {
@@ -69,7 +69,7 @@ async function commitByCommit(
     // No effect starts while the commit waits, whatever the time.
     expect(started.slice(before)).toEqual([]);
     letThrough();
-    await world.settle();
+    await world.waitUntilIdle();
     steps.push({ commit, begins: started.slice(before) });
   }
   await result;

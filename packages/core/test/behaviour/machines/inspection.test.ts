@@ -237,7 +237,7 @@ test("a cancelled run is inspected as an actor that is stopped with its children
     .edges({ [START]: "hang", hang: END });
   const lines: string[] = [];
   const handle = run(graph, { inspect: (event) => lines.push(formatEvent(event)) });
-  await createVirtualWorld().settle();
+  await createVirtualWorld().waitUntilIdle();
   handle.cancel();
   expect((await handle.result).status).toBe("cancelled");
   const theirs: string[] = [];
@@ -306,7 +306,7 @@ test("an inspector gets a transition after its commit and not before [E56]", asy
     },
   };
   const handle = run(line, { store: held, thread: "t", inspect: (event) => events.push(event) });
-  await createVirtualWorld().settle();
+  await createVirtualWorld().waitUntilIdle();
   expect([commits, events.length]).toEqual([1, 0]);
   gate.resolve();
   await handle.result;

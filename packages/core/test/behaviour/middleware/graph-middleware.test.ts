@@ -142,7 +142,7 @@ test("a skipped tool call passes the after hooks and has its end event [K5, T10]
     turns: [[call("until_steered", {}, "first"), call("until_steered", {}, "skipped")], ["heard"], ["ok"]],
   });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   await handle.steer("stop");
   await handle.result;
   expect(getOnlyEvent("skipped", log)).toEqual(["after one"]);
@@ -168,7 +168,7 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
     ],
   });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   const end = await handle.result;
   expect(end.status).toBe("cancelled");

@@ -272,7 +272,7 @@ describe("edge cases of aroundTool hooks", () => {
         },
       });
       const done = await runToolLoop({ tools: [tool], middleware: [hasty], turns: [[call("add", { a: 1 })], ["ok"]] });
-      await done.world.settle();
+      await done.world.waitUntilIdle();
       expect(listToolAnswers(done).map(getAnswerText)).toEqual(["mine"]);
       expect(unhandled).toEqual([]);
     } finally {

@@ -498,7 +498,7 @@ describe("retracted text", () => {
       input: createUserInput("Go"),
     });
     const events = collectEvents(handle);
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     await handle.result;
     expect(events.map(({ type }) => type).slice(-3)).toEqual(["message.retracted", "task.failed", "run.cancelled"]);
@@ -516,7 +516,7 @@ describe("retracted text", () => {
     });
     ignoreResult(dying.result);
     for await (const event of dying.events()) if (event.type === "message.delta" && event.text === "Two ") break;
-    await createVirtualWorld().settle();
+    await createVirtualWorld().waitUntilIdle();
     owner.crash();
     const handle = resume(createAskingGraph(createActingModel("a", answerWith("Done."))), { store: heir, thread: "t" });
     const events: RunEvent[] = collectEvents(handle);

@@ -131,9 +131,9 @@ test("a drain of a durable machine waits for its active promises and keeps their
   const store = memoryStore();
   const world = createVirtualWorld();
   const handle = run(graph, { store, thread: "t", world });
-  await world.settle();
+  await world.waitUntilIdle();
   handle.drain();
-  await world.settle();
+  await world.waitUntilIdle();
   goOn.resolve("x");
   expect(await handle.result).toMatchObject({ status: "paused", cause: { code: "drained" }, state: { value: "one" } });
   expect(world.timers).toBe(0);

@@ -59,7 +59,7 @@ const statuses = async (store: Store) =>
 
 async function advanceClock(world: VirtualWorld, ms = 1_000): Promise<void> {
   await world.advance(ms);
-  await world.settle();
+  await world.waitUntilIdle();
 }
 
 describe("engine", () => {
@@ -79,7 +79,7 @@ describe("engine", () => {
     ignoreResult(run(graph, { store: first, world, thread: "crashed", input: { word: "slow" } }).result);
     await run(graph, { store: first, world, thread: "free", input: { word: "a" } }).result;
     const busy = run(graph, { store: first, world, thread: "free", input: { word: "slow b" } });
-    await world.settle();
+    await world.waitUntilIdle();
     await run(graph, { store: first.peer(), world, thread: "free", input: { word: "c" }, onBusy: "enqueue" }).result;
     busy.on(({ type }) => (type === "run.completed" ? first.crash() : undefined));
     open("slow b");
@@ -97,7 +97,7 @@ describe("engine", () => {
     const host = engine({ store, graphs: [graph, reminder], world });
     await host.start();
     await host.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await statuses(store)).toEqual(["crashed done", "free done", "free done", "free done", "timer done"]);
     await host.stop();
     await host.stop();
@@ -132,7 +132,7 @@ describe("engine", () => {
     await host.start();
     expect(looks).toBe(1);
     await host.run(ticker, { thread: "t" }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     await advanceClock(world, 699);
     expect(await statuses(store)).toEqual(["t waiting"]);
     await advanceClock(world, 1);
@@ -141,7 +141,7 @@ describe("engine", () => {
     expect(await statuses(store)).toEqual(["t done"]);
     const peer = store.peer();
     ignoreResult(run(graph, { store: peer, world, thread: "u", input: { word: "slow" } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     peer.crash();
     open("slow");
     await advanceClock(world, 8_999);
@@ -224,7 +224,7 @@ describe("engine", () => {
     for (const thread of ["s", "t"]) ignoreResult(run(strange, { store: first, world: dead, thread }).result);
     for (const word of ["slow", "slow fail"])
       ignoreResult(run(graph, { store: first, world: dead, thread: word.replace(" ", "-"), input: { word } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     first.crash();
     const store = first.peer();
     for (const word of ["slow", "slow fail"]) open(word);
@@ -239,7 +239,7 @@ describe("engine", () => {
       .edges({ [START]: "first", first: "second", second: END });
     const host = engine({ store, graphs: [bad], world });
     await host.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await statuses(store)).toEqual(["s crashed", "slow done", "slow-fail failed", "t crashed"]);
     await advanceClock(world, 5_000);
     const said = world.lines.map(({ message, fields }) => `${message}: ${String(fields?.["thread"])}`);
@@ -272,7 +272,7 @@ describe("engine", () => {
     const first = memoryStore();
     for (let index = 0; index < 20; index++)
       ignoreResult(run(graph, { store: first, world, thread: `t${index}` }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     first.crash();
     dying = false;
     const store = first.peer();
@@ -290,7 +290,7 @@ describe("engine", () => {
     const { graph, open } = wordy();
     const dead = memoryStore();
     ignoreResult(run(graph, { store: dead, world, thread: "left", input: { word: "slow a" } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     dead.crash();
     open("slow a");
     const observed: string[] = [];
@@ -304,11 +304,11 @@ describe("engine", () => {
       },
     });
     await host.start();
-    await world.settle();
+    await world.waitUntilIdle();
     const own = host.run(graph, { thread: "own", input: { word: "slow b" } });
-    await world.settle();
+    await world.waitUntilIdle();
     const next = host.run(graph, { thread: "own", input: { word: "c" }, onBusy: "enqueue" });
-    await world.settle();
+    await world.waitUntilIdle();
     open("slow b");
     expect([(await own.result).status, (await next.result).status]).toEqual(["done", "done"]);
     await host.stop();
@@ -353,7 +353,7 @@ describe("engine stop", () => {
     const host = engine({ store, graphs: [graph], world });
     await host.start();
     const own = host.run(graph, { thread: "own", input: { word: "slow" } });
-    await world.settle();
+    await world.waitUntilIdle();
     await run(graph, { store: store.peer(), world, thread: "own", input: { word: "behind" }, onBusy: "enqueue" })
       .result;
     let stopped = false;
@@ -374,7 +374,7 @@ describe("engine stop", () => {
     expect(await statuses(store)).toEqual(["own paused", "own queued"]);
     const next = engine({ store: store.peer(), graphs: [graph], world });
     await next.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await statuses(store)).toEqual(["own done", "own done"]);
     await next.stop();
     expect(world.timers).toBe(0);
@@ -441,12 +441,12 @@ describe("engine stop", () => {
       const host = engine({ store, graphs: [graph], world });
       await host.start();
       const handle = host.run(graph, { thread: "t", input: { messages: [user("go")] } });
-      await world.settle();
+      await world.waitUntilIdle();
       expect(ran.toSorted(), way).toEqual(["long", "pay", "quick"]);
       if (way === "now") await host.stop({ now: true });
       if (way === "second") {
         const first = host.stop();
-        await world.settle();
+        await world.waitUntilIdle();
         await host.stop({ now: true });
         await first;
       }
@@ -483,7 +483,7 @@ describe("engine stop", () => {
     const { graph, open } = wordy();
     const store = memoryStore();
     const handle = run(graph, { store, world, thread: "t", input: { word: "slow" } });
-    await world.settle();
+    await world.waitUntilIdle();
     handle.drain("a person wants to look");
     open("slow");
     await handle.result;

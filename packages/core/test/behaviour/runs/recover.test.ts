@@ -54,7 +54,7 @@ function createCrashingGraph(deaths: (word: string) => number) {
 
 /** Lets the runs of a process advance as far as possible and kills the process; returns the next process. */
 async function die(world: ReturnType<typeof createVirtualWorld>, store: MemoryStore): Promise<MemoryStore> {
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   return store.peer();
 }
@@ -94,7 +94,7 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
   const start = (word: string, more = {}) => run(graph, { store, world, thread: word, input: { word }, ...more });
   const row = async (thread: string) => (await listRuns(store, { thread }))[0];
   const running = start("a", { metadata: { who: "ann" } });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await row("a")).toEqual({
     id: running.id,
     thread: "a",
@@ -108,13 +108,13 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
   });
   await world.advance(50);
   const queued = start("b", { thread: "a", onBusy: "enqueue" });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await row("a")).toMatchObject({ id: queued.id, status: "queued", queuedAt: 1_000_050, input: '{"word":"b"}' });
   running.drain("a deploy");
   running.cancel("enough");
   expect(await running.result).toMatchObject({ status: "cancelled" });
   ignoreResult(queued.result);
-  await world.settle();
+  await world.waitUntilIdle();
   const [restarted, ended] = await listRuns(store, { thread: "a" });
   expect(ended).toMatchObject({ status: "cancelled", reason: "enough", endedAt: 1_000_050 });
   expect(restarted).toMatchObject({ status: "running", startedAt: 1_000_050, queuedAt: 1_000_050, attempt: 1 });
@@ -139,7 +139,7 @@ test("a run that crashes repeatedly without a new checkpoint is parked, other ru
     store = await die(world, store);
     const handles = await recover({ store, graphs: [graph], world, parkAfter: 4 });
     for (const { result } of handles) ignoreResult(result);
-    await world.settle();
+    await world.waitUntilIdle();
     processes.push(
       (await listRuns(store)).map(({ thread, status, attempt }) => `${thread} ${status} ${attempt}`).sort(),
     );
@@ -183,7 +183,7 @@ test("crashes are counted since the last checkpoint: a run that progresses each 
     alive = steps;
     for (const { result } of await recover({ store, graphs: [graph], world, parkAfter: 2 })) ignoreResult(result);
   }
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await listRuns(store)).toMatchObject([{ status: "done", attempt: 3 }]);
 });
 
@@ -203,12 +203,12 @@ test("the timers of a parked run are removed, and a resume arms them again [F23]
     store = await die(world, store);
     expect(await store.timers()).toHaveLength(1);
     for (const { result } of await recover({ store, graphs: [machine], world, parkAfter: 2 })) ignoreResult(result);
-    await world.settle();
+    await world.waitUntilIdle();
   }
   expect(await listRuns(store)).toMatchObject([{ status: "parked" }]);
   expect(await store.timers()).toEqual([]);
   const resumed = resume(machine, { store, world, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await store.timers()).toHaveLength(1);
   await world.advance(1_000_000);
   expect((await resumed.result).status).toBe("done");
@@ -264,7 +264,7 @@ test("recover starts queued inputs of an idle thread, and ends a run that a queu
   const start = (thread: string, word: string, more = {}) =>
     run(graph, { store: first, world, thread, input: { word }, ...more });
   for (const thread of ["a", "b"]) ignoreResult(start(thread, thread).result);
-  await world.settle();
+  await world.waitUntilIdle();
   ignoreResult(start("a", "behind", { onBusy: "enqueue" }).result);
   ignoreResult(start("b", "instead", { onBusy: "cancel" }).result);
   const next = await die(world, first);
@@ -274,7 +274,7 @@ test("recover starts queued inputs of an idle thread, and ends a run that a queu
     "done",
     "done",
   ]);
-  await world.settle();
+  await world.waitUntilIdle();
   const rows = (thread: string) => listRuns(next, { thread }).then((found) => found.map(({ status }) => status));
   expect([await rows("a"), await rows("b")]).toEqual([
     ["done", "done"],
@@ -297,14 +297,14 @@ test("two processes may recover at the same moment, and an unawaited failure of 
     .edges({ [START]: "first", first: END });
   const first = memoryStore();
   ignoreResult(run(graph, { store: first, world, thread: "t" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   first.crash();
   broken = true;
   const log = (_level: string, text: string): number => logged.push(text);
   const begin = () => recover({ store: first.peer(), graphs: [graph], world: { ...world, log } });
   const handles = (await Promise.all([begin(), begin()])).flat();
-  await world.settle();
-  await world.settle();
+  await world.waitUntilIdle();
+  await world.waitUntilIdle();
   expect(handles).toHaveLength(2);
   expect(logged).toEqual(["a run failed"]);
   expect((await listRuns(first.peer())).map(({ status }) => status)).toEqual(["failed"]);

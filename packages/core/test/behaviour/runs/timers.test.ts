@@ -161,14 +161,14 @@ describe("timers", () => {
     const dying = store.peer();
     const lost = createVirtualWorld(start);
     ignoreResult(run(nap, { store: dying, thread: "t", world: lost }).result);
-    await lost.settle();
+    await lost.waitUntilIdle();
     dying.crash();
     expect((await store.timers()).map(({ about, dueAt }) => [about, dueAt])).toEqual([
       ["xstate.after.2592000000.nap.asleep", start + 30 * day],
     ]);
     const early = createVirtualWorld(start + 29 * day);
     const waiting = resume(nap, { store, thread: "t", world: early });
-    await early.settle();
+    await early.waitUntilIdle();
     expect(early.timers).toBe(1);
     await early.advance(40 * day);
     expect((await waiting.result).state.value).toBe("awake");
@@ -237,7 +237,7 @@ describe("timers", () => {
     const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world: careless });
     for (let ms = 0; ms <= 240; ms += 5) {
       for (const call of [...calls]) call();
-      await world.settle();
+      await world.waitUntilIdle();
       await world.advance(5);
     }
     expect(await handle.result).toMatchObject({
@@ -282,14 +282,14 @@ describe("timers and the status of their run", () => {
     const graph = durableMachine(machine, { version: 1, effects: { work: "idempotent" } });
     const row = [["xstate.after.86400000.busy.on", 0, start + day]];
     const first = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await store.timers())).toEqual(row);
     first.cancel("enough");
     expect((await first.result).status).toBe("cancelled");
     expect(await store.timers()).toEqual([]);
     await world.advance(5);
     const second = resume(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await store.timers())).toEqual(row);
     second.cancel("again");
     await second.result;
@@ -298,7 +298,7 @@ describe("timers and the status of their run", () => {
     expect(await store.timers()).toEqual([]);
     broken = false;
     const third = resume(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await store.timers())).toEqual(row);
     await world.advance(day);
     expect((await third.result).state.value).toBe("off");
@@ -309,7 +309,7 @@ describe("timers and the status of their run", () => {
     const world = createVirtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.drain("a new version");
     expect((await handle.result).status).toBe("paused");

@@ -84,7 +84,7 @@ test("a long-term write is visible to its node at once, and to others after the 
     }),
     { store, world, thread: "t" },
   );
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await readNotes(outside)).toEqual({ old: 1 });
   halted.resolve();
   expect((await handle.result).state.log).toEqual([JSON.stringify([{ diet: { text: "no meat" } }, 1, undefined])]);
@@ -222,7 +222,7 @@ test("a late long-term write of an abandoned attempt is dropped and logged", asy
   await world.advance(200);
   expect((await handle.result).status).toBe("done");
   late.resolve();
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await readNotes(listNotes(store))).toEqual({});
   expect(world.lines.map(({ message }) => message)).toContain(
     'a late write of "work" to the long-term store was dropped',
@@ -268,7 +268,7 @@ test("a crash between a task and its commit writes no long-term item, and the ne
     },
   );
   ignoreResult(run(graph, { store, world, thread: "t" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   const next = killed(store);
   expect([runs, await readNotes(listNotes(next))]).toEqual([1, {}]);
   hangs = false;
@@ -389,8 +389,8 @@ describe("long-term writes of an inner graph", () => {
         pair(persistence, () => halted.promise),
         { store, world, thread: "t" },
       );
-      await world.settle();
-      await world.settle();
+      await world.waitUntilIdle();
+      await world.waitUntilIdle();
       expect(await readNotes(listNotes(store))).toEqual(within);
       halted.resolve();
       expect((await handle.result).state).toEqual({ log: ["first", "first", "second"] });
@@ -551,7 +551,7 @@ test("a cached node result makes no long-term write", async () => {
   for (const thread of ["t", "u"]) {
     const world = createVirtualWorld();
     expect((await run(graph, { store, world, thread }).result).state.log).toEqual(["done"]);
-    await world.settle();
+    await world.waitUntilIdle();
   }
   expect(await readNotes(listNotes(store))).toEqual({ t: 1 });
 });
@@ -571,7 +571,7 @@ test("a run ended by a new input keeps the long-term writes of completed tasks",
   await getFailure(run(graph, { store, world, thread: "t" }).result, "node_failed");
   expect(await readNotes(listNotes(store))).toEqual({});
   ignoreResult(run(graph, { store, world, thread: "t", onBusy: "cancel" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await readNotes(listNotes(store))).toEqual({ one: 1 });
 });
 
@@ -729,7 +729,7 @@ describe("long-term store of a tool", () => {
     });
     const loop = createToolLoop({ tools: [counts, waits], turns: [[call("counts"), call("waits")], ["end"]], store });
     ignoreResult(loop.start().result);
-    await loop.world.settle();
+    await loop.world.waitUntilIdle();
     const next = killed(store);
     expect([calls, await readNotes(listNotes(next))]).toEqual([1, {}]);
     hangs = false;
@@ -748,7 +748,7 @@ describe("long-term store of a tool", () => {
       const loop = createToolLoop({ tools: [puts, waits], turns: [[call("puts"), call("waits")], ["end"]], store });
       const { world, graph } = loop;
       const handle = loop.start();
-      await world.settle();
+      await world.waitUntilIdle();
       expect(await readNotes(listNotes(store))).toEqual({});
       if (how === "cancel") {
         handle.cancel();

@@ -105,7 +105,7 @@ describe("run result", () => {
   test("a failure reaches the process as an unhandled rejection, unless a reader of the events receives it [FX1, E65]", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);
-    const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    const waitForTurns = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     // @ts-expect-error no such channel
     const refuse = () => run(graph, { input: { lgo: [] } });
     const listen = (): void => undefined;
@@ -132,7 +132,7 @@ describe("run result", () => {
     try {
       for (const [name, start, expected] of cases) {
         await start();
-        await settle();
+        await waitForTurns();
         expect(unhandled.splice(0), name).toHaveLength(expected);
       }
     } finally {
@@ -309,7 +309,7 @@ test("text() emits all text from its call on", async () => {
     })
     .edges({ [START]: "a", a: END });
   const text = run(talking, { world }).text();
-  await world.settle();
+  await world.waitUntilIdle();
   let said = "";
   for await (const piece of text) said += piece;
   expect(said).toBe("hello");

@@ -247,8 +247,8 @@ describe("crash during two graph tool calls", () => {
     const graph = createDesk([research(log, stuck)]);
     const input = createCallMessage(["research", { topic: "ants" }], ["research", { topic: "bees" }]);
     ignoreResult(run(graph, { store, world, thread: "t", input }).result);
-    await world.settle();
-    await world.settle();
+    await world.waitUntilIdle();
+    await world.waitUntilIdle();
     store.crash();
     return { log, graph, world };
   }
@@ -287,8 +287,8 @@ describe("crash during two graph tool calls", () => {
     ignoreResult(
       run(graph, { store, world, thread: "t", input: createCallMessage(["research", { topic: "ants" }]) }).result,
     );
-    await world.settle();
-    await world.settle();
+    await world.waitUntilIdle();
+    await world.waitUntilIdle();
     expect(log.done).toEqual(["read ants", "outline ants", "write ants"]);
     store.crash();
     hangs = false;
@@ -732,7 +732,7 @@ describe("graph tool call without an answer", () => {
     });
     const graph = createDesk([tool]);
     ignoreResult(run(graph, { store, world, thread: "t", input: createCallMessage(["risky", {}]) }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     hangs = false;
     const failure = await getFailure(
@@ -859,8 +859,8 @@ test("a cancel reaches graph tool calls, answers the transcript and leaves no wo
     thread: "t",
     input: createCallMessage(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
   });
-  await world.settle();
-  await world.settle();
+  await world.waitUntilIdle();
+  await world.waitUntilIdle();
   handle.cancel("enough");
   const end = await handle.result;
   expect(end).toMatchObject({ status: "cancelled", reason: "enough" });

@@ -186,7 +186,7 @@ describe("tool calls of one message", () => {
     });
     const end = loop.start().result;
     for (const door of ["c", "a", "b"] as const) {
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       doors[door].open(door);
     }
     expect(listToolAnswers(await end).map(({ callId }) => callId)).toEqual(["a", "b", "c"]);

@@ -204,7 +204,7 @@ const scenarios: readonly Scenario[] = [
     },
     live: async (loop) => {
       const handle = loop.start();
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       await handle.steer("stop");
       await loop.world.advance(10);
       return handle.result;
@@ -237,7 +237,7 @@ function listTurns(...calls: ReturnType<typeof call>[]): LoopOptions["turns"] {
 
 async function cancelled(loop: Loop): Promise<unknown> {
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   return handle.result;
 }
@@ -245,7 +245,7 @@ async function cancelled(loop: Loop): Promise<unknown> {
 async function cancelledAfterYes(loop: Loop): Promise<unknown> {
   await loop.start().result;
   const handle = loop.again({ approve: true });
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   return handle.result;
 }

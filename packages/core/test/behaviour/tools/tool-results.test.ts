@@ -367,7 +367,7 @@ test("every tool call has exactly one end event, every started call is closed, a
   ];
   const loop = createToolLoop({ tools, world, turns: [calls, ["never"]] });
   const handle = loop.start();
-  await world.settle();
+  await world.waitUntilIdle();
   handle.cancel();
   await world.advance(100);
   const end = await handle.result;
@@ -406,7 +406,7 @@ test("a tool error cancelled in an active run is answered and not retried, and c
   const store = memoryStore();
   const loop = createToolLoop({ tools: [hangs], world, store, turns: [[call("hangs", {}, "h")], ["never"]] });
   const handle = loop.start();
-  await world.settle();
+  await world.waitUntilIdle();
   handle.cancel();
   await world.advance(6_000);
   expect((await handle.result).status).toBe("cancelled");

@@ -166,11 +166,11 @@ describe("tool retry", () => {
     });
     const loop = createToolLoop({ tools: [patient], world, turns: [[call("act")], ["ok"]] });
     const handle = loop.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
-    await world.settle();
+    await world.waitUntilIdle();
     expect([world.timers, world.clock.monotonic()]).toEqual([0, 0]);
   });
 
@@ -397,7 +397,7 @@ describe("cancel of a run with tools", () => {
         expect([end.status, loop.requests.length]).toEqual(["cancelled", 1]);
         expect(loop.saved() + JSON.stringify(loop.events)).not.toContain("SENTINEL");
       }
-      await world.settle();
+      await world.waitUntilIdle();
       expect(unhandled).toEqual([]);
     } finally {
       process.off("unhandledRejection", onUnhandled);
@@ -450,7 +450,7 @@ describe("cancel of a run with tools", () => {
       for (const stop of stops.slice(1)) stop();
       shared.abort();
       expect(called).toBe(1);
-      await done.world.settle();
+      await done.world.waitUntilIdle();
       expect(warnings).toEqual([]);
     } finally {
       EventTarget.prototype.addEventListener = addEventListener;
@@ -480,7 +480,7 @@ test("the signal of a completed tool call does not change when its run is cancel
   ];
   const loop = createToolLoop({ tools, turns: [[call("quick"), call("failing"), call("endless")], ["ok"]] });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   await loop.world.advance(100_000);
   expect(await handle.result).toMatchObject({ status: "cancelled" });

@@ -70,7 +70,7 @@ async function crashAndResume(options: LoopOptions): Promise<{
   const store = memoryStore();
   const loop = createToolLoop({ ...options, store });
   ignoreResult(loop.start().result);
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   store.crash();
   const resumeRun = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
     loop.again(answers, { store: store.peer() }).result;
@@ -140,7 +140,7 @@ describe("started tool call after a crash", () => {
     const loop = createToolLoop({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
     ignoreResult(loop.start().result);
     for (let starts = 1; starts <= 2; starts++) {
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       expect(keys).toHaveLength(starts);
       const next = store.peer();
       store.crash();
@@ -150,7 +150,7 @@ describe("started tool call after a crash", () => {
       expect(keys).toHaveLength(starts);
       ignoreResult(loop.again({ in_doubt: { happened: false } }, { store }).result);
     }
-    await loop.world.settle();
+    await loop.world.waitUntilIdle();
     expect((await loop.again({}, { store }).result).status).toBe("done");
     expect(keys).toEqual([keys[0], keys[0], keys[0]]);
   });
@@ -197,7 +197,7 @@ describe("started tool call after a crash", () => {
     const store = memoryStore();
     const loop = createToolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
     ignoreResult(loop.start().result);
-    await loop.world.settle();
+    await loop.world.waitUntilIdle();
     store.crash();
     allowed = false;
     const result = await loop.again({}, { store: store.peer() }).result;
@@ -256,7 +256,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
     const loop = createToolLoop({ tools: [tool], middleware: [middleware], store, turns });
     ignoreResult(loop.start().result);
     const next = async (answers = {}): Promise<{ readonly end: Promise<End> }> => {
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       store.crash();
       store = store.peer();
       life += 1;
@@ -392,7 +392,7 @@ test("answers and interrupts survive a later crash", async () => {
   });
   expect((await loop.start().result).status).toBe("waiting");
   ignoreResult(loop.again({ approve: true }).result);
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   store.crash();
   const end = await loop.again({}, { store: store.peer() }).result;
   expect([end.status, ran]).toEqual(["done", ["look", "pay", "pay"]]);
@@ -440,7 +440,7 @@ test("the result of a tool call without an id is not confused with the result of
     })
     .edges({ [START]: "ask", ask: ["tools", "other"], tools: END, other: END });
   run(graph, { world, store, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   const { state } = await resume(graph, { world, store: store.peer(), thread: "t" }).result;
   expect(state.messages.map((message) => (message.role === "tool" ? message.callId : message.role))).toEqual([

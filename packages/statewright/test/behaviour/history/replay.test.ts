@@ -322,7 +322,7 @@ describe.each(places)("%s", (_name, open) => {
       world.hang = true;
       const graph = calling(world);
       ignoreResult(run(graph, { store, thread: "t", world: clock }).result);
-      await clock.settle();
+      await clock.waitUntilIdle();
       store = place.crash();
       world.hang = false;
       const branch = await fork(graph, {

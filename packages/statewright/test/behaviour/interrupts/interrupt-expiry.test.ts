@@ -270,7 +270,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await timers()).toHaveLength(2);
     await getFailure(resume(two, { store, thread: "fails", world, answers: { go: "fail" } }).result, "node_failed");
     const hanging = resume(two, { store, thread: "cancelled", world, answers: { go: "hang" } });
-    await world.settle();
+    await world.waitUntilIdle();
     hanging.cancel();
     expect((await hanging.result).status).toBe("cancelled");
     expect(await timers()).toEqual([]);

@@ -697,7 +697,7 @@ describe.each(places)("%s", (_name, open) => {
     await getFailure((lonely[0] as (typeof lonely)[number]).result, "needs_migration");
     const host = engine({ store, graphs: [first, second], migrations: [], world: clock });
     await host.start();
-    await clock.settle?.();
+    await clock.waitUntilIdle?.();
     for (let turn = 0; turn < 50 && (await listRuns(store, { status: "waiting" })).length < 2; turn++)
       await clock.advance(10);
     expect(await listRuns(store, { status: "waiting" })).toHaveLength(2);

@@ -138,7 +138,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     });
     const retried: RunEvent[] = [];
     run.on((event) => event.type === "model.retried" && retried.push(event));
-    await world.settle();
+    await world.waitUntilIdle();
     await world.advance(6_999);
     expect(sent).toHaveLength(1);
     await world.advance(1);
