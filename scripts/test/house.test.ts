@@ -224,7 +224,7 @@ describe("folders and imports", () => {
 });
 
 describe("house command", () => {
-  test("the table has each value beside its range and the longest functions below", () => {
+  test("the table has each value next to its range and the longest functions below", () => {
     writeSource("packages/a/src/a.ts", ["function loadRun() {", ...repeatLine(60), "}"]);
     const { output, code } = runHouse();
     expect(output).toMatch(/^function names that begin with a verb +100\.0 % +≥ 65 % +names$/m);

@@ -167,7 +167,7 @@ describe("files in histories", () => {
     ]);
   });
 
-  test("a file URL is sent where the model reads URLs, and is named in text elsewhere", () => {
+  test("a file URL is sent where the model reads URLs, and is named in text for other models", () => {
     expect(sent("openai.chat", [createQuestion(photo)]).contents[0]).toEqual([
       { type: "file", mediaType: "image/png", data: { type: "url", url: new URL(photo.url) } },
     ]);

@@ -111,7 +111,7 @@ function pieces(path: string, write: PruneWrite) {
       rows = 0;
       const next = prune.next();
       if (next.done === true) return undefined;
-      if (next.value.kind === "thinks") next.value.run();
+      if (next.value.kind === "plans") next.value.run();
       else db.transaction(next.value.run)();
       return { piece: next.value, rows };
     },

@@ -71,7 +71,7 @@ export interface WritingRuntime<Context = unknown, State = unknown> extends Midd
   /**
    * Calls another model, such as a small model for summaries. The answer is recorded by `key`: after a crash the
    * recorded answer is used. The call does not stream and adds no message to the conversation. Its usage is reported
-   * by `model.auxiliary_called` and, around a model call, in `failedAttempts` of the message with the kind `beside`.
+   * by `model.auxiliary_called` and, around a model call, in `failedAttempts` of the message with the kind `auxiliary`.
    * Default: 3 attempts.
    */
   readonly ask: (key: string, call: AuxiliaryCall) => Promise<ModelReply>;
@@ -353,7 +353,7 @@ function checkSingleMiddleware(middleware: unknown): void {
     ]);
   const channels: unknown = Reflect.get(middleware, "channels");
   if (channels !== undefined && !isPlainObject(channels))
-    throw invalidOption({ where: owner, option: "channels", expected: "{ name: reduce(…) }", got: channels });
+    throw invalidOption({ where: owner, option: "channels", expected: "{ name: channel.reduce(…) }", got: channels });
   const inherited: unknown = Reflect.get(middleware, "inherited");
   if (inherited !== undefined) checkFlag(owner, { inherited });
   checkInterrupts(owner, Reflect.get(middleware, "interrupts"));
