@@ -11,7 +11,7 @@ import { createCallOptions } from "./support/requests.ts";
 type Spec = "v2" | "v3" | "v4";
 
 /** Part of a reply: its stream parts, and the part expected in the next prompt. */
-interface Said {
+interface RoundTripPart {
   readonly stream: readonly object[];
   readonly back: readonly object[];
   /** Tool call of the part, which needs an answer. */
@@ -53,7 +53,7 @@ function inPieces(
 function createReplyParts(type: "text" | "reasoning") {
   return fc.tuple(text, metadata).map(
     ([said, provider]) =>
-      (id: string): Said => ({
+      (id: string): RoundTripPart => ({
         stream: inPieces(type, id, said, provider),
         back: [{ type, text: said, ...options(provider) }],
       }),
@@ -62,7 +62,7 @@ function createReplyParts(type: "text" | "reasoning") {
 
 const called = fc.tuple(fc.constantFrom("look", "order"), object, metadata).map(
   ([name, input, provider]) =>
-    (id: string): Said => ({
+    (id: string): RoundTripPart => ({
       stream: [
         { type: "tool-input-start", id, toolName: name },
         { type: "tool-input-delta", id, delta: JSON.stringify(input) },
@@ -82,7 +82,7 @@ const called = fc.tuple(fc.constantFrom("look", "order"), object, metadata).map(
 
 const ranByProvider = fc
   .tuple(object, json, metadata, fc.boolean())
-  .map(([input, given, provider, isError]) => (id: string): Said => {
+  .map(([input, given, provider, isError]) => (id: string): RoundTripPart => {
     const result = given ?? "nothing";
     const name = "web_search";
     const kind = `${isError ? "error-" : ""}${typeof result === "string" ? "text" : "json"}`;
@@ -122,7 +122,7 @@ const ranByProvider = fc
 /** A provider-executed call with an approval request. */
 const askedAbout = fc.tuple(object, metadata).map(
   ([input, provider]) =>
-    (id: string): Said => ({
+    (id: string): RoundTripPart => ({
       stream: [
         {
           type: "tool-call",
@@ -152,7 +152,7 @@ const askedAbout = fc.tuple(object, metadata).map(
 const buildParts = (spec: Spec) =>
   fc.tuple(bytes, metadata).map(
     ([data, provider]) =>
-      (): Said => ({
+      (): RoundTripPart => ({
         stream: [
           {
             type: "file",
@@ -174,7 +174,7 @@ const buildParts = (spec: Spec) =>
 
 const ofV4 = fc.tuple(bytes, metadata).map(
   ([data, provider]) =>
-    (): Said => ({
+    (): RoundTripPart => ({
       stream: [
         { type: "custom", kind: "made.compaction", ...toProviderMetadata(provider) },
         {

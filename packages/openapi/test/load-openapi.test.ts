@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { toModelTool } from "@statewright/core/adapter";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../src/index.ts";
-import { call, type EchoServer, type Observed, startEchoServer } from "./support/openapi.ts";
+import { call, type EchoServer, type RecordedRequest, startEchoServer } from "./support/openapi.ts";
 
 const pets = join(import.meta.dirname, "fixtures/pets.yaml");
 const shop = join(import.meta.dirname, "fixtures/shop.json");
@@ -29,7 +29,7 @@ async function callAndRecord(
   tools: Awaited<ReturnType<typeof loadOpenApi>>["tools"],
   name: string,
   args: object,
-): Promise<Observed> {
+): Promise<RecordedRequest> {
   const came = await call(tools, name, JSON.parse(JSON.stringify(args)), { secrets });
   const [last] = server.observed.slice(-1);
   if (last === undefined || came.result.isError) throw new Error(came.text);

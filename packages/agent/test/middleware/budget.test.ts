@@ -56,7 +56,7 @@ function working(log: string[] = []) {
   });
 }
 
-interface Given {
+interface BudgetSetup {
   readonly budget: BudgetOptions;
   readonly script: readonly ScriptedEntry[];
   readonly log?: string[];
@@ -65,7 +65,7 @@ interface Given {
 }
 
 /** Creates an agent with a budget and one tool. */
-function createBudgetAgent({ budget: options, script, log, store = memoryStore(), middleware = [] }: Given) {
+function createBudgetAgent({ budget: options, script, log, store = memoryStore(), middleware = [] }: BudgetSetup) {
   const scripted = scriptedModel(script);
   const world = virtualClock();
   const events: RunEvent[] = [];

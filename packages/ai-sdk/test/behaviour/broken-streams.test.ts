@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { anthropicFrames, chat } from "../support/frames.ts";
 import { recordedStreams, toBytes } from "../support/recorded-streams.ts";
 import { createGate } from "../support/requests.ts";
-import { type Answering, createToolRuns, type ToolRun } from "../support/tool-run.ts";
+import { createToolRuns, type Responder, type ToolRun } from "../support/tool-run.ts";
 import { startWireServer } from "../support/wire-server.ts";
 
 const baseURL = "http://provider.example/v1";
@@ -57,7 +57,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
 
   /** Answers the first request with this stream, later ones with the recorded stream. */
   const first =
-    (body: ReadableStream<Uint8Array>): Answering =>
+    (body: ReadableStream<Uint8Array>): Responder =>
     (nth, asked) =>
       nth === 1 ? body : stream(hasResult.test(asked) ? answer : bytes);
 

@@ -38,15 +38,15 @@ test("a run reaches only explored control states, and a sound graph can finish f
   };
   let graphs = 0;
   const property = fc.asyncProperty(anyDescriptions, fc.infiniteStream(fc.nat()), async (description, chance) => {
-    const life = getLife(description, (below) => (chance.next().value as number) % below, countEntry);
-    fc.pre(life !== undefined);
-    if (life === undefined) return;
+    const randomRun = createRandomRun(description, (below) => (chance.next().value as number) % below, countEntry);
+    fc.pre(randomRun !== undefined);
+    if (randomRun === undefined) return;
     graphs += 1;
-    const walk = exploreStates(getPlan(life.graph), 100_000);
-    const { violations } = checkGraph(life.graph);
+    const walk = exploreStates(getPlan(randomRun.graph), 100_000);
+    const { violations } = checkGraph(randomRun.graph);
     countEntry(violations.length === 0 ? "clean" : "caught");
-    const end = await life.live();
-    await expectWalked(life.store(), walk, countEntry);
+    const end = await randomRun.runToEnd();
+    await expectWalked(randomRun.store(), walk, countEntry);
     if (end === "finished") return;
     if (end === "endless") {
       expect(violations.map(({ rule }) => rule)).toContain("endless_loop");
@@ -63,19 +63,21 @@ test("a run reaches only explored control states, and a sound graph can finish f
     expect([what, seen.get(what) ?? 0], what).toSatisfy(([, count]: [string, number]) => count > 20);
 });
 
-interface Life {
+interface RandomRun {
   readonly graph: Graph;
   readonly store: () => Store;
   /** Runs until the end; returns the error that no resume fixes, if any. */
-  readonly live: () => Promise<"finished" | "endless" | { readonly error: StatewrightError; readonly what: string }>;
+  readonly runToEnd: () => Promise<
+    "finished" | "endless" | { readonly error: StatewrightError; readonly what: string }
+  >;
 }
 
 /** Runs one thread: random choices first, then only choices that lead to the end. */
-function getLife(
+function createRandomRun(
   description: GraphDescription,
   pick: (below: number) => number,
   saw: (what: string) => void,
-): Life | undefined {
+): RandomRun | undefined {
   const world = createVirtualWorld();
   const distances = computeDistancesToEnd(description);
   let homeward = false;
@@ -115,7 +117,7 @@ function getLife(
   return {
     graph,
     store: () => store,
-    live: async () => {
+    runToEnd: async () => {
       handle = run(graph, options());
       for (;;) {
         const end = await getEnd(handle, world, () => died);

@@ -41,12 +41,12 @@ export interface ModelGraph {
 }
 
 /** Overwrite of the log. */
-export interface Over {
+export interface Overwrite {
   readonly over: readonly string[];
 }
 
 export interface ModelWrite {
-  readonly log?: readonly string[] | Over;
+  readonly log?: readonly string[] | Overwrite;
   readonly sum?: number;
   readonly marks?: Readonly<Record<string, number | undefined>>;
   readonly last?: number;
@@ -56,7 +56,7 @@ export interface ModelWrite {
 export type ModelCommand = { readonly goto: string } | { readonly send: string; readonly input: number };
 
 /** Return value of a body. */
-export interface Given {
+export interface BodyReturn {
   readonly writes: readonly ModelWrite[];
   readonly commands: readonly ModelCommand[];
 }
@@ -108,7 +108,7 @@ export function computeReturn(
   state: ModelState,
   input: number | undefined,
   answers: readonly number[],
-): Given {
+): BodyReturn {
   const chance = hash("body", node.seed, digest(state), input, ...answers);
   const does = (what: ModelNode["writes"][number]): boolean => node.writes.includes(what);
   const entry = `${node.name}(${input ?? ""})@${state.log.length}#${answers.join()}`;
@@ -211,7 +211,7 @@ export function interpret(
   let state: ModelState = { ...emptyState, ...given };
   let bodies = 0;
 
-  function run({ node, input }: ModelTask): Given {
+  function run({ node, input }: ModelTask): BodyReturn {
     if (node.inner === undefined) {
       bodies++;
       const asked = Array.from({ length: node.asks }, (_, nth) =>
@@ -278,7 +278,7 @@ function keep(
 }
 
 /** Writes of a superstep in task order. */
-function fold(before: ModelState, results: readonly Given[]): ModelState {
+function fold(before: ModelState, results: readonly BodyReturn[]): ModelState {
   const writers = (channel: keyof ModelWrite): number =>
     results.filter(({ writes }) => writes.some((write) => write[channel] !== undefined)).length;
   const all = results.flatMap(({ writes }) => writes);

@@ -108,7 +108,7 @@ const office = defineGraph({
   })
   .edges({ [START]: "plan", plan: "tools", tools: END });
 
-interface Observed {
+interface GraphCallOutput {
   readonly thread: string;
   readonly status: string;
   readonly output?: unknown;
@@ -144,7 +144,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     return {
       text: content.map((block) => ("text" in block ? block.text : "")).join("\n"),
       isError,
-      observed: structuredContent as Observed,
+      observed: structuredContent as GraphCallOutput,
     };
   };
 

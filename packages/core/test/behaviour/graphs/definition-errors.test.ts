@@ -35,7 +35,7 @@ const State = defineState({ n: z.number().default(0) });
 const returnNothing = (): undefined => undefined;
 
 /** Invalid definition, its error code and the expected message parts. */
-type Wrong = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
+type InvalidDefinition = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
 
 /** Checks that there is one error with code, place and fix, and without internal names. */
 function expectClear(error: StatewrightError, says: readonly string[]): void {
@@ -44,7 +44,7 @@ function expectClear(error: StatewrightError, says: readonly string[]): void {
   expect(error.message).not.toMatch(/Cannot read|is not a function|not iterable|\[object /);
 }
 
-function expectRefusals(wrongs: readonly Wrong[]): void {
+function expectRefusals(wrongs: readonly InvalidDefinition[]): void {
   for (const [name, define, code, ...says] of wrongs)
     test(name, async () => expectClear(await getFailure(async () => define(), code), says));
 }
@@ -170,7 +170,7 @@ const policies = (
     ["an error handler that is a text", { onError: "retry" }, '"retry"'],
   ] as const
 ).map(
-  ([name, policy, said]): Wrong => [
+  ([name, policy, said]): InvalidDefinition => [
     name,
     () => toUntyped(graphWith({}).nodes)({ a: { run: returnNothing, ...policy } }),
     "invalid_option",
@@ -207,7 +207,7 @@ async function listProblems(nodes: object, edges: object): Promise<readonly stri
   return problems.map(({ code, node }) => `${code} ${node}`).toSorted();
 }
 
-class Hand {
+class EdgeLike {
   readonly target = "a";
 }
 
@@ -220,7 +220,7 @@ test("invalid nodes and edges are reported together with the other problems of t
       text: "body",
       list: [returnNothing],
       promise: Promise.resolve(returnNothing),
-      instance: new Hand(),
+      instance: new EdgeLike(),
       bodiless: { timeoutMs: 5 },
       misspelt: { run: returnNothing, timeout: 5 },
       handmade: { kind: "tools", tools: [] },
@@ -280,7 +280,7 @@ test("invalid edges are reported together, and no node is reported as unreachabl
     missing: undefined,
     empty: null,
     promise: Promise.resolve("number"),
-    instance: new Hand(),
+    instance: new EdgeLike(),
     mixed: ["number", 7],
     object: { target: "number" },
     chooser: { kind: "route", targets: ["number"], choose: "number", many: false },
@@ -302,7 +302,7 @@ test("invalid edges are reported together, and no node is reported as unreachabl
 });
 
 test("edges that are not an object are refused", async () => {
-  for (const edges of [undefined, "a", [START, "a"], new Hand()]) {
+  for (const edges of [undefined, "a", [START, "a"], new EdgeLike()]) {
     const graph = defineGraph({ name: "g", state: State }).nodes({ a: returnNothing });
     expectClear(await getFailure(() => toUntyped(graph.edges)(edges), "invalid_graph"), ['"g"', "edges"]);
   }

@@ -115,7 +115,7 @@ describe("conformance with the reference model", () => {
   });
 });
 
-interface Trouble {
+interface FaultCounts {
   readonly failures: number;
   readonly stops: number;
   readonly deaths: number;
@@ -124,7 +124,7 @@ interface Trouble {
 /**
  * Runs a graph to its end through failures, cancels, drains, interrupts and crashes, each continued by a new process.
  */
-async function runWithTrouble(seed: number, trouble: Trouble): Promise<void> {
+async function runWithTrouble(seed: number, trouble: FaultCounts): Promise<void> {
   const chance = createChance(seed + 1);
   const traits: Traits = { asks: true, inner: chance.share(0.6) };
   const described = createRandomDescription(seed, traits);

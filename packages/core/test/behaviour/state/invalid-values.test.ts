@@ -48,12 +48,12 @@ const Any = defineState({
 type Body = (state: { readonly n: number }, runtime: NodeRuntime) => unknown;
 
 /** Returns the invalid value first, and the correct value after the fix. */
-type Give = () => unknown;
+type ValueSource = () => unknown;
 
 /** A place in a graph that takes a value from user code. */
 interface Place {
   /** Graph whose node "bad", or a later part, uses the value of `give`. Its node "first" writes n: 1. */
-  readonly graph: (give: Give) => Graph;
+  readonly graph: (give: ValueSource) => Graph;
   readonly good: unknown;
   /** Allowed error codes of the refusal. */
   readonly codes: readonly ErrorCode[];
@@ -347,10 +347,10 @@ describe.each(Object.entries(places))(
   (_place, { graph, good, codes, says, data, takes = [], ends = "done" }) => {
     test.each(Object.entries(garbage))(
       "a run that is given %s accepts it, or fails with a clear error and resumes after the fix",
-      async (name, { make, fate }) => {
-        const fine = takes.includes(name) || (data === true && fate === "kept");
+      async (name, { make, expectation }) => {
+        const fine = takes.includes(name) || (data === true && expectation === "accepted");
         for (const store of [memoryStore(), undefined]) {
-          let give: Give = make;
+          let give: ValueSource = make;
           const built = graph(() => give());
           const end = await attempt(built, store);
           if (fine && (store !== undefined || ends === "done")) {
@@ -379,10 +379,10 @@ describe.each(Object.entries(places))(
 );
 
 test.each([
-  ["the return of a body", (give: Give) => createGraphAround(bad(() => give()))],
+  ["the return of a body", (give: ValueSource) => createGraphAround(bad(() => give()))],
   [
     "the result of a step",
-    (give: Give) => createGraphAround(bad(async (_, { step }) => ({ any: await step("look", give) }))),
+    (give: ValueSource) => createGraphAround(bad(async (_, { step }) => ({ any: await step("look", give) }))),
   ],
 ])("%s that is a thenable which never settles ends with the timeout of the node", async (_place, graph) => {
   for (const store of [memoryStore(), undefined])
@@ -438,7 +438,7 @@ test("own keys __proto__ and constructor are data and pollute no prototype", asy
 describe("values given by a caller", () => {
   const graph = createGraphAround(() => ({ n: 2 }));
   const wanting = createGraphAround(() => ({ n: 2 }), { context: defineContext({ user: z.string() }) });
-  const refusals = Object.entries(garbage).filter(([, { fate }]) => fate === "refused");
+  const refusals = Object.entries(garbage).filter(([, { expectation }]) => expectation === "refused");
 
   test.each(refusals)("%s as a channel of the input is refused before a write to the store", async (name, { make }) => {
     for (const store of [memoryStore(), undefined]) {
@@ -616,7 +616,7 @@ describe("values returned by a tool", () => {
   describe.each(Object.entries(handed))("%s as a bad value in a tool", (_place, hand) => {
     // The model reads JSON, which has no symbol keys.
     const refusals = Object.entries(garbage).filter(
-      ([name, { fate }]) => fate === "refused" && name !== "a symbol as a key",
+      ([name, { expectation }]) => expectation === "refused" && name !== "a symbol as a key",
     );
     test.each(refusals)("a tool that hands over %s gets a clear error answer", async (name, { make }) => {
       for (const stored of [true, false]) {

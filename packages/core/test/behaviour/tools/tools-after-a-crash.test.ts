@@ -206,7 +206,7 @@ describe("started tool call after a crash", () => {
 });
 
 describe("tool call in doubt with arguments changed by hooks", () => {
-  interface Doubt {
+  interface InDoubtSetup {
     readonly hook: "beforeTool" | "aroundTool";
     readonly reconcile?: false;
     /** Value that the hook writes; by default the number of its process. */
@@ -217,7 +217,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   /**
    * Call that hangs in every process, with a hook that writes the process number; `next` continues in another process.
    */
-  function createCrashingLoop({ hook, reconcile, by, deniedFrom = Infinity }: Doubt) {
+  function createCrashingLoop({ hook, reconcile, by, deniedFrom = Infinity }: InDoubtSetup) {
     let life = 1;
     const log: string[] = [];
     const tool = defineTool({

@@ -137,13 +137,13 @@ describe.each(places)("%s", (where, open) => {
 });
 
 /** Requests of one process before its crash. */
-interface Life {
+interface ProcessState {
   asked: number;
   isOver: boolean;
 }
 
 /** An agent, or a sub-agent, whose hooks make auxiliary model calls between the turns of the loop. */
-function createAskingAgent(store: Store, life: Life, isInside: boolean) {
+function createAskingAgent(store: Store, life: ProcessState, isInside: boolean) {
   const counted = (model: Model): Model => ({
     ...model,
     respond: async (request, options) => {
@@ -203,7 +203,7 @@ test.each([
 ])("every model request of %s and of its hooks counts once, wherever the process dies", async (_, isInside) => {
   const crashAndRestart = async (nth: number, when: "before" | "after") => {
     const owner = memoryStore();
-    const first: Life = { asked: 0, isOver: false };
+    const first: ProcessState = { asked: 0, isOver: false };
     const { store, dead, commits } = crashAtNth(owner, nth, when);
     const ended = createAskingAgent(store, first, isInside).run({ thread: "t", input: "go" }).result;
     ignoreResult(ended);
@@ -212,7 +212,7 @@ test.each([
     if (whole !== undefined) return { commits: commits(), asked: first.asked, spent: countSpentAttempts(whole.state) };
     const next = owner.peer();
     owner.crash();
-    const second: Life = { asked: 0, isOver: false };
+    const second: ProcessState = { asked: 0, isOver: false };
     const agent = createAskingAgent(next, second, isInside);
     const hasStarted = (await next.head("t", "main")) !== undefined;
     const { state } = await (hasStarted ? agent.resume({ thread: "t" }) : agent.run({ thread: "t", input: "go" }))

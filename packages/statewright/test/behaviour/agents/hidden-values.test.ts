@@ -85,7 +85,7 @@ const described: fc.Arbitrary<Described> = fc.record({
   }),
 });
 
-interface Heard {
+interface RunRecord {
   readonly wires: ModelRequest[];
   readonly events: RunEvent[];
   readonly lines: unknown[];
@@ -96,7 +96,7 @@ interface Heard {
 }
 
 /** Runs one case; a waiting run is resumed by another process with another customer. */
-async function live({ args, hidden, does, asks, calls }: Described): Promise<Heard> {
+async function live({ args, hidden, does, asks, calls }: Described): Promise<RunRecord> {
   const folder = mkdtempSync(join(tmpdir(), "hidden-"));
   const path = join(folder, "threads.db");
   const [wires, events, lines, got]: [ModelRequest[], RunEvent[], unknown[], Readonly<Record<string, unknown>>[]] = [

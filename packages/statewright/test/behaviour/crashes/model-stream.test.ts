@@ -20,33 +20,33 @@ function createFolder(): string {
   return home;
 }
 
-interface Observed {
+interface ProcessOutput {
   readonly status: string;
   readonly messages: readonly Message[];
   readonly observed: readonly (readonly unknown[])[];
   readonly text: string;
 }
 
-function parseOutput({ stdout }: CrashOutcome): Observed {
-  return JSON.parse(stdout) as Observed;
+function parseOutput({ stdout }: CrashOutcome): ProcessOutput {
+  return JSON.parse(stdout) as ProcessOutput;
 }
 
 /** Conversation without ids and without notes about lost requests. */
-function getLastContent({ messages }: Observed): unknown {
+function getLastContent({ messages }: ProcessOutput): unknown {
   return messages.map((message) => {
     const { id: _id, failedAttempts: _lost, provider: _provider, ...said } = message as AssistantMessage;
     return "callId" in said ? { ...said, callId: "its call" } : said;
   });
 }
 
-function listLost({ messages }: Observed): unknown {
+function listLost({ messages }: ProcessOutput): unknown {
   return messages.map((message) => (message.role === "assistant" ? (message.failedAttempts ?? []) : []));
 }
 
 const unrecorded = { model, kind: "unrecorded" };
 
 /** Result of an uninterrupted process. */
-async function runWithoutCrash(): Promise<Observed> {
+async function runWithoutCrash(): Promise<ProcessOutput> {
   await using server = await startStreamingServer();
   const outcome = await runUntilDone({ script, folder: createFolder(), timeoutMs, args: [server.baseUrl] });
   expect(server.requests).toEqual([1, 3]);

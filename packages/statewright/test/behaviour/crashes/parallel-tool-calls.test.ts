@@ -9,8 +9,8 @@ const script = new URL("../../support/processes/parallel-calls-process.ts", impo
 const folder = mkdtempSync(join(tmpdir(), "statewright-four-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Ran = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
-type Asked = { readonly model: number };
+type ToolRunLine = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
+type RequestLine = { readonly model: number };
 
 let outcome: CrashOutcome;
 beforeAll(async () => {
@@ -19,8 +19,8 @@ beforeAll(async () => {
 
 /** Processes in which a tool ran, and its keys. */
 function listRuns(name: string): { readonly processes: readonly string[]; readonly keys: number } {
-  const runs = (outcome.effects as readonly (Ran | Asked)[]).filter(
-    (effect): effect is Ran => "tool" in effect && effect.tool === name,
+  const runs = (outcome.effects as readonly (ToolRunLine | RequestLine)[]).filter(
+    (effect): effect is ToolRunLine => "tool" in effect && effect.tool === name,
   );
   return {
     processes: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
@@ -30,7 +30,7 @@ function listRuns(name: string): { readonly processes: readonly string[]; readon
 
 test("a kill among four calls keeps the two completed calls and repeats no model call [C14]", () => {
   for (const name of ["read_done", "pay_done"]) expect(listRuns(name)).toEqual({ processes: ["before"], keys: 1 });
-  const requests = (outcome.effects as readonly (Ran | Asked)[]).flatMap((effect) =>
+  const requests = (outcome.effects as readonly (ToolRunLine | RequestLine)[]).flatMap((effect) =>
     "model" in effect ? [effect.model] : [],
   );
   // One request that returned the calls, and one with their four answers.

@@ -9,8 +9,8 @@ const script = new URL("../../support/processes/tool-batch-process.ts", import.m
 const folder = mkdtempSync(join(tmpdir(), "statewright-batch-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Ran = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
-type Asked = { readonly asked: string; readonly key: string };
+type ToolRunLine = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
+type RequestLine = { readonly asked: string; readonly key: string };
 
 let outcome: CrashOutcome;
 beforeAll(async () => {
@@ -19,9 +19,9 @@ beforeAll(async () => {
 
 /** Processes in which the tool ran, its keys, the reconciled keys, and the answer. */
 function getStory(name: string) {
-  const effects = outcome.effects as readonly (Ran | Asked)[];
-  const runs = effects.filter((effect): effect is Ran => "tool" in effect && effect.tool === name);
-  const asks = effects.filter((effect): effect is Asked => "asked" in effect && effect.asked === name);
+  const effects = outcome.effects as readonly (ToolRunLine | RequestLine)[];
+  const runs = effects.filter((effect): effect is ToolRunLine => "tool" in effect && effect.tool === name);
+  const asks = effects.filter((effect): effect is RequestLine => "asked" in effect && effect.asked === name);
   const { said } = JSON.parse(outcome.stdout) as { readonly said: readonly (readonly [string, boolean, string])[] };
   return {
     processes: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
