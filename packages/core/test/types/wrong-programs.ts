@@ -38,7 +38,7 @@ import {
 /** Mistakes in the order of this file. */
 export const mistakes: string[] = [];
 
-function defineWrongProgram(what: string, _program: () => unknown): void {
+function wrong(what: string, _program: () => unknown): void {
   mistakes.push(what);
 }
 
@@ -84,102 +84,102 @@ const refund = defineTool({
 
 // Where control goes.
 
-defineWrongProgram("an edge to a node that is not there", () => {
+wrong("an edge to a node that is not there", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: "c", ...rest });
 });
-defineWrongProgram("one of several edges to a node that is not there", () => {
+wrong("one of several edges to a node that is not there", () => {
   plain.edges({ [START]: ["a", "b"], a: END, ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: ["a", "c"], a: END, ...rest });
 });
-defineWrongProgram("an edge from a node that is not there", () => {
+wrong("an edge from a node that is not there", () => {
   plain.edges({ [START]: "a", a: END, b: END, each: END });
   // @ts-expect-error 'c' does not exist in type
   plain.edges({ [START]: "a", a: END, b: END, each: END, c: END });
 });
-defineWrongProgram("a graph without a beginning", () => {
+wrong("a graph without a beginning", () => {
   plain.edges({ [START]: "a", a: END, ...rest });
   // @ts-expect-error Property '[START]' is missing
   plain.edges({ a: END, ...rest });
 });
-defineWrongProgram("a node without an edge", () => {
+wrong("a node without an edge", () => {
   plain.edges({ [START]: "a", a: "b", b: END, each: END });
   // @ts-expect-error Property 'b' is missing
   plain.edges({ [START]: "a", a: "b", each: END });
 });
-defineWrongProgram("an edge to an input node, which takes an input", () => {
+wrong("an edge to an input node, which takes an input", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
   // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: "each", ...rest });
 });
-defineWrongProgram("a graph that begins with an input node", () => {
+wrong("a graph that begins with an input node", () => {
   plain.edges({ [START]: "a", a: END, ...rest });
   // @ts-expect-error Type of computed property's value is '"each"', which is not assignable to type '"__end__"
   plain.edges({ [START]: "each", a: END, ...rest });
 });
-defineWrongProgram("a route to a node that is not there", () => {
+wrong("a route to a node that is not there", () => {
   plain.edges({ [START]: "a", a: route(["b", END], () => "b"), ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: "a", a: route(["c", END], () => "c"), ...rest });
 });
-defineWrongProgram("a route that chooses what it does not declare", () => {
+wrong("a route that chooses what it does not declare", () => {
   plain.edges({ [START]: "a", a: route(["b", END], () => "b"), ...rest });
   // @ts-expect-error Type '"a"' is not assignable to type '"__end__" | "b"'
   plain.edges({ [START]: "a", a: route(["b", END], () => "a"), ...rest });
 });
-defineWrongProgram("a route that chooses several where it may choose one", () => {
+wrong("a route that chooses several where it may choose one", () => {
   plain.edges({ [START]: "a", a: route(["a", "b"], () => ["a", "b"], { many: true }), ...rest });
   // @ts-expect-error Type 'readonly ["a", "b"]' is not assignable to type '"a" | "b"'
   plain.edges({ [START]: "a", a: route(["a", "b"], () => ["a", "b"]), ...rest });
 });
-defineWrongProgram("a route that compares with a value that cannot be", () => {
+wrong("a route that compares with a value that cannot be", () => {
   plain.edges({ [START]: "a", a: route(["b", END], (state) => (state.verdict === "fix" ? "b" : END)), ...rest });
   // @ts-expect-error the types '"fix" | "ship" | null' and '"fixed"' have no overlap
   plain.edges({ [START]: "a", a: route(["b", END], (state) => (state.verdict === "fixed" ? "b" : END)), ...rest });
 });
-defineWrongProgram("a route that reads a channel that is not there", () => {
+wrong("a route that reads a channel that is not there", () => {
   plain.edges({ [START]: "a", a: route(["b", END], (state) => (state.verdict ? "b" : END)), ...rest });
   // @ts-expect-error Did you mean 'verdict'?
   plain.edges({ [START]: "a", a: route(["b", END], (state) => (state.verdct ? "b" : END)), ...rest });
 });
-defineWrongProgram("sends to a node that is not there", () => {
+wrong("sends to a node that is not there", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
   // @ts-expect-error Type '"ech"' is not assignable to type '"each"'
   plain.edges({ [START]: "a", a: fanOut("ech", () => [{ file: "x" }]), ...rest });
 });
-defineWrongProgram("sends to a node that takes no input", () => {
+wrong("sends to a node that takes no input", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
   // @ts-expect-error Type '"b"' is not assignable to type '"each"'
   plain.edges({ [START]: "a", a: fanOut("b", () => [{ file: "x" }]), ...rest });
 });
-defineWrongProgram("sends of a wrong input", () => {
+wrong("sends of a wrong input", () => {
   plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files.map((file) => ({ file }))), ...rest });
   // @ts-expect-error Type 'string' is not assignable to type '{ file: string; }'
   plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files), ...rest });
 });
-defineWrongProgram("sends that give one item instead of a list", () => {
+wrong("sends that give one item instead of a list", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
   // @ts-expect-error Type '{ file: string; }' is missing the following properties from type 'readonly
   plain.edges({ [START]: "a", a: fanOut("each", () => ({ file: "x" })), ...rest });
 });
-defineWrongProgram("sends that lead to a node that is not there when there are none", () => {
+wrong("sends that lead to a node that is not there when there are none", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "b" }), ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "c" }), ...rest });
 });
-defineWrongProgram("sends that lead to an input node without an input when there are none", () => {
+wrong("sends that lead to an input node without an input when there are none", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: END }), ...rest });
   // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "each" }), ...rest });
 });
-defineWrongProgram("a join to a node that is not there", () => {
+wrong("a join to a node that is not there", () => {
   plain.edges({ [START]: "a", a: join("b"), ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
   plain.edges({ [START]: "a", a: join("c"), ...rest });
 });
-defineWrongProgram("gotos of a node that returns none", () => {
+wrong("gotos of a node that returns none", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
   // @ts-expect-error Type 'CommandTargets<"b">' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: commandTargets("b"), ...rest });
@@ -187,39 +187,39 @@ defineWrongProgram("gotos of a node that returns none", () => {
 
 // Commands.
 
-defineWrongProgram("a goto without gotos", () => {
+wrong("a goto without gotos", () => {
   commands.edges({ [START]: "a", a: commandTargets("b"), ...rest });
   // @ts-expect-error is not assignable to type 'CommandEdge<"__end__" | "a" | "b" | "each", "b">'
   commands.edges({ [START]: "a", a: "b", ...rest });
 });
-defineWrongProgram("a goto that the edge does not list", () => {
+wrong("a goto that the edge does not list", () => {
   commands.edges({ [START]: "a", a: commandTargets("a", "b"), ...rest });
   // @ts-expect-error Type 'CommandTargets<"a">' is not assignable to type 'CommandEdge<"__end__" | "a" | "b" | "each", "b">'
   commands.edges({ [START]: "a", a: commandTargets("a"), ...rest });
 });
-defineWrongProgram("gotos to a node that is not there", () => {
+wrong("gotos to a node that is not there", () => {
   commands.edges({ [START]: "a", a: commandTargets("b", END), ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | "each"'
   commands.edges({ [START]: "a", a: commandTargets("b", "c"), ...rest });
 });
-defineWrongProgram("a goto to a node that is not there", () => {
+wrong("a goto to a node that is not there", () => {
   start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
   // @ts-expect-error "the node leads to \"c\", which is no node"
   start.nodes({ a: () => goto("c"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
 });
-defineWrongProgram("a goto to a node that takes an input", () => {
+wrong("a goto to a node that takes an input", () => {
   start
     .nodes({ a: () => send("each", { file: "x" }), each })
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
   // @ts-expect-error "the node goes to \"each\" without the input that it takes: use send"
   start.nodes({ a: () => goto("each"), each }).edges({ [START]: "a", a: commandTargets("each"), each: END });
 });
-defineWrongProgram("a send to a node that takes no input", () => {
+wrong("a send to a node that takes no input", () => {
   start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
   // @ts-expect-error "the node sends \"b\" an input, and it takes none: use goto"
   start.nodes({ a: () => send("b", 1), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
 });
-defineWrongProgram("a send of a wrong input", () => {
+wrong("a send of a wrong input", () => {
   start
     .nodes({ a: () => send("each", { file: "x" }), each })
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
@@ -231,82 +231,82 @@ defineWrongProgram("a send of a wrong input", () => {
 
 // What a node returns.
 
-defineWrongProgram("a channel that the state does not have", () => {
+wrong("a channel that the state does not have", () => {
   start.nodes({ a: () => ({ verdict: "fix" }) });
   // @ts-expect-error "returns a channel that the state does not have: verdct"
   start.nodes({ a: () => ({ verdct: "fix" }) });
 });
-defineWrongProgram("a channel that the state does not have, beside others and later", () => {
+wrong("a channel that the state does not have, beside others and later", () => {
   start.nodes({ a: async () => [{ notes: ["x"] }, { notes: ["x"], files: ["x"] }] });
   // @ts-expect-error "returns a channel that the state does not have: flies"
   start.nodes({ a: async () => [{ notes: ["x"] }, { notes: ["x"], flies: ["x"] }] });
 });
-defineWrongProgram("a channel that the state does not have, with a goto", () => {
+wrong("a channel that the state does not have, with a goto", () => {
   start.nodes({ a: () => goto("b", { verdict: "fix" }) });
   // @ts-expect-error "returns a channel that the state does not have: verdct"
   start.nodes({ a: () => goto("b", { verdct: "fix" }) });
 });
-defineWrongProgram("a channel that the state does not have, from a node with a policy", () => {
+wrong("a channel that the state does not have, from a node with a policy", () => {
   start.nodes({ a: { run: () => ({ verdict: "fix" }) } });
   // @ts-expect-error "returns a channel that the state does not have: verdct"
   start.nodes({ a: { run: () => ({ verdct: "fix" }) } });
 });
-defineWrongProgram("a channel that the state does not have, from an input node", () => {
+wrong("a channel that the state does not have, from an input node", () => {
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ notes: [input] })) });
   // @ts-expect-error "returns a channel that the state does not have: ntoes"
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ ntoes: [input] })) });
 });
-defineWrongProgram("a value of a wrong type", () => {
+wrong("a value of a wrong type", () => {
   start.nodes({ a: () => ({ files: ["x"] }) });
   // @ts-expect-error Type 'number' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
   start.nodes({ a: () => ({ files: 3 }) });
 });
-defineWrongProgram("a value of a wrong type on one of two ways", () => {
+wrong("a value of a wrong type on one of two ways", () => {
   start.nodes({ a: (state) => (state.verdict ? { files: ["x"] } : { files: [] }) });
   // @ts-expect-error Type 'number' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
   start.nodes({ a: (state) => (state.verdict ? { files: ["x"] } : { files: 3 }) });
 });
-defineWrongProgram("a value that the enumeration does not have", () => {
+wrong("a value that the enumeration does not have", () => {
   start.nodes({ a: () => ({ verdict: "ship" }) });
   // @ts-expect-error Type '"maybe"' is not assignable to type '"fix" | "ship" | Overwrite<
   start.nodes({ a: () => ({ verdict: "maybe" }) });
 });
-defineWrongProgram("one item where a list is appended", () => {
+wrong("one item where a list is appended", () => {
   start.nodes({ a: () => ({ notes: ["x"] }) });
   // @ts-expect-error Type 'string' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
   start.nodes({ a: () => ({ notes: "x" }) });
 });
-defineWrongProgram("null for a channel that is never null", () => {
+wrong("null for a channel that is never null", () => {
   start.nodes({ a: () => ({ files: [] }) });
   // @ts-expect-error Type 'null' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
   start.nodes({ a: () => ({ files: null }) });
 });
-defineWrongProgram("what a reducer does not take", () => {
+wrong("what a reducer does not take", () => {
   start.nodes({ a: () => ({ total: 3 }) });
   // @ts-expect-error Type 'string' is not assignable to type 'number | Overwrite<number> | undefined'
   start.nodes({ a: () => ({ total: "3" }) });
 });
-defineWrongProgram("a wrong entry of a record", () => {
+wrong("a wrong entry of a record", () => {
   start.nodes({ a: () => ({ stock: { apple: 3, pear: undefined } }) });
   // @ts-expect-error Type 'string' is not assignable to type 'number'
   start.nodes({ a: () => ({ stock: { apple: "3" } }) });
 });
-defineWrongProgram("a wrong overwrite", () => {
+wrong("a wrong overwrite", () => {
   start.nodes({ a: () => ({ notes: overwrite(["x"]) }) });
   // @ts-expect-error Type 'number' is not assignable to type 'string'
   start.nodes({ a: () => ({ notes: overwrite(["x", 3]) }) });
 });
-defineWrongProgram("a message of a wrong shape", () => {
+wrong("a message of a wrong shape", () => {
   start.nodes({ a: () => ({ messages: [{ role: "system", id: "1", content: "hi" }] }) });
   // @ts-expect-error Type 'string' is not assignable to type 'readonly (TextBlock | FileBlock | ImageBlock)[]'
   start.nodes({ a: () => ({ messages: [{ role: "user", id: "1", content: "hi" }] }) });
 });
-defineWrongProgram("a text", () => {
+wrong("a text", () => {
   start.nodes({ a: () => undefined });
   // @ts-expect-error Type 'string' is not assignable to type
   start.nodes({ a: () => "done" });
 });
-defineWrongProgram("a function", () => {
+wrong("a function", () => {
   start.nodes({ a: () => ({}) });
   // @ts-expect-error Type '() => () => {}' is not assignable to type
   start.nodes({ a: () => () => ({}) });
@@ -314,12 +314,12 @@ defineWrongProgram("a function", () => {
 
 // The state and its drafts.
 
-defineWrongProgram("a node that changes a list of its state", () => {
+wrong("a node that changes a list of its state", () => {
   start.nodes({ a: (state) => ({ files: [...state.files, "x"] }) });
   // @ts-expect-error Property 'push' does not exist on type 'readonly string[]'
   start.nodes({ a: (state) => void state.files.push("x") });
 });
-defineWrongProgram("a node that assigns deep in its state", () => {
+wrong("a node that assigns deep in its state", () => {
   start.nodes({ a: (state) => ({ tree: { leaf: { size: state.tree.leaf.size + 1 } } }) });
   start.nodes({
     a: (state) => {
@@ -328,27 +328,27 @@ defineWrongProgram("a node that assigns deep in its state", () => {
     },
   });
 });
-defineWrongProgram("a node that reads a channel that is not there", () => {
+wrong("a node that reads a channel that is not there", () => {
   start.nodes({ a: (state) => ({ notes: state.files }) });
   // @ts-expect-error Did you mean 'files'?
   start.nodes({ a: (state) => ({ notes: state.flies }) });
 });
-defineWrongProgram("a node that takes an ephemeral value for granted", () => {
+wrong("a node that takes an ephemeral value for granted", () => {
   start.nodes({ a: (state) => ({ notes: [state.hint ?? ""] }) });
   // @ts-expect-error 'state.hint' is possibly 'undefined'
   start.nodes({ a: (state) => ({ notes: [state.hint.trim()] }) });
 });
-defineWrongProgram("a recipe that writes a wrong type", () => {
+wrong("a recipe that writes a wrong type", () => {
   start.nodes({ a: () => edit((draft) => draft.files.push("x")) });
   // @ts-expect-error Argument of type 'number' is not assignable to parameter of type 'string'
   start.nodes({ a: () => edit((draft) => draft.files.push(3)) });
 });
-defineWrongProgram("a recipe that writes a channel that is not there", () => {
+wrong("a recipe that writes a channel that is not there", () => {
   start.nodes({ a: () => edit((draft) => draft.files.push("x")) });
   // @ts-expect-error Did you mean 'files'?
   start.nodes({ a: () => edit((draft) => draft.flies.push("x")) });
 });
-defineWrongProgram("an asynchronous recipe", () => {
+wrong("an asynchronous recipe", () => {
   start.nodes({ a: () => edit((draft) => draft.files.push("x")) });
   // @ts-expect-error Type 'Promise<number>' is not assignable to type '"a recipe cannot be asynchronous"'
   start.nodes({ a: () => edit(async (draft) => draft.files.push("x")) });
@@ -356,78 +356,78 @@ defineWrongProgram("an asynchronous recipe", () => {
 
 // Questions and answers.
 
-defineWrongProgram("a question that the graph does not declare", () => {
+wrong("a question that the graph does not declare", () => {
   pay.nodes({ a: async (_state, { interrupt }) => ({ note: await interrupt("name") }) });
   // @ts-expect-error Argument of type '"nmae"' is not assignable to parameter of type '"approve" | "name"'
   pay.nodes({ a: async (_state, { interrupt }) => void (await interrupt("nmae")) });
 });
-defineWrongProgram("a question in a graph that declares none", () => {
+wrong("a question in a graph that declares none", () => {
   start.nodes({ a: async (_state, { step }) => void (await step("name", () => 1)) });
   // @ts-expect-error Argument of type '"name"' is not assignable to parameter of type 'never'
   start.nodes({ a: async (_state, { interrupt }) => void (await interrupt("name")) });
 });
-defineWrongProgram("a wrong payload", () => {
+wrong("a wrong payload", () => {
   pay.nodes({ a: async (_state, { interrupt }) => void (await interrupt("approve", { payload: { cents: 1 } })) });
   // @ts-expect-error Type 'string' is not assignable to type 'number'
   pay.nodes({ a: async (_state, { interrupt }) => void (await interrupt("approve", { payload: { cents: "1" } })) });
 });
-defineWrongProgram("a question without the payload that it declares", () => {
+wrong("a question without the payload that it declares", () => {
   pay.nodes({ a: async (_state, { interrupt }) => void (await interrupt("approve", { payload: { cents: 1 } })) });
   // @ts-expect-error Expected 2 arguments, but got 1
   pay.nodes({ a: async (_state, { interrupt }) => void (await interrupt("approve")) });
 });
-defineWrongProgram("an answer that is used as what it is not", () => {
+wrong("an answer that is used as what it is not", () => {
   pay.nodes({ a: async (_state, { interrupt }) => ({ note: await interrupt("name") }) });
   // @ts-expect-error Type 'string' is not assignable to type 'number | Overwrite<number> | undefined'
   pay.nodes({ a: async (_state, { interrupt }) => ({ amount: await interrupt("name") }) });
 });
-defineWrongProgram("an answer of a wrong shape", () => {
+wrong("an answer of a wrong shape", () => {
   resume(paid, { store, thread, context, answers: { approve: { ok: true } } });
   // @ts-expect-error Type 'string' is not assignable to type 'boolean'
   resume(paid, { store, thread, context, answers: { approve: { ok: "yes" } } });
 });
-defineWrongProgram("an answer under a misspelt key", () => {
+wrong("an answer under a misspelt key", () => {
   resume(paid, { store, thread, context, answers: { approve: { ok: true }, "0:0:approve": 1 } });
   // @ts-expect-error Did you mean to write 'approve'?
   resume(paid, { store, thread, context, answers: { aprove: { ok: true } } });
 });
-defineWrongProgram("an answer without a key", () => {
+wrong("an answer without a key", () => {
   resume(paid, { store, thread, context, answers: { name: "ann" } });
   // @ts-expect-error Type 'string' is not assignable to type
   resume(paid, { store, thread, context, answers: "ann" });
 });
-defineWrongProgram("an answer in doubt of a wrong shape", () => {
+wrong("an answer in doubt of a wrong shape", () => {
   resume(paid, { store, thread, context, answers: { in_doubt: { happened: true } } });
   // @ts-expect-error Type 'string' is not assignable to type 'boolean'
   resume(paid, { store, thread, context, answers: { in_doubt: { happened: "yes" } } });
 });
-defineWrongProgram("an interrupt that is no schema", () => {
+wrong("an interrupt that is no schema", () => {
   defineGraph({ name: "ask", state: Shop, interrupts: { name: z.string() } });
   // @ts-expect-error Type 'string' is not assignable to type 'InterruptDeclaration'
   defineGraph({ name: "ask", state: Shop, interrupts: { name: "text" } });
 });
-defineWrongProgram("an answer for the end of a question's time that its schema does not take", () => {
+wrong("an answer for the end of a question's time that its schema does not take", () => {
   const name = { answer: z.enum(["ann", "bob"]), expiresMs: 5 };
   defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "ann" }, other: z.string() } });
   // @ts-expect-error is not assignable to type '"has an onExpire that does not match its answer schema"'
   defineGraph({ name: "ask", state: Shop, interrupts: { name: { ...name, onExpire: "eve" }, other: z.string() } });
 });
-defineWrongProgram("a question in asks that the graph does not declare", () => {
+wrong("a question in asks that the graph does not declare", () => {
   pay.nodes({ a: { interrupts: ["name"], run: () => undefined } });
   // @ts-expect-error Type '"nmae"' is not assignable to type '"approve" | "name"'
   pay.nodes({ a: { interrupts: ["nmae"], run: () => undefined } });
 });
-defineWrongProgram("a channel in writes that the state does not have", () => {
+wrong("a channel in writes that the state does not have", () => {
   pay.nodes({ a: { writes: ["amount"], run: () => undefined } });
   // @ts-expect-error Type '"amuont"' is not assignable to type
   pay.nodes({ a: { writes: ["amuont"], run: () => undefined } });
 });
-defineWrongProgram("an update that the node's writes do not list", () => {
+wrong("an update that the node's writes do not list", () => {
   start.nodes({ a: { writes: ["verdict", "notes"], run: () => ({ verdict: "ship", notes: [] }) } });
   // @ts-expect-error returns a channel that its writes do not list: notes
   start.nodes({ a: { writes: ["verdict"], run: () => ({ verdict: "ship", notes: [] }) } });
 });
-defineWrongProgram("an update of an input node that its writes do not list", () => {
+wrong("an update of an input node that its writes do not list", () => {
   start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["notes"] }) });
   // @ts-expect-error returns a channel that its writes do not list: notes
   start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["verdict"] }) });
@@ -435,67 +435,67 @@ defineWrongProgram("an update of an input node that its writes do not list", () 
 
 // Running and resuming.
 
-defineWrongProgram("a run without its context", () => {
+wrong("a run without its context", () => {
   run(paid, { input, context });
   // @ts-expect-error Property 'context' is missing in type
   run(paid, { input });
 });
-defineWrongProgram("a run with a wrong context", () => {
+wrong("a run with a wrong context", () => {
   run(paid, { input, context: { user: "ann" } });
   // @ts-expect-error Type 'number' is not assignable to type 'string'
   run(paid, { input, context: { user: 1 } });
 });
-defineWrongProgram("a resume without the context", () => {
+wrong("a resume without the context", () => {
   resume(paid, { store, thread, context });
   // @ts-expect-error Property 'context' is missing in type
   resume(paid, { store, thread });
 });
-defineWrongProgram("a resume with a wrong context", () => {
+wrong("a resume with a wrong context", () => {
   resume(paid, { store, thread, context: { user: "ann" } });
   // @ts-expect-error 'usr' does not exist in type '{ readonly user: string; }'. Did you mean to write 'user'?
   resume(paid, { store, thread, context: { usr: "ann" } });
 });
-defineWrongProgram("a run without its input", () => {
+wrong("a run without its input", () => {
   run(paid, { context, input });
   // @ts-expect-error Property 'input' is missing in type
   run(paid, { context });
 });
-defineWrongProgram("an input that lacks a channel", () => {
+wrong("an input that lacks a channel", () => {
   run(paid, { context, input: { amount: 1, note: "x" } });
   // @ts-expect-error Property 'amount' is missing in type '{ note: string; }'
   run(paid, { context, input: { note: "x" } });
 });
-defineWrongProgram("an input of a wrong type", () => {
+wrong("an input of a wrong type", () => {
   run(paid, { context, input: { amount: 1 } });
   // @ts-expect-error Type 'string' is not assignable to type 'number'
   run(paid, { context, input: { amount: "1" } });
 });
-defineWrongProgram("an input for a channel that is not there", () => {
+wrong("an input for a channel that is not there", () => {
   run(paid, { context, input: { amount: 1, note: "x" } });
   // @ts-expect-error 'ntoe' does not exist in type
   run(paid, { context, input: { amount: 1, ntoe: "x" } });
 });
-defineWrongProgram("an option that run does not have", () => {
+wrong("an option that run does not have", () => {
   run(paid, { context, input, thread: "t" });
   // @ts-expect-error 'thred' does not exist in type
   run(paid, { context, input, thred: "t" });
 });
-defineWrongProgram("an option that resume does not have", () => {
+wrong("an option that resume does not have", () => {
   resume(paid, { context, store, thread, answers: {} });
   // @ts-expect-error Did you mean to write 'answers'?
   resume(paid, { context, store, thread, answer: {} });
 });
-defineWrongProgram("a resume without a store", () => {
+wrong("a resume without a store", () => {
   resume(paid, { context, store, thread });
   // @ts-expect-error Property 'store' is missing in type
   resume(paid, { context, thread });
 });
-defineWrongProgram("a breakpoint at a node that is not there", () => {
+wrong("a breakpoint at a node that is not there", () => {
   run(paid, { context, input, breakpoints: { before: ["pay"] } });
   // @ts-expect-error Type '"pai"' is not assignable to type '"pay"'
   run(paid, { context, input, breakpoints: { before: ["pai"] } });
 });
-defineWrongProgram("a breakpoint at a node that is not there, in a resume", () => {
+wrong("a breakpoint at a node that is not there, in a resume", () => {
   resume(paid, { context, store, thread, breakpoints: { after: ["pay"] } });
   // @ts-expect-error Type '"pai"' is not assignable to type '"pay"'
   resume(paid, { context, store, thread, breakpoints: { after: ["pai"] } });
@@ -503,61 +503,61 @@ defineWrongProgram("a breakpoint at a node that is not there, in a resume", () =
 
 // Results and history.
 
-defineWrongProgram("a channel that the result does not have", async () => {
+wrong("a channel that the result does not have", async () => {
   const { state } = await run(paid, { context, input }).result;
   state.amount;
   // @ts-expect-error Property 'amonut' does not exist on type
   state.amonut;
 });
-defineWrongProgram("questions of a run that is done", async () => {
+wrong("questions of a run that is done", async () => {
   const result = await run(paid, { context, input }).result;
   if (result.status === "waiting") result.interrupts;
   // @ts-expect-error Property 'interrupts' does not exist on type
   if (result.status === "done") result.interrupts;
 });
-defineWrongProgram("a status that a result never has", async () => {
+wrong("a status that a result never has", async () => {
   const { status } = await run(paid, { context, input }).result;
   if (status === "cancelled") return;
   // @ts-expect-error This comparison appears to be unintentional
   if (status === "failed") return;
 });
-defineWrongProgram("a result that is changed", async () => {
+wrong("a result that is changed", async () => {
   const { state } = await run(paid, { context, input }).result;
   ({ ...state, amount: 3 });
   // @ts-expect-error Cannot assign to 'amount' because it is a read-only property
   state.amount = 3;
 });
-defineWrongProgram("an event that no run has", () => {
+wrong("an event that no run has", () => {
   run(paid, { context, input }).on((event) => event.type === "run.completed");
   // @ts-expect-error This comparison appears to be unintentional
   run(paid, { context, input }).on((event) => event.type === "run.finished");
 });
-defineWrongProgram("a step of history by a node that is not there", async () => {
+wrong("a step of history by a node that is not there", async () => {
   for await (const entry of getHistory(paid, { store, thread })) {
     entry.node === "pay";
     // @ts-expect-error the types '"pay" | undefined' and '"pai"' have no overlap
     entry.node === "pai";
   }
 });
-defineWrongProgram("a change of a channel that is not there", async () => {
+wrong("a change of a channel that is not there", async () => {
   for await (const { changes } of getHistory(paid, { store, thread })) {
     changes.amount;
     // @ts-expect-error Did you mean 'amount'?
     changes.amonut;
   }
 });
-defineWrongProgram("a next node that is not there", async () => {
+wrong("a next node that is not there", async () => {
   const { next } = await getState(paid, { store, thread });
   next.includes("pay");
   // @ts-expect-error Argument of type '"pai"' is not assignable to parameter of type '"__end__" | "pay"'
   next.includes("pai");
 });
-defineWrongProgram("a fork that changes a channel that is not there", () => {
+wrong("a fork that changes a channel that is not there", () => {
   fork(paid, { store, thread, at: 1, name: "other", update: { amount: 2 } });
   // @ts-expect-error Did you mean to write 'amount'?
   fork(paid, { store, thread, at: 1, name: "other", update: { amonut: 2 } });
 });
-defineWrongProgram("a fork that writes a wrong value", () => {
+wrong("a fork that writes a wrong value", () => {
   fork(paid, { store, thread, at: 1, name: "other", update: { amount: 2 } });
   // @ts-expect-error Type 'string' is not assignable to type 'number | Overwrite<number> | undefined'
   fork(paid, { store, thread, at: 1, name: "other", update: { amount: "2" } });
@@ -565,92 +565,92 @@ defineWrongProgram("a fork that writes a wrong value", () => {
 
 // Graphs and policies.
 
-defineWrongProgram("an option that a graph does not have", () => {
+wrong("an option that a graph does not have", () => {
   defineGraph({ name: "shop", version: 2, state: Shop });
   // @ts-expect-error 'verison' does not exist in type
   defineGraph({ name: "shop", verison: 2, state: Shop });
 });
-defineWrongProgram("a state that is not declared with defineState", () => {
+wrong("a state that is not declared with defineState", () => {
   defineGraph({ name: "shop", state: defineState({ files: z.string() }) });
   // @ts-expect-error 'files' does not exist in type 'StateDefinition
   defineGraph({ name: "shop", state: { files: z.string() } });
 });
-defineWrongProgram("a channel that is no schema", () => {
+wrong("a channel that is no schema", () => {
   defineState({ files: z.string() });
   // @ts-expect-error Type 'string' is not assignable to type 'Channel<unknown, unknown, unknown> | Schema<unknown, unknown>'
   defineState({ files: "text" });
 });
-defineWrongProgram("a reducer that gives a wrong type", () => {
+wrong("a reducer that gives a wrong type", () => {
   defineState({ total: channel.reduce(z.number().default(0), (sum, add: number) => sum + add) });
   // @ts-expect-error Type 'string' is not assignable to type 'number'
   defineState({ total: channel.reduce(z.number().default(0), (sum, add: number) => `${sum + add}`) });
 });
-defineWrongProgram("a node that reads a context that is not there", () => {
+wrong("a node that reads a context that is not there", () => {
   pay.nodes({ a: (_state, { context }) => ({ note: context.user }) });
   // @ts-expect-error Did you mean 'user'?
   pay.nodes({ a: (_state, { context }) => ({ note: context.usr }) });
 });
-defineWrongProgram("a node that reads the context of a graph without one", () => {
+wrong("a node that reads the context of a graph without one", () => {
   start.nodes({ a: (_state, { run }) => ({ notes: [run.thread] }) });
   // @ts-expect-error 'context' is of type 'unknown'
   start.nodes({ a: (_state, { context }) => ({ notes: [context.user] }) });
 });
-defineWrongProgram("an input in a node that takes none", () => {
+wrong("an input in a node that takes none", () => {
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ notes: [input] })) });
   // @ts-expect-error Property 'input' does not exist on type 'NodeRuntime
   start.nodes({ a: (_state, { input }) => ({ notes: [input] }) });
 });
-defineWrongProgram("a task that misreads its input", () => {
+wrong("a task that misreads its input", () => {
   start.nodes({ a: inputNode(File, (_state, { input }) => ({ notes: [input.file] })) });
   // @ts-expect-error Property 'path' does not exist on type '{ file: string; }'
   start.nodes({ a: inputNode(File, (_state, { input }) => ({ notes: [input.path] })) });
 });
-defineWrongProgram("an option that a node does not have", () => {
+wrong("an option that a node does not have", () => {
   start.nodes({ a: { run: () => undefined, timeoutMs: 3 } });
   // @ts-expect-error "has an option that a node does not have: timeout"
   start.nodes({ a: { run: () => undefined, timeout: 3 } });
 });
-defineWrongProgram("an option that a retry policy does not have", () => {
+wrong("an option that a retry policy does not have", () => {
   start.nodes({ a: { run: () => undefined, retry: { attempts: 3, factor: 2 } } });
   // @ts-expect-error "has an option that a node does not have: retry.factr"
   start.nodes({ a: { run: () => undefined, retry: { attempts: 3, factr: 2 } } });
 });
-defineWrongProgram("a retry policy without its attempts", () => {
+wrong("a retry policy without its attempts", () => {
   start.nodes({ a: { run: () => undefined, retry: { attempts: 3 } } });
   // @ts-expect-error Property 'attempts' is missing in type
   start.nodes({ a: { run: () => undefined, retry: { factor: 3 } } });
 });
-defineWrongProgram("an effect class that does not exist", () => {
+wrong("an effect class that does not exist", () => {
   start.nodes({ a: { run: () => undefined, effect: "once" } });
   // @ts-expect-error Type '"twice"' is not assignable to type
   start.nodes({ a: { run: () => undefined, effect: "twice" } });
 });
-defineWrongProgram("a cache key that is not a text", () => {
+wrong("a cache key that is not a text", () => {
   start.nodes({ a: { run: () => undefined, cache: { key: (state) => state.files.join() } } });
   // @ts-expect-error Type 'readonly string[]' is not assignable to type 'string'
   start.nodes({ a: { run: () => undefined, cache: { key: (state) => state.files } } });
 });
-defineWrongProgram("an option that a cache policy does not have", () => {
+wrong("an option that a cache policy does not have", () => {
   start.nodes({ a: { run: () => undefined, cache: { key: () => "k", ttlMs: 3 } } });
   // @ts-expect-error "has an option that a node does not have: cache.ttl"
   start.nodes({ a: { run: () => undefined, cache: { key: () => "k", ttl: 3 } } });
 });
-defineWrongProgram("a task's cache key that misreads the input", () => {
+wrong("a task's cache key that misreads the input", () => {
   start.nodes({ a: inputNode(File, () => undefined, { cache: { key: (_state, input) => input.file } }) });
   // @ts-expect-error Property 'flie' does not exist on type '{ file: string; }'
   start.nodes({ a: inputNode(File, () => undefined, { cache: { key: (_state, input) => input.flie } }) });
 });
-defineWrongProgram("an error handler that writes a channel that is not there", () => {
+wrong("an error handler that writes a channel that is not there", () => {
   start.nodes({ a: { run: () => undefined, onError: () => ({ notes: [] }) } });
   // @ts-expect-error "returns a channel that the state does not have: ntoes"
   start.nodes({ a: { run: () => undefined, onError: () => ({ ntoes: [] }) } });
 });
-defineWrongProgram("an error handler that writes a wrong value", () => {
+wrong("an error handler that writes a wrong value", () => {
   start.nodes({ a: { run: () => undefined, onError: (_state, { error }) => ({ notes: [error.message] }) } });
   // @ts-expect-error Type 'string' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
   start.nodes({ a: { run: () => undefined, onError: (_state, { error }) => ({ notes: error.message }) } });
 });
-defineWrongProgram("an effect class of an actor that the machine does not have", () => {
+wrong("an effect class of an actor that the machine does not have", () => {
   const actors = { charge: fromPromise(async () => "paid") };
   const machine = setup({ actors }).createMachine({ id: "order" });
   durableMachine(machine, { version: 1, effects: { charge: "once" } });
@@ -660,34 +660,34 @@ defineWrongProgram("an effect class of an actor that the machine does not have",
 
 // Tools and middleware.
 
-defineWrongProgram("a graph without the context that a tool injects", () => {
+wrong("a graph without the context that a tool injects", () => {
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
   // @ts-expect-error Type 'unknown' is not assignable to type '{ readonly user: string; }'
   defineGraph({ name: "shop", state: Shop }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
-defineWrongProgram("a graph whose context is not the one that a tool injects", () => {
+wrong("a graph whose context is not the one that a tool injects", () => {
   const Other = defineContext({ user: z.number() });
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
   // @ts-expect-error Type 'number' is not assignable to type 'string'
   defineGraph({ name: "shop", state: Shop, context: Other }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
-defineWrongProgram("a graph without the state that a tool injects", () => {
+wrong("a graph without the state that a tool injects", () => {
   const Chat = defineState({ messages: channel.messages() });
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
   // @ts-expect-error is missing the following properties from type '{ readonly files: readonly string[]
   defineGraph({ name: "shop", state: Chat, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
-defineWrongProgram("a tool node in a graph without messages", () => {
+wrong("a tool node in a graph without messages", () => {
   start.nodes({ tools: toolNode({ tools: [] }) });
   // @ts-expect-error Property 'messages' is missing in type
   pay.nodes({ tools: toolNode({ tools: [] }) });
 });
-defineWrongProgram("a tool that misreads its arguments", () => {
+wrong("a tool that misreads its arguments", () => {
   defineTool({ name: "t", description: "d", input: File, run: ({ file }) => file });
   // @ts-expect-error Property 'path' does not exist on type '{ file: string; }'
   defineTool({ name: "t", description: "d", input: File, run: ({ path }) => path });
 });
-defineWrongProgram("a tool that reads what it does not inject", () => {
+wrong("a tool that reads what it does not inject", () => {
   const injections = { user: Visit.from((visit) => visit.user) };
   defineTool({
     name: "t",
@@ -705,17 +705,17 @@ defineWrongProgram("a tool that reads what it does not inject", () => {
     run: (_args, { injected }) => injected.usr,
   });
 });
-defineWrongProgram("an injection of what the context does not have", () => {
+wrong("an injection of what the context does not have", () => {
   Visit.from((visit) => visit.user);
   // @ts-expect-error Did you mean 'user'?
   Visit.from((visit) => visit.usr);
 });
-defineWrongProgram("a name that is both an argument and an injection", () => {
+wrong("a name that is both an argument and an injection", () => {
   defineTool({ name: "t", description: "d", input: File, inject: { key: inject.secret("KEY") }, run: () => "x" });
   // @ts-expect-error Type 'Injection<SecretValue, unknown, unknown>' is not assignable to type 'never'
   defineTool({ name: "t", description: "d", input: File, inject: { file: inject.secret("KEY") }, run: () => "x" });
 });
-defineWrongProgram("a secret that is used as a text", () => {
+wrong("a secret that is used as a text", () => {
   const injections = { key: inject.secret("KEY") };
   defineTool({
     name: "t",
@@ -733,7 +733,7 @@ defineWrongProgram("a secret that is used as a text", () => {
     run: (_a, { injected }) => injected.key.trim(),
   });
 });
-defineWrongProgram("middleware that reads the arguments of any call", () => {
+wrong("middleware that reads the arguments of any call", () => {
   defineMiddleware({
     name: "m",
     beforeTool: ({ call }) => (refund.is(call) && call.args.cents ? decide.allow() : decide.allow()),
@@ -741,7 +741,7 @@ defineWrongProgram("middleware that reads the arguments of any call", () => {
   // @ts-expect-error 'call.args' is of type 'unknown'
   defineMiddleware({ name: "m", beforeTool: ({ call }) => (call.args.cents ? decide.allow() : decide.allow()) });
 });
-defineWrongProgram("middleware that misreads the arguments of its tool", () => {
+wrong("middleware that misreads the arguments of its tool", () => {
   defineMiddleware({
     name: "m",
     beforeTool: ({ call }) => (refund.is(call) && call.args.cents ? decide.allow() : decide.allow()),
@@ -752,7 +752,7 @@ defineWrongProgram("middleware that misreads the arguments of its tool", () => {
     beforeTool: ({ call }) => (refund.is(call) && call.args.cent ? decide.allow() : decide.allow()),
   });
 });
-defineWrongProgram("middleware that forgets the reply", () => {
+wrong("middleware that forgets the reply", () => {
   defineMiddleware({ name: "m", aroundModel: async (request, next) => next(request) });
   // @ts-expect-error Type 'undefined' is not assignable to type 'ModelReply'
   defineMiddleware({ name: "m", aroundModel: async (request, next) => void (await next(request)) });
