@@ -28,7 +28,7 @@ import {
 } from "../../../src/index.ts";
 import { call, listEvents, listToolAnswers, runToolLoop } from "../../support/tool-loop.ts";
 
-const key = "sk-live-7781-abc";
+const key = "sk-live-7781-9003-55-abc";
 const secrets = { get: () => key };
 
 const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 30 });
@@ -188,8 +188,8 @@ describe("secret streamed by a model", () => {
     expect(joined("c1")).toBe('{"with":"x[secret]y"}');
     expect(read.trim()).toBe("The key is [secret], and that was sk-live");
     // The state keeps the arguments; no event has them, not even events with state changes.
-    expect(JSON.stringify(state)).toContain("7781");
-    expect(JSON.stringify(events)).not.toContain("7781");
+    expect(JSON.stringify(state)).toContain("7781-9003-55");
+    expect(JSON.stringify(events)).not.toContain("7781-9003-55");
     expect(events.filter(({ type }) => type === "message.retracted")).toEqual([]);
     const message = state.messages.find((each) => each.role === "assistant" && getMessageText(each) !== "");
     expect(message?.role === "assistant" ? message.content.map((block) => Object.values(block)[1]) : []).toEqual([
@@ -273,7 +273,7 @@ describe("secret streamed by a tool", () => {
       update("out: sk-live-77", { last: ["sk-live-77"] });
       update(`out: ${key}\nnext`);
       update("key sk-");
-      update("live-7781");
+      update("live-7781-9003-55");
       update("-abc done");
     });
     expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
@@ -283,7 +283,7 @@ describe("secret streamed by a tool", () => {
       "",
       "[secret] done",
     ]);
-    expect(JSON.stringify(done.events)).not.toContain("7781");
+    expect(JSON.stringify(done.events)).not.toContain("7781-9003-55");
     expect(JSON.stringify(done.events)).not.toContain("sk-live-77");
   });
 
@@ -314,13 +314,13 @@ describe("secret streamed by a tool", () => {
   test("a secret streamed by custom events of a tool is redacted, separately per event name [R16]", async () => {
     const done = await runSayTool(({ emit }) => {
       emit("out", "a sk-live-");
-      emit("err", "7781-abc");
-      emit("out", "7781-abc!");
+      emit("err", "7781-9003-55-abc");
+      emit("out", "7781-9003-55-abc!");
       emit("out", "end sk-live");
     });
     expect(listEvents(done, "custom").map(({ name, payload }) => [name, payload])).toEqual([
       ["out", "a "],
-      ["err", "7781-abc"],
+      ["err", "7781-9003-55-abc"],
       ["out", "[secret]!"],
       ["out", "end "],
       ["out", "sk-live"],
@@ -330,7 +330,7 @@ describe("secret streamed by a tool", () => {
   test("a secret in progress lines is redacted, and a line that only starts like a secret is emitted complete [R16]", async () => {
     const done = await runSayTool(({ progress }) => {
       progress("using sk-live-");
-      progress("7781-abc now");
+      progress("7781-9003-55-abc now");
       progress("server sk-live");
       progress("next");
       progress("last sk-live");
