@@ -94,7 +94,7 @@ test.each<readonly [string, unknown, ...string[]]>([
   if (!isStatewrightError(thrown)) throw new Error(`not one of ours: ${String(thrown)}`);
   expect(["invalid_option", "invalid_tool"]).toContain(thrown.code);
   for (const said of says) expect(thrown.message).toContain(said);
-  expect(thrown.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+  expect(thrown.message).toMatch(/\. [A-Z].+\. See node_modules\/statewright\/docs\/errors\.md#[a-z_]+\.$/s);
 });
 
 test("createAgent accepts valid options", () => {
