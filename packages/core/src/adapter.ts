@@ -28,10 +28,13 @@ export {
   explorePaths,
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
-export { checkCallPolicy, checkDuplicatePolicy } from "./model/call-policy.ts";
+export { checkCallPolicy, checkDuplicatePolicy, checkKnownModels } from "./model/call-policy.ts";
+export { isLanguageModel } from "./model/language-model.ts";
 export { getBlockText } from "./model/message.ts";
 export { isModel } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
+export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./model/model-source.ts";
+export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";

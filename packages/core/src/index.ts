@@ -114,6 +114,7 @@ export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export type { ModelCallPolicy, ModelFallback, ModelRetryPolicy, ModelTimeouts } from "./model/call-policy.ts";
+export type { LanguageModel } from "./model/language-model.ts";
 export type * from "./model/message.ts";
 export type { FailedAttempt } from "./model/message.ts";
 export { getMessageText, listToolCalls } from "./model/message.ts";
@@ -131,6 +132,15 @@ export type {
   ToolChoice,
 } from "./model/model.ts";
 export type { ModelFailureKind } from "./model/model-failure.ts";
+export type {
+  AnyModel,
+  ModelNames,
+  ModelProvider,
+  ModelSource,
+  Models,
+  ModelsOption,
+} from "./model/model-source.ts";
+export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";

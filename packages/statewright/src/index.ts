@@ -8,6 +8,7 @@ export type {
   AgentFinish,
   AgentInput,
   AgentListener,
+  AgentOptions,
   AgentResult,
   AgentResumeOptions,
   AgentRun,
@@ -71,21 +72,17 @@ export {
   type Traceable,
   type TracedSpan,
   type Tracer,
-  team,
   traceRun,
   turnCountIs,
 } from "@statewright/agent";
 export {
   type AiModelOptions,
-  type AiSdkProviderTool,
   aiModel,
-  type LanguageModel,
+  aiSdkModels,
   loadModel,
-  type ModelProvider,
   type ModelRegistry,
   modelRegistry,
   type ProviderCall,
-  providerTool,
   type ReplySource,
 } from "@statewright/ai-sdk";
 export * from "@statewright/core";
@@ -100,5 +97,4 @@ export {
   sqliteStore,
   type VerifyReport,
 } from "@statewright/sqlite";
-export type { AnyModel, AnyRegistry } from "./any-model.ts";
-export { type AgentOptions, createAgent } from "./create-agent.ts";
+export { createAgent, defineGraph, engine, recover, resume, run, team } from "./with-models.ts";

@@ -2,7 +2,6 @@
 import {
   type Message,
   type Middleware,
-  type Model,
   type ModelCall,
   type NodeRuntime,
   type ToolNamesIn,
@@ -17,14 +16,16 @@ import {
   chooseOutputStrategy,
   createRepairMessages,
   parseAgentOutput,
+  type ToModel,
 } from "../output/agent-output.ts";
 import { agentTurnKind, type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turn-kind.ts";
 import { createTurnLimit } from "../turns/turn-limit.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";
 import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
+import { type NormalizedModelOptions, normalizeModelOptions } from "./normalize-model-options.ts";
 import { checkPreparedStep, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
-import { createAnswerEndCheck, createTurnCallBuilder } from "./turn-call.ts";
+import { addOutputRequest, createAnswerEndCheck, createTurnCallBuilder } from "./turn-call.ts";
 
 /** Names allowed in `toolChoice`: tools, the final call, and any name with provider tools. */
 export type ToolChoiceNames<Tools, ProviderTools> =
@@ -60,7 +61,6 @@ export function modelNode<
   options: ModelNodeOptions<
     State,
     Context,
-    Model,
     NoInfer<ToolNamesIn<Tools>>,
     NoInfer<ToolChoiceNames<Tools, ProviderTools>>
   > & {
@@ -69,14 +69,14 @@ export function modelNode<
   },
 ): ModelNode<State, Context> {
   checkModelNode(options);
-  const untyped = options as AnyModelNodeOptions;
+  const untyped = normalizeModelOptions("modelNode", options as AnyModelNodeOptions);
   const output = untyped.output === undefined ? undefined : parseAgentOutput("modelNode", untyped.output);
   return createModelNode(untyped, toToolRegistry(untyped.tools), output) as ModelNode<State, Context>;
 }
 
 /** Creates a model node from parsed options. */
 export function createModelNode(
-  options: AnyModelNodeOptions,
+  options: NormalizedModelOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
   defaultLimit?: TurnLimit,
@@ -92,17 +92,18 @@ export function createModelNode(
   ): Promise<TurnUpdate & Partial<CountedTurns>> => {
     if (output !== undefined) await checkRepairLimit(output, state.messages, runtime);
     let strategy: "native" | "tool" = "native";
-    const createCall = (current: Conversation, prepared: PreparedStep | undefined): ModelCall => {
+    const createCall = (current: Conversation, prepared: PreparedStep | undefined, toModel: ToModel): ModelCall => {
       const call = buildCall(current, runtime.context, prepared);
-      if (output !== undefined) strategy = chooseOutputStrategy(output, call);
-      return call;
+      if (output === undefined) return call;
+      strategy = chooseOutputStrategy(output, call, toModel);
+      return addOutputRequest(output, strategy, call);
     };
     const reply = await runtime.model({
       middleware,
-      prepare: (current: Conversation) =>
+      prepare: (current: Conversation, toModel) =>
         prepareStep === undefined
-          ? createCall(current, undefined)
-          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createCall(current, prepared)),
+          ? createCall(current, undefined, toModel)
+          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createCall(current, prepared, toModel)),
       ends,
       limit,
     });

@@ -1,9 +1,11 @@
 /** Structured output of an agent: the request to the model, parsing of the answer, and repair of invalid answers. */
 import {
+  type AnyModel,
   type AssistantMessage,
   getMessageText,
   listToolCalls,
   type Message,
+  type Model,
   type ModelCall,
   type ModelOutput,
   type NodeRuntime,
@@ -70,6 +72,7 @@ function isOutputOptions(input: OutputInput<unknown> | OutputOptions<unknown>): 
 export function chooseOutputStrategy(
   { strategy }: AgentOutput,
   { model, fallback, middleware = [] }: ModelCall,
+  toModel: ToModel,
 ): "native" | "tool" {
   if (strategy !== undefined) return strategy;
   const policies = [fallback, ...middleware.map(({ modelCall }) => modelCall?.fallback)];
@@ -77,8 +80,11 @@ export function chooseOutputStrategy(
     model,
     ...policies.flatMap((fallbackModels = []) => ("models" in fallbackModels ? fallbackModels.models : fallbackModels)),
   ];
-  return models.every(({ structuredOutput }) => structuredOutput === true) ? "native" : "tool";
+  return models.every((each) => toModel(each).structuredOutput === true) ? "native" : "tool";
 }
+
+/** Finds the `Model` of a model option. */
+export type ToModel = (given: AnyModel) => Model;
 
 /** Parses the output at the end of a conversation; undefined when the conversation ended without an answer. */
 export function parseFinalOutput(schema: OutputSchema, messages: readonly Message[]): ReadOutput<unknown> | undefined {

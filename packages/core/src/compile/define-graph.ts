@@ -18,6 +18,7 @@ import type {
 import type { NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
 import type { GraphProblem } from "../define/problem.ts";
+import { type ModelsOption, readGraphModels } from "../model/model-source.ts";
 import type { StateTypes } from "../state/definition.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkDefinition } from "./check-definition.ts";
@@ -155,7 +156,7 @@ type DefinitionParts = Pick<GraphDefinition, "name" | "state"> & {
   readonly [Part in "version" | "context" | "interrupts" | "input" | "output" | "inbox" | "middleware"]?:
     | GraphDefinition[Part]
     | undefined;
-} & { readonly private?: readonly string[] | undefined };
+} & ModelsOption & { readonly private?: readonly string[] | undefined };
 
 function createDefinition(
   { name, version = 1, state, context, input, output, inbox = "all", ...parts }: DefinitionParts,
@@ -179,6 +180,7 @@ function createDefinition(
     tools,
     inbox,
     middleware: parts.middleware ?? [],
+    models: readGraphModels(parts),
   };
 }
 

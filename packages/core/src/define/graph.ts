@@ -2,6 +2,7 @@
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { ToolCallBlock } from "../model/message.ts";
+import type { GraphModels } from "../model/model-source.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { Tool } from "../tool/definition/tool.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
@@ -400,4 +401,6 @@ export interface GraphDefinition {
   readonly tools: readonly Tool<never, never>[];
   /** Middleware of every tool call and model call in the graph and its inner graphs, outermost first. */
   readonly middleware: readonly Middleware[];
+  /** Sources of the models of the graph; undefined without a source. */
+  readonly models?: GraphModels | undefined;
 }
