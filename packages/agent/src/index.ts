@@ -1,7 +1,6 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
 
 export { getAgentEnd } from "./agent/agent-end.ts";
-export { type AgentFile, type FileData, maxFileBytes, type NamedFile, type UploadedFile } from "./agent/agent-files.ts";
 export type { AgentContent, AgentInput } from "./agent/agent-input.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
 export type { AgentListener, AgentResult, AgentRun, AgentStream, EventSource } from "./agent/agent-run.ts";

@@ -31,6 +31,7 @@ export {
 export { checkCallPolicy, checkDuplicatePolicy, checkKnownModels } from "./model/call-policy.ts";
 export { isLanguageModel } from "./model/language-model.ts";
 export { getBlockText } from "./model/message.ts";
+export { toFileBlocks } from "./model/message-files.ts";
 export { isModel } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
 export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./model/model-source.ts";

@@ -118,6 +118,13 @@ export type { LanguageModel } from "./model/language-model.ts";
 export type * from "./model/message.ts";
 export type { FailedAttempt } from "./model/message.ts";
 export { getMessageText, listToolCalls } from "./model/message.ts";
+export {
+  type FileData,
+  type MessageFile,
+  maxFileBytes,
+  type NamedFile,
+  type UploadedFile,
+} from "./model/message-files.ts";
 export type {
   Model,
   ModelCallOptions,
@@ -140,6 +147,17 @@ export type {
   Models,
   ModelsOption,
 } from "./model/model-source.ts";
+export {
+  type AssistantMessageOptions,
+  assistantMessage,
+  type NewMessageOptions,
+  type SystemMessageOptions,
+  systemMessage,
+  type ToolMessageInput,
+  toolMessage,
+  type UserContent,
+  userMessage,
+} from "./model/new-message.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";

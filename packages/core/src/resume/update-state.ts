@@ -18,6 +18,7 @@ import type { GraphTypes } from "../define/graph.ts";
 import { programs } from "../run/begin.ts";
 import { createEventStream } from "../run/events/events.ts";
 import { announceUpdate } from "../run/queue.ts";
+import { assignMessageIds } from "../run/session/message-ids.ts";
 import {
   checkCodecOption,
   checkGraphOption,
@@ -206,7 +207,11 @@ async function applyUpdates(
   const finished = sortInReduceOrder(plan, resolvedUpdates).map(
     ({ as, values, goto: targets, sends }, index): FinishedTask => ({
       task: { id: `${session.position.step}:${index}`, node: as },
-      outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, targets, sends }),
+      outcome: addMessageIds(
+        session.position,
+        toOutcome(session.position, session.progress, session.env.codec, { as, values, targets, sends }),
+        index,
+      ),
     }),
   );
   const pending = nodes.includes(START) ? [] : listRemainingTasks(session.position, session.progress, nodes);
@@ -320,6 +325,12 @@ async function resolveNode(position: Position, saved: Persistence, as: string | 
     fix: "Pass as: the node, or START",
     place: getErrorPlace(position),
   });
+}
+
+function addMessageIds(position: Position, outcome: TaskOutcome, index: number): TaskOutcome {
+  const { plan, run, namespace, step } = position;
+  const place = `${run.thread}/${namespace}/update ${step + 1}/${index}`;
+  return { ...outcome, writes: assignMessageIds(plan, outcome.writes, place) };
 }
 
 /** Options of `toOutcome`. */

@@ -9,6 +9,7 @@ import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import { overwrite } from "../../state/channel.ts";
 import type { Codec } from "../../state/codec.ts";
+import { assignMessageIds } from "../session/message-ids.ts";
 import type { Position } from "../session/parts/position.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
@@ -23,11 +24,12 @@ import { planFirstTasks, reduceInput } from "./superstep.ts";
  * Applies the input to the state of the thread. Pending work ends here: a fork may start with a new input, and so may
  * a call of a persistent subgraph after an abandoned call. Pending tool calls are answered first.
  */
-export async function applyInput(session: Session, writes: readonly Write[]): Promise<void> {
-  const { plan } = session.position;
+export async function applyInput(session: Session, parsedWrites: readonly Write[]): Promise<void> {
+  const { plan, run, namespace } = session.position;
   const { control } = session.progress;
   const { saved } = session.journal;
   const step = session.position.step + 1;
+  const writes = assignMessageIds(plan, parsedWrites, `${run.thread}/${namespace}/input ${step}`);
   const inboxMessages = session.inboxes.inbox.mayHaveMessages() ? await listUndeliveredSteering(session) : [];
   const allWrites = [...toInboxWrites(session.position, session.env.codec, inboxMessages), ...writes];
   checkInputMessages(plan, session.progress.state, writes);
