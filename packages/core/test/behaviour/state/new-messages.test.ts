@@ -147,16 +147,19 @@ describe("ids of written messages", () => {
   });
 
   test("messages of hooks, updates, forks and steering without ids get distinct ids [Y3]", async () => {
-    const model = createActingModel("m", async () => {
-      await handle.steer([userMessage("Wait"), userMessage("Wait")]);
-      return createReply("Answer");
-    });
+    const model = createActingModel(
+      "m",
+      async () => {
+        await handle.steer([userMessage("Wait"), userMessage("Wait")]);
+        return createReply("Answer");
+      },
+      () => createReply("Answer"),
+    );
     const noting = defineMiddleware({
       name: "noting",
-      beforeModel: (_request, { write, state: at }) => {
+      beforeModel: (_request, { write }) => {
         write({ messages: [userMessage("Note")] });
         write({ messages: [userMessage("Note again")] });
-        expect((at as { messages: readonly Message[] }).messages).toHaveLength(1);
         return undefined;
       },
     });
@@ -170,6 +173,7 @@ describe("ids of written messages", () => {
     const store = memoryStore();
     const handle = run(graph, { store, thread: "t", input: { messages: [userMessage("Hi")] } });
     await handle.result;
+    await run(graph, { store, thread: "t", input: { messages: [userMessage("Hi")] } }).result;
     await updateState(graph, { store, thread: "t", as: "ask", values: { messages: [userMessage("Hi")] } });
     let at = -1;
     for await (const { checkpointId } of getHistory(graph, { store, thread: "t" })) at = Math.max(at, checkpointId);
@@ -177,7 +181,7 @@ describe("ids of written messages", () => {
     const { messages } = (await getState(graph, { store, thread: "t", branch: "other" })).state;
     const texts = messages.map(getMessageText);
     expect(texts.filter((text) => text === "Wait")).toHaveLength(2);
-    expect(texts.filter((text) => text === "Hi")).toHaveLength(3);
+    expect(texts.filter((text) => text === "Hi")).toHaveLength(4);
     expect(texts).toContain("Note again");
     expect(new Set(ids(messages)).size).toBe(messages.length);
     expect(ids(messages)).not.toContain("");
