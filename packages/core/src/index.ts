@@ -133,6 +133,7 @@ export type {
   ModelOutput,
   ModelReply,
   ModelRequest,
+  ModelSettings,
   ModelTool,
   ProviderTool,
   ReasoningEffort,
@@ -210,6 +211,8 @@ export type { ResultLimits } from "./tool/artifacts/artifact-limits.ts";
 export { type ReadArtifactOptions, readArtifact } from "./tool/artifacts/read-artifact.ts";
 export type { RedactionPolicy } from "./tool/artifacts/redaction-policy.ts";
 export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
+export type { OutputOptions, OutputStrategy } from "./tool/definition/answer-format.ts";
+export type { Generate, Generated, GenerateRequest } from "./tool/definition/generate.ts";
 export { toJsonSchema } from "./tool/definition/model-tool.ts";
 export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/definition/output-schema.ts";
 export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/definition/tool.ts";

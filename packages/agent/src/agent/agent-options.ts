@@ -3,12 +3,12 @@ import type {
   ContextDefinition,
   ModelsOption,
   OutputInput,
+  OutputOptions,
   StateDefinition,
   StateTypes,
   Store,
   ToolNodeOptions,
 } from "@statewright/core";
-import type { OutputOptions } from "../output/agent-output.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
 import type { OnFinish } from "./on-finish.ts";

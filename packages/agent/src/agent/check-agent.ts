@@ -12,11 +12,12 @@ import {
   isAiSdkProviderTool,
   isAnyModel,
   listOptionNames,
+  settingNames,
 } from "@statewright/core/adapter";
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import type { ModelNodeOptions } from "./model-node-options.ts";
-import { checkToolChoice, settingNames, stepOptionHints } from "./prepare-step.ts";
+import { checkToolChoice, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 
 const nodeOptions = listOptionNames<ModelNodeOptions>({

@@ -20,8 +20,7 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { checkKnownModels, invalidOption } from "@statewright/core/adapter";
-import { parseAgentOutput } from "../output/agent-output.ts";
+import { checkKnownModels, invalidOption, parseAnswerFormat } from "@statewright/core/adapter";
 import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
@@ -158,7 +157,7 @@ export function createAgent<
   checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);
   const { name, store } = options;
-  const output = untyped.output === undefined ? undefined : parseAgentOutput(`agent "${name}"`, untyped.output);
+  const output = untyped.output === undefined ? undefined : parseAnswerFormat(`agent "${name}"`, untyped.output);
   const graph = createAgentGraph(untyped, tools, output);
   const middleware = (untyped.middleware ?? []) as readonly Middleware[];
   const check = (registry: ToolRegistry<Conversation>): void => checkConfirmTools(name, registry.tools(), middleware);

@@ -5,15 +5,16 @@ import type {
   Middleware,
   ModelFallback,
   ModelRetryPolicy,
+  ModelSettings,
   ModelTimeouts,
   OutputInput,
+  OutputOptions,
   ProviderTool,
   Tool,
   ToolChoice,
   ToolRegistry,
 } from "@statewright/core";
-import type { OutputOptions } from "../output/agent-output.ts";
-import type { ModelSettings, PrepareStep } from "./prepare-step.ts";
+import type { PrepareStep } from "./prepare-step.ts";
 
 /** Options of `modelNode`, equal to the options of `createAgent` with the same names. */
 export interface ModelNodeOptions<

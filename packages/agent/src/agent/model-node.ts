@@ -1,7 +1,9 @@
 /** Model node of an agent: one model call per execution. */
 import {
+  type AnyModel,
   type Message,
   type Middleware,
+  type Model,
   type ModelCall,
   type NodeRuntime,
   type ToolNamesIn,
@@ -9,14 +11,19 @@ import {
   type TurnLimit,
   toolRegistry,
 } from "@statewright/core";
-import { type finalCallName, isRegistry, type NodeKind, nodeKind } from "@statewright/core/adapter";
+import {
+  chooseOutputStrategy,
+  type finalCallName,
+  isRegistry,
+  type NodeKind,
+  nodeKind,
+  parseAnswerFormat,
+} from "@statewright/core/adapter";
 import {
   type AgentOutput,
   checkRepairLimit,
-  chooseOutputStrategy,
   createRepairMessages,
-  parseAgentOutput,
-  type ToModel,
+  listCallModels,
 } from "../output/agent-output.ts";
 import { agentTurnKind, type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turn-kind.ts";
 import { createTurnLimit } from "../turns/turn-limit.ts";
@@ -70,7 +77,7 @@ export function modelNode<
 ): ModelNode<State, Context> {
   checkModelNode(options);
   const untyped = normalizeModelOptions("modelNode", options as AnyModelNodeOptions);
-  const output = untyped.output === undefined ? undefined : parseAgentOutput("modelNode", untyped.output);
+  const output = untyped.output === undefined ? undefined : parseAnswerFormat("modelNode", untyped.output);
   return createModelNode(untyped, toToolRegistry(untyped.tools), output) as ModelNode<State, Context>;
 }
 
@@ -92,10 +99,10 @@ export function createModelNode(
   ): Promise<TurnUpdate & Partial<CountedTurns>> => {
     if (output !== undefined) await checkRepairLimit(output, state.messages, runtime);
     let strategy: "native" | "tool" = "native";
-    const createCall = (current: Conversation, prepared: PreparedStep | undefined, toModel: ToModel): ModelCall => {
+    const createCall = (current: Conversation, prepared: PreparedStep | undefined, toModel: (given: AnyModel) => Model): ModelCall => {
       const call = buildCall(current, runtime.context, prepared);
       if (output === undefined) return call;
-      strategy = chooseOutputStrategy(output, call, toModel);
+      strategy = chooseOutputStrategy(output, listCallModels(call, toModel));
       return addOutputRequest(output, strategy, call);
     };
     const reply = await runtime.model({

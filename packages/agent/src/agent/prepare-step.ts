@@ -1,13 +1,7 @@
 /** Per-request customization of model calls. */
 
-import type { AnyModel, Message, ModelRequest, StatewrightError, ToolChoice } from "@statewright/core";
-import { checkOptions, invalidOption, isAnyModel, listOptionNames } from "@statewright/core/adapter";
-
-/** Settings of a model request, without its content. */
-export type ModelSettings = Omit<
-  ModelRequest,
-  "instructions" | "messages" | "tools" | "toolChoice" | "output" | "providerTools"
->;
+import type { AnyModel, Message, ModelSettings, StatewrightError, ToolChoice } from "@statewright/core";
+import { checkOptions, invalidOption, isAnyModel, listOptionNames, settingNames } from "@statewright/core/adapter";
 
 /** Argument of `prepareStep`. */
 export interface StepInput<State = unknown, Context = unknown> {
@@ -54,21 +48,6 @@ const stepOptionNames = listOptionNames<PreparedStep>({
   allowedTools: true,
   toolChoice: true,
   settings: true,
-});
-
-/** Names of all model settings. */
-export const settingNames: readonly string[] = listOptionNames<ModelSettings>({
-  reasoning: true,
-  temperature: true,
-  topP: true,
-  topK: true,
-  presencePenalty: true,
-  frequencyPenalty: true,
-  stopSequences: true,
-  maxOutputTokens: true,
-  seed: true,
-  headers: true,
-  providerOptions: true,
 });
 
 /** Suggestions for option names of other frameworks. */

@@ -164,3 +164,40 @@ export function checkKnownModels(
   const findModel = createModelResolver([sources.given], sources.default);
   for (const model of [options.model, ...resolveFallback(options).models]) findModel(model, where);
 }
+
+/** A model with its fallbacks. */
+export interface ModelChoice {
+  readonly model: AnyModel;
+  readonly fallback?: ModelCallPolicy["fallback"];
+}
+
+/**
+ * Splits a list of models into the first model and its fallbacks. Throws `invalid_option` for an empty list, and for a
+ * list together with `fallback`.
+ */
+export function splitModels(
+  where: string,
+  { model, fallback }: { readonly model: AnyModel | readonly AnyModel[] } & Pick<ModelCallPolicy, "fallback">,
+): ModelChoice {
+  if (!isList(model)) return { model, ...(fallback === undefined ? {} : { fallback }) };
+  const [first, ...others] = model;
+  if (first === undefined)
+    throw invalidOption({
+      where,
+      option: "model",
+      expected: "a model or a list of at least one model",
+      found: "an empty list",
+      fix: "Pass at least one model: the first is called, the others are fallbacks in their order",
+    });
+  if (fallback === undefined) return { model: first, ...(others.length === 0 ? {} : { fallback: others }) };
+  throw invalidOption({
+    where,
+    expected: "a list of models or `fallback`",
+    found: "both",
+    fix: "Pass one model and its fallback, or a list of models without fallback",
+  });
+}
+
+function isList(model: AnyModel | readonly AnyModel[]): model is readonly AnyModel[] {
+  return Array.isArray(model);
+}

@@ -50,6 +50,7 @@ import {
   selectTools,
   wrapAroundModel,
 } from "./model-hooks.ts";
+import { type ReplyReview, replyReview, sendReviewed } from "./reply-review.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
 /**
@@ -60,7 +61,7 @@ export async function callModel(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   key: string,
-  call: ModelCall | AgentTurn,
+  call: ReviewedCall | AgentTurn,
 ): Promise<AssistantMessage> {
   const turn = isTurn(call) ? call : undefined;
   if (turn === undefined) checkCall(scope.task, call);
@@ -83,6 +84,9 @@ export async function callModel(
   return deepFreeze(message);
 }
 
+/** A model call of a node, or of `generate` with a review of its replies. */
+export type ReviewedCall = ModelCall & { readonly [replyReview]?: ReplyReview | undefined };
+
 function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
   return isPlainObject(call) && "prepare" in call;
 }
@@ -92,7 +96,7 @@ function generateForCall(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
-  call: ModelCall | AgentTurn,
+  call: ReviewedCall | AgentTurn,
 ): Promise<AssistantMessage> {
   if (!isTurn(call)) return generateMessage(session, scope, key, call);
   const toModel = (given: AnyModel): Model => session.env.findModel(given, describeCall(scope.task));
@@ -121,6 +125,7 @@ function resolvePolicy(task: Task, call: ModelCall, middleware: readonly Middlew
 interface ResolvedCall {
   readonly model: Model;
   readonly request: ModelRequest;
+  readonly review: ReplyReview | undefined;
 }
 
 /** Names the call of a node in errors. */
@@ -135,14 +140,14 @@ async function generateMessage(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
-  call: ModelCall,
+  call: ReviewedCall,
 ): Promise<AssistantMessage> {
   const { task } = scope;
   const middleware = mergeMiddleware(session.env, call.middleware);
   const hookWrites = middleware.length === 0 ? undefined : addWriteList(scope);
   const toModel = (given: AnyModel): Model => session.env.findModel(given, describeCall(task));
   const policy = resolveCallPolicy(resolvePolicy(task, call, middleware), toModel);
-  const resolved: ResolvedCall = { model: toModel(call.model), request: call.request };
+  const resolved: ResolvedCall = { model: toModel(call.model), request: call.request, review: call[replyReview] };
   const previous = findPreviousAttempts(session.position, session.journal, task, key);
   const outcome = await runRecordedEffect<RecordedReply>(session, {
     task,
@@ -214,12 +219,12 @@ interface GenerateWithoutHooksOptions {
 async function generateWithoutHooks(
   position: Position,
   events: EventEmitter,
-  { model, request }: ResolvedCall,
+  { model, request, review }: ResolvedCall,
   { redactor, scope, key, attempts }: GenerateWithoutHooksOptions,
 ): Promise<AssistantMessage> {
   emitStart(events, scope, model, request);
   const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(position) };
-  const reply = await attempts.generate(request);
+  const reply = await sendReviewed(attempts.generate, request, review);
   return toAssistantMessage(position, redactor, request, {
     reply,
     sentRequest,
@@ -251,7 +256,7 @@ async function generateWithHooks(
   const send = async (outgoing: ModelRequest): Promise<ModelReply> => {
     sentRequest.tools = outgoing.tools;
     sentRequest.registries = findChangedRegistries(position);
-    const response = await attempts.generate(outgoing);
+    const response = await sendReviewed(attempts.generate, outgoing, call.review);
     isAnswered = true;
     return response;
   };
