@@ -81,7 +81,7 @@ export interface GraphWithoutNodes<Types extends GraphTypes> {
 export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   /** Completes the graph. Throws `invalid_graph` with all problems of the definition. */
   edges(
-    edges: EdgeMap<Types["state"], Nodes>,
+    edges: EdgeMap<Types["state"], Nodes, Types["context"]>,
   ): Graph<
     GraphTypesWithNodes<Types, NodeTypes<Nodes>["names"], NodeTypes<Nodes>["interrupts"], NodeTypes<Nodes>["tools"]>
   >;
@@ -199,8 +199,8 @@ function addMachine(definition: GraphDefinition): Graph<never> {
 type DeclaredEdge =
   | string
   | readonly string[]
-  | Route<never, string>
-  | FanOut<never, string, unknown>
+  | Route<never, string, never>
+  | FanOut<never, string, unknown, string, never>
   | CommandTargets<string>
   | Join<string>;
 

@@ -78,13 +78,18 @@ interface EdgeTargets<Nodes> {
   readonly all: (keyof Nodes & string) | typeof END;
 }
 
-type FanOutEdge<State, Nodes, Plain extends string> = {
-  [Name in TaskNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain>;
+type FanOutEdge<State, Nodes, Plain extends string, Context> = {
+  [Name in TaskNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain, Context>;
 }[TaskNames<Nodes>];
 
 /** Valid edges of a node that returns no commands. */
-interface PlainEdge<State, Nodes, Name extends string> {
-  readonly edge: Name | readonly Name[] | Join<Name> | Route<State, Name> | FanOutEdge<State, Nodes, Name>;
+interface PlainEdge<State, Nodes, Name extends string, Context> {
+  readonly edge:
+    | Name
+    | readonly Name[]
+    | Join<Name>
+    | Route<State, Name, Context>
+    | FanOutEdge<State, Nodes, Name, Context>;
 }
 
 /** Edge of a node that returns commands: `commandTargets` with every target of the commands. */
@@ -112,15 +117,17 @@ type WrongCommand<Nodes, Item> = Item extends Goto<infer Target> | Send<infer Ta
   : never;
 
 /** Valid edges of a node: the targets of returned commands must be declared with `commandTargets`. */
-export type NodeEdge<State, Nodes, Node> = [ReturnedTargets<Node>] extends [never]
-  ? PlainEdge<State, Nodes, EdgeTargets<Nodes>["plain"]>["edge"]
+export type NodeEdge<State, Nodes, Node, Context> = [ReturnedTargets<Node>] extends [never]
+  ? PlainEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>["edge"]
   : [WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>] extends [never]
     ? CommandEdge<EdgeTargets<Nodes>["all"], ReturnedTargets<Node>>
     : WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>;
 
 /** Edges of a graph by source: one for `START` and one for each node. */
-export type EdgeMap<State, Nodes> = { readonly [Name in keyof Nodes]: NodeEdge<State, Nodes, Nodes[Name]> } & {
-  readonly [START]: NodeEdge<State, Nodes, never>;
+export type EdgeMap<State, Nodes, Context> = {
+  readonly [Name in keyof Nodes]: NodeEdge<State, Nodes, Nodes[Name], Context>;
+} & {
+  readonly [START]: NodeEdge<State, Nodes, never, Context>;
 };
 
 /** Turns the type of a node into an error message for an invalid return value. */
@@ -367,14 +374,14 @@ export type EdgeRecord =
   | {
       readonly kind: "route";
       readonly targets: readonly string[];
-      readonly choose: (state: never) => unknown;
+      readonly choose: (state: never, context: never) => unknown;
       readonly many: boolean;
     }
   | {
       readonly kind: "fanOut";
       readonly targets: readonly string[];
       readonly target: string;
-      readonly select: (state: never) => unknown;
+      readonly select: (state: never, context: never) => unknown;
       readonly otherwise: string | undefined;
     }
   | { readonly kind: "commandTargets"; readonly targets: readonly string[] }

@@ -26,7 +26,8 @@ import type { MessageStream } from "./message-stream.ts";
 import { createModelAttempts } from "./model-attempts.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
-const discardStream: MessageStream = { emitDelta: () => undefined, retract: () => undefined, finish: () => undefined };
+/** Stream of calls that are no part of the conversation. */
+export const discardStream: MessageStream = { emitDelta: () => undefined, retract: () => undefined, finish: () => undefined };
 
 /** Calls an auxiliary model. Its usage is emitted, and recorded with the message of the effect that the hooks wrap. */
 export async function callAuxiliaryModel(

@@ -47,7 +47,7 @@ export async function applyInput(session: Session, parsedWrites: readonly Write[
   const { state, deltas } = reduced;
   checkRequiredChannels(session.position, state);
   session.progress.snapshot = session.progress.kernel.enter()[0];
-  const result = { state, deltas, ...planFirstTasks(plan, step, state) };
+  const result = { state, deltas, ...planFirstTasks(plan, step, { state, context: session.env.context }) };
   validateStep(session.position, session.env.codec, [], result);
   await commitInput(session, result, "input", { inboxMessages, longTerm: closing?.longTerm });
   if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(inboxMessages);
