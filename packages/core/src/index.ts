@@ -68,6 +68,7 @@ export {
   graphTool,
 } from "./define/graph-tool.ts";
 export type { ModelCall } from "./define/model-call.ts";
+export { type ModelRoute, type ModelRouteOptions, modelRoute } from "./define/model-route.ts";
 export {
   type AttemptPolicy,
   type CachePolicy,
@@ -210,8 +211,8 @@ export type { ArtifactDraft, ArtifactRef } from "./tool/artifacts/artifact-draft
 export type { ResultLimits } from "./tool/artifacts/artifact-limits.ts";
 export { type ReadArtifactOptions, readArtifact } from "./tool/artifacts/read-artifact.ts";
 export type { RedactionPolicy } from "./tool/artifacts/redaction-policy.ts";
-export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
 export type { OutputOptions, OutputStrategy } from "./tool/definition/answer-format.ts";
+export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
 export type { Generate, Generated, GenerateRequest } from "./tool/definition/generate.ts";
 export { toJsonSchema } from "./tool/definition/model-tool.ts";
 export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/definition/output-schema.ts";

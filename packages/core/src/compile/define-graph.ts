@@ -26,6 +26,7 @@ import { compileMachine } from "./compile-machine.ts";
 import { checkDeclaredObject, checkGraphOptions, checkPolicyValues, findEdgeProblems } from "./declarations.ts";
 import type { Graph, GraphMachine, GraphOptions } from "./graph.ts";
 import { findNodeProblems, readNodeDeclaration, rejectBody } from "./kinds/kinds.ts";
+import { expandModelRoutes } from "./model-routes.ts";
 import { copyDeclarations } from "./node-declarations.ts";
 
 /** Types of a graph before its nodes are known; `never` for undeclared parts. */
@@ -111,9 +112,10 @@ export function defineGraph<
       return {
         edges: (edges) => {
           checkDeclaredObject(name, "edges", edges);
-          const declaredEdges = readEdges(edges as Record<string, DeclaredEdge>, declaredNodes.records);
-          const definition = createDefinition(options, declaredNodes.records, declaredEdges.records);
-          checkDefinition(definition, [...declaredNodes.problems, ...declaredEdges.problems]);
+          const expanded = expandModelRoutes(edges, declaredNodes.records);
+          const declaredEdges = readEdges(expanded.edges as Record<string, DeclaredEdge>, expanded.nodes);
+          const definition = createDefinition(options, expanded.nodes, declaredEdges.records);
+          checkDefinition(definition, [...declaredNodes.problems, ...expanded.problems, ...declaredEdges.problems]);
           return addMachine(definition);
         },
       };

@@ -10,6 +10,7 @@ import type { Middleware } from "../tool/policy/middleware.ts";
 import type { Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { ContextDefinition } from "./context.ts";
 import type { END, FanOut, Join, Route, START } from "./edge.ts";
+import type { ModelRoute } from "./model-route.ts";
 import type { CachePolicy, InputNode, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy } from "./node.ts";
 import type { NodeCache } from "./node-cache.ts";
 import type { Outline, OutlineNode } from "./outline.ts";
@@ -89,6 +90,7 @@ interface PlainEdge<State, Nodes, Name extends string, Context> {
     | readonly Name[]
     | Join<Name>
     | Route<State, Name, Context>
+    | ModelRoute<State, Name, Context>
     | FanOutEdge<State, Nodes, Name, Context>;
 }
 

@@ -72,7 +72,13 @@ describe("context in edges", () => {
         last: END,
         other: END,
       });
-    const paused = run(graph, { store, thread: "t", context: { team: "y" }, input: {}, breakpoints: { before: ["work"] } });
+    const paused = run(graph, {
+      store,
+      thread: "t",
+      context: { team: "y" },
+      input: {},
+      breakpoints: { before: ["work"] },
+    });
     expect((await paused.result).status).toBe("paused");
     const { state: ended } = await resume(graph, { store, thread: "t", context: { team: "later" } }).result;
     expect(ended.log).toEqual(["premium", "sorted", "team later2", "other"]);
