@@ -40,7 +40,7 @@ function create(options: unknown): unknown {
 
 test.each<readonly [string, unknown, ...string[]]>([
   ["no options", undefined, "createAgent"],
-  ["a name for a model", { name: "a", model: "gpt-5" }, '"gpt-5"', "a model"],
+  ["a number for a model", { name: "a", model: 7 }, "got 7", "a model"],
   ["no model", { name: "a" }, 'agent "a": `model` must be a model', "undefined"],
   ["an unknown option", { name: "a", model, tool: [] }, '"tool"', "tools"],
   [
