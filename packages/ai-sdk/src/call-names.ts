@@ -2,6 +2,7 @@
  * Call ids and tool names in the format of a provider: a history may come from another provider with another id
  * format.
  */
+import type { Message } from "@statewright/core";
 import { fingerprint } from "@statewright/core/adapter";
 
 /**
@@ -35,14 +36,48 @@ export function toProviderToolName(name: string): string {
   return name.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
 }
 
-/** Returns an allocator of unique call ids: an unused id stays unchanged, a used id gets a numeric suffix. */
-export function createIdAllocator(taken: Iterable<string>): (id: string) => string {
-  const used = new Set(taken);
+/**
+ * Returns an allocator of call ids that are unique in a conversation: an unused id stays unchanged, a used id gets a
+ * numeric suffix.
+ */
+export function createIdAllocator(messages: readonly Message[]): (id: string) => string {
+  const known = getKnownIds(messages);
+  const added = new Set<string>();
   return (id) => {
     const base = id === "" ? "call" : id;
     let free = base;
-    for (let count = 2; used.has(free); count++) free = `${base}_${count}`;
-    used.add(free);
+    for (let count = 2; known.has(free) || added.has(free); count++) free = `${base}_${count}`;
+    added.add(free);
     return free;
   };
+}
+
+/** Call ids of a conversation; messages are added as the conversation grows. */
+interface KnownIds {
+  readonly messages: Message[];
+  readonly ids: Set<string>;
+}
+
+/** Newest list of each conversation, by its first message. */
+const knownIds: WeakMap<Message, KnownIds> = new WeakMap();
+
+/**
+ * Returns the ids of the calls in the messages. Costs one comparison per message of the list that the last request
+ * of the conversation had, and reads the blocks of new messages only.
+ */
+function getKnownIds(messages: readonly Message[]): ReadonlySet<string> {
+  const [first] = messages;
+  if (first === undefined) return new Set();
+  let known = knownIds.get(first);
+  if (known === undefined || known.messages.some((message, index) => message !== messages[index])) {
+    known = { messages: [], ids: new Set() };
+    // A message that can change is another conversation each time.
+    if (Object.isFrozen(first)) knownIds.set(first, known);
+  }
+  for (const message of messages.slice(known.messages.length)) {
+    known.messages.push(message);
+    if (message.role !== "assistant") continue;
+    for (const block of message.content) if (block.type === "call") known.ids.add(block.id);
+  }
+  return known.ids;
 }
