@@ -98,12 +98,12 @@ async function respond(
     for (let round = 0; nextRequest !== undefined; round++) {
       const { stream, response } = await awaitStream(openStream(nextRequest, signal, warn), signal);
       otherContent = describeOtherContent(response?.headers, findClientAddress(model));
-      for await (const part of readParts(stream, signal)) {
+      await readParts(stream, signal, (part) => {
         phase = "stream";
         if (part.type === "error") throw part.error;
         alive?.(contentlessParts.has(part.type) ? "ping" : "part");
         reply.append(part);
-      }
+      });
       const pausedReply = round < maxPauses ? reply.continuePaused() : undefined;
       nextRequest = pausedReply && {
         ...request,
@@ -227,38 +227,52 @@ function omitMediaRules(rules: ClientRules): ClientRules {
 }
 
 /** Resolves to the opened stream, or rejects on abort. A stream opened after the abort is cancelled. */
-async function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => {
+function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
       reject(signal.reason);
       pending.then(({ stream }) => stream.cancel(signal.reason)).catch(ignoreRejection);
     };
+    signal.addEventListener("abort", abort, { once: true });
+    const finish = (): void => signal.removeEventListener("abort", abort);
+    pending.then(
+      (opened) => {
+        finish();
+        resolve(opened);
+      },
+      (error: unknown) => {
+        finish();
+        reject(error);
+      },
+    );
   });
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([pending, aborted]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }
 
 /** The abort is the outcome of the call: errors while the connection closes are ignored. */
 function ignoreRejection(): void {}
 
 /**
- * Yields stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
- * signal.
+ * Reads stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
+ * signal. An error of the handler closes the stream.
  */
-async function* readParts(stream: ReadableStream<StreamPart>, signal: AbortSignal): AsyncGenerator<StreamPart, void> {
+async function readParts(
+  stream: ReadableStream<StreamPart>,
+  signal: AbortSignal,
+  handle: (part: StreamPart) => void,
+): Promise<void> {
   const reader = stream.getReader();
   const close = (): void => void reader.cancel(signal.reason).catch(ignoreRejection);
   signal.addEventListener("abort", close, { once: true });
+  let isAtEnd = false;
   try {
-    if (signal.aborted) return;
-    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+    while (!signal.aborted) {
+      const { done, value } = await reader.read();
+      isAtEnd = done;
+      if (done) return;
+      handle(value);
+    }
   } finally {
     signal.removeEventListener("abort", close);
-    close();
+    if (!isAtEnd) close();
   }
 }

@@ -16,11 +16,22 @@ const idRules: readonly { readonly client: RegExp; readonly pattern: RegExp; rea
   { client: /^(?:openai|azure)/, pattern: /^[A-Za-z0-9_.:-]{1,64}$/, length: 64 },
 ];
 
+type IdRule = (typeof idRules)[number];
+
+const rulesByClient = new Map<string, IdRule | undefined>();
+
+function findIdRule(client: string): IdRule | undefined {
+  if (rulesByClient.has(client)) return rulesByClient.get(client);
+  const rule = idRules.find((candidate) => candidate.client.test(client));
+  rulesByClient.set(client, rule);
+  return rule;
+}
+
 const validName = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Returns the id of a call for `client`: unchanged if valid, otherwise a deterministic substitute. */
 export function toProviderCallId(client: string, id: string): string {
-  const rule = idRules.find((candidate) => candidate.client.test(client));
+  const rule = findIdRule(client);
   if (rule === undefined || rule.pattern.test(id)) return id;
   const hash = fingerprint(id);
   if (rule.length < 20) return hash.slice(-rule.length);
@@ -69,15 +80,22 @@ function getKnownIds(messages: readonly Message[]): ReadonlySet<string> {
   const [first] = messages;
   if (first === undefined) return new Set();
   let known = knownIds.get(first);
-  if (known === undefined || known.messages.some((message, index) => message !== messages[index])) {
+  if (known === undefined || !isPrefix(known.messages, messages)) {
     known = { messages: [], ids: new Set() };
     // A message that can change is another conversation each time.
     if (Object.isFrozen(first)) knownIds.set(first, known);
   }
-  for (const message of messages.slice(known.messages.length)) {
+  for (let next = known.messages.length; next < messages.length; next++) {
+    const message = messages[next] as Message;
     known.messages.push(message);
     if (message.role !== "assistant") continue;
     for (const block of message.content) if (block.type === "call") known.ids.add(block.id);
   }
   return known.ids;
+}
+
+/** Returns true if a list begins with the same messages. */
+export function isPrefix(start: readonly Message[], messages: readonly Message[]): boolean {
+  for (let index = 0; index < start.length; index++) if (start[index] !== messages[index]) return false;
+  return true;
 }

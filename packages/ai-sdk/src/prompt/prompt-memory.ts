@@ -3,6 +3,7 @@
  * held by messages through weak maps, and disappears with them.
  */
 import type { Message } from "@statewright/core";
+import { isPrefix } from "../call-names.ts";
 import type { Destination } from "../destination.ts";
 import { type ConvertedMessage, convertMessage } from "./convert-message.ts";
 import { PromptAssembly } from "./prompt-assembly.ts";
@@ -31,18 +32,21 @@ export class PromptMemory<Data, Media, NativePart> {
   ): PromptAssembly<Data, Media, NativePart> {
     const start = this.#findStart(messages) ?? this.#createStart(messages[0], to);
     let next = start.messages.length;
-    for (let message = messages[next]; message !== undefined && isLasting(message); message = messages[++next]) {
-      start.assembly.add(this.#convert(message, start.assembly, to));
+    for (let message = messages[next]; message !== undefined; message = messages[++next]) {
+      const converted = this.#findConversion(message, start.assembly, to);
+      if (converted === undefined) break;
+      start.assembly.add(converted);
       start.messages.push(message);
     }
     const whole = start.assembly.copy();
-    for (const message of messages.slice(next)) whole.add(this.#convert(message, whole, to));
+    for (const message of messages.slice(next))
+      whole.add(this.#findConversion(message, whole, to) ?? convertMessage(message, whole, to));
     return whole;
   }
 
   #findStart(messages: readonly Message[]): AssembledStart<Data, Media, NativePart> | undefined {
     const start = messages[0] && this.#starts.get(messages[0]);
-    return start?.messages.every((message, index) => message === messages[index]) ? start : undefined;
+    return start !== undefined && isPrefix(start.messages, messages) ? start : undefined;
   }
 
   #createStart(
@@ -54,16 +58,18 @@ export class PromptMemory<Data, Media, NativePart> {
     return start;
   }
 
-  #convert(
+  /** Returns the conversion of a message that can be kept; undefined for another message. */
+  #findConversion(
     message: Message,
     assembly: PromptAssembly<Data, Media, NativePart>,
     to: Destination<Data, Media, NativePart>,
-  ): ConvertedMessage<Data, Media, NativePart> {
+  ): ConvertedMessage<Data, Media, NativePart> | undefined {
     const known = this.#conversions.get(message);
     if (known !== undefined) return known;
+    if (!isLasting(message)) return undefined;
     const converted = convertMessage(message, assembly, to);
-    if (!isLasting(message)) return converted;
-    for (const part of [...converted.message.content, ...converted.files]) freezeParts(part);
+    for (const part of converted.message.content) freezeParts(part);
+    for (const part of converted.files) freezeParts(part);
     if (!assembly.decides(message)) this.#conversions.set(message, converted);
     return converted;
   }
@@ -85,13 +91,13 @@ export function hasUrl({ content }: Message): boolean {
 /** Maximum nesting of a memoized message; a deeper message is converted in each request. */
 const maxDepth = 100;
 
-function isDeeplyFrozen(value: unknown, level = 0): boolean {
-  if (typeof value !== "object" || value === null) return true;
-  return (
-    level < maxDepth &&
-    Object.isFrozen(value) &&
-    Object.values(value).every((inner) => isDeeplyFrozen(inner, level + 1))
-  );
+function isDeeplyFrozen(value: object, level = 0): boolean {
+  if (level > maxDepth || !Object.isFrozen(value)) return false;
+  for (const key in value) {
+    const inner: unknown = value[key as keyof typeof value];
+    if (typeof inner === "object" && inner !== null && !isDeeplyFrozen(inner, level + 1)) return false;
+  }
+  return true;
 }
 
 /** Freezes a part, which later prompts share. The values that the part shares with its message are frozen already. */
