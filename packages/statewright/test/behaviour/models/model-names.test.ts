@@ -158,7 +158,7 @@ describe("models of the AI SDK in every place", () => {
     const global = globalThis as { AI_SDK_DEFAULT_PROVIDER?: unknown };
     global.AI_SDK_DEFAULT_PROVIDER = { languageModel: (id: string) => createLanguageModel(id, `I am ${id}`) };
     try {
-      expect(await saidBy({ model: "any:name" })).toBe("I am any:name");
+      expect(await getAnswer({ model: "any:name" })).toBe("I am any:name");
     } finally {
       delete global.AI_SDK_DEFAULT_PROVIDER;
     }
