@@ -9,7 +9,7 @@ import type { PriorEffect } from "../journal/prior-effects.ts";
 import type { InvokedPromise } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import type { Position } from "../session/parts/position.ts";
-import type { LoopState } from "./loop-state.ts";
+import { type LoopState, setOutcome } from "./loop-state.ts";
 import { decodePriorOutcome, getPromiseRow, type PromiseOutcome } from "./machine-effect.ts";
 
 /** Answer of a person about a promise that started in a crashed process. */
@@ -45,15 +45,18 @@ export function decideStart(loop: LoopState, work: InvokedPromise): "start" | Pr
   return answer.output === undefined && priorOutcome !== undefined ? priorOutcome : { output: answer.output };
 }
 
-/** Marks the promises in doubt. Returns true while a promise is in doubt: events wait until the doubt is decided. */
-export function markDoubts(loop: LoopState): boolean {
-  let hasDoubt = false;
+/**
+ * Marks the promises in doubt, and sets the outcomes that answers decide. Returns true while events wait: a promise is
+ * in doubt, or an outcome comes first.
+ */
+export function resolveDoubts(loop: LoopState): boolean {
   for (const work of loop.tree.promises.values()) {
-    const state = loop.running.get(work);
-    if (state === undefined && decideStart(loop, work) === undefined) loop.running.set(work, "in doubt");
-    hasDoubt ||= loop.running.get(work) === "in doubt";
+    const decision = loop.running.has(work) ? "start" : decideStart(loop, work);
+    if (decision === undefined) loop.running.set(work, "in doubt");
+    else if (decision !== "start")
+      setOutcome(loop, work, { ...decision, endedAt: loop.session.env.world.clock.now() });
   }
-  return hasDoubt;
+  return loop.outcomes.size > 0 || [...loop.running.values()].includes("in doubt");
 }
 
 /** A prior effect on another branch and a start on this branch are different facts: each has its own interrupt. */

@@ -41,7 +41,7 @@ import { toResultBase, toRunStarted } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { hasTimerRows, listTimerChanges } from "../session/timers/timer-rows.ts";
 import { type FinishedPromise, inspectRestore } from "../superstep/inspect-run.ts";
-import { decideStart, isDenied, markDoubts } from "./doubts.ts";
+import { isDenied, resolveDoubts } from "./doubts.ts";
 import { hasRunningPromise, type LoopState, setOutcome, type TimedOutcome } from "./loop-state.ts";
 import { findRefusal } from "./machine-answers.ts";
 import { findPriorPromises, findRecordedOutcome, runPromise } from "./machine-effect.ts";
@@ -142,8 +142,7 @@ async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {
     if (stopped !== undefined) return stopped;
     checkStepLimit(session);
     if (await takeNextEvent(loop)) continue;
-    reconcileActors(loop);
-    if (loop.outcomes.size > 0) continue;
+    startActors(loop);
     if (getRootSnapshot(loop.tree).status === "done") {
       // The saved state became final in a later version of the machine.
       await runMacrostep(loop, { apply: () => ({ transitions: [], actions: [] }) });
@@ -166,7 +165,7 @@ async function stopIfRequested(loop: LoopState): Promise<RunResult<State> | "wai
   const { aborted, reason } = abort.signal;
   if (!aborted && !drain.aborted) return undefined;
   const hasOwnEvent = loop.queue.some(({ id }) => loop.ownIds.has(id));
-  const processesFirst = hasOwnEvent && (!aborted || isSuspension(reason)) && !markDoubts(loop);
+  const processesFirst = hasOwnEvent && (!aborted || isSuspension(reason)) && !resolveDoubts(loop);
   if (processesFirst) return undefined;
   if (!aborted && hasRunningPromise(loop)) return "wait";
   closeLoop(loop);
@@ -201,10 +200,10 @@ async function takeNextEvent(loop: LoopState): Promise<boolean> {
     await lookup;
     return true;
   }
-  const hasDoubt = markDoubts(loop);
-  if (await applyQueuedAnswers(loop)) return true;
+  const mustWait = resolveDoubts(loop);
+  if (loop.outcomes.size > 0 || (await applyQueuedAnswers(loop))) return true;
   const [event] = loop.queue;
-  if (event === undefined || hasDoubt) return false;
+  if (event === undefined || mustWait) return false;
   await takeQueuedEvent(loop, event, time);
   return true;
 }
@@ -340,6 +339,7 @@ async function runMacrostep(
   loop.listedIds.clear();
   const facts = { source: "step", nodes, startedAt, outcomes, settled, received, queued: queue } as const;
   await commitMacrostep(session, tree, macrostep, facts);
+  stopActors(loop);
   refuseLateEvents(loop);
 }
 
@@ -352,8 +352,8 @@ function refuseLateEvents(loop: LoopState): void {
   loop.queue = [];
 }
 
-/** Reconciles running promises and timers with the machine state: starts, stops, sets and cancels. */
-function reconcileActors(loop: LoopState): void {
+/** Stops the promises and cancels the timers of states that the machine has left. */
+function stopActors(loop: LoopState): void {
   const { tree } = loop;
   for (const [work, running] of loop.running) {
     if (tree.promises.get(work.address) === work) continue;
@@ -367,8 +367,13 @@ function reconcileActors(loop: LoopState): void {
     loop.timers.delete(timer);
     cancel();
   }
+}
+
+/** Starts the promises and sets the timers of the machine state. */
+function startActors(loop: LoopState): void {
+  const { tree } = loop;
   const { schedule } = loop.session.env.world;
-  for (const timer of timers) {
+  for (const timer of tree.timers.values()) {
     if (loop.timers.has(timer)) continue;
     const fire = (): void => {
       // The clock may fire early: forget the timer, so that the next reconciliation sets the timer again.
@@ -385,12 +390,6 @@ function startPromise(loop: LoopState, work: InvokedPromise): void {
   const { events, env, signals } = session;
   const { clock } = env.world;
   const { task } = work;
-  const decision = decideStart(loop, work);
-  if (decision !== "start") {
-    if (decision === undefined) loop.running.set(work, "in doubt");
-    else setOutcome(loop, work, { ...decision, endedAt: clock.now() });
-    return;
-  }
   const controller = new AbortController();
   loop.running.set(work, controller);
   if (events.stream.hasReaders()) {
