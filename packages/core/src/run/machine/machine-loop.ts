@@ -84,6 +84,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
       ...{ session, definition, tree, answers: new Map(session.journal.saved?.interrupts) },
       ...{ running: new Map(), outcomes: new Map(), timers: new Map(), priorEffects: new Map() },
       ...{ queue: [], ownIds: resumeInput?.ownIds ?? new Set(), hasArrivals: true, listedIds: new Set() },
+      pollAt: session.env.world.clock.monotonic() + pollIntervalMs,
       ...{ failure: undefined, refusal: undefined, wake: undefined },
     };
     loop = started;
@@ -133,6 +134,7 @@ async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {
     if (session.journal.saved?.thread.failure !== undefined) throw session.journal.saved.thread.failure;
     if (loop.failure !== undefined) throw loop.failure;
     if (session.progress.control.tasks.length === 0) return createDoneResult(session);
+    pollIfDue(loop);
     await readQueue(loop);
     const stopped = await stopIfRequested(loop);
     if (stopped === "wait") {
@@ -296,19 +298,32 @@ function createTimerPause({ session, tree }: LoopState): StatewrightError {
 /** Poll interval for events from other processes while promises run, in milliseconds. */
 const pollIntervalMs = 1_000;
 
+/** Reads the inbox once per interval, however often the machine moves. */
+function pollIfDue(loop: LoopState): void {
+  const now = loop.session.env.world.clock.monotonic();
+  if (!canPoll(loop) || now < loop.pollAt) return;
+  loop.pollAt = now + pollIntervalMs;
+  loop.hasArrivals = true;
+}
+
+/** True when another process may write to the inbox. */
+function canPoll({ session }: LoopState): boolean {
+  const { saved } = session.journal;
+  return saved !== undefined && saved.store.local !== true;
+}
+
 /** Waits until a promise or timer finishes, an event arrives, the loop fails, or the run is stopped. */
 async function waitForWake(loop: LoopState): Promise<void> {
   const { session } = loop;
   const { abort, drain } = session.signals;
-  const { saved } = session.journal;
+  const { clock, schedule } = session.env.world;
   const before = drain.aborted ? loop.outcomes.size : 0;
-  const canPoll = saved !== undefined && saved.store.local !== true;
   let cancelPoll: (() => void) | undefined;
   await new Promise<void>((resolve) => {
     loop.wake = resolve;
     if (abort.signal.aborted || loop.failure !== undefined || loop.hasArrivals || loop.outcomes.size > before)
       resolve();
-    else if (canPoll) cancelPoll = session.env.world.schedule.after(pollIntervalMs, () => recordArrival(loop));
+    else if (canPoll(loop)) cancelPoll = schedule.after(loop.pollAt - clock.monotonic(), resolve);
   });
   loop.wake = undefined;
   cancelPoll?.();
