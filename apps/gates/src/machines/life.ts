@@ -2,7 +2,7 @@
 import { durableMachine, type Engine, engine, type Graph, type Store, type World } from "@statewright/core";
 import type { Chance } from "@statewright/testing";
 import type { Agenda } from "./agenda.ts";
-import { createMachineStores, type LifeStores } from "./machine-stores.ts";
+import type { createMachineStores, LifeStores } from "./machine-stores.ts";
 import { createPlannedMachine, getEffects, type MachinePlan, type ServiceInput } from "./random-machine.ts";
 
 /** A process of a life. */

@@ -65,11 +65,14 @@ export function createMachinePlan(seed: number): MachinePlan {
   const regions = Array.from({ length: 1 + chance.getInteger(3) }, (_, nth) =>
     createRegion(chance, crashesBetween && nth === 0),
   );
-  const sent = Array.from({ length: 2 + chance.getInteger(6) }, (): SentEvent => ({
-    at: 1 + chance.getInteger(horizonMs),
-    type: chance.pick(eventTypes),
-    from: chance.pick(["owner", "other"]),
-  }));
+  const sent = Array.from(
+    { length: 2 + chance.getInteger(6) },
+    (): SentEvent => ({
+      at: 1 + chance.getInteger(horizonMs),
+      type: chance.pick(eventTypes),
+      from: chance.pick(["owner", "other"]),
+    }),
+  );
   const crashCount = chance.flip(0.4) ? 0 : 1 + chance.getInteger(2);
   const crashes = Array.from({ length: crashCount }, () => ({
     nth: 2 + chance.getInteger(14),
@@ -83,7 +86,9 @@ function createRegion(chance: Chance, startsWithPromise: boolean): RegionPlan {
   return {
     states: Array.from({ length: count }, (_, nth) => {
       const isPromise = chance.flip(0.5) || (startsWithPromise && nth === 0);
-      const kind = isPromise ? "promise" : chance.pick(["delay", "delay", "rest", nth === 0 ? "delay" : "final"] as const);
+      const kind = isPromise
+        ? "promise"
+        : chance.pick(["delay", "delay", "rest", nth === 0 ? "delay" : "final"] as const);
       return {
         kind,
         ms: 20 + chance.getInteger(400),
@@ -156,7 +161,10 @@ export function createPlannedMachine(
   const regions = Object.fromEntries(plan.regions.map((region, nth) => [`r${nth}`, createRegionConfig(region, nth)]));
   const config = { id: "random", type: "parallel", context: { trail: [], visits: {} }, states: regions };
   const guards = { even: ({ context }: { context: TrailContext }) => context.trail.length % 2 === 0 };
-  return createMachine(config as Parameters<typeof createMachine>[0]).provide({ actors, guards } as never) as AnyStateMachine;
+  return createMachine(config as Parameters<typeof createMachine>[0]).provide({
+    actors,
+    guards,
+  } as never) as AnyStateMachine;
 }
 
 /** Returns the effect classes of the promises of a plan. */

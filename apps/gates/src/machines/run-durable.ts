@@ -1,5 +1,12 @@
 /** Subject: the machine of a plan as a durable machine, with events from two processes and crashes. */
-import { getState, isStatewrightError, listInterrupts, type RunEvent, type Store, streamEvents } from "@statewright/core";
+import {
+  getState,
+  isStatewrightError,
+  listInterrupts,
+  type RunEvent,
+  type Store,
+  streamEvents,
+} from "@statewright/core";
 import { type Control, plainCodec } from "@statewright/core/store";
 import { type Chance, createChance } from "@statewright/testing";
 import { Agenda } from "./agenda.ts";
@@ -66,6 +73,7 @@ class Simulation {
   #life: Life;
   #writes = 0;
   #sent = 0;
+  #isContinuing = false;
   #held: { readonly release: () => void; readonly until: number } | undefined;
 
   constructor(plan: MachinePlan, stores: LifeParts["stores"], chance: Chance) {
@@ -84,7 +92,13 @@ class Simulation {
     await this.#attempt(() => this.#begin());
     await this.#settle();
     while (agenda.step(until)) await this.#settle();
-    return { ...(await this.#readEnd()), ...this.#facts, endTimes: this.#changedEnds, until, violations: this.#violations };
+    return {
+      ...(await this.#readEnd()),
+      ...this.#facts,
+      endTimes: this.#changedEnds,
+      until,
+      violations: this.#violations,
+    };
   }
 
   crash(): void {
@@ -108,7 +122,9 @@ class Simulation {
     }
     while (!this.#life.isAlive()) {
       this.#life = startLife(this.#parts);
+      this.#isContinuing = true;
       await this.#attempt(() => this.#continue());
+      this.#isContinuing = false;
     }
   }
 
@@ -120,19 +136,25 @@ class Simulation {
     await this.#inspectCrash();
     await this.#begin();
     await this.#agenda.settle();
-    for (let round = 0; round < 4 && this.#life.isAlive(); round++) {
-      const open = (await listInterrupts(this.#life.store, { thread })).filter(({ key }) => key === "in_doubt");
+    const answered = new Set<string>();
+    while (this.#life.isAlive()) {
+      const interrupts = await listInterrupts(this.#life.store, { thread });
+      const open = interrupts.filter(({ id, key }) => key === "in_doubt" && !answered.has(id));
       if (open.length === 0) return;
+      for (const { id } of open) answered.add(id);
       this.#facts.doubts += open.length;
       const answers = Object.fromEntries(open.map(({ id, payload }) => [id, this.#answer(payload)]));
-      const { other } = this.#life;
-      this.#watch(other.engine.resume(other.graph, { thread, answers }).result);
+      // The owner reads an answer of another process at its next poll, which is too late for a result that counts now.
+      const from = this.#happened.size === 0 ? this.#chance.pick(["owner", "other"] as const) : "owner";
+      if (from === "other") for (const { payload } of open) this.#changeEnd(getDoubtId(payload), 1_100);
+      const { engine, graph } = this.#life[from];
+      this.#watch(engine.resume(graph, { thread, answers }).result);
       await this.#agenda.settle();
     }
   }
 
   #answer(payload: unknown): object {
-    const id = getCallId((payload as { readonly input: ServiceInput }).input);
+    const id = getDoubtId(payload);
     return this.#happened.has(id) ? { happened: true, output: id } : { happened: false };
   }
 
@@ -150,22 +172,27 @@ class Simulation {
     if (hasWaiting && actors.some(({ task }) => recorded.has(task))) this.#facts.crashedBetween = true;
     for (const { task, src, input } of actors) {
       const id = getCallId(input as ServiceInput);
-      const endAt = this.#endTimes.get(id);
-      if (endAt === undefined || endAt > this.#agenda.now || recorded.has(task)) continue;
+      // A call that the crash prevented would have begun now.
+      const endAt = this.#endTimes.get(id) ?? this.#agenda.now + getDurationMs(this.#plan, input as ServiceInput);
+      this.#endTimes.set(id, endAt);
+      if (endAt > this.#agenda.now || recorded.has(task) || this.#happened.has(id)) continue;
       const { effect, fails } = findService(this.#plan, src);
       if (effect === "once" && !fails && this.#chance.flip(0.5)) this.#happened.add(id);
       else this.#changeEnd(id);
     }
   }
 
-  #changeEnd(id: string): void {
-    const endAt = this.#agenda.now + 3 + this.#chance.getInteger(40);
+  /** The service ends a call at least `afterMs` from now. */
+  #changeEnd(id: string, afterMs = 3): void {
+    const endAt = this.#agenda.now + afterMs + this.#chance.getInteger(40);
     this.#endTimes.set(id, endAt);
     this.#changedEnds.set(id, endAt);
   }
 
   #call(input: ServiceInput, signal: AbortSignal, life: { readonly isAlive: () => boolean }): Promise<string> {
     const id = getCallId(input);
+    // A promise that starts again after its first end gets its answer a little later, after the events that wait.
+    if ((this.#endTimes.get(id) ?? Number.POSITIVE_INFINITY) <= this.#agenda.now) this.#changeEnd(id);
     const endAt = this.#endTimes.get(id) ?? this.#agenda.now + getDurationMs(this.#plan, input);
     this.#endTimes.set(id, endAt);
     const token = {};
@@ -227,7 +254,8 @@ class Simulation {
     }
     const crash = this.#plan.crashes.find(({ nth }) => nth === this.#writes);
     if (crash !== undefined) return { kind: crash.isAfter ? "crash after" : "crash before" };
-    const until = this.#plan.crashesBetween && !this.#facts.crashedBetween ? this.#findHold(write) : undefined;
+    const canHold = this.#plan.crashesBetween && !this.#facts.crashedBetween && !this.#isContinuing;
+    const until = canHold ? this.#findHold(write) : undefined;
     if (until === undefined) return { kind: "pass" };
     return { kind: "hold", onHeld: (release) => (this.#held = { release, until }) };
   }
@@ -238,10 +266,18 @@ class Simulation {
    */
   #findHold({ checkpoint, release }: Parameters<Store["commit"]>[0]): number | undefined {
     const next = this.#agenda.peek();
-    if (checkpoint === undefined || release === true || next?.priority !== 0 || next.at <= this.#agenda.now) return undefined;
+    if (checkpoint === undefined || release === true || next?.priority !== 0 || next.at <= this.#agenda.now)
+      return undefined;
     const { machine, pending } = decodeControl(checkpoint.row.control);
-    const ending = pending?.actors?.find(({ input }) => this.#endTimes.get(getCallId(input as ServiceInput)) === next.at);
-    if (ending === undefined || findService(this.#plan, ending.src).fails) return undefined;
+    const actors = (pending?.actors ?? []).map(({ src, input }) => ({
+      src,
+      endAt: this.#endTimes.get(getCallId(input as ServiceInput)),
+    }));
+    const ending = actors.find(({ endAt }) => endAt === next.at);
+    // While the loop waits for the acknowledgement, it starts no promise and fires no delay.
+    const isBlocking =
+      actors.some(({ endAt }) => endAt === undefined) || pending?.timers?.some(({ dueAt }) => dueAt <= next.at);
+    if (ending === undefined || isBlocking || findService(this.#plan, ending.src).fails) return undefined;
     const types = listAcceptedTypes(this.#plan, machine as Readonly<Record<string, string>>);
     if (types.length === 0) return undefined;
     const type = this.#chance.pick(types);
@@ -265,6 +301,10 @@ class Simulation {
     if (status === "failed" || status === "crashed") this.#violations.push(`the run is ${status}`);
     return { isDone: status === "done", value, context, values, events: [...events, ...this.#refusals] };
   }
+}
+
+function getDoubtId(payload: unknown): string {
+  return getCallId((payload as { readonly input: ServiceInput }).input);
 }
 
 function decodeControl(text: string): Control {

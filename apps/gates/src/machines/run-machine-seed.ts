@@ -45,7 +45,8 @@ function createReport(
   const violations = [...durable.violations, ...live.violations];
   const received = durable.events.filter(({ isRefused }) => !isRefused).length;
   const numbers = new Set(durable.context.trail.flatMap((entry) => entry.match(eventNumber)?.[1] ?? []));
-  if (numbers.size !== received) violations.push(`${received} events were received, and ${numbers.size} were processed`);
+  if (numbers.size !== received)
+    violations.push(`${received} events were received, and ${numbers.size} were processed`);
   const context = { ...durable.context, trail: durable.context.trail.map((entry) => entry.replace(eventNumber, "")) };
   for (const part of ["isDone", "value", "context", "values"] as const) {
     const [actual, expected] = [{ ...durable, context }[part], live[part]].map((value) => JSON.stringify(value));

@@ -63,7 +63,7 @@ async function parseAnswers({ plan, store, codec, world, ...given }: Delivery, r
   const effects = await store.effects(thread, branch, head.step);
   const tasks = new Set([...tree.promises.values()].map(({ task }) => task.id));
   const hasResults = effects.some((row) => tasks.has(row.task) && row.outcome !== undefined);
-  checkEvent(getDefinition(plan), tree, parsed.event, { now: world.clock.now(), hasResults });
+  checkEvent(getDefinition(plan), tree, parsed.event, { now: world.clock.now(), hasResults, place });
   return parsed;
 }
 

@@ -1,6 +1,6 @@
 /** Answers for a user-written machine: an event by its type, or the decision about a promise in doubt. */
 import type { AnyEventObject } from "xstate";
-import { type ErrorPlace, isStatewrightError, StatewrightError } from "../../base/errors.ts";
+import { addErrorPlace, type ErrorPlace, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
@@ -93,9 +93,14 @@ export function checkEvent(
   definition: MachineDefinition,
   tree: ActorTree,
   event: AnyEventObject,
-  { now, hasResults }: { readonly now: number; readonly hasResults: boolean },
+  { now, hasResults, place }: { readonly now: number; readonly hasResults: boolean; readonly place: ErrorPlace },
 ): void {
-  if (!hasResults && findDueTimer(tree, now) === undefined) checkAccepted(definition, tree, event);
+  if (hasResults || findDueTimer(tree, now) !== undefined) return;
+  try {
+    checkAccepted(definition, tree, event);
+  } catch (error) {
+    throw isStatewrightError(error) ? addErrorPlace(error, place) : error;
+  }
 }
 
 /** Returns the `event_refused` error of an event; undefined for an accepted event. */

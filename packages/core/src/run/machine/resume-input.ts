@@ -59,7 +59,7 @@ function checkResumeEvent(
   const hasResults = [...tree.promises.values()].some(
     (work) => findRecordedOutcome({ position, journal }, work) !== undefined,
   );
-  checkEvent(definition, tree, event, { now: env.world.clock.now(), hasResults });
+  checkEvent(definition, tree, event, { now: env.world.clock.now(), hasResults, place: getErrorPlace(position) });
 }
 
 function createAnsweredRow(

@@ -1136,22 +1136,52 @@ describe("invalid durable machine", () => {
     ]);
   });
 
-  test("a durable machine without an id, or with an invalid version, is refused", async () => {
-    await getFailure(() => durableMachine(createMachine({}), { version: 1 }), "invalid_id");
+  test("a durable machine without an id is refused with the line to add, in the list of all problems [FX45]", async () => {
+    const machine = createMachine({ initial: "a", states: { a: { invoke: { src: "nobody" } } } });
+    const refusal = await getFailure(() => durableMachine(machine, { version: 1 }), "invalid_graph");
+    expect(refusal.message).toContain('createMachine({ id: "order", … })');
+    expect((refusal.details as readonly { code: string }[]).map(({ code }) => code)).toEqual([
+      "missing_id",
+      "missing_actor",
+    ]);
+    const named = await getFailure(() => durableMachine(createMachine({ id: "a b" }), { version: 1 }), "invalid_graph");
+    expect(named.details).toMatchObject([{ code: "invalid_id" }]);
+  });
+
+  test("a durable machine with an invalid version is refused", async () => {
     await getFailure(() => durableMachine(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
   });
 
-  test("a spawn inside an assign fails the run that executes it", async () => {
+  test("a spawn inside an assign of a transition fails the run and names thread, state and fix [FX45]", async () => {
     const machine = setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
       id: "m",
       context: {},
-      entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })),
+      initial: "ready",
+      states: { ready: { on: { GO: { actions: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })) } } } },
+    });
+    const graph = durableMachine(machine, { version: 1 });
+    const open = { store: memoryStore(), thread: "order-9", world: createVirtualWorld() };
+    await run(graph, open).result;
+    const failure = await getFailure(resume(graph, { ...open, answers: { GO: {} } }).result, "machine_failed");
+    expect(failure.message).toContain('"ready"');
+    expect(failure.message).toContain("order-9");
+    expect(failure.message).toContain("Use spawnChild with an id");
+  });
+
+  test("a spawn inside an assign fails the run that executes it and names thread, state and fix [FX45]", async () => {
+    const machine = setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
+      id: "m",
+      context: {},
+      initial: "ready",
+      states: { ready: { entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })) } },
     });
     const failure = await getFailure(
       run(durableMachine(machine, { version: 1 }), { thread: "t", world: createVirtualWorld() }).result,
       "machine_failed",
     );
     expect(String((failure.cause as Error).message)).toContain("Use spawnChild");
+    expect(failure.message).toContain('"m.ready"');
+    expect(failure.message).toContain('thread "t"');
   });
 });
 
