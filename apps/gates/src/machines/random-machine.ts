@@ -56,12 +56,12 @@ export interface MachinePlan {
 /** Event types of all machines. */
 export const eventTypes: readonly string[] = ["A", "B", "C", "NOTE"];
 
-const horizonMs = 2_000;
+const horizonMs = 1_500;
 
 /** Creates the plan of a seed. */
 export function createMachinePlan(seed: number): MachinePlan {
   const chance = createChance(seed);
-  const crashesBetween = chance.flip(0.3);
+  const crashesBetween = chance.flip(0.5);
   const regions = Array.from({ length: 1 + chance.getInteger(3) }, (_, nth) =>
     createRegion(chance, crashesBetween && nth === 0),
   );
@@ -75,7 +75,7 @@ export function createMachinePlan(seed: number): MachinePlan {
   );
   const crashCount = chance.flip(0.4) ? 0 : 1 + chance.getInteger(2);
   const crashes = Array.from({ length: crashCount }, () => ({
-    nth: 2 + chance.getInteger(14),
+    nth: 2 + chance.getInteger(11),
     isAfter: chance.flip(0.5),
   }));
   return { regions, sent, crashes, crashesBetween, horizonMs };
@@ -91,7 +91,7 @@ function createRegion(chance: Chance, startsWithPromise: boolean): RegionPlan {
         : chance.pick(["delay", "delay", "rest", nth === 0 ? "delay" : "final"] as const);
       return {
         kind,
-        ms: 20 + chance.getInteger(400),
+        ms: 100 + chance.getInteger(700),
         target: chance.getInteger(count),
         errorTarget: chance.getInteger(count),
         effect: chance.pick(["once", "once", "idempotent", "pure"] as const),

@@ -43,7 +43,7 @@ export interface DurableResult extends MachineEnd, MachineFacts {
 const thread = "t";
 
 /** Time after the last event in which queued events are read and started work ends. */
-const restMs = 3_500;
+const restMs = 2_300;
 
 /** Runs a plan as a durable machine. */
 export async function runDurable(plan: MachinePlan, seed: number, kind: StoreKind): Promise<DurableResult> {
@@ -66,7 +66,8 @@ class Simulation {
   readonly #changedEnds = new Map<string, number>();
   /** Calls that a person reports as happened: a crash lost their results. */
   readonly #happened = new Set<string>();
-  readonly #running = new Set<object>();
+  /** Ids of the calls that run in the current processes. */
+  readonly #running = new Set<string>();
   readonly #refusals: TimedEvent[] = [];
   readonly #violations: string[] = [];
   readonly #facts = { crashes: 0, doubts: 0, hasEventAtWork: false, crashedBetween: false };
@@ -195,17 +196,16 @@ class Simulation {
     if ((this.#endTimes.get(id) ?? Number.POSITIVE_INFINITY) <= this.#agenda.now) this.#changeEnd(id);
     const endAt = this.#endTimes.get(id) ?? this.#agenda.now + getDurationMs(this.#plan, input);
     this.#endTimes.set(id, endAt);
-    const token = {};
-    this.#running.add(token);
+    this.#running.add(id);
     return new Promise((resolve, reject) => {
       const cancel = this.#agenda.add(endAt, 0, () => {
-        this.#running.delete(token);
         if (!life.isAlive()) return;
+        this.#running.delete(id);
         if (findService(this.#plan, input.src).fails) reject(new Error(`no ${id}`));
         else resolve(id);
       });
       signal.addEventListener("abort", () => {
-        this.#running.delete(token);
+        if (life.isAlive()) this.#running.delete(id);
         cancel();
       });
     });
@@ -269,14 +269,11 @@ class Simulation {
     if (checkpoint === undefined || release === true || next?.priority !== 0 || next.at <= this.#agenda.now)
       return undefined;
     const { machine, pending } = decodeControl(checkpoint.row.control);
-    const actors = (pending?.actors ?? []).map(({ src, input }) => ({
-      src,
-      endAt: this.#endTimes.get(getCallId(input as ServiceInput)),
-    }));
-    const ending = actors.find(({ endAt }) => endAt === next.at);
+    const actors = (pending?.actors ?? []).map(({ src, input }) => ({ src, id: getCallId(input as ServiceInput) }));
+    const ending = actors.find(({ id }) => this.#endTimes.get(id) === next.at);
     // While the loop waits for the acknowledgement, it starts no promise and fires no delay.
     const isBlocking =
-      actors.some(({ endAt }) => endAt === undefined) || pending?.timers?.some(({ dueAt }) => dueAt <= next.at);
+      actors.some(({ id }) => !this.#running.has(id)) || pending?.timers?.some(({ dueAt }) => dueAt <= next.at);
     if (ending === undefined || isBlocking || findService(this.#plan, ending.src).fails) return undefined;
     const types = listAcceptedTypes(this.#plan, machine as Readonly<Record<string, string>>);
     if (types.length === 0) return undefined;

@@ -17,7 +17,7 @@ export interface MachineReport extends MachineFacts {
 const maxPlans = 20;
 
 /** Every nth seed uses SQLite. */
-const sqliteEvery = 10;
+const sqliteEvery = 25;
 
 /** Number of the event in an entry of the trail: the live actor gets no numbers. */
 const eventNumber = / (\d+)$/;

@@ -31,7 +31,7 @@ import { resolvePreemption } from "../loop/resolve-preemption.ts";
 import { checkStepLimit, findDrainCause } from "../loop/run-supersteps.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
-import { getEventKey, type QueuedEvent } from "../session/inbox/event-inbox.ts";
+import { type EventMessage, getEventKey, postEvent, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { RunResult } from "../session/options/options.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
@@ -61,10 +61,13 @@ export async function startMachineRun(
   await commitMacrostep(session, motion, turn, { source: "input", nodes: [], startedAt, outcomes: new Map() });
 }
 
-/** Input of a resume: answers about promises in doubt, and the ids of the caller's queued events. */
+/** Input of a resume: answers about promises in doubt, and the events of the caller. */
 export interface ResumeInput {
   readonly rows: readonly InterruptRow[];
-  readonly ownIds: ReadonlySet<string>;
+  /** Ids of the events that are in the inbox. */
+  readonly postedIds: readonly string[];
+  /** Event that is not in the inbox yet. */
+  readonly message: EventMessage | undefined;
 }
 
 /** Runs until the machine is final or rests. Rejects with the error of the run, after the error is saved. */
@@ -77,13 +80,13 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
   const signals = [session.signals.abort.signal, session.signals.drain].filter((signal) => !signal.aborted);
   const unsubscribers = signals.map((signal) => subscribeToAbort(signal, wake));
   try {
-    if (resumeInput !== undefined) await continueMachineRun(session, resumeInput.rows);
+    const ownIds = resumeInput === undefined ? [] : await continueMachineRun(session, resumeInput);
     const tree = restoreActorTree(definition, session.progress.state as MachineState, session.progress.control);
     inspectRestore(session.position, session.events, tree);
     const started: LoopState = {
       ...{ session, definition, tree, answers: new Map(session.journal.saved?.interrupts) },
       ...{ running: new Map(), outcomes: new Map(), timers: new Map(), priorEffects: new Map() },
-      ...{ queue: [], ownIds: resumeInput?.ownIds ?? new Set(), hasArrivals: true, listedIds: new Set() },
+      ...{ queue: [], ownIds: new Set(ownIds), hasArrivals: true, listedIds: new Set() },
       pollAt: session.env.world.clock.monotonic() + pollIntervalMs,
       ...{ failure: undefined, refusal: undefined, wake: undefined },
     };
@@ -110,10 +113,14 @@ function recordArrival(loop: LoopState): void {
   loop.wake?.();
 }
 
+/**
+ * Saves that the run continues, then queues the event of the caller: after a crash in between, the run is continued.
+ * Returns the ids of the caller's events.
+ */
 async function continueMachineRun(
-  session: Pick<Session, "position" | "progress" | "events" | "journal">,
-  rows: readonly InterruptRow[],
-): Promise<void> {
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  { rows, postedIds, message }: ResumeInput,
+): Promise<readonly string[]> {
   const { run } = session.position;
   const { control } = session.progress;
   const { saved } = session.journal;
@@ -126,6 +133,9 @@ async function continueMachineRun(
     await awaitCommit(saved, { run, interrupts: rows, timers, events: startEvent.rows });
   }
   startEvent.emit();
+  if (saved === undefined || message === undefined) return postedIds;
+  const { store, codec } = saved;
+  return [await postEvent({ store, codec, thread: run.thread, branch: run.branch }, session.env.world, message)];
 }
 
 async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {

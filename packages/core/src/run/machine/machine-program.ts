@@ -24,7 +24,7 @@ export const machineProgram: Program = Object.freeze({
   readOutput: (_, state) => state["output"],
   begin: (session, input) => startMachineRun(session, input),
   run: (session) => runMachineLoop(session),
-  recover: (session) => runMachineLoop(session, { rows: [], ownIds: new Set() }),
+  recover: (session) => runMachineLoop(session, { rows: [], postedIds: [], message: undefined }),
   resume: async (session, given) => runMachineLoop(session, await readResumeInput(session, given)),
   delivery: { post: postAnswers, createResult: createDeliveredResult },
   isPreemptible: false,

@@ -1,9 +1,9 @@
-/** Input of a resumed machine: answers about promises in doubt are applied at once, an event is queued in the inbox. */
+/** Input of a resumed machine: answers about promises in doubt are applied at once, an event is queued when the run has continued. */
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { MachineState } from "../../compile/durable-machine.ts";
 import { getDefinition, restoreActorTree } from "../kernel/actor-tree.ts";
 import type { GivenAnswers } from "../migration/program.ts";
-import { postEvent } from "../session/inbox/event-inbox.ts";
+import type { EventMessage } from "../session/inbox/event-inbox.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 import { release } from "../task/open-session.ts";
@@ -15,8 +15,8 @@ import { createFinishedError } from "./macrostep.ts";
 type ResumeSession = Pick<Session, "env" | "position" | "progress" | "journal">;
 
 /**
- * Reads the answers of a resume and queues its event; the event is durable on return. Throws `event_refused` with the
- * accepted event types, `ambiguous_answer` or `invalid_answer`; an error changes nothing and releases the thread.
+ * Reads the answers of a resume. Throws `event_refused` with the accepted event types, `ambiguous_answer`,
+ * `invalid_answer` or `unencodable_value`; an error changes nothing and releases the thread.
  */
 export async function readResumeInput(
   session: ResumeSession,
@@ -28,22 +28,20 @@ export async function readResumeInput(
     const isFinished = progress.control.tasks.length === 0;
     if (posted !== undefined) {
       if (isFinished) throw createFinishedError(position, posted.map(({ key }) => key).join(", "));
-      return { rows: [], ownIds: new Set(posted.map(({ id }) => id)) };
+      return { rows: [], postedIds: posted.map(({ id }) => id), message: undefined };
     }
     const interrupts = [...(saved?.interrupts.values() ?? [])];
     const parsed = parseMachineAnswers(answers, { interrupts, place: getErrorPlace(position) });
     const rows = parsed.decisions.map((decision) => createAnsweredRow(session, decision, by));
-    const ownIds = new Set<string>();
-    if (parsed.event !== undefined && saved !== undefined) {
+    let message: EventMessage | undefined;
+    if (parsed.event !== undefined) {
       if (isFinished) throw createFinishedError(position, parsed.event.type);
       checkResumeEvent(session, parsed.event);
-      const { store, codec } = saved;
-      const { id: run, thread, branch } = position.run;
-      const message = { run, ...(by === undefined ? {} : { by }), content: { event: parsed.event } };
-      ownIds.add(await postEvent({ store, codec, thread, branch }, env.world, message));
+      message = { run: position.run.id, ...(by === undefined ? {} : { by }), content: { event: parsed.event } };
+      saved?.codec.encode(message, "the event");
     }
     for (const row of rows) saved?.interrupts.set(row.id, row);
-    return { rows, ownIds };
+    return { rows, postedIds: [], message };
   } catch (error) {
     if (saved !== undefined) await release(saved.store, position.run.thread, saved.claim, { world: env.world });
     throw error;
