@@ -59,9 +59,9 @@ export function resolveDoubts(loop: LoopState): boolean {
   return loop.outcomes.size > 0 || [...loop.running.values()].includes("in doubt");
 }
 
-/** A prior effect on another branch and a start on this branch are different facts: each has its own interrupt. */
+/** A prior effect on another branch and a start on this branch are different events: each has its own interrupt. */
 export function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise): string {
-  return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:elsewhere:${inDoubtKey}`;
+  return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:prior_effect:${inDoubtKey}`;
 }
 
 /** Row and payload of the interrupt about a promise in doubt; undefined for a promise without a start. */

@@ -93,8 +93,8 @@ async function saveMacrostep(
   });
   const inboxMessages = [...(received === undefined ? [] : [received]), ...refused];
   const run = selectRunRow(session, { isFirst, isDone });
-  const facts = { nodes, source, durationMs, run, release: isDone, assignNumbers, inboxMessages };
-  const numbers = await writeMacrostep(session, { tree, outcomes }, { result: { state, deltas }, control, facts });
+  const options = { nodes, source, durationMs, run, release: isDone, assignNumbers, inboxMessages };
+  const numbers = await writeMacrostep(session, { tree, outcomes }, { result: { state, deltas }, control, options });
   progress.state = state;
   progress.control = control;
   progress.snapshot = getRootSnapshot(tree);
@@ -117,7 +117,7 @@ async function writeMacrostep(
   write: Parameters<typeof saveCheckpoint>[3],
 ): Promise<SavedMacrostep["numbers"]> {
   if (journal.saved === undefined) {
-    const numbers = write.facts.assignNumbers();
+    const numbers = write.options.assignNumbers();
     position.step += 1;
     return numbers;
   }

@@ -99,7 +99,7 @@ describe("events at work", () => {
       const graph = createShop(never, calls);
       const handle = run(graph, { store, thread: "t", world });
       const events = collectEvents(handle);
-      await world.settle();
+      await world.waitUntilIdle();
       const answers = { CANCEL: { why: "too slow" } };
       const sent = await resume(graph, { store: from, thread: "t", world, answers, by: "ann" }).result;
       expect(sent).toMatchObject({
@@ -129,7 +129,7 @@ describe("events at work", () => {
     const host = engine({ store, graphs: [graph], world: createVirtualWorld() });
     await host.start();
     const handle = host.run(graph, { thread: "t" });
-    await createVirtualWorld().settle();
+    await createVirtualWorld().waitUntilIdle();
     expect((await host.resume(graph, { thread: "t", answers: { CANCEL: {} } }).result).status).toBe("delivered");
     expect((await handle.result).state.value).toBe("cancelled");
     await host.stop();
@@ -141,12 +141,12 @@ describe("events at work", () => {
     const job = createDeferred<string>();
     const graph = createDesk(() => job.promise);
     const handle = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     const [open] = await listInterrupts(store);
     expect(open).toMatchObject({ key: "APPROVE", thread: "t", run: handle.id });
     expect((await getState(graph, { store, thread: "t" })).interrupts).toMatchObject([{ key: "APPROVE" }]);
     await resume(graph, { store, thread: "t", world, answers: { [open?.id ?? ""]: {} } }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await getState(graph, { store, thread: "t" })).state.value).toEqual({ job: "on", review: "approved" });
     expect(await listInterrupts(store)).toEqual([]);
     job.resolve("ready");
@@ -166,11 +166,11 @@ describe("events at work", () => {
     }).createMachine({ id: "pair", type: "parallel", states: { once: region("once"), pure: region("pure") } });
     const graph = durableMachine(machine, { version: 1, effects: { pure: "pure" } });
     ignoreResult(run(graph, { store, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     const next = store.peer();
     store.crash();
     const handle = resume(graph, { store: next, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await listInterrupts(next)).toMatchObject([{ key: "in_doubt", node: "once" }]);
     const answers = { in_doubt: { happened: true, output: "by phone" } };
     const sent = await resume(graph, { store: next.peer(), thread: "t", world, answers, by: "ann" }).result;
@@ -186,7 +186,7 @@ describe("events at work", () => {
     const store = memoryStore();
     const graph = createShop(never);
     ignoreResult(run(graph, { store, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     const send = (answers: object) => resume(graph, { store, thread: "t", world, answers: answers as never }).result;
     const refusal = await getFailure(send({ SHIP: {} }), "event_refused");
     expect(refusal.details).toMatchObject({ accepts: ["CANCEL", "RUSH", "BROKEN"] });
@@ -202,11 +202,11 @@ describe("events at work", () => {
     const bank = createDeferred<string>();
     const graph = createShop(() => bank.promise);
     const handle = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     await resume(graph, { store: store.peer(), thread: "t", world, answers: { RUSH: {} } }).result;
     bank.resolve("paid");
     expect((await handle.result).state).toMatchObject({ value: "paid" });
-    await world.settle();
+    await world.waitUntilIdle();
     const [refused] = (await listStoredEvents(store)).filter(({ type }) => type === "event.refused");
     expect(refused).toMatchObject({ key: "RUSH", error: { code: "event_refused" } });
     expect(world.lines.map(({ message }) => message)).toContain("a queued event of a durable machine was refused");
@@ -220,7 +220,7 @@ describe("events at work", () => {
     const graph = createShop(never);
     const handle = run(graph, { store, thread: "t", world });
     const failed = getFailure(handle.result, "machine_failed");
-    await world.settle();
+    await world.waitUntilIdle();
     // A sender with this version would meet the error itself.
     const text = JSON.stringify({ run: handle.id, content: { event: { type: "BROKEN" } } });
     await peer.post({ thread: "t", id: "inbox_1", kind: "event", messages: text, at: world.clock.now() });
@@ -247,11 +247,11 @@ describe("events at work", () => {
       },
     });
     const handle = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     bank.resolve("paid");
     expect((await handle.result).status).toBe("waiting");
     await late;
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await getState(graph, { store: peer, thread: "t" })).toMatchObject({
       status: "done",
       state: { value: "refunded" },
@@ -263,12 +263,12 @@ describe("events at work", () => {
     const store = memoryStore();
     const graph = createShop(never);
     const first = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     await resume(graph, { store: store.peer(), thread: "t", world, answers: { CANCEL: {} } }).result;
     first.cancel("the customer left");
     expect((await first.result).status).toBe("cancelled");
     const second = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await getState(graph, { store, thread: "t" })).state.value).toBe("charging");
     expect(await store.inbox("t", "main")).toEqual([]);
     second.cancel();
@@ -281,13 +281,13 @@ describe("events at work", () => {
     const job = createDeferred<string>();
     const graph = createDesk(() => job.promise);
     ignoreResult(run(graph, { store, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     const next = store.peer();
     const sent = await resume(graph, { store: next, thread: "t", world, answers: { APPROVE: {} } }).result;
     expect(sent.status).toBe("delivered");
     store.crash();
     const [handle] = await recover({ store: next, graphs: [graph], world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await getState(graph, { store: next, thread: "t" })).state.value).toEqual({
       job: "on",
       review: "approved",
@@ -305,7 +305,7 @@ describe("order of results, doubts and events", () => {
     const calls = { started: [], aborted: [] };
     const graph = createShop(() => bank.promise, calls);
     const handle = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     handle.drain("a new version");
     bank.resolve("paid 9");
     expect(await handle.result).toMatchObject({ status: "paused", state: { value: "charging" } });
@@ -320,7 +320,7 @@ describe("order of results, doubts and events", () => {
       const store = memoryStore();
       const calls = { started: [], aborted: [] };
       ignoreResult(run(createShop(never, calls), { store, thread: "t", world }).result);
-      await world.settle();
+      await world.waitUntilIdle();
       const next = store.peer();
       store.crash();
       const graph = createShop(() => Promise.resolve("paid again"), calls);
@@ -368,7 +368,7 @@ describe("order of results, doubts and events", () => {
       const graph = durableMachine(machine, { version: 1 });
       const store = memoryStore();
       const handle = run(graph, { store, thread: "t", world });
-      await world.settle();
+      await world.waitUntilIdle();
       handle.drain();
       await world.advance(200);
       expect(await handle.result).toMatchObject({ status: "paused", state: { value: "charging" } });
