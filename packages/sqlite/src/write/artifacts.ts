@@ -106,10 +106,12 @@ export class Artifacts {
     return found.length > 0;
   }
 
-  /** Lists all artifacts of a thread with their bodies. */
-  listExports(thread: string): readonly ArtifactExport[] {
+  /** Lists all artifacts of a thread, with or without their bodies. */
+  listExports(thread: string, bodies: "include" | "omit"): readonly ArtifactExport[] {
     return this.#listRows(thread, undefined).map(({ at, row }) =>
-      at.body === at.key ? { row, body: this.#bodies.read(thread, at, { offset: 0, limit: at.bytes }) } : { row },
+      bodies === "include" && at.body === at.key
+        ? { row, body: this.#bodies.read(thread, at, { offset: 0, limit: at.bytes }) }
+        : { row },
     );
   }
 
