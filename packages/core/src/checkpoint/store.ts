@@ -350,10 +350,10 @@ export interface Store {
    */
   delete(thread: string): Promise<void>;
   /**
-   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. Throws
-   * `unknown_thread`.
+   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. With `bodies: "omit"`
+   * the bodies of artifacts may be absent: the caller reads them from `artifacts`. Throws `unknown_thread`.
    */
-  exportThread(thread: string): Promise<ThreadExport>;
+  exportThread(thread: string, options?: { readonly bodies?: "include" | "omit" }): Promise<ThreadExport>;
   /** Imports a thread from its export, without an owner. Throws `thread_exists`. */
   importThread(exported: ThreadExport): Promise<void>;
   /**

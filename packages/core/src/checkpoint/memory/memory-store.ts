@@ -207,7 +207,7 @@ function createReads(threads: Threads, self: Owner): StoreReads {
     inbox: (id, name) => read(self, () => listWaiting(threads.get(id)?.namespaces.get(name)?.inbox ?? [])),
     events: (id, page) => read(self, () => listEvents(threads.get(id), page)),
     timers: (filter = {}) => read(self, () => listTimers(threads, filter)),
-    exportThread: (id) => read(self, () => toThreadExport(getThread(threads, id))),
+    exportThread: (id, options) => read(self, () => toThreadExport(getThread(threads, id), options?.bodies)),
     vacuum: () => read(self, () => undefined),
   };
 }
