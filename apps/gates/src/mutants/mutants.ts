@@ -45,14 +45,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a step in doubt is repeated",
     file: "run/journal/journal.ts",
-    find: "    if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);\n",
-    replace: "",
+    find: "const found = await resolveDoubt(session.position, request, row);",
+    replace:
+      "const found = request.reconcile === undefined ? undefined : await resolveDoubt(session.position, request, row);",
   },
   {
     name: "reconcile is not called",
     file: "run/journal/journal.ts",
-    find: "const reconciled = await request.reconcile?.(row.idempotencyKey);",
-    replace: "const reconciled = await Promise.resolve<Value | undefined>(undefined);",
+    find: "const value = await reconcile(row.idempotencyKey);",
+    replace: "const value = await Promise.resolve<Value | undefined>(undefined);",
   },
   {
     name: "a result is emitted although the commit failed",
