@@ -246,7 +246,7 @@ describe("scriptedModel", () => {
     expect(model.requests[0]?.messages).toHaveLength(1);
   });
 
-  test("a scripted model carries its known calls in its type", () => {
+  test("a scripted model carries its known calls in its type (types)", () => {
     const model = scriptedModel([
       call("refund", { orderId: "7", cents: 900 }),
       [say("x"), call("look", {})],

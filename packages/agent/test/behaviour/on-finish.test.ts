@@ -56,7 +56,7 @@ describe("onFinish", () => {
     },
   );
 
-  test("onFinish receives the output with the type of the output schema", () => {
+  test("onFinish receives the output with the type of the output schema (types)", () => {
     createAgent({
       name: "a",
       model: scriptedModel([]),

@@ -44,7 +44,7 @@ function wrong(): void {
   return void call;
 }
 
-test("wrong uses of model call options do not compile", () => {
+test("wrong uses of model call options do not compile (types)", () => {
   expectTypeOf(right).toBeFunction();
   expectTypeOf(wrong).toBeFunction();
   expectTypeOf(getModelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();
