@@ -10,7 +10,7 @@ test("a retry delay grows by the factor up to the maximum", () => {
   ]);
 });
 
-test("jitter changes a retry delay by at most its share, and the delay is never negative", () => {
+test("jitter changes a retry delay by at most its share, and the delay is never negative [E19]", () => {
   fc.assert(
     fc.property(
       fc.record({

@@ -24,7 +24,7 @@ const Log = defineState({ log: channel.list(z.string()) });
 const declined = () => Object.assign(new RangeError("declined", { cause: new Error("no funds") }), { code: "E402" });
 
 describe("error handler", () => {
-  test("an error handler runs after the last retry in the same superstep with the error and its cause, and gives the result [E21]", async () => {
+  test("an error handler runs after the last retry in the same superstep with the error and its cause, and gives the result [E21, E19]", async () => {
     const world = createVirtualWorld();
     const calls: string[] = [];
     const graph = defineGraph({ name: "pay", state: Log })

@@ -120,7 +120,7 @@ test("toolUpdates false emits no update or progress, and the run ends in the sam
     expect(() => run({} as never, { toolUpdates: wrong } as never)).toThrow(/invalid_option/);
 });
 
-test("a tool works without a listener: called directly without callbacks, and in a run with updates off [S0.13, S2.13]", async () => {
+test("a tool works without a listener: called directly without callbacks, and in a run with updates off [S0.13, S2.13, S4.9]", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "act",
@@ -148,7 +148,7 @@ test("a tool works without a listener: called directly without callbacks, and in
   ]);
 });
 
-test("the update callback may be undefined, so that a tool can check before building a partial result [S3.14]", async () => {
+test("the update callback may be undefined, so that a tool can check before building a partial result [S3.14, S4.9]", async () => {
   expectTypeOf<ToolRuntime["update"]>().toEqualTypeOf<((partial: ToolOutput) => void) | undefined>();
   const tool = defineTool({
     name: "act",
