@@ -37,7 +37,7 @@ export async function loadLine(
   for (let after = 0; ; ) {
     const page = await store.events(thread, { after, limit: 200 });
     for (const event of page) {
-      after = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
+      after = "checkpoint" in event ? event.checkpoint.seq : event.durableEvent.seq;
       if (!("checkpoint" in event)) continue;
       const row = event.checkpoint;
       const inside = findNamespace(parts, row);

@@ -65,7 +65,7 @@ beforeEach(() => {
 /** Runs a graph whose process dies inside the step. Returns the options of a resume by the next process. */
 async function runUntilDeath(graph: ReturnType<typeof createShop>, bank: Bank) {
   ignoreResult(run(graph, { world, store, thread: "t", input: {} }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   bank.hangs = false;
   store = store.peer();
@@ -110,7 +110,7 @@ describe("a once step whose process died", () => {
     await resume(graph, next).result;
     bank.hangs = true;
     ignoreResult(resume(graph, { ...next, answers: { in_doubt: { happened: false } } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     bank.hangs = false;
     store = store.peer();
@@ -193,7 +193,7 @@ describe("a once step whose process died", () => {
       })
       .edges({ [START]: "pay", pay: END });
     ignoreResult(run(graph, { world, store, thread: "t", input: {} }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     hangs = false;
     const next = { world, store: store.peer(), thread: "t" };
@@ -218,7 +218,7 @@ describe("a once step whose process died", () => {
       .nodes({ till: subgraph(inner, { input: () => ({}), output: ({ log }) => ({ log }) }) })
       .edges({ [START]: "till", till: END });
     ignoreResult(run(graph, { world, store, thread: "t", input: {} }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     bank.hangs = false;
     const next = { world, store: store.peer(), thread: "t" };
