@@ -296,7 +296,7 @@ test("a foreign plugin tool name becomes snake_case and keeps its original towar
   expect(tools[0]?.spec).toMatchObject({ name: "files_read", originalName: "Files/Read" });
 });
 
-test("a call of a plugin tool under its alias reaches the plugin under the original name [FX80] [D32]", async () => {
+test("a call of a plugin tool under its alias reaches the plugin under the original name [FX80, D32]", async () => {
   const { tools } = await load("list", { extra: "name=Files/Read" });
   expect(tools.map(({ spec }) => spec.name)).toEqual(["files_read", "shout"]);
   expect(await callTool(tools, { say: "hello", named: true }, "files_read")).toBe("Files/Read");

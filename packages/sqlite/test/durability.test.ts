@@ -123,7 +123,7 @@ describe("a truncated or damaged log", () => {
     expect(before).toBe(commits);
   });
 
-  test("a flipped bit in the log loses no commit before it [FX82] [F2]", async () => {
+  test("a flipped bit in the log loses no commit before it [FX82, F2]", async () => {
     const source = await image(40);
     const random = seeded(7);
     const bytes = statSync(`${source}-wal`).size;

@@ -48,7 +48,7 @@ describe("network file systems [F21]", () => {
     test(`a file on ${kind} is opened`, () => expect(() => refuseRemote("/tmp/agent.db", linux(number))).not.toThrow());
 
   test.runIf(process.platform === "linux")(
-    "sqliteStore refuses a file on a network file system, and opens it with fileSystem any [FX80] [F21]",
+    "sqliteStore refuses a file on a network file system, and opens it with fileSystem any [FX80, F21]",
     () => {
       const file = join(mkdtempSync(join(tmpdir(), "statewright-remote-")), "agent.db");
       const { statfsSync } = fs;

@@ -107,7 +107,7 @@ describe("onFinish", () => {
     const observed: string[] = [];
     const agent = createAgent({
       name: "a",
-      model: scriptedModel([say("one")]),
+      model: scriptedModel([say("one")], { key: "transcript" }),
       onFinish: ({ text }) => {
         observed.push(text);
         if (observed.length === 1) {

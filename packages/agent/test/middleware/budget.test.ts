@@ -416,7 +416,7 @@ test("auxiliary model calls of beforeAgent and afterAgent count for a budget, fa
     next: "Wait",
     details: { retryable: true, kind: "overloaded", usage: { inputTokens: 3, outputTokens: 0 } },
   });
-  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0))]);
+  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0)), say("noted", createUsage(10, 0))]);
   const auxiliaryRequest = { model: small, request: { messages: [], tools: [] } };
   const asks: Middleware = {
     name: "asks",

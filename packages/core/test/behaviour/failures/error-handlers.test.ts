@@ -306,7 +306,7 @@ describe("error handler after a resume", () => {
     expect(ran).toEqual(["body", "handler", "handler"]);
   });
 
-  test("an error handler that started has a durable failure: the body does not rerun after a crash at any commit [FX80] [E21]", async () => {
+  test("an error handler that started has a durable failure: the body does not rerun after a crash at any commit [FX80, E21]", async () => {
     for (const when of ["before", "after"] as const)
       for (let nth = 1; ; nth++) {
         const owner = memoryStore();
@@ -337,7 +337,7 @@ describe("error handler after a resume", () => {
       }
   });
 
-  test("the handler of an aborted sibling does not run, and a resume starts with its body again [FX80] [E21]", async () => {
+  test("the handler of an aborted sibling does not run, and a resume starts with its body again [FX80, E21]", async () => {
     const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];
@@ -381,7 +381,7 @@ describe("error handler after a resume", () => {
     ]);
   });
 
-  test("a handler that a failed sibling aborts gets the original failure again after a resume [FX80] [E21]", async () => {
+  test("a handler that a failed sibling aborts gets the original failure again after a resume [FX80, E21]", async () => {
     const world = createVirtualWorld();
     const store = memoryStore();
     const ran: string[] = [];

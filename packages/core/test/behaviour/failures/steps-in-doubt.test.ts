@@ -73,7 +73,7 @@ async function runUntilDeath(graph: ReturnType<typeof createShop>, bank: Bank) {
 }
 
 describe("a once step whose process died", () => {
-  test("a once step without a recorded result waits for a person, and the answer is its result [FX6] [E61]", async () => {
+  test("a once step without a recorded result waits for a person, and the answer is its result [FX6, E61]", async () => {
     const bank = createBank();
     const graph = createShop(bank);
     const next = await runUntilDeath(graph, bank);
@@ -284,7 +284,7 @@ test("reconcile without the effect once is refused: such a step runs again under
   expect([error.message, bank.keys]).toEqual([expect.stringContaining('effect "once" with reconcile'), []]);
 });
 
-test("a once step of another branch is asked with its outcome, and a confirmed outcome counts here too [FX6] [E44]", async () => {
+test("a once step of another branch is asked with its outcome, and a confirmed outcome counts here too [FX6, E44]", async () => {
   const bank = createBank();
   bank.hangs = false;
   const graph = createShop(bank);
