@@ -512,6 +512,27 @@ test("a plugin with unusable tools is ended", async () => {
   expect(isAlive(Number(readFileSync(extra, "utf8")))).toBe(false);
 });
 
+test.each([
+  ["50,000 levels", "deep", "could not start: its description is nested deeper than 500 levels"],
+  ["100,000 tools", "many", "could not start: its description has 100000 tools, the maximum is 2000"],
+])("a plugin with a description of %s is refused and its process is ended [FX77]", async (_, mode, message) => {
+  const extra = join(folder, `pid-${mode}`);
+  await expect(load(mode, { extra })).rejects.toMatchObject({
+    code: "plugin_failed",
+    message: expect.stringContaining(message),
+  });
+  expect(isAlive(Number(readFileSync(extra, "utf8")))).toBe(false);
+});
+
+test("a deeply nested reply of a plugin fails its call alone [FX77]", async () => {
+  const { tools } = await load();
+  const [deep, next] = await collectAnswers(tools, [{ args: { say: "", deep: 50_000 } }, { args: { say: "mine" } }], {
+    strategy: "sequential",
+  });
+  expect(getMessageText(deep ?? fail())).toContain("a line is nested deeper than 500 levels");
+  expect(getMessageText(next ?? fail())).toBe("mine");
+});
+
 test("a call during a plugin restart waits for the new process, and no second process starts", async () => {
   const log = join(folder, "restarts");
   const plugin = await load("record", { extra: log });

@@ -424,11 +424,11 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   // Statewright.
   {
-    name: "a model name does not use the registry of its agent",
-    file: "packages/statewright/src/any-model.ts",
-    find: "if (models === undefined) return namedModel(name);",
-    replace: "if (models !== null) return namedModel(name);",
-    rule: "FX83",
+    name: "a run does not find the models of the AI SDK",
+    file: "packages/statewright/src/with-models.ts",
+    find: "= withDefaultModels(runCore, { source: aiSdkModels, at: 1 });",
+    replace: "= runCore;",
+    rule: "Y1",
     test: "packages/statewright/test/behaviour/models/model-names.test.ts",
   },
   // Test kit.

@@ -179,6 +179,7 @@ interface ReplayedRuntime {
     options?: object,
   ) => Promise<unknown>;
   readonly model: (call: ReplayedCall, key?: string) => Promise<unknown>;
+  readonly generate: (request: never) => Promise<unknown>;
 }
 
 /** Model call, or an agent turn that creates its call in `prepare`. */
@@ -232,7 +233,9 @@ function replayBody(path: string, body: Body, { recorded, replies, onMissing }: 
       const replayed = replies.createModel(String(place), () => miss(`the reply to the model call "${key}"`));
       return original.model(replaceModel(replayed, call), key);
     };
-    return body(state, replaceRuntimeParts(original, { step, model }) as never);
+    // No channel has the reply to a question.
+    const generate: ReplayedRuntime["generate"] = () => Promise.reject(miss("the reply to generate"));
+    return body(state, replaceRuntimeParts(original, { step, model, generate }) as never);
   };
 }
 

@@ -117,7 +117,8 @@ export async function commitStep(
   began: number,
   failure?: ErrorRecord,
 ): Promise<void> {
-  const before = { state: session.progress.state, ...session.progress.control };
+  const { context } = session.env;
+  const before = { state: session.progress.state, ...session.progress.control, context };
   const reduceStep = (outside: readonly Write[]): StepResult =>
     reduceSuperstep(session.position.plan, session.position.step + 1, before, {
       results: finished,
