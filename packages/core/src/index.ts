@@ -248,6 +248,7 @@ export {
   approval,
   type InDoubtAnswer,
   type NodeInDoubtAnswer,
+  type StepInDoubtAnswer,
 } from "./tool/policy/approval.ts";
 export * as decide from "./tool/policy/decide.ts";
 export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./tool/policy/interrupt.ts";

@@ -61,7 +61,7 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly step: <Value>(
     key: string,
     work: (at: StepRuntime) => Value | Promise<Value>,
-    options?: StepOptions,
+    options?: StepOptions<NoInfer<Value>>,
   ) => Promise<Value>;
   /**
    * Calls a model as a recorded step: text streams as run events, and a finished answer is not requested again after
@@ -83,9 +83,17 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
 }
 
 /** Options of a recorded step. */
-export interface StepOptions {
-  /** Behavior after a crash during the step; default `idempotent`. */
+export interface StepOptions<Value = unknown> {
+  /**
+   * Behavior after a crash during the step; default `idempotent`. A `once` step without a recorded result is in doubt:
+   * `reconcile` decides, else the run waits for a person under the key `in_doubt`.
+   */
   readonly effect?: EffectClass;
+  /**
+   * Only for `effect: "once"`: asks the other system whether the step in doubt has happened. Returns the result of the
+   * step, or undefined if it has not happened, so that it runs. An error fails the node, and a resume asks again.
+   */
+  readonly reconcile?: (at: Omit<StepRuntime, "longTerm">) => Value | undefined | Promise<Value | undefined>;
   /** Name in events; default: the key. */
   readonly name?: string;
 }

@@ -52,7 +52,7 @@ function thrown(make: () => unknown): string {
 }
 
 describe("model names", () => {
-  test("a model name resolves in the registry of the agent or in named providers", async () => {
+  test("a model name resolves in the registry of the agent or in named providers [FX83]", async () => {
     const provider = (id: string): Model => scriptedModel([say(`I am ${id}`)], { id });
     expect(await getAnswer({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
     expect(await getAnswer({ model: "house/small", models: { house: provider } })).toBe("I am small");

@@ -10,7 +10,7 @@ import type { Migration } from "../../../compile/migration.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
 import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
-import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
+import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer, StepInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
@@ -64,8 +64,8 @@ export interface CommonOptions extends ModelsOption {
 
 /**
  * Handling of a `once` effect that another branch already ran. `ask`: raises an interrupt, whose answer says whether
- * the effect counts on this branch; a `step`, which cannot raise an interrupt, fails with `effect_in_doubt`. `reuse`:
- * uses the recorded outcome. `repeat`: runs the effect again.
+ * the effect counts on this branch; a `step` in the body of a `once` node fails with `effect_in_doubt`. `reuse`: uses
+ * the recorded outcome. `repeat`: runs the effect again.
  */
 export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
@@ -128,7 +128,10 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
       };
 
 /** Answers to interrupts that the engine raises itself and no graph declares. */
-type EngineAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
+type EngineAnswers<Declared> = Omit<
+  { readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer | StepInDoubtAnswer },
+  Declared & string
+>;
 
 /** Options of `resume`. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
