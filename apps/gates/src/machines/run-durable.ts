@@ -59,6 +59,7 @@ export async function runDurable(plan: MachinePlan, seed: number, kind: StoreKin
 
 class Simulation {
   readonly #agenda = new Agenda();
+  readonly #startedAt = this.#agenda.now;
   readonly #plan: MachinePlan;
   readonly #chance: Chance;
   readonly #parts: LifeParts;
@@ -116,7 +117,9 @@ class Simulation {
   /** Settles the event loop; restarts the processes after a crash. */
   async #settle(): Promise<void> {
     await this.#agenda.settle();
-    if (this.#held !== undefined && this.#life.isAlive() && this.#agenda.now >= this.#held.until) {
+    const next = this.#agenda.peek();
+    const isEnding = next?.priority === 0 && next.at === this.#agenda.now;
+    if (this.#held !== undefined && this.#life.isAlive() && this.#agenda.now >= this.#held.until && !isEnding) {
       this.#held.release();
       this.#held = undefined;
       await this.#agenda.settle();
@@ -146,7 +149,8 @@ class Simulation {
       this.#facts.doubts += open.length;
       const answers = Object.fromEntries(open.map(({ id, payload }) => [id, this.#answer(payload)]));
       // The owner reads an answer of another process at its next poll, which is too late for a result that counts now.
-      const from = this.#happened.size === 0 ? this.#chance.pick(["owner", "other"] as const) : "owner";
+      const from =
+        this.#happened.size === 0 && !this.#isLate() ? this.#chance.pick(["owner", "other"] as const) : "owner";
       if (from === "other") for (const { payload } of open) this.#changeEnd(getDoubtId(payload), 1_100);
       const { engine, graph } = this.#life[from];
       this.#watch(engine.resume(graph, { thread, answers }).result);
@@ -181,6 +185,11 @@ class Simulation {
       if (effect === "once" && !fails && this.#chance.flip(0.5)) this.#happened.add(id);
       else this.#changeEnd(id);
     }
+  }
+
+  /** True after the last event: there is no time for a late answer. */
+  #isLate(): boolean {
+    return this.#agenda.now > this.#startedAt + this.#plan.horizonMs;
   }
 
   /** The service ends a call at least `afterMs` from now. */
@@ -254,7 +263,7 @@ class Simulation {
     }
     const crash = this.#plan.crashes.find(({ nth }) => nth === this.#writes);
     if (crash !== undefined) return { kind: crash.isAfter ? "crash after" : "crash before" };
-    const canHold = this.#plan.crashesBetween && !this.#facts.crashedBetween && !this.#isContinuing;
+    const canHold = this.#plan.crashesBetween && !this.#facts.crashedBetween && !this.#isContinuing && !this.#isLate();
     const until = canHold ? this.#findHold(write) : undefined;
     if (until === undefined) return { kind: "pass" };
     return { kind: "hold", onHeld: (release) => (this.#held = { release, until }) };

@@ -53,8 +53,7 @@ export function resolveDoubts(loop: LoopState): boolean {
   for (const work of loop.tree.promises.values()) {
     const decision = loop.running.has(work) ? "start" : decideStart(loop, work);
     if (decision === undefined) loop.running.set(work, "in doubt");
-    else if (decision !== "start")
-      setOutcome(loop, work, { ...decision, endedAt: loop.session.env.world.clock.now() });
+    else if (decision !== "start") setOutcome(loop, work, { ...decision, endedAt: loop.session.env.world.clock.now() });
   }
   return loop.outcomes.size > 0 || [...loop.running.values()].includes("in doubt");
 }
