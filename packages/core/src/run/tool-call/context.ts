@@ -53,6 +53,10 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   startedCall: ToolCall | undefined;
   /** True while an attempt is active: progress and events of the tool are emitted. */
   isAttemptActive: boolean;
+  /** True when the attempts of the tool have a result: the effect of the call has happened, or has failed. */
+  hasSettled: boolean;
+  /** Number of updates and progress lines that could not be shown. */
+  withheldUpdates: number;
   /** Number of interrupts raised about the call. */
   interruptCount: number;
   /** Digest of the approved arguments; undefined without an approval. */
@@ -61,6 +65,8 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   artifacts: readonly ArtifactWrite[] | undefined;
   /** Long-term store changes of the active attempt; undefined when no attempt is active. */
   longTerm: LongTermChange[] | undefined;
+  /** Error that fails the run after the outcome of the call is recorded; undefined without one. */
+  failure: StatewrightError | undefined;
 }
 
 /** True for a provider-executed call that needs an approval. */
@@ -119,6 +125,7 @@ type CallEventBody =
   | { readonly type: "tool.rejected"; readonly reason: string }
   | { readonly type: "tool.denied"; readonly by: string; readonly reason: string }
   | { readonly type: "tool.update"; readonly partial: ToolOutput }
+  | { readonly type: "tool.update_withheld"; readonly count: number }
   | { readonly type: "tool.progress"; readonly text: string }
   | { readonly type: "tool.retried"; readonly attempt: number; readonly delayMs: number; readonly error: string }
   | { readonly type: "tool.artifact_lost"; readonly key: string; readonly name: string; readonly error: string }
