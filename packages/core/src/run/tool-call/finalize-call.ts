@@ -1,6 +1,6 @@
 /** Finalize stage of a tool call: after hooks, redaction, artifacts, and the result as it is saved. */
 
-import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
+import { describeThrown, getErrorFact, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { plainCodec } from "../../state/codec.ts";
@@ -9,9 +9,11 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
+import type { Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn } from "../session/returns.ts";
 import { checkReducers, validateEncodable, validateOutcome } from "../session/validate-writes.ts";
+import { findCommandIssue } from "../superstep/transcript-issue.ts";
 import { listCommandReturns } from "./command-returns.ts";
 import { getResultFields, handleHookError, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { canStoreArtifacts, presentResult } from "./present-result.ts";
@@ -96,7 +98,10 @@ export function ensureApplicable(call: ToolCallContext, result: ToolResult): Too
   const { node } = scope.task;
   const accepted = batch.commands.flat();
   try {
-    validateOutcome(position, env.codec, node, readReturn(position.plan, node, progress.state, returned));
+    const outcome = readReturn(position.plan, node, progress.state, returned);
+    validateOutcome(position, env.codec, node, outcome);
+    const issue = findCommandIssue(position.plan, progress.state, scope.task, outcome.writes);
+    if (issue !== undefined) throw createCommandError(position, node, issue);
     // With the commands of the siblings: reducers read each other's values, and gotos may lead to different nodes.
     const { writes } = readReturn(position.plan, node, progress.state, [...accepted, ...returned]);
     checkReducers(position.plan, env.codec, { task: scope.task, writes, getState: () => progress.state });
@@ -108,6 +113,14 @@ export function ensureApplicable(call: ToolCallContext, result: ToolResult): Too
   }
   batch.commands.push(returned);
   return result;
+}
+
+function createCommandError({ plan }: Position, node: string, issue: string): StatewrightError {
+  return new StatewrightError("invalid_update", {
+    what: `the update of a tool would separate tool calls from their answers: ${issue}`,
+    next: "Return the answer of the call as content, and add only messages without open tool calls",
+    place: { graph: plan.graph.name, node },
+  });
 }
 
 /**

@@ -110,6 +110,12 @@ export interface StartOptions {
   readonly key?: string;
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
+  /**
+   * Ids of messages to remove from the channel `messages` before the input is added. An input itself cannot remove
+   * messages, since it may come from a client. A removal that separates a tool call from its answer is refused with
+   * `invalid_input`.
+   */
+  readonly removeMessages?: readonly string[];
 }
 
 /** Handling of a new input on a thread with an unfinished run. */
