@@ -171,6 +171,20 @@ export function listToolCalls(message: AssistantMessage): readonly ToolCallBlock
   return message.content.filter((block): block is ToolCallBlock => block.type === "call");
 }
 
+/**
+ * Returns the content with the raw arguments of each call as text. Adapters written by hand may give another value,
+ * and null for calls without raw arguments. Returns the same list when nothing changes.
+ */
+export function normalizeRawArgs(content: AssistantMessage["content"]): AssistantMessage["content"] {
+  if (!content.some((block) => block.type === "call" && "raw" in block && typeof block.raw !== "string"))
+    return content;
+  return content.map((block) => {
+    if (block.type !== "call" || typeof block.raw === "string") return block;
+    const { raw, ...call }: ToolCallBlock & { readonly raw?: unknown } = block;
+    return raw === undefined || raw === null ? call : { ...call, raw: JSON.stringify(raw) ?? typeof raw };
+  });
+}
+
 /** Returns the joined text blocks of a message; an empty string for undefined. */
 export function getMessageText(message: Message | undefined): string {
   if (message === undefined) return "";

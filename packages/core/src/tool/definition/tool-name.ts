@@ -13,9 +13,12 @@ const providerSafe = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const snakeCaseRule = "Use snake_case: a lowercase letter, then up to 63 lowercase letters, digits and underscores";
 const providerSafeRule = "Use a letter or an underscore, then up to 63 letters, digits, underscores and hyphens";
 
-/** Returns true if every provider accepts the name unchanged. */
+/**
+ * Returns true if every provider accepts the name unchanged. Names of members that each object inherits, such as
+ * `toString`, are refused: clients of providers look names up in plain objects.
+ */
 export function isProviderSafe(name: unknown): name is string {
-  return typeof name === "string" && providerSafe.test(name) && !isReserved(name);
+  return typeof name === "string" && providerSafe.test(name) && !isReserved(name) && !(name in Object.prototype);
 }
 
 /** Throws `invalid_tool` for a name that a provider would refuse or escape. */
