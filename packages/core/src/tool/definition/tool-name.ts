@@ -3,7 +3,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import { fingerprint, isReserved } from "../../base/ids.ts";
 import { describeValue } from "../../base/json.ts";
 
-/** Naming rule of a registry: snake_case, or any name that every provider accepts. */
+/** Naming rule of a registry: snake_case only, or any name that every provider accepts. */
 export type ToolNames = "snake_case" | "provider-safe";
 
 const maxNameCharacters = 64;
@@ -23,12 +23,12 @@ export function isProviderSafe(name: unknown): name is string {
 
 /** Throws `invalid_tool` for a name that a provider would refuse or escape. */
 export function checkToolName(name: unknown): void {
-  if (!isProviderSafe(name)) throw createNameError(name, snakeCaseRule);
+  if (!isProviderSafe(name)) throw createNameError(name, providerSafeRule);
 }
 
 /** Throws `invalid_tool` for a name that breaks the naming rule of the registry. */
-export function checkRegisteredName(name: unknown, names: ToolNames): void {
-  if (names === "provider-safe") {
+export function checkRegisteredName(name: unknown, names: ToolNames | undefined): void {
+  if (names !== "snake_case") {
     if (!isProviderSafe(name)) throw createNameError(name, providerSafeRule);
     return;
   }
@@ -36,7 +36,7 @@ export function checkRegisteredName(name: unknown, names: ToolNames): void {
   throw createNameError(
     name,
     isProviderSafe(name)
-      ? `${snakeCaseRule}; or register it with toolRegistry(tools, { names: "provider-safe" })`
+      ? `${snakeCaseRule}; or remove names: "snake_case" from the registry`
       : snakeCaseRule,
   );
 }
