@@ -117,6 +117,19 @@ test("the event stream of an active run returns earlier events first, then new e
   await refused;
 });
 
+test("streamEvents refuses a follow that is no signal and names the type to pass [FX46]", async () => {
+  const store = memoryStore();
+  await run(graph, { store, thread: "t" }).result;
+  const error = await getFailure(
+    // @ts-expect-error follow is a signal
+    streamEvents({ store, thread: "t", follow: true }).next(),
+    "invalid_option",
+  );
+  expect(error.message).toContain(
+    "streamEvents: `follow` must be the signal of an AbortController that ends the stream, got true",
+  );
+});
+
 test("the events of a thread can be followed from another process [E58]", async () => {
   const world = createVirtualWorld();
   const store = memoryStore();
