@@ -11,6 +11,7 @@ import type { GraphTypes } from "../../../define/graph.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
+import type { EventOverflow } from "../../events/event-queue.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
 import type { OpenInterrupt, RunEvent } from "../../events/run-event.ts";
@@ -184,6 +185,13 @@ export interface EventsOptions {
    * `result` rejects. Default true.
    */
   readonly throwOnFailure?: boolean;
+  /**
+   * Handling of events that wait for a slow loop. `merge` (default): from 1,000 waiting events on, deltas of one
+   * message are joined, and only the newest update and the newest line of progress of a call or node stay, with the
+   * count of the others in `dropped`; from 10,000 waiting events on, events that are not stored are dropped, and
+   * `events.dropped` has their count. `keep`: no event is merged or dropped, and memory grows with the backlog.
+   */
+  readonly overflow?: EventOverflow;
 }
 
 /** Handle of an active run. */
