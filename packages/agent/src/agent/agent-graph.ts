@@ -100,7 +100,17 @@ function createToolNode(
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
 ): ToolNode<Conversation> {
-  const { strategy, maxToolConcurrency, maxToolCalls, steering, onInvalidCall, limits, artifacts, stopWhen } = options;
+  const {
+    strategy,
+    maxToolConcurrency,
+    toolTimeoutMs,
+    maxToolCalls,
+    steering,
+    onInvalidCall,
+    limits,
+    artifacts,
+    stopWhen,
+  } = options;
   return toolNode({
     tools,
     middleware: options.middleware,
@@ -109,6 +119,7 @@ function createToolNode(
     ...(strategy && { strategy }),
     ...(onInvalidCall && { onInvalidCall }),
     ...(maxToolConcurrency !== undefined && { maxConcurrency: maxToolConcurrency }),
+    ...(toolTimeoutMs !== undefined && { timeoutMs: toolTimeoutMs }),
     ...(maxToolCalls !== undefined && { maxCalls: maxToolCalls }),
     ...(steering !== undefined && { steering }),
     ...(limits !== undefined && { limits }),

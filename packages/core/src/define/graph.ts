@@ -407,4 +407,6 @@ export interface GraphDefinition {
   readonly tools: readonly Tool<never, never>[];
   /** Middleware of every tool call and model call in the graph and its inner graphs, outermost first. */
   readonly middleware: readonly Middleware[];
+  /** Time limit of tool attempts in milliseconds, for tools and tool nodes without their own. */
+  readonly toolTimeoutMs?: number | undefined;
 }

@@ -14,7 +14,7 @@ import { isToolError, mergeStopError, ToolError } from "../../tool/definition/to
 import { type CopyData, type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { getResultFields, type ToolCallContext } from "./context.ts";
+import { getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
 import { createResultDataCopier } from "./result-data.ts";
 import { createToolRuntime, type Execution } from "./tool-runtime.ts";
 
@@ -85,7 +85,7 @@ export function attemptCall(
       return;
     }
     unsubscribe = subscribeToAbort(taskSignal, () => stop(ToolError.cancelled()));
-    const { timeoutMs } = spec;
+    const timeoutMs = getTimeoutMs(call, spec);
     if (timeoutMs !== undefined) cancelTimer = schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
     call.isAttemptActive = true;
     const isOpen = (): boolean => !isFinished && stopError === undefined;

@@ -7,7 +7,7 @@ import type { ToolNode } from "../../define/tool-node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { redactArgs } from "../../tool/artifacts/redaction-policy.ts";
-import type { Tool, ToolCall } from "../../tool/definition/tool.ts";
+import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
@@ -116,6 +116,12 @@ export function getResultFields(
     attempts: attemptsMade,
     elapsedMs: call.env.world.clock.monotonic() - call.startedAt,
   };
+}
+
+/** Returns the time limit of an attempt in milliseconds: of the tool, of its node, or of the graph. */
+export function getTimeoutMs({ node, position }: ToolCallContext, spec: ToolSpec): number | undefined {
+  const timeoutMs = spec.timeoutMs ?? node.timeoutMs ?? position.plan.graph.toolTimeoutMs;
+  return timeoutMs === Number.POSITIVE_INFINITY ? undefined : timeoutMs;
 }
 
 type CallEventBody =
