@@ -53,6 +53,12 @@ test("a cancelled call sends no unknown line to a protocol 1 plugin, and the nex
   );
 });
 
+test("tools of a plugin have their name, as tools of defineTool have [FX90]", async () => {
+  const { tools } = await load();
+  expect(tools.map(({ name }) => name)).toEqual(tools.map(({ spec }) => spec.name));
+  expect(tools[0]?.name).toBe("echo");
+});
+
 test("a plugin starts once at load and keeps its process over calls and runs [S3.26, S3.27]", async () => {
   const plugin = await load();
   expect(isAlive(plugin.pid)).toBe(true);

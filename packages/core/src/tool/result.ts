@@ -12,13 +12,13 @@ import {
 } from "./definition/tool-error.ts";
 
 /** Structured return value of a tool. */
-export interface ToolOutput<Value = unknown> {
+export interface ToolOutput<Value = unknown, Details = unknown> {
   /** Content for the model. */
   readonly content: string | readonly ContentBlock[];
   /** Typed data for programs, validated by the tool's output schema. */
   readonly value?: Value | undefined;
   /** Data for people only (logs, cards, metrics); never sent to a model. */
-  readonly details?: unknown;
+  readonly details?: Details | undefined;
   /** State update and next node, committed with the results of the node. */
   readonly command?: { readonly update?: Readonly<Record<string, unknown>>; readonly goto?: string } | undefined;
   readonly isError?: boolean | undefined;
@@ -32,7 +32,7 @@ export interface ToolOutput<Value = unknown> {
 }
 
 /** Return value of a tool's `run`: text, an output, or plain data, which the model reads as JSON. */
-export type ToolReturn<Value = unknown> = ToolOutput<Value> | Value | string | undefined;
+export type ToolReturn<Value = unknown, Details = unknown> = ToolOutput<Value, Details> | Value | string | undefined;
 
 /** Result of a call: saved, emitted in events, and converted to the tool message for the model. */
 export interface ToolResult {

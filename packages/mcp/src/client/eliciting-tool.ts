@@ -68,7 +68,7 @@ interface SavedState {
 const maxAttempts = 8;
 
 /** Creates the tool of a definition. Its effect also applies to repeated calls with answers. */
-export function createElicitingTool(elicitingParts: ElicitingToolParts): Tool {
+export function createElicitingTool(elicitingParts: ElicitingToolParts): Tool & { readonly name: string } {
   const { toOutput, tool: mcpTool } = elicitingParts;
   const { parts } = mcpTool;
   const { name, description, input } = parts;

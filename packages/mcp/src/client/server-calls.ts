@@ -72,8 +72,9 @@ export function createServerTool(connection: ServerConnection, tool: McpTool): T
   return connection.session.canElicit ? toElicitingTool(connection, tool) : toPlainTool(connection, tool);
 }
 
-function toPlainTool(connection: ServerConnection, tool: McpTool): Tool {
+function toPlainTool(connection: ServerConnection, tool: McpTool): Tool & { readonly name: string } {
   return Object.freeze({
+    name: tool.parts.name,
     spec: toolSpec(tool.parts),
     call: async (_state: unknown, { signal, update }: ToolRuntime, { args }: ToolCall) => {
       const outcome = await callTool(connection, tool, {
