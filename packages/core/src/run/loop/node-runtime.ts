@@ -124,9 +124,23 @@ export function createNodeRuntime(
         scope.sendHeartbeat();
         emitCustomEvent(session, task, name, payload);
       },
+      update: createCallUpdater(session, scope),
       heartbeat: scope.sendHeartbeat,
     };
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
+}
+
+/** Creates the updater of the tool call that runs this graph; undefined without a call or a reader. */
+function createCallUpdater(
+  { env, position, events }: Pick<Session, "env" | "position" | "events">,
+  scope: TaskScope,
+): NodeRuntime["update"] {
+  const updateCall = position.nesting?.updateCall;
+  if (updateCall === undefined || !env.emitsUpdates || !events.stream.hasReaders()) return undefined;
+  return (partial) => {
+    scope.sendHeartbeat();
+    if (!scope.isEnded()) updateCall(partial);
+  };
 }
 
 const createSignal: unique symbol = Symbol("signal");

@@ -20,6 +20,7 @@ import type { Stop } from "../session/stop.ts";
 import { runInner } from "../task/inner-run.ts";
 import { validateResult } from "./attempt-call.ts";
 import { getTimeoutMs, type ToolCallContext } from "./context.ts";
+import { emitUpdate } from "./tool-runtime.ts";
 
 /**
  * Thrown through a tool call without an answer for now: its graph waits for interrupts, or is paused at a boundary.
@@ -72,6 +73,7 @@ export async function attemptGraphCall(
         signal,
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
         input: () => record.toInput(call.toolCall.args as never, getCallContext(call) as never),
+        updateCall: (partial) => emitUpdate(call, partial),
       },
       (stop, session) => {
         if (stop.kind !== "done") throw toUnansweredError(stop, call, session, { record, stopped: getStopError() });

@@ -153,7 +153,7 @@ export function emitWithheldProgress(call: ToolCallContext): void {
 }
 
 /** Emits a partial result as a copy of its value at call time. */
-function emitUpdate(call: ToolCallContext, partial: ToolOutput): void {
+export function emitUpdate(call: ToolCallContext, partial: ToolOutput): void {
   const shown = filterUpdate(call, partial, (output) => copyOutput(call, output));
   if (shown !== null) emitCallEvent(call, { type: "tool.update", partial: redactPartial(call, shown) });
 }
