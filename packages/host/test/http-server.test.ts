@@ -50,8 +50,8 @@ test("serveHttp refuses a taken port, hides handler errors from clients, and clo
 
   const socket = connect(server.port, "127.0.0.1");
   socket.write("GET /open HTTP/1.1\r\nhost: localhost\r\n\r\n");
-  const [begun] = (await once(socket, "data")) as [Buffer];
-  expect(begun.toString()).toContain("200 OK");
+  const [head] = (await once(socket, "data")) as [Buffer];
+  expect(head.toString()).toContain("200 OK");
   const ended = once(socket, "close");
   await server.close();
   await ended;

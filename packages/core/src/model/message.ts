@@ -171,20 +171,6 @@ export function listToolCalls(message: AssistantMessage): readonly ToolCallBlock
   return message.content.filter((block): block is ToolCallBlock => block.type === "call");
 }
 
-/**
- * Returns the content with the raw arguments of each call as text. Adapters written by hand may give another value,
- * and null for calls without raw arguments. Returns the same list when nothing changes.
- */
-export function normalizeRawArgs(content: AssistantMessage["content"]): AssistantMessage["content"] {
-  if (!content.some((block) => block.type === "call" && "raw" in block && typeof block.raw !== "string"))
-    return content;
-  return content.map((block) => {
-    if (block.type !== "call" || typeof block.raw === "string") return block;
-    const { raw, ...call }: ToolCallBlock & { readonly raw?: unknown } = block;
-    return raw === undefined || raw === null ? call : { ...call, raw: JSON.stringify(raw) ?? typeof raw };
-  });
-}
-
 /** Returns the joined text blocks of a message; an empty string for undefined. */
 export function getMessageText(message: Message | undefined): string {
   if (message === undefined) return "";
@@ -284,7 +270,7 @@ export function findMediaIssue({
  * A model request that did not produce its message. The provider may still have billed the request.
  *
  * `kind` is a failure kind, or `replaced` (answered, but a hook requested another answer), `cancelled` (the node was
- * cancelled), `unrecorded` (the run stopped before the result was saved, as in a crash), or `beside` (a successful
+ * cancelled), `unrecorded` (the run stopped before the result was saved, as in a crash), or `auxiliary` (a successful
  * auxiliary request of a hook, such as a summary).
  */
 export interface FailedAttempt {

@@ -1,13 +1,8 @@
 /** Pending tool calls of a conversation. */
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
-import {
-  type AssistantMessage,
-  type FinishReason,
-  type Message,
-  normalizeRawArgs,
-  type ToolCallBlock,
-} from "../../model/message.ts";
+import type { AssistantMessage, FinishReason, Message, ToolCallBlock } from "../../model/message.ts";
+import { normalizeRawArgs } from "../../model/normalize-raw-args.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 
 /** Tool call without an answer. Its id is unique among the calls of its message. */
@@ -54,7 +49,7 @@ export function toCallKey(id: string): string {
 }
 
 /** Reserved keys: of tasks, hooks, graphs run by calls, prefixed calls, and the suffixes of in-doubt interrupt ids. */
-const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
+const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/prior_effect$`);
 
 /** True when the tool calls of a message with this finish reason run. */
 export function isRunnable(finish: FinishReason): boolean {
