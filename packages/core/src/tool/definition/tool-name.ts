@@ -35,9 +35,7 @@ export function checkRegisteredName(name: unknown, names: ToolNames | undefined)
   if (isProviderSafe(name) && snakeCase.test(name)) return;
   throw createNameError(
     name,
-    isProviderSafe(name)
-      ? `${snakeCaseRule}; or remove names: "snake_case" from the registry`
-      : snakeCaseRule,
+    isProviderSafe(name) ? `${snakeCaseRule}; or remove names: "snake_case" from the registry` : snakeCaseRule,
   );
 }
 

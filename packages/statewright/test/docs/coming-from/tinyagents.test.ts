@@ -30,12 +30,9 @@ test("the tinyagents migration program prints the output on its page", async () 
   expect(printed).toBe(printedOn("reference/coming-from-tinyagents.md"));
 });
 
-test.each(["", "get weather", "météo", "a.b", "a/b", "a".repeat(65)])(
-  "the tool name %j is refused",
-  (name) => {
-    expect(() => toolRegistry([defineTool({ name, description, input, run: () => "done" })])).toThrow();
-  },
-);
+test.each(["", "get weather", "météo", "a.b", "a/b", "a".repeat(65)])("the tool name %j is refused", (name) => {
+  expect(() => toolRegistry([defineTool({ name, description, input, run: () => "done" })])).toThrow();
+});
 
 test("a provider-safe tool name outside snake_case is accepted unless the registry refuses it", () => {
   const getWeather: Tool = {
