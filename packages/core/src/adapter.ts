@@ -10,6 +10,7 @@ export {
   checkCount,
   checkFlag,
   checkFunction,
+  checkNumber,
   checkOptions,
   checkStrings,
   checkTime,

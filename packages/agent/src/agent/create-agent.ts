@@ -214,7 +214,7 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
     setTools: (newTools: readonly Tool<never, never>[]) => {
       if (tools === undefined) throw createMissingToolsError(name);
       const untypedTools = newTools as readonly Tool<Conversation>[];
-      tools.check(toolRegistry(untypedTools, { names: "provider-safe" }));
+      tools.check(toolRegistry(untypedTools));
       tools.registry.replaceAll(untypedTools);
     },
     subscribe: runs.subscribe,

@@ -152,7 +152,11 @@ export function checkKeys(what: string, options: object, known: readonly string[
  * Throws `invalid_option` for a list filter with an unknown key or an invalid value, or with a limit that is not an
  * integer ≥ 1.
  */
-export function checkFilter(what: string, filter: { readonly limit?: number }, known: readonly string[]): void {
+export function checkFilter(
+  what: string,
+  filter: { readonly limit?: number; readonly metadata?: MetadataFilter },
+  known: readonly string[],
+): void {
   checkKeys(what, filter, [...known, "limit"]);
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined || name === "limit" || name === "status" || isValidFilterValue(what, name, value)) continue;
@@ -160,6 +164,20 @@ export function checkFilter(what: string, filter: { readonly limit?: number }, k
     throw invalidOption({ where: what, option: name, expected, got: value });
   }
   checkCount(what, { limit: filter.limit });
+  checkMetadata(what, filter.metadata);
+}
+
+function checkMetadata(what: string, metadata: MetadataFilter = {}): void {
+  for (const [key, value] of Object.entries(metadata)) {
+    if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
+    throw invalidOption({
+      where: what,
+      option: `metadata.${key}`,
+      expected: "a string, number, boolean or null",
+      got: value,
+      fix: "Use a string, number, boolean or null: metadata is matched by equality",
+    });
+  }
 }
 
 /** Throws `invalid_option` for an invalid byte range. */
@@ -245,6 +263,7 @@ export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "thread",
   "graph",
   "key",
+  "metadata",
   "at",
   "before",
 ];
@@ -261,20 +280,7 @@ export function checkThreadFilter(filter: ThreadFilter): readonly RunStatus[] | 
   return parseStatuses(filter, "threads");
 }
 
-function parseStatuses(
-  { status, metadata }: Pick<RunFilter, "status" | "metadata">,
-  what: string,
-): readonly RunStatus[] | undefined {
-  for (const [key, value] of Object.entries(metadata ?? {})) {
-    if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
-    throw invalidOption({
-      where: what,
-      option: `metadata.${key}`,
-      expected: "a string, number, boolean or null",
-      got: value,
-      fix: "Use a string, number, boolean or null: metadata is matched by equality",
-    });
-  }
+function parseStatuses({ status }: Pick<RunFilter, "status">, what: string): readonly RunStatus[] | undefined {
   if (status === undefined) return undefined;
   const statuses: readonly RunStatus[] = Array.isArray(status) ? status : [status];
   for (const each of statuses) {

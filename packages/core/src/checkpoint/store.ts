@@ -210,6 +210,8 @@ export interface OpenInterruptFilter {
   readonly thread?: string;
   readonly graph?: string;
   readonly key?: string;
+  /** Metadata of the waiting run. */
+  readonly metadata?: MetadataFilter;
   /** Excludes interrupts expired at this time. */
   readonly at?: number;
   /** Cursor: the last row of the previous page. */

@@ -11,6 +11,7 @@ import type { Clock } from "../base/time.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { Generate } from "../tool/definition/generate.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/policy/interrupt.ts";
+import type { ToolOutput } from "../tool/result.ts";
 import type { AgentTurn } from "./agent-turn.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
 import type { ModelCall } from "./model-call.ts";
@@ -78,6 +79,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly progress: (text: string) => void;
   /** Emits a custom event on the run's stream; not persisted. */
   readonly emit: (name: string, payload: Json) => void;
+  /**
+   * In a graph that runs as a tool: emits a partial result of its call, as `update` of a tool does. Undefined in other
+   * graphs, and without a reader of the events.
+   */
+  readonly update?: ((partial: ToolOutput) => void) | undefined;
   /** Resets `idleTimeoutMs`. Progress, events and finished steps also reset the timeout. */
   readonly heartbeat: () => void;
 }

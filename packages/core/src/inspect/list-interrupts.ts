@@ -29,6 +29,7 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
   thread: true,
   graph: true,
   key: true,
+  metadata: true,
   before: true,
   limit: true,
   world: true,

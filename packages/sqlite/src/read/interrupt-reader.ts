@@ -6,6 +6,7 @@ import type { Database } from "better-sqlite3";
 import { readInterrupt } from "../encryption/encrypted-rows.ts";
 import { listReadableRows } from "../rows/readable-rows.ts";
 import { type InterruptColumns, type OpenInterruptColumns, toInterruptRow, toOpenInterruptRow } from "../rows/rows.ts";
+import { hasMetadata } from "./list-filters.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 
@@ -15,7 +16,9 @@ const openInterruptColumns =
 
 const openInterruptFilter =
   " AND i.awaited = 1 AND i.key < @before AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR i.name = @name)" +
-  " AND (i.expires IS NULL OR i.expires > @at) ORDER BY i.key DESC LIMIT @limit";
+  " AND (i.expires IS NULL OR i.expires > @at)" +
+  hasMetadata +
+  " ORDER BY i.key DESC LIMIT @limit";
 
 /** Reads in the order of the index of awaited interrupts, up to the limit. */
 const openInterruptList =
@@ -34,6 +37,7 @@ const openInterruptListOfThread =
 interface OpenInterruptParameters {
   readonly graph: string | null;
   readonly name: string | null;
+  readonly metadata: string | null;
   readonly at: number;
   readonly before: number;
   readonly limit: number;
@@ -91,10 +95,11 @@ export class InterruptReader {
   }
 
   /** Lists the awaited interrupts of waiting and running runs, newest first: of one thread, or of all. */
-  listOpen({ thread, graph, key, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
+  listOpen({ thread, graph, key, metadata, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
     const parameters: OpenInterruptParameters = {
       graph: graph ?? null,
       name: key ?? null,
+      metadata: metadata === undefined ? null : JSON.stringify(metadata),
       at: at ?? Number.NEGATIVE_INFINITY,
       before: before?.position ?? Number.MAX_SAFE_INTEGER,
       limit: limit ?? -1,

@@ -75,6 +75,40 @@ export const interruptTests: readonly StoreTest[] = [
   }),
 
   defineStoreTest(
+    "open interrupts are filtered by all requested metadata of their waiting run [FX42]",
+    async ({ store }) => {
+      for (const [id, metadata] of [
+        ["t", { tenant: "acme", urgent: true, seats: 3 }],
+        ["u", { tenant: "acme", urgent: false }],
+        ["v", undefined],
+      ] as const) {
+        const thread = await startThread(store, id, { run: false });
+        const run = { ...createRun("r1"), thread: id, status: "waiting", ...(metadata && { metadata }) } as const;
+        await thread.commit({ run, interrupts: [createInterrupt({ id: "q" })], release: true });
+      }
+      const listThreads = async (metadata: OpenInterruptFilter["metadata"]) =>
+        (await store.openInterrupts(metadata === undefined ? {} : { metadata })).map(({ thread }) => thread);
+      assertEqual(await listThreads(undefined), ["v", "u", "t"], "without a filter");
+      assertEqual(await listThreads({}), ["v", "u", "t"], "with an empty filter");
+      assertEqual(await listThreads({ tenant: "acme" }), ["u", "t"], "of a tenant");
+      assertEqual(await listThreads({ tenant: "acme", urgent: true }), ["t"], "with both values");
+      assertEqual(await listThreads({ seats: "3" }), [], "with a value of another type");
+      assertEqual(
+        (await store.openInterrupts({ thread: "t", metadata: { tenant: "acme" } })).length,
+        1,
+        "of a thread and a tenant",
+      );
+      assertEqual(
+        (await store.openInterrupts({ thread: "v", metadata: { tenant: "acme" } })).length,
+        0,
+        "of a thread without metadata",
+      );
+      const nested = { metadata: { tenant: { id: 1 } as never } };
+      await assertRejected(store.openInterrupts(nested), "invalid_option", "a value that cannot be compared");
+    },
+  ),
+
+  defineStoreTest(
     "an answered interrupt, or an interrupt whose run no longer waits, is not listed",
     async ({ store }) => {
       const thread = await startThread(store, "t");

@@ -174,6 +174,11 @@ export type RunEventBody =
   | ({ readonly type: "tool.denied"; readonly by: string; readonly reason: string } & CallFields)
   /** `dropped`, here and in progress events: number of earlier updates dropped because the reader was too slow. */
   | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & CallFields)
+  /**
+   * An update or a line of progress could not be read, filtered or redacted, and is not shown. `count`: number of such
+   * updates of the call so far.
+   */
+  | ({ readonly type: "tool.update_withheld"; readonly count: number } & CallFields)
   | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & CallFields)
   | ({
       readonly type: "tool.retried";

@@ -138,6 +138,7 @@ export function createNodeRuntime(
         scope.sendHeartbeat();
         emitCustomEvent(session, task, name, payload);
       },
+      update: createCallUpdater(session, scope),
       heartbeat: scope.sendHeartbeat,
     };
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
@@ -149,6 +150,19 @@ function findUnusedKey({ recordedKeys }: TaskScope, keyPrefix: string, { key, ha
   let unused = key;
   for (let nth = 2; recordedKeys?.has(keyPrefix + unused) === true; nth++) unused = `${key}:${nth}`;
   return unused;
+}
+
+/** Creates the updater of the tool call that runs this graph; undefined without a call or a reader. */
+function createCallUpdater(
+  { env, position, events }: Pick<Session, "env" | "position" | "events">,
+  scope: TaskScope,
+): NodeRuntime["update"] {
+  const updateCall = position.nesting?.updateCall;
+  if (updateCall === undefined || !env.emitsUpdates || !events.stream.hasReaders()) return undefined;
+  return (partial) => {
+    scope.sendHeartbeat();
+    if (!scope.isEnded()) updateCall(partial);
+  };
 }
 
 const createSignal: unique symbol = Symbol("signal");

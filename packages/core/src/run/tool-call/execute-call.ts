@@ -140,7 +140,9 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (call.locks !== undefined) await call.locks.acquire(call.toolCall.args, call.scope.getSignal());
       const pending =
         tool.graph === undefined ? attemptCall(call, tool, execution, attempt) : attemptGraphCall(call, tool, attempt);
-      return applyErrorPolicy(await pending, onError);
+      const result = await pending;
+      call.hasSettled = true;
+      return applyErrorPolicy(result, onError);
     } catch (thrown) {
       if (tool.graph !== undefined && (isSuspendedCall(thrown) || isStatewrightError(thrown))) throw thrown;
       if (isStatewrightError(thrown, "missing_secret") || isStatewrightError(thrown, "missing_store")) throw thrown;
@@ -158,6 +160,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (!willRetry) {
         // The model reads one line; the log contains the full error.
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
+        call.hasSettled = true;
         return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);
       }
       const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, env.world.random.next());

@@ -44,7 +44,7 @@ export interface ToolSafety {
   readonly network?: boolean | readonly string[];
   readonly filesystem?: "none" | "read" | "write";
   readonly process?: boolean;
-  readonly spend?: boolean | { readonly maxUsd: number };
+  readonly spend?: boolean;
   readonly confirm?: "never" | "always" | "policy";
   readonly roots?: readonly string[];
   /** Redaction of arguments and output. */
@@ -216,7 +216,13 @@ export type ArgsOf<Input extends ToolInput> = Input extends Schema
     : unknown;
 
 /** Argument of `defineTool`. */
-export interface ToolDefinition<Name extends string, Input extends ToolInput, Inject extends InjectMap, Value> {
+export interface ToolDefinition<
+  Name extends string,
+  Input extends ToolInput,
+  Inject extends InjectMap,
+  Value,
+  Details = unknown,
+> {
   readonly name: Name;
   readonly label?: string;
   readonly description: string;
@@ -254,11 +260,11 @@ export interface ToolDefinition<Name extends string, Input extends ToolInput, In
   readonly run?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
-  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  ) => ToolReturn<Value, Details> | Promise<ToolReturn<Value, Details>>;
   readonly reconcile?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
-  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  ) => ToolReturn<Value, NoInfer<Details>> | Promise<ToolReturn<Value, NoInfer<Details>>>;
 }
 
 /** Refuses a name that is both an argument and an injection: arguments come from the model, injections never do. */
@@ -357,9 +363,11 @@ export function defineTool<
   Input extends ToolInput,
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
+  Details = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value> & DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
-): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
+  definition: ToolDefinition<Name, Input, Inject, Value, Details> &
+    DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
+): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value, Details> {
   checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
   const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);
@@ -397,7 +405,7 @@ export function defineTool<
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
     ...(reconcile === undefined ? {} : { reconcile: createCall(reconcile) }),
     is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
-    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, unknown> => result.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, Details> => result.name === name,
   });
 }
 
@@ -526,8 +534,7 @@ function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]
     '"none", "read" or "write"',
   );
   expectPart("safety.process", process, isOptionalBoolean(process), "true or false");
-  const isSpend = isOptionalBoolean(spend) || (isPlainObject(spend) && typeof spend["maxUsd"] === "number");
-  expectPart("safety.spend", spend, isSpend, "true, false or { maxUsd }");
+  expectPart("safety.spend", spend, isOptionalBoolean(spend), "true or false; limit money with budget");
   expectPart(
     "safety.confirm",
     confirm,

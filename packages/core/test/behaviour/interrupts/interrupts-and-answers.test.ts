@@ -656,3 +656,25 @@ describe("interrupt next to a failing sibling", () => {
     expect(done.state.log).toEqual(["item 1: yes", "went well"]);
   });
 });
+
+test("listInterrupts returns the interrupts of runs with the requested metadata [FX42]", async () => {
+  const graph = defineGraph({
+    name: "ask",
+    state: defineState({ log: channel.list(z.string()) }),
+    interrupts: { ok: z.string() },
+  })
+    .nodes({ ask: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }) })
+    .edges({ [START]: "ask", ask: END });
+  const store = memoryStore();
+  for (const [thread, tenant] of [
+    ["a", "acme"],
+    ["b", "other"],
+    ["c", "acme"],
+  ] as const)
+    await run(graph, { store, thread, metadata: { tenant, seats: 3 } }).result;
+  const listThreads = async (metadata: Readonly<Record<string, string | number>>) =>
+    (await listInterrupts(store, { metadata })).map(({ thread }) => thread);
+  expect(await listThreads({ tenant: "acme" })).toEqual(["c", "a"]);
+  expect(await listThreads({ tenant: "acme", seats: 4 })).toEqual([]);
+  await getFailure(listInterrupts(store, { metadata: { tenant: ["acme"] as never } }), "invalid_option");
+});

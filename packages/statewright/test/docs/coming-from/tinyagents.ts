@@ -38,7 +38,7 @@ class Refund implements Tool<{ readonly open: readonly string[] }, { readonly cu
     safety: {
       access: "write",
       network: ["pay.example"],
-      spend: { maxUsd: 100 },
+      spend: true,
       confirm: "always",
     },
     effect: "idempotent",

@@ -12,6 +12,7 @@ import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer, StepInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
+import type { EventOverflow } from "../../events/event-queue.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
 import type { OpenInterrupt, RunEvent } from "../../events/run-event.ts";
@@ -111,6 +112,12 @@ export interface StartOptions {
   readonly key?: string;
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
+  /**
+   * Ids of messages to remove from the channel `messages` before the input is added. An input itself cannot remove
+   * messages, since it may come from a client. A removal that separates a tool call from its answer is refused with
+   * `invalid_input`.
+   */
+  readonly removeMessages?: readonly string[];
 }
 
 /** Handling of a new input on a thread with an unfinished run. */
@@ -200,6 +207,13 @@ export interface EventsOptions {
    * `result` rejects. Default true.
    */
   readonly throwOnFailure?: boolean;
+  /**
+   * Handling of events that wait for a slow loop. `merge` (default): from 1,000 waiting events on, deltas of one
+   * message are joined, and only the newest update and the newest line of progress of a call or node stay, with the
+   * count of the others in `dropped`; from 10,000 waiting events on, events that are not stored are dropped, and
+   * `events.dropped` has their count. `keep`: no event is merged or dropped, and memory grows with the backlog.
+   */
+  readonly overflow?: EventOverflow;
 }
 
 /** Handle of an active run. */
