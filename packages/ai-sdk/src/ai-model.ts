@@ -1,14 +1,13 @@
 /** Adapts an AI SDK language model to `Model`: a stream and a reply per request. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import type { Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
+import type { LanguageModel, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
 import { findClientAddress, listClientSecrets } from "./client-config.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
 import { type Dialect, v2, v3, v4 } from "./dialect.ts";
 import { createBrokenReplyError, describeOtherContent, toModelError } from "./failure.ts";
-import type { LanguageModel } from "./language-model.ts";
 import { createUrlPredicate } from "./media.ts";
 import { toPrompt } from "./prompt/prompt.ts";
 import { hasUrl, PromptMemory } from "./prompt/prompt-memory.ts";
