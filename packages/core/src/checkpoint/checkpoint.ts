@@ -177,8 +177,8 @@ export interface RunRow {
 }
 
 /**
- * Pre-emption of the previous run by a new input: `interrupt` keeps finished tasks and stops at the next boundary,
- * `rollback` discards the run.
+ * Pre-emption of the previous run by a new input. Both fire the signals of the run: `cancel` keeps its finished
+ * tasks, `rollback` discards the run.
  */
 export type StopKind = "cancel" | "rollback";
 
