@@ -34,6 +34,7 @@ export { isModel } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
+export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";
 export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";
 export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";

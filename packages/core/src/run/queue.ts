@@ -26,6 +26,7 @@ import {
   getThreadRegistry,
   isThreadActive,
   listWaitingRuns,
+  registerActiveRun,
   type StartingRun,
   type WaitingRun,
 } from "./session/thread-registry.ts";
@@ -77,15 +78,19 @@ export async function runAsActive(
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
   const { id, branch, key } = run;
+  const handle = session.events.stream.handle as RunHandle<unknown> | undefined;
   const activeRun = {
     run: id,
+    graph: run.graph,
     branch,
     key,
-    handle: session.events.stream.handle as RunHandle<unknown> | undefined,
+    handle,
     stop,
     notifySteered: inbox.notifyArrival,
   };
   active.set(run.thread, activeRun);
+  const unregister =
+    handle === undefined ? undefined : registerActiveRun([caller.graph, session.position.plan.graph], handle);
   // A run that could not start has released the thread without reading the queue length.
   let shouldStartNext = true;
   try {
@@ -96,6 +101,7 @@ export async function runAsActive(
     shouldStartNext = !isStillFirst(error);
     throw error;
   } finally {
+    unregister?.();
     if (active.get(run.thread) === activeRun) active.delete(run.thread);
     if (shouldStartNext) void startNextQueued(caller, store, run.thread);
     else resolveWaitingRuns(store, run.thread);
