@@ -25,6 +25,7 @@ import {
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
+import { trackOnceEffect } from "../session/parts/once-effects.ts";
 import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
@@ -81,10 +82,14 @@ export async function runPromise(
       ? toRestartedRow(session.env.world, recorded)
       : recorded;
   if (isRepeated) emitRepeated(session.events, work.task, recorded);
-  if (row !== recorded && saved !== undefined && !(await recordStart(session.env.world, saved, row, isAbandoned)))
-    return undefined;
+  const begin = (): BegunPromise => ({ promise: new Promise((resolve) => resolve(create(row.idempotencyKey))) });
+  const begun =
+    row === recorded || saved === undefined
+      ? begin()
+      : await recordStart(session.env.world, saved, row, { begin, isAbandoned });
+  if (begun === undefined) return undefined;
   try {
-    const output = deepFreeze(await create(row.idempotencyKey));
+    const output = deepFreeze(await begun.promise);
     if (isAbandoned()) return undefined;
     recordEnd(session.position, session.journal, row, {
       state: "ok",
@@ -147,17 +152,31 @@ function createStartRow(position: Position, world: World, work: InvokedPromise):
   };
 }
 
-/** Records the start of a promise. Resolves to false when the machine abandoned a `once` promise before its start. */
+/** Promise that has begun. The wrapper keeps its rejection apart from that of its start. */
+interface BegunPromise {
+  readonly promise: Promise<unknown>;
+}
+
+/**
+ * Records the start of a promise, then begins it. Resolves to undefined when the machine abandoned a `once` promise
+ * before its start.
+ */
 async function recordStart(
   world: World,
   saved: Persistence,
   row: EffectRow,
-  isAbandoned: () => boolean,
-): Promise<boolean> {
-  if (row.effect === "once")
-    return commitStart(world, saved, { row, isAbandoned, begin: () => true, onAbandoned: () => false });
-  recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
-  return true;
+  { begin, isAbandoned }: { readonly begin: () => BegunPromise; readonly isAbandoned: () => boolean },
+): Promise<BegunPromise | undefined> {
+  if (row.effect !== "once") {
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    return begin();
+  }
+  const beginTracked = (): BegunPromise => {
+    const begun = begin();
+    trackOnceEffect(saved.thread.onceEffects, begun.promise);
+    return begun;
+  };
+  return commitStart(world, saved, { row, isAbandoned, begin: beginTracked, onAbandoned: () => undefined });
 }
 
 function recordEnd(

@@ -49,6 +49,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import type { Journal } from "../session/parts/journal.ts";
+import { hasNoRoom, waitForOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { countSteps, getErrorPlace } from "../session/parts/position.ts";
@@ -173,6 +174,8 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
     return result;
   } catch (error) {
     if (error === loop.refusal) throw error;
+    const thread = session.journal.saved?.thread;
+    if (thread !== undefined && hasNoRoom(error)) await waitForOnceEffects(thread.onceEffects, thread.world);
     closeLoop(loop);
     await waitForStarts(session.journal);
     return await finishOnError(session, error);

@@ -35,6 +35,7 @@ import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints } from "../session/options/breakpoints.ts";
 import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
+import { createOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
@@ -295,6 +296,7 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
       world,
