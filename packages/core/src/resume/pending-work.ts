@@ -1,4 +1,5 @@
 /** Pending work in the store of an engine: queued, crashed, drained, parked, halted and due runs, by thread. */
+import { isStatewrightError } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -49,6 +50,8 @@ export function createPendingWorkScanner({
   let skippedRuns = new Set<string>();
   /** Runs found since the last complete scan. */
   const foundRuns = new Set<string>();
+  /** Queued runs whose input this process cannot decode; they stay queued for a process that can. */
+  const undecodableRuns = new Set<string>();
   /** Parked runs already tried with the current graphs. */
   const triedRuns = new Set<string>();
 
@@ -71,6 +74,13 @@ export function createPendingWorkScanner({
     return handle;
   }
 
+  function watchStart(handle: RunHandle<unknown> | undefined): RunHandle<unknown> | undefined {
+    handle?.result.catch((error: unknown) => {
+      if (isStatewrightError(error, "store_corrupt")) undecodableRuns.add(handle.id);
+    });
+    return handle;
+  }
+
   async function scan(): Promise<ReadonlyMap<string, PendingWork>> {
     const { queued, orphaned, parked, due } = await listRuns();
     const threads = new Map<string, PendingWork>();
@@ -86,7 +96,9 @@ export function createPendingWorkScanner({
       threads.set(row.thread, { starters: [...starters, () => start(caller)], isBounded });
     };
     // Queued runs first: a queued run may pre-empt the crashed run.
-    for (const row of queued) add(row, (caller) => startNextQueued(caller, store, row.thread));
+    for (const row of queued)
+      if (!undecodableRuns.has(row.id))
+        add(row, async (caller) => watchStart(await startNextQueued(caller, store, row.thread)));
     for (const row of orphaned) add(row, async (caller) => trackRun(continueRun(caller, row, parkAfter)));
     for (const row of parked)
       add(row, async (caller) => {

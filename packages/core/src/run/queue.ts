@@ -3,7 +3,7 @@
  * process that ends a run starts the next run; after a crash in between, the next process that opens the thread does.
  */
 
-import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
@@ -425,8 +425,8 @@ async function startOrDequeue(
     }
     return await beginRun(session, input);
   } catch (error) {
-    if (hasNotStarted(session.position, saved) && isStatewrightError(error) && error.kind !== "store") {
-      const ended = { at: world.clock.now(), reason: error.message };
+    if (hasNotStarted(session.position, saved) && !(isStatewrightError(error) && error.kind === "store")) {
+      const ended = { at: world.clock.now(), reason: describeFailure(error) };
       if (await saved.store.dequeue(row.thread, row.id, ended)) saved.thread.queued -= 1;
     }
     throw error;

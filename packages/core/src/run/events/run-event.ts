@@ -102,7 +102,10 @@ export type RunEventBody =
       readonly kind: InboxMessageKind;
       readonly messages: readonly Message[];
     }
-  /** The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox. */
+  /**
+   * The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox, except a
+   * message that no run can read.
+   */
   | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
   | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
   | { readonly type: "run.completed"; readonly steps: number }
