@@ -292,12 +292,12 @@ export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, metadata:
   );
 }
 
-/** Creates the error for a run that cannot start: a duplicate key, or already removed from the queue. */
+/** Creates the error for a run that cannot start: a duplicate key or id, or already removed from the queue. */
 export function createRunExistsError({ thread, id, key }: Pick<RunRow, "thread" | "id" | "key">): StatewrightError {
   return new StatewrightError("run_exists", {
     what:
       key === undefined
-        ? `run "${id}" is no longer in the queue`
+        ? `run "${id}" is no longer in the queue, or its id is in use`
         : `thread "${thread}" already has a run with the key "${key}", or the run was removed from the queue`,
     next: "Use listRuns to find the run: nothing was started",
     place: { thread },

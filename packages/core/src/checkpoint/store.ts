@@ -263,7 +263,8 @@ export interface Store {
   commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void;
   /**
    * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
-   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`.
+   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`, and `run_exists` for
+   * an id that a run of the thread has, or a queued run of any thread.
    */
   enqueue(write: QueueWrite): Promise<RunRow>;
   /**

@@ -28,6 +28,7 @@ import {
   listWaitingRuns,
   registerActiveRun,
   type StartingRun,
+  toRunKey,
   type WaitingRun,
 } from "./session/thread-registry.ts";
 import {
@@ -171,8 +172,8 @@ export async function startNextQueued(
     for (const next of rows) {
       if (next.graph !== caller.graph.name && (await dropForeignInput(caller, store, next)))
         return await startNextQueued(caller, store, thread);
-      const starting = startingRuns.get(next.id);
-      const waiting = waitingRuns.get(next.id);
+      const starting = startingRuns.get(toRunKey(next));
+      const waiting = waitingRuns.get(toRunKey(next));
       if (starting !== undefined) starting.needsRecheck = true;
       else waiting?.start();
       if (starting !== undefined || waiting !== undefined) return undefined;
@@ -204,7 +205,7 @@ async function dropForeignInput({ options }: Caller, store: Store, { thread, id,
   const reason = `the thread belongs to the graph "${threadRow.graph}", and the input was for "${graph}"`;
   if (await store.dequeue(thread, id, { at: clock.now(), reason }))
     log("warn", "an input was removed from the queue: it is for another graph", { thread, run: id, graph });
-  getThreadRegistry(store).waiting.get(id)?.detach();
+  getThreadRegistry(store).waiting.get(toRunKey({ thread, id }))?.detach();
   return true;
 }
 
@@ -265,17 +266,18 @@ function toOutcomeSource({ graph, options }: CallerWithStore): OutcomeSource {
 }
 
 /** Registers a queued run as starting in this process, until `end`. */
-function registerStarting(store: Store, { id, thread }: RunRow): StartingRun & { readonly end: () => void } {
+function registerStarting(store: Store, row: RunRow): StartingRun & { readonly end: () => void } {
   const { starting: startingRuns } = getThreadRegistry(store);
-  const unmark = markOpening(store, thread);
+  const unmark = markOpening(store, row.thread);
+  const key = toRunKey(row);
   const starting = {
     needsRecheck: false,
     end: (): void => {
-      if (startingRuns.get(id) === starting) startingRuns.delete(id);
+      if (startingRuns.get(key) === starting) startingRuns.delete(key);
       unmark();
     },
   };
-  startingRuns.set(id, starting);
+  startingRuns.set(key, starting);
   return starting;
 }
 
@@ -517,12 +519,13 @@ function waitForTurn(
 ): Promise<RunResult<State>> {
   const { store } = caller.options;
   const { thread } = row;
+  const key = toRunKey(row);
   const { clock } = getWorld(caller.options);
   const { waiting: waitingRuns } = getThreadRegistry(store);
   return new Promise<RunResult<State>>((resolve, reject) => {
     const leaveQueue = (outcome: () => Promise<RunResult<State>>): void => {
-      if (waitingRuns.get(row.id) !== waiting) return;
-      waitingRuns.delete(row.id);
+      if (waitingRuns.get(key) !== waiting) return;
+      waitingRuns.delete(key);
       outcome().then(resolve, reject);
     };
     const leave = (): void => leaveQueue(() => getCurrentOutcome(caller, row));
@@ -532,7 +535,7 @@ function waitForTurn(
       store.dequeue(thread, row.id, ended).then((cancelled) => {
         if (!cancelled) return;
         // A second caller with the same key waits in place of this caller.
-        waitingRuns.get(row.id)?.detach();
+        waitingRuns.get(key)?.detach();
         startNextUnlessActive(caller, store, thread);
       }, reject);
     };
@@ -542,7 +545,7 @@ function waitForTurn(
       start: () => leaveQueue(() => startQueued(caller, row, events, { stops, waitAgain })),
       detach: leave,
     };
-    waitingRuns.set(row.id, waiting);
+    waitingRuns.set(key, waiting);
     if (stops.abort.signal.aborted) cancel();
     else subscribeToAbort(stops.abort.signal, cancel);
     if (stops.drain.aborted) leave();

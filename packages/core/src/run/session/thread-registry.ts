@@ -32,10 +32,11 @@ export interface WaitingRun {
 
 interface ThreadRegistry {
   readonly active: Map<string, ActiveRun>;
+  /** Queued runs whose caller waits in this process, by run key. */
   readonly waiting: Map<string, WaitingRun>;
   /** Number of runs of this process that are about to claim a thread, by thread. */
   readonly opening: Map<string, number>;
-  /** Queued runs that are about to start in this process. */
+  /** Queued runs that are about to start in this process, by run key. */
   readonly starting: Map<string, StartingRun>;
   /** Handles of runs started in this process with a key, by thread and key. */
   readonly keyed: Map<string, RunHandle<unknown>>;
@@ -47,6 +48,11 @@ interface ThreadRegistry {
  */
 export interface StartingRun {
   needsRecheck: boolean;
+}
+
+/** Returns the key of a run in its store: a copy of a thread has runs of the same ids. */
+export function toRunKey({ thread, id }: Pick<RunRow, "thread" | "id">): string {
+  return `${thread} ${id}`;
 }
 
 const registries: WeakMap<Store, ThreadRegistry> = new WeakMap();
