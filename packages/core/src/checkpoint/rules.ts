@@ -240,6 +240,21 @@ export function checkClaimablePage(page: ClaimablePage): void {
   });
 }
 
+/**
+ * Returns the interrupts of a branch that a commit removes from the list of open interrupts, before it writes its own:
+ * all when the run ends, or waits for the interrupts of the commit; those of other steps when a superstep ends.
+ */
+export function findClosedInterrupts({ run, checkpoint, interrupts = [] }: Commit): ClosedInterrupts | undefined {
+  if (run?.status === "done" || run?.status === "cancelled") return { exceptStep: undefined };
+  if (run?.status === "waiting" && interrupts.length > 0) return { exceptStep: undefined };
+  return checkpoint === undefined ? undefined : { exceptStep: checkpoint.row.step };
+}
+
+/** Interrupts that leave the list: all, or all but those of a step. */
+export interface ClosedInterrupts {
+  readonly exceptStep: number | undefined;
+}
+
 /** Filter keys of the list of open interrupts. */
 export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "thread",

@@ -317,8 +317,8 @@ export interface Store {
   /** Interrupts of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
   /**
-   * Awaited interrupts over all threads, newest first: the open interrupts of branches whose newest run is `waiting`,
-   * written with the commit that set this status or later.
+   * Open interrupts over all threads, newest first, whatever the status of the run: an interrupt is open until it is
+   * answered or expires, its superstep ends, its run is done or cancelled, or its run waits without it.
    */
   openInterrupts(filter?: OpenInterruptFilter): Promise<readonly OpenInterruptRow[]>;
   /** Claimable runs of one kind. Each page is an index look-up, independent of the size of the store. */

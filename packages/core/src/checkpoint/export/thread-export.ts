@@ -50,7 +50,7 @@ export interface NamespaceExport {
   readonly prunedRanges: readonly PrunedRange[];
   readonly effects: readonly EffectRow[];
   readonly interrupts: readonly InterruptRow[];
-  /** Interrupts awaited by a waiting run. */
+  /** Ids of the open interrupts. */
   readonly awaited: readonly string[];
   readonly timers: readonly TimerRow[];
   /** Messages in the inbox. */

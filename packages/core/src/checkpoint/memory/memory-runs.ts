@@ -25,8 +25,7 @@ export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }:
 
 /** Returns true if a run with this id is queued on any thread. */
 function isQueued(threads: Threads, id: string): boolean {
-  for (const { queued, runs } of threads.values())
-    if (queued > 0 && runs.get(id)?.row.status === "queued") return true;
+  for (const { queued, runs } of threads.values()) if (queued > 0 && runs.get(id)?.row.status === "queued") return true;
   return false;
 }
 
