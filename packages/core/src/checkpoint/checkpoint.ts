@@ -146,6 +146,12 @@ export const runStatuses = [
   "crashed",
 ] as const;
 
+/** Nodes before and after which a run pauses. */
+export interface SavedBreakpoints {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
 /** One execution on a thread. */
 export interface RunRow {
   readonly id: string;
@@ -166,6 +172,8 @@ export interface RunRow {
   readonly key?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
+  /** Breakpoints of the run, kept by every resume. */
+  readonly breakpoints?: SavedBreakpoints | undefined;
   /** Encoded input of a queued run. */
   readonly input?: string | undefined;
   /** Time of queueing; absent for a run that was never queued. */

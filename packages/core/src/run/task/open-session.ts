@@ -32,7 +32,7 @@ import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
-import { parseBreakpoints } from "../session/options/breakpoints.ts";
+import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../session/options/breakpoints.ts";
 import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
 import { createOnceEffects } from "../session/parts/once-effects.ts";
@@ -278,10 +278,15 @@ async function loadSession(
   const interrupts =
     head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
   const open = claim.run !== undefined && isUnfinished(claim.run);
-  const run: RunRow =
+  const breakpoints =
+    opening.options.breakpoints === undefined
+      ? (open ? claim.run : opening.queued)?.breakpoints
+      : toSavedBreakpoints(env.breakpoints);
+  const row =
     open && claim.run !== undefined
       ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
       : createRunRow(opening, world, claim.branch);
+  const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
     store,
     codec,
@@ -318,7 +323,7 @@ async function loadSession(
   const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;
   const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
   return createSession({
-    env,
+    env: breakpoints === undefined ? env : { ...env, breakpoints: restoreBreakpoints(plan, breakpoints) },
     position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
     progress: createProgress(kernel, state, control, snapshot),
     events: { stream: events, sequence: saved.thread },
@@ -344,6 +349,10 @@ export function isUnfinished(run: RunRow): boolean {
 
 function ignoreStop(): void {
   // No handle: nothing to stop.
+}
+
+function replaceBreakpoints({ breakpoints: _, ...row }: RunRow, breakpoints: RunRow["breakpoints"]): RunRow {
+  return breakpoints === undefined ? row : { ...row, breakpoints };
 }
 
 /** Returns the row of a resumed run. Counts crashes of its process until the run writes a new checkpoint. */

@@ -70,6 +70,10 @@ export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
 /** Breakpoints for debugging. A resume continues with the superstep at which the run paused. */
 export interface BreakpointOption<Nodes extends string> {
+  /**
+   * Nodes at which the run pauses. They are saved with the run: a resume keeps them without the option, in any process,
+   * until the run ends. `{}` removes them.
+   */
   readonly breakpoints?: {
     /** Pauses before a superstep that runs one of these nodes. */
     readonly before?: readonly Nodes[];
