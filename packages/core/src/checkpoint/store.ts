@@ -30,6 +30,8 @@ export interface ClaimRequest {
   /** Fingerprint of channels, nodes, edges and tools. */
   readonly shape: string;
   readonly at: number;
+  /** Random part of the idempotency keys of a thread that this claim creates. Default: none. */
+  readonly keySalt?: string | undefined;
   /** Refuses a missing thread or branch instead of creating it. */
   readonly mustExist?: boolean;
   /**
@@ -44,6 +46,8 @@ export interface ClaimRequest {
 /** Claimed thread. */
 export interface Claim {
   readonly epoch: number;
+  /** Random part of the idempotency keys of the thread, from the claim that created it; `""` for none. */
+  readonly keySalt: string;
   readonly branch: string;
   /** Next free sequence number of durable events, and next free checkpoint id of the thread. */
   readonly nextSeq: number;

@@ -36,6 +36,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly context: Context;
   readonly run: RunIdentity;
   readonly attempt: number;
+  /**
+   * The same in every attempt of the body and after every resume, and different in every thread. Pass it to external
+   * services in the body of a `once` node; a step has a key of its own.
+   */
+  readonly idempotencyKey: string;
   /** Fires on cancel, timeout, shutdown, and when the body is abandoned at an interrupt. */
   readonly signal: AbortSignal;
   readonly clock: Clock;

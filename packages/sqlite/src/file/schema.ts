@@ -44,6 +44,7 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE TABLE threads (
   key INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
+  salt TEXT NOT NULL,
   graph INTEGER NOT NULL REFERENCES graphs,
   head TEXT NOT NULL,
   run INTEGER,

@@ -66,6 +66,8 @@ export interface ArtifactExport {
 /** Export of a thread. A namespace follows the namespace that it continues. */
 export interface ThreadExport {
   readonly id: string;
+  /** Random part of the idempotency keys; kept by imports and copies. */
+  readonly keySalt: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;

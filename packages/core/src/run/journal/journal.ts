@@ -81,10 +81,11 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
 
 /**
  * Returns the idempotency key, with which a remote system recognises a repeated effect. Stable across attempts and
- * resumes.
+ * resumes. The random part distinguishes a thread from a later thread of the same id, and from one in another store.
  */
-export function createIdempotencyKey(position: Position, task: Task, key: string): string {
-  return `${position.run.thread}/${position.namespace}/${task.id}/${key}`;
+export function createIdempotencyKey({ run, keySalt, namespace }: Position, task: Task, key: string): string {
+  const prefix = keySalt === "" ? run.thread : `${run.thread}/${keySalt}`;
+  return `${prefix}/${namespace}/${task.id}/${key}`;
 }
 
 /** Runs an effect and records its start and outcome, or returns its recorded outcome. */

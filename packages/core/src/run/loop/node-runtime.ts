@@ -16,7 +16,7 @@ import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../t
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
 import { createAuxiliaryRow } from "../journal/auxiliary-row.ts";
-import { recordFailure, runRecordedEffect } from "../journal/journal.ts";
+import { createIdempotencyKey, recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -28,7 +28,7 @@ import { claimBodyKey } from "../journal/step-keys.ts";
 import { callModel } from "../model-call/model-call.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
 import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
-import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
@@ -66,6 +66,7 @@ export function createNodeRuntime(
       context: session.env.context,
       run: getRunIdentity(session.position, task),
       attempt: scope.attempt,
+      idempotencyKey: createIdempotencyKey(session.position, task, taskKey),
       clock: session.env.world.clock,
       input: task.input === undefined ? undefined : session.progress.control.inputs[task.input],
       [createSignal]: scope.getSignal,

@@ -165,6 +165,10 @@ export function createOnceInterruptError(position: Position, task: Task, key: st
   });
 }
 
-function buildInDoubtPayload({ control }: Progress, { node, input }: Task, { startedAt }: EffectRow): object {
-  return { node, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
+function buildInDoubtPayload(
+  { control }: Progress,
+  { node, input }: Task,
+  { idempotencyKey, startedAt }: EffectRow,
+): object {
+  return { node, idempotencyKey, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
 }

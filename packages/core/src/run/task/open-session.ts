@@ -117,6 +117,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     version: graph.version,
     shape: plan.shape,
     at: world.clock.now(),
+    keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
     startsRun: opening.claimsOnCommit,
   });
@@ -207,7 +208,7 @@ function createUnsavedSession(opening: OpenSessionOptions, { env, kernel }: Sess
   const run = createRunRow(opening, env.world, "main");
   return createSession({
     env,
-    position: createPosition(plan, run, -1, 0),
+    position: createPosition(plan, run, { step: -1, stepsBefore: 0, keySalt: toKeySalt(opening) }),
     progress: createProgress(
       kernel,
       createInitialState(graph.state.channels),
@@ -245,8 +246,17 @@ function createEnvironment({ graph, options, needsNoContext }: OpenSessionOption
   };
 }
 
-function createPosition(plan: Plan, run: RunRow, step: number, stepsBefore: number): Position {
-  return { plan, run, namespace: run.branch, nesting: undefined, step, stepsBefore, stepsOfRun: 0 };
+function createPosition(
+  plan: Plan,
+  run: RunRow,
+  { step, stepsBefore, keySalt }: Pick<Position, "step" | "stepsBefore" | "keySalt">,
+): Position {
+  return { plan, run, namespace: run.branch, keySalt, nesting: undefined, step, stepsBefore, stepsOfRun: 0 };
+}
+
+/** Returns the random part of the idempotency keys of a thread that this run creates: 60 bits of the id of the run. */
+function toKeySalt({ runId }: OpenSessionOptions): string {
+  return runId.slice(-12);
 }
 
 function createProgress(kernel: Kernel, state: State, control: Control, snapshot: Snapshot): Progress {
@@ -324,7 +334,7 @@ async function loadSession(
   const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
   return createSession({
     env: breakpoints === undefined ? env : { ...env, breakpoints: restoreBreakpoints(plan, breakpoints) },
-    position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
+    position: createPosition(plan, run, { step: head?.step ?? -1, stepsBefore, keySalt: claim.keySalt }),
     progress: createProgress(kernel, state, control, snapshot),
     events: { stream: events, sequence: saved.thread },
     journal: {
