@@ -190,7 +190,8 @@ function replayNode(
       executor.step(
         key,
         ({ idempotencyKey }) => {
-          const location = idempotencyKey.slice(idempotencyKey.indexOf("/") + 1);
+          // Without the id and the random part of the thread.
+          const location = idempotencyKey.split("/").slice(2).join("/");
           if (location in steps) return steps[location];
           const missingStep = new UnrecordedStep(node.name, key);
           onMissingStep(missingStep);

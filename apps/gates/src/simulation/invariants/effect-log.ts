@@ -68,8 +68,9 @@ export class EffectLog {
     return [...this.#rowStates].some(([location, state]) => location.endsWith(ending) && state === "ok");
   }
 
-  #checkOutcome({ idempotencyKey, state, outcome }: EffectRow): void {
-    if (idempotencyKey === "") return;
+  #checkOutcome({ kind, idempotencyKey, state, outcome }: EffectRow): void {
+    // The row of a task changes from a failure to the outcome of its error handler.
+    if (kind === "task" || idempotencyKey === "") return;
     const previous = this.#outcomes.get(idempotencyKey);
     if (state === "started") {
       if (previous !== undefined)
