@@ -4,10 +4,10 @@ export type {
   Agent,
   AgentAbortOptions,
   AgentContent,
-  AgentFile,
   AgentFinish,
   AgentInput,
   AgentListener,
+  AgentOptions,
   AgentResult,
   AgentResumeOptions,
   AgentRun,
@@ -18,15 +18,11 @@ export type {
   AgentTypes,
   CountedTurns,
   EventSource,
-  FileData,
   ModelNode,
   ModelNodeOptions,
-  ModelSettings,
-  NamedFile,
   NoState,
   OnFinish,
   OutputOf,
-  OutputOptions,
   PartialOutput,
   PreparedStep,
   PrepareStep,
@@ -34,7 +30,6 @@ export type {
   StopCondition,
   StopInput,
   StopWhen,
-  UploadedFile,
 } from "@statewright/agent";
 export {
   type AgentTask,
@@ -56,7 +51,6 @@ export {
   type MemorySearch,
   type MemoryToolsOptions,
   type ModelPrice,
-  maxFileBytes,
   memoryTools,
   modelNode,
   removeToolCalls,
@@ -71,21 +65,17 @@ export {
   type Traceable,
   type TracedSpan,
   type Tracer,
-  team,
   traceRun,
   turnCountIs,
 } from "@statewright/agent";
 export {
   type AiModelOptions,
-  type AiSdkProviderTool,
   aiModel,
-  type LanguageModel,
+  aiSdkModels,
   loadModel,
-  type ModelProvider,
   type ModelRegistry,
   modelRegistry,
   type ProviderCall,
-  providerTool,
   type ReplySource,
 } from "@statewright/ai-sdk";
 export * from "@statewright/core";
@@ -100,5 +90,4 @@ export {
   sqliteStore,
   type VerifyReport,
 } from "@statewright/sqlite";
-export type { AnyModel, AnyRegistry } from "./any-model.ts";
-export { type AgentOptions, createAgent } from "./create-agent.ts";
+export { createAgent, defineGraph, engine, recover, resume, run, team } from "./with-models.ts";

@@ -2,20 +2,22 @@
 
 import type { Middleware, StateTypes, Tool } from "@statewright/core";
 import {
-  asksAboutCalls,
+  canRequestApproval,
   checkCallPolicy,
   checkCount,
   checkDuplicatePolicy,
   checkFunction,
   checkOptions,
   invalidOption,
-  isModel,
+  isAiSdkProviderTool,
+  isAnyModel,
   listOptionNames,
+  settingNames,
 } from "@statewright/core/adapter";
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import type { ModelNodeOptions } from "./model-node-options.ts";
-import { checkToolChoice, settingNames, stepOptionHints } from "./prepare-step.ts";
+import { checkToolChoice, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 
 const nodeOptions = listOptionNames<ModelNodeOptions>({
@@ -64,6 +66,7 @@ const agentOptions = listOptionNames<AgentOptions<StateTypes, unknown, unknown>>
   maxTurns: true,
   steering: true,
   inbox: true,
+  models: true,
 });
 
 /** Suggestions for option names of other frameworks. */
@@ -110,7 +113,7 @@ export function checkAgent(options: unknown): void {
 
 /**
  * Throws `invalid_option` for a tool with `confirm: "always"` when no middleware of the agent can ask a person. Only
- * middleware with `asks: ["approve"]` counts. Calls of tools added later are denied.
+ * middleware with the interrupt `approve` counts. Calls of tools added later are denied.
  */
 export function checkConfirmTools(
   agent: string,
@@ -118,7 +121,7 @@ export function checkConfirmTools(
   middleware: readonly Middleware[],
 ): void {
   // `toolNode` rejects a middleware option that is not an array.
-  if (!Array.isArray(middleware) || middleware.some(asksAboutCalls)) return;
+  if (!Array.isArray(middleware) || middleware.some(canRequestApproval)) return;
   for (const [name, { spec }] of tools) {
     if (spec.safety.confirm !== "always") continue;
     throw invalidOption({
@@ -126,7 +129,7 @@ export function checkConfirmTools(
       option: "middleware",
       expected: `middleware that asks for approval, because the tool "${name}" has confirm: "always"`,
       found: "no middleware that asks",
-      fix: `Add confirmTools(), add middleware with asks: ["approve"] and a beforeTool hook that asks, or remove confirm from the tool`,
+      fix: `Add confirmTools(), add middleware with interrupts: { approve: approval } and a beforeTool hook that returns decide.interrupt(…), or remove confirm from the tool`,
     });
   }
 }
@@ -152,12 +155,13 @@ function checkModelOptions(
     ...policy
   }: Readonly<Record<string, unknown>>,
 ): void {
-  if (!isModel(model))
+  const models = Array.isArray(model) ? model : [model];
+  if (!models.every(isAnyModel))
     throw invalidOption({
       where: owner,
       option: "model",
       expected: "a model, such as scriptedModel([…]) or a provider model",
-      got: model,
+      got: models.find((each) => !isAnyModel(each)),
     });
   if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
     throw invalidOption({
@@ -199,6 +203,7 @@ function hasChannel(state: object, name: string): boolean {
 
 function isProviderTool(tool: unknown): boolean {
   if (typeof tool !== "object" || tool === null) return false;
+  if (isAiSdkProviderTool(tool)) return true;
   const { name, id, args } = tool as Readonly<Record<string, unknown>>;
   return typeof name === "string" && typeof id === "string" && typeof args === "object" && args !== null;
 }

@@ -23,8 +23,15 @@ function createOffice(
     middleware,
     store: memoryStore(),
   });
-  const shown = () => model.requests.map(({ tools }) => tools.map(({ name }) => name).join(" "));
-  return { agent, picker, model, log, shown, ask: (input: string) => agent.run({ thread: "t", input }).result };
+  const listAdvertisedTools = () => model.requests.map(({ tools }) => tools.map(({ name }) => name).join(" "));
+  return {
+    agent,
+    picker,
+    model,
+    log,
+    shown: listAdvertisedTools,
+    ask: (input: string) => agent.run({ thread: "t", input }).result,
+  };
 }
 
 test("selectToolsByModel advertises the selected tools until the next user message, in registry order", async () => {
@@ -75,7 +82,7 @@ test("selectToolsByModel refuses invalid options", () => {
   const model = scriptedModel([]);
   for (const options of [
     {},
-    { model: "x" },
+    { model: 7 },
     { model, max: 0 },
     { model, always: "x" },
     { model, instructions: 1 },

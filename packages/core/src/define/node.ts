@@ -9,6 +9,7 @@ import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
 import type { AssistantMessage } from "../model/message.ts";
+import type { Generate } from "../tool/definition/generate.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/policy/interrupt.ts";
 import type { AgentTurn } from "./agent-turn.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
@@ -81,6 +82,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
    * of the node's result.
    */
   readonly model: (call: ModelCall | AgentTurn, key?: string) => Promise<AssistantMessage>;
+  /**
+   * Asks a model as a recorded effect: text streams as run events, and a finished answer is not requested again after a
+   * crash. `object` of the result has the type of `output`. Middleware of the graph applies.
+   */
+  readonly generate: Generate;
   /** Emits a one-line progress message. */
   readonly progress: (text: string) => void;
   /** Emits a custom event on the run's stream; not persisted. */

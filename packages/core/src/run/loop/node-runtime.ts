@@ -11,6 +11,7 @@ import { isOpen } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../../define/node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
+import type { Generate, GenerateRequest } from "../../tool/definition/generate.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
@@ -25,7 +26,9 @@ import {
   recordChanges,
 } from "../journal/long-term-writes.ts";
 import { claimBodyKey } from "../journal/step-keys.ts";
+import { parseQuestion, type Question, toGenerated } from "../model-call/generate.ts";
 import { callModel } from "../model-call/model-call.ts";
+import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
 import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
 import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
@@ -118,6 +121,15 @@ export function createNodeRuntime(
         if (refusal !== undefined) return refusal;
         return callModel(session, scope, keyPrefix + key, call);
       },
+      generate: (async (request: GenerateRequest<unknown>) => {
+        const question = parseQuestion(session.env, `the node "${task.node}"`, request);
+        const key = findUnusedKey(scope, keyPrefix, question);
+        const refusal = checkKey(key);
+        if (refusal !== undefined) return refusal;
+        const { model, request: sent, policy, review } = question;
+        const call = { model, request: sent, ...policy, [replyReview]: review };
+        return toGenerated(question, await callModel(session, scope, keyPrefix + key, call));
+      }) as Generate,
       progress: (text) => {
         scope.sendHeartbeat();
         if (typeof text !== "string")
@@ -131,6 +143,14 @@ export function createNodeRuntime(
       heartbeat: scope.sendHeartbeat,
     };
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
+}
+
+/** Returns the key of a question; equal questions of one task get numbers after their key. */
+function findUnusedKey({ recordedKeys }: TaskScope, keyPrefix: string, { key, hasOwnKey }: Question): string {
+  if (hasOwnKey) return key;
+  let unused = key;
+  for (let nth = 2; recordedKeys?.has(keyPrefix + unused) === true; nth++) unused = `${key}:${nth}`;
+  return unused;
 }
 
 const createSignal: unique symbol = Symbol("signal");

@@ -23,6 +23,7 @@ import type { EventRow } from "../../checkpoint/event.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
+import { readGraphModels } from "../../model/model-source.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
@@ -39,7 +40,7 @@ import { createOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
-import type { RunEnvironment } from "../session/parts/run-environment.ts";
+import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import type { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
@@ -243,6 +244,7 @@ function createEnvironment({ graph, options, needsNoContext }: OpenSessionOption
     limits,
     emitsUpdates: options.toolUpdates ?? true,
     graphMiddleware: graph.middleware,
+    ...createModelFinder({ run: readGraphModels(options), graphs: graph.models === undefined ? [] : [graph.models] }),
   };
 }
 

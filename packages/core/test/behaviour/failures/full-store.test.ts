@@ -116,36 +116,31 @@ const makers: Readonly<Record<string, (effects: string[], hops: readonly number[
       .edges({ [START]: "plan", plan: ["pay0", "pay1", "pay2"], pay0: END, pay1: END, pay2: END }) as Graph;
   },
   promises: (effects, hops) => {
-    const actors = Object.fromEntries(
-      hops.map((turns, index) => [
-        `pay${index}`,
-        fromPromise(async () => {
-          await hop(turns);
-          effects.push(`pay${index}`);
-          return index;
-        }),
-      ]),
-    );
-    const createRegion = (index: number) => ({
-      initial: "paying",
-      states: { paying: { invoke: { src: `pay${index}`, onDone: "paid" } }, paid: { type: "final" as const } },
-    });
+    const createPayment = (index: number) =>
+      fromPromise(async () => {
+        await hop(hops[index] ?? 0);
+        effects.push(`pay${index}`);
+        return index;
+      });
+    const actors = { pay0: createPayment(0), pay1: createPayment(1), pay2: createPayment(2) };
+    const paid = { type: "final" } as const;
     const machine = setup({ actors }).createMachine({
       id: "machine",
       initial: "pay",
       states: {
         pay: {
           type: "parallel",
-          states: { a: createRegion(0), b: createRegion(1), c: createRegion(2) },
+          states: {
+            a: { initial: "paying", states: { paying: { invoke: { src: "pay0", onDone: "paid" } }, paid } },
+            b: { initial: "paying", states: { paying: { invoke: { src: "pay1", onDone: "paid" } }, paid } },
+            c: { initial: "paying", states: { paying: { invoke: { src: "pay2", onDone: "paid" } }, paid } },
+          },
           onDone: "end",
         },
         end: { type: "final" },
       },
-    } as never);
-    return durableMachine(machine, {
-      version: 1,
-      effects: { pay0: "once", pay1: "once", pay2: "once" },
-    } as never) as Graph;
+    });
+    return durableMachine(machine, { version: 1, effects: { pay0: "once", pay1: "once", pay2: "once" } }) as Graph;
   },
 };
 
@@ -209,10 +204,10 @@ describe("a store without room", () => {
       .edges({ [START]: "model", model: "tools", tools: END });
     const { store, state } = createCrowdedStore(Number.POSITIVE_INFINITY);
     const first = run(graph, { store, world, thread: "t", input: { messages: [user("go")] } });
-    await world.settle();
+    await world.waitUntilIdle();
     state.refuseFrom = 0;
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(aborts).toEqual([]);
     await world.advance(30_000);
     expect((await first.result).status).toBe("paused");

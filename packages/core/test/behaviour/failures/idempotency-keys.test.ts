@@ -5,6 +5,7 @@ import {
   channel,
   defineGraph,
   defineState,
+  deleteThread,
   END,
   fanOut,
   fork,
@@ -17,7 +18,7 @@ import {
   START,
   type Store,
 } from "../../../src/index.ts";
-import { copyThread, deleteThread, exportThread, importThread } from "../../../src/inspect.ts";
+import { copyThread, exportThread, importThread } from "../../../src/inspect.ts";
 import { ignoreResult } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
@@ -100,7 +101,7 @@ describe("idempotency keys", () => {
       })
       .edges({ [START]: "plan", plan: fanOut("pay", () => [{ cents: 900 }]), pay: END });
     ignoreResult(run(graph, { store, world, thread: "t" }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     const peer = store.peer();
     const [recovered] = await recover({ store: peer, graphs: [graph], world });

@@ -66,7 +66,7 @@ describe("open interrupts", () => {
     const second = memoryStore();
     await run(other.graph, { store: second, thread: "t", world }).result;
     const running = resume(other.graph, { store: second, thread: "t", world, answers: { one: "slow" } });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await seen(second)).toEqual([["two"], ["two"]]);
     second.crash();
     other.open();

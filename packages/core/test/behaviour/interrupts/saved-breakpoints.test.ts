@@ -50,7 +50,7 @@ describe("breakpoints of a run", () => {
       .nodes({ wait: async () => void (await door.passed), last: () => ({ log: ["last"] }) })
       .edges({ [START]: "wait", wait: "last", last: END });
     ignoreResult(run(slow, { store, world, thread: "t", breakpoints: { before: ["last"] } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     door.open(undefined);
     const peer = store.peer();
@@ -65,7 +65,7 @@ describe("breakpoints of a run", () => {
     }).result;
     expect(queued.status).toBe("queued");
     await resume(slow, { store: peer, world, thread: "t" }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await peer.runs({ thread: "t" })).map(({ id, status }) => [id === queued.run, status])).toEqual([
       [true, "paused"],
       [false, "done"],

@@ -47,7 +47,7 @@ describe("onBusy cancel", () => {
     const at = { store, world, thread: "t" } as const;
     const first = run(graph, { ...at, input: { word: "old" } });
     const events = collectEvents(first);
-    await world.settle();
+    await world.waitUntilIdle();
     const second = run(graph, { ...at, input: { word: "new" }, onBusy: "cancel" });
     expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
     expect(await second.result).toMatchObject({ status: "done", run: second.id });
@@ -96,7 +96,7 @@ describe("onBusy cancel", () => {
       .edges({ [START]: "model", model: "tools", tools: "end", end: END });
     const at = { store, world, thread: "t" } as const;
     const first = run(graph, { ...at, input: { messages: [user("go")] } });
-    await world.settle();
+    await world.waitUntilIdle();
     const second = run(graph, { ...at, input: { messages: [user("stop", "u2")] }, onBusy: "cancel" });
     expect(await aborted.promise).toBe("aborted");
     expect((await first.result).status).toBe("cancelled");
@@ -136,7 +136,7 @@ describe("onBusy cancel", () => {
       .edges({ [START]: ["plan", "more"], plan: "sub", more: fanOut("each", () => ["each"]), sub: END, each: END });
     const at = { store, world, thread: "t" } as const;
     const first = run(graph, { ...at, input: { word: "old" } });
-    await world.settle();
+    await world.waitUntilIdle();
     const second = run(graph, { ...at, input: { word: "new" }, onBusy: "cancel" });
     expect((await first.result).status).toBe("cancelled");
     expect((await second.result).status).toBe("done");

@@ -92,7 +92,8 @@ test.each<[string, () => Response, string]>([
       model: createAnthropic({ apiKey: "sk-ant-test-123456", fetch: first.fetch })("claude-sonnet-4-5"),
       tools: [look],
       retry: { attempts: 1 },
-      middleware: [modelFallback(["house/gpt-4o"], { models: { house: openai.chat } })],
+      models: { house: openai.chat },
+      middleware: [modelFallback(["house/gpt-4o"])],
     });
     const handle = agent.run({ input: "Oslo?" });
     const events: RunEvent[] = [];
@@ -115,7 +116,7 @@ test.each<[string, () => Response, string]>([
         { role: "tool", tool_call_id: "toolu_1", content: "Rain in Oslo" },
       ],
     });
-    const told = events.flatMap((event) => (event.type === "message.retracted" ? [event.text] : []));
-    expect(told).toEqual(kind === "overloaded" ? [] : ["In Oslo it is dr"]);
+    const observed = events.flatMap((event) => (event.type === "message.retracted" ? [event.text] : []));
+    expect(observed).toEqual(kind === "overloaded" ? [] : ["In Oslo it is dr"]);
   },
 );

@@ -8,6 +8,7 @@ import type { Store } from "../../../checkpoint/store.ts";
 import type { Graph } from "../../../compile/graph.ts";
 import type { Migration } from "../../../compile/migration.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
+import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
@@ -18,7 +19,7 @@ import type { InboxInput } from "../inbox/inbox-input.ts";
 import type { TextOptions } from "../text-stream.ts";
 
 /** Options of both `run` and `resume`. */
-export interface CommonOptions {
+export interface CommonOptions extends ModelsOption {
   readonly store?: Store;
   readonly branch?: string;
   readonly secrets?: SecretSource;
