@@ -262,7 +262,12 @@ describe.each(places)("%s", (_name, open) => {
     const migrations = [defineMigration({ from: old, to: now, nodes: { work: "labour" } as never })];
     const done = await resume(now, { store, thread: "t", migrations }).result;
     expect(done.state).toEqual({ log: ["beside 1", "worked"] });
-    expect(keys.map((key) => key.replace(/^t\/[0-9a-z]{12}\//, "t/"))).toEqual(["t/main/0:0/count 1", "t/main/0:1/once 1", "t/main/0:1/charge 1", "t/main/0:1/charge 2"]);
+    expect(keys.map((key) => key.replace(/^t\/[0-9a-z]{12}\//, "t/"))).toEqual([
+      "t/main/0:0/count 1",
+      "t/main/0:1/once 1",
+      "t/main/0:1/charge 1",
+      "t/main/0:1/charge 2",
+    ]);
   });
 
   test("a once node that died under its old name is in doubt under its new name and does not run again", async () => {
