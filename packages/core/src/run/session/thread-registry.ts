@@ -101,7 +101,12 @@ export interface ActiveRunFilter {
   readonly store?: Store | undefined;
 }
 
-/** Lists the handles of the runs of a graph that are active in this process, whoever started them. */
+/**
+ * Lists the handles of the runs of a graph that are active in this process, also runs that an engine started. Runs
+ * without a store, waiting runs and queued runs are not listed. Never throws.
+ *
+ * @example for (const run of listActiveRuns(graph, { thread: "t" })) run.cancel();
+ */
 export function listActiveRuns(
   graph: GraphDefinition,
   { thread, store }: ActiveRunFilter = {},
