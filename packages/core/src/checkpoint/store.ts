@@ -106,7 +106,10 @@ export interface Commit {
   readonly events?: readonly EventRow[] | undefined;
   /** Timer changes of the namespace, in order. */
   readonly timers?: readonly TimerChange[] | undefined;
-  /** Ids of the inbox messages added by this checkpoint; removed from the inbox in the same write. */
+  /**
+   * Ids of the inbox messages received by this commit; removed from the inbox in the same write. Requires a
+   * checkpoint or a run row, whose run is the receiver.
+   */
   readonly deliveredMessages?: readonly string[] | undefined;
   /**
    * Run rolled back by this commit: its received messages return to the inbox at their old positions. Received
@@ -351,10 +354,10 @@ export interface Store {
    */
   delete(thread: string): Promise<void>;
   /**
-   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. Throws
-   * `unknown_thread`.
+   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. With `bodies: "omit"`
+   * the bodies of artifacts may be absent: the caller reads them from `artifacts`. Throws `unknown_thread`.
    */
-  exportThread(thread: string): Promise<ThreadExport>;
+  exportThread(thread: string, options?: { readonly bodies?: "include" | "omit" }): Promise<ThreadExport>;
   /** Imports a thread from its export, without an owner. Throws `thread_exists`. */
   importThread(exported: ThreadExport): Promise<void>;
   /**

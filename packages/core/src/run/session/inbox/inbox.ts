@@ -8,7 +8,7 @@ import { createId } from "../../../base/ids.ts";
 import { invalidOption } from "../../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../../base/json.ts";
 import type { World } from "../../../base/world.ts";
-import type { InboxMessage, InboxMessageKind } from "../../../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind, InboxMessage } from "../../../checkpoint/inbox-message.ts";
 import type { Store } from "../../../checkpoint/store.ts";
 import type { Plan } from "../../../compile/plan.ts";
 import { findMessageIssue, type Message } from "../../../model/message.ts";
@@ -19,7 +19,7 @@ import type { InboxInput } from "./inbox-input.ts";
 /** Messages delivered together. */
 export interface QueuedMessage {
   readonly id: string;
-  readonly kind: InboxMessageKind;
+  readonly kind: ConversationMessageKind;
   /** Empty for an unreadable row. */
   readonly messages: readonly Message[];
   /** Set for a row that no run can deliver, such as one of a foreign export. */
@@ -35,7 +35,7 @@ export interface Inbox {
   /** Lists the unreadable rows that `listMessages` found last. The next delivery removes them from the inbox. */
   readonly listUnreadable: () => readonly QueuedMessage[];
   /** Adds messages to the inbox; resolves when they are saved. */
-  readonly add: (kind: InboxMessageKind, messages: readonly Message[]) => Promise<void>;
+  readonly add: (kind: ConversationMessageKind, messages: readonly Message[]) => Promise<void>;
   /** Records the arrival of steering messages with these ids. */
   readonly notifyArrival: (ids: readonly string[]) => void;
   /**
@@ -74,7 +74,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
   async function loadMessages(): Promise<readonly QueuedMessage[]> {
     if (location === undefined) return queued;
     const rows = await location.store.inbox(location.thread, location.branch);
-    const all = rows.flatMap((row) => toQueuedMessage(location.codec, row) ?? reportUndecodable(row));
+    const all = rows.flatMap((row) => toQueuedMessages(location.codec, row) ?? reportUndecodable(row));
     unreadable = all.filter(({ error }) => error !== undefined);
     return all.filter(({ error }) => error === undefined);
   }
@@ -146,25 +146,29 @@ export function checkConversation(plan: Plan): void {
 export async function postMessages(
   { store, codec, thread, branch }: Omit<InboxLocation, "branch"> & { readonly branch: string | undefined },
   world: World,
-  kind: InboxMessageKind,
+  kind: ConversationMessageKind,
   messages: readonly Message[],
 ): Promise<void> {
   const id = createId("inbox_", world.random);
   const text = codec.encode(messages, "the messages");
   const row = await store.post({ thread, branch, id, kind, messages: text, at: world.clock.now() });
   const activeRun = getThreadRegistry(store).active.get(thread);
-  if (kind === "steer" && activeRun?.branch === row.branch) activeRun.notifySteered([row.id]);
+  if (activeRun?.branch === row.branch) activeRun.notifyArrival(row);
 }
 
-/** Returns undefined for a row that another process may be able to decode, such as one with an unknown class. */
-function toQueuedMessage(codec: Codec, { id, kind, messages }: InboxMessage): QueuedMessage | undefined {
+/**
+ * Returns the conversation messages of a row; none for an event of a durable machine, and undefined for a row that
+ * another process may be able to decode, such as one with an unknown class.
+ */
+function toQueuedMessages(codec: Codec, { id, kind, messages }: InboxMessage): readonly QueuedMessage[] | undefined {
+  if (kind === "event") return [];
   try {
     const decoded = deepFreeze(codec.decode(messages));
-    if (isSendableList(decoded)) return { id, kind, messages: decoded };
-    return { id, kind, messages: [], error: createUnreadableError(id, describeValue(decoded)) };
+    if (isSendableList(decoded)) return [{ id, kind, messages: decoded }];
+    return [{ id, kind, messages: [], error: createUnreadableError(id, describeValue(decoded)) }];
   } catch (cause) {
     if (!isMalformedText(cause)) return undefined;
-    return { id, kind, messages: [], error: createUnreadableError(id, "text that is no JSON", cause) };
+    return [{ id, kind, messages: [], error: createUnreadableError(id, "text that is no JSON", cause) }];
   }
 }
 
