@@ -258,6 +258,21 @@ export function checkClaimablePage(page: ClaimablePage): void {
   });
 }
 
+/**
+ * Returns the interrupts of a branch that a commit removes from the list of open interrupts, before it writes its own:
+ * all when the run ends, or waits for the interrupts of the commit; those of other steps when a superstep ends.
+ */
+export function findClosedInterrupts({ run, checkpoint, interrupts = [] }: Commit): ClosedInterrupts | undefined {
+  if (run?.status === "done" || run?.status === "cancelled") return { exceptStep: undefined };
+  if (run?.status === "waiting" && interrupts.length > 0) return { exceptStep: undefined };
+  return checkpoint === undefined ? undefined : { exceptStep: checkpoint.row.step };
+}
+
+/** Interrupts that leave the list: all, or all but those of a step. */
+export interface ClosedInterrupts {
+  readonly exceptStep: number | undefined;
+}
+
 /** Filter keys of the list of open interrupts. */
 export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "thread",
@@ -298,12 +313,12 @@ export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, metadata:
   );
 }
 
-/** Creates the error for a run that cannot start: a duplicate key, or already removed from the queue. */
+/** Creates the error for a run that cannot start: a duplicate key or id, or already removed from the queue. */
 export function createRunExistsError({ thread, id, key }: Pick<RunRow, "thread" | "id" | "key">): StatewrightError {
   return new StatewrightError("run_exists", {
     what:
       key === undefined
-        ? `run "${id}" is no longer in the queue`
+        ? `run "${id}" is no longer in the queue, or its id is in use`
         : `thread "${thread}" already has a run with the key "${key}", or the run was removed from the queue`,
     next: "Use listRuns to find the run: nothing was started",
     place: { thread },

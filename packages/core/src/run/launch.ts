@@ -37,7 +37,7 @@ export function launch<State, Output>(
   const events = createEventStream(logReaderError, inspection);
   const abort = new AbortController();
   const drain = new AbortController();
-  const stop: RunControls["stop"] = (reason) => (reason.kind === "cancel" ? drain : abort).abort(reason);
+  const stop: RunControls["stop"] = (reason) => abort.abort(reason);
   const mailbox = createInboxBuffer(thread, { hasStore: options.store !== undefined });
   const { signal } = options;
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));

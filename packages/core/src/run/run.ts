@@ -26,6 +26,7 @@ import {
   waitInQueue,
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
+import { parseBreakpoints, toSavedBreakpoints } from "./session/options/breakpoints.ts";
 import { checkRunOptions } from "./session/options/check-run-options.ts";
 import type { RunHandle, RunOptions, RunResult } from "./session/options/options.ts";
 import type { Journal } from "./session/parts/journal.ts";
@@ -290,11 +291,16 @@ function createQueueWrite(
   const { branch, input, onBusy } = options;
   const at = getWorld(options).clock.now();
   const { name, version } = graph;
+  const breakpoints = toSavedBreakpoints(parseBreakpoints(getPlan(graph), options));
   const text = encodeWrapper(getCodec(options), input, "the input");
   return {
     thread,
     branch,
-    run: { ...identity, graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
+    run: {
+      ...identity,
+      ...{ graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
+      ...(breakpoints === undefined ? {} : { breakpoints }),
+    },
     stops: onBusy === "cancel" || onBusy === "rollback" ? onBusy : undefined,
   };
 }

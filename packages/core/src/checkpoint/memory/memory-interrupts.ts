@@ -1,6 +1,6 @@
 /** Interrupts and timers of the memory store. */
 import { type InterruptRow, isOpen, type OpenInterruptRow } from "../journal.ts";
-import { checkFilter, compareTimers, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
+import { type ClosedInterrupts, checkFilter, compareTimers, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
 import type { MetadataFilter, OpenInterruptFilter, Store } from "../store.ts";
 import type { TimerChange, TimerRow } from "../timer.ts";
 import { matches } from "./memory-runs.ts";
@@ -11,6 +11,12 @@ export function putInterrupt(threads: Threads, namespace: StoredNamespace, row: 
   namespace.interrupts.set(row.id, { row: { ...row, branch: namespace.name }, position });
   if (isOpen(row)) namespace.awaited.add(row.id);
   else namespace.awaited.delete(row.id);
+}
+
+/** Removes interrupts of a branch from the list of open interrupts. */
+export function closeInterrupts({ awaited, interrupts }: StoredNamespace, closed: ClosedInterrupts | undefined): void {
+  if (closed === undefined || awaited.size === 0) return;
+  for (const id of awaited) if (interrupts.get(id)?.row.step !== closed.exceptStep) awaited.delete(id);
 }
 
 /** Lists the open interrupts that match the filter, newest first. */
@@ -26,14 +32,14 @@ export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter
     .slice(0, filter.limit);
 }
 
-/** Lists the awaited interrupts on the branches of a thread, of runs with the requested metadata. */
+/** Lists the open interrupts on the branches of a thread, of runs with the requested metadata, in any status. */
 function listAwaitedInterrupts(
   { id, namespaces, runs }: Thread,
   metadata: MetadataFilter,
 ): readonly OpenInterruptRow[] {
   return [...namespaces.values()].flatMap((namespace): readonly OpenInterruptRow[] => {
     const run = runs.get(namespace.run ?? "")?.row;
-    if ((run?.status !== "waiting" && run?.status !== "running") || !hasMetadata(run, metadata)) return [];
+    if (run === undefined || !hasMetadata(run, metadata)) return [];
     return [...namespace.awaited].flatMap((awaitedId) => {
       const interrupt = namespace.interrupts.get(awaitedId);
       if (interrupt === undefined) return [];

@@ -102,7 +102,10 @@ export type RunEventBody =
       readonly kind: ConversationMessageKind;
       readonly messages: readonly Message[];
     }
-  /** The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox. */
+  /**
+   * The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox, except a
+   * message that no run can read.
+   */
   | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
   /**
    * A durable machine processed an event, or an answer about a promise in doubt (`key` is `in_doubt`). Saved with the

@@ -179,6 +179,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
       plan,
       run,
       namespace,
+      keySalt: outer.position.keySalt,
       nesting,
       step,
       stepsBefore: !isContinued ? 0 : known === undefined ? (control.steps ?? 0) : countSteps(known.position),

@@ -208,6 +208,7 @@ const runFailureCodes: ReadonlySet<string> = new Set([
   "graph_changed",
   "needs_migration",
   "machine_failed",
+  "breakpoint",
   "drained",
   "parked",
 ]);

@@ -606,14 +606,15 @@ describe("interrupt next to a failing sibling", () => {
       .edges({ [START]: ["asks", "fails"], asks: END, fails: END });
   };
 
-  test("an interrupt of a failed run is open, is listed, and accepts an answer with the resume of the run", async () => {
+  test("an interrupt of a failed run is open, is listed, and accepts an answer with the resume of the run [FX5]", async () => {
     const graph = failsOnce();
     const store = memoryStore();
     await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     const seen = await getState(graph, { store, thread: "t" });
     expect(seen).toMatchObject({ status: "failed", interrupts: [{ id: "0:0:ok", key: "ok", payload: "item 1" }] });
-    expect(await listInterrupts(store)).toEqual([]);
+    expect((await listInterrupts(store)).map(({ id }) => id)).toEqual(["0:0:ok"]);
     const done = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    expect(await listInterrupts(store)).toEqual([]);
     expect(done).toMatchObject({ status: "done", state: { log: ["item 1: yes", "went well"] } });
   });
 

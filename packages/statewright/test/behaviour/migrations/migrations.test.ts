@@ -262,7 +262,12 @@ describe.each(places)("%s", (_name, open) => {
     const migrations = [defineMigration({ from: old, to: now, nodes: { work: "labour" } as never })];
     const done = await resume(now, { store, thread: "t", migrations }).result;
     expect(done.state).toEqual({ log: ["beside 1", "worked"] });
-    expect(keys).toEqual(["t/main/0:0/count 1", "t/main/0:1/once 1", "t/main/0:1/charge 1", "t/main/0:1/charge 2"]);
+    expect(keys.map((key) => key.replace(/^t\/[0-9a-z]{12}\//, "t/"))).toEqual([
+      "t/main/0:0/count 1",
+      "t/main/0:1/once 1",
+      "t/main/0:1/charge 1",
+      "t/main/0:1/charge 2",
+    ]);
   });
 
   test("a once node that died under its old name is in doubt under its new name and does not run again", async () => {
@@ -339,9 +344,9 @@ describe.each(places)("%s", (_name, open) => {
     const migrations = [defineMigration({ from: old, to: now, nodes: { research: "study" } as never })];
     const done = await resume(now, { store, thread: "t", answers: { "study.q": "yes" } as never, migrations }).result;
     expect(done.state).toEqual({ log: ["yes"] });
-    expect(keys).toEqual(["t/main/research/0:0/charge"]);
+    expect(keys).toEqual([expect.stringMatching(/^t\/[0-9a-z]{12}\/main\/research\/0:0\/charge$/)]);
     const [row] = (await store.effects("t", "main/study")).filter(({ kind }) => kind === "step");
-    expect(row).toMatchObject({ idempotencyKey: "t/main/research/0:0/charge", state: "ok" });
+    expect(row).toMatchObject({ idempotencyKey: keys[0], state: "ok" });
   });
 
   test("an interrupt keeps its expiry under its renamed key", async () => {

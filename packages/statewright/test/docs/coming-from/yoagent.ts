@@ -66,7 +66,7 @@ const lendBook = defineTool({
   },
   run: ({ title }, { injected, idempotencyKey }) => {
     const { reader, key } = injected;
-    lending.seen.push(`${key.reveal().length} ${reader} ${title} ${idempotencyKey}`);
+    lending.seen.push(`${key.reveal().length} ${reader} ${title} …${idempotencyKey.slice(-11)}`);
     return `Lent ${title}`;
   },
 });

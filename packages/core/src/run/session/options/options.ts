@@ -72,6 +72,10 @@ export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
 /** Breakpoints for debugging. A resume continues with the superstep at which the run paused. */
 export interface BreakpointOption<Nodes extends string> {
+  /**
+   * Nodes at which the run pauses. They are saved with the run: a resume keeps them without the option, in any process,
+   * until the run ends. `{}` removes them.
+   */
   readonly breakpoints?: {
     /** Pauses before a superstep that runs one of these nodes. */
     readonly before?: readonly Nodes[];
@@ -99,10 +103,10 @@ export type RunOptions<Types extends GraphTypes> = CommonOptions &
 export interface StartOptions {
   /**
    * Handling of a new input when the thread has an unfinished run: running, waiting, paused, failed or crashed.
-   * `reject` (default) refuses the input with `thread_busy`; `enqueue` queues the input behind that run; `interrupt`
-   * ends that run at the next boundary, keeps its finished work and declines its open interrupts; `rollback` ends
-   * that run and reverts its state changes, but not its external effects. A user-written machine supports only the
-   * first two.
+   * `reject` (default) refuses the input with `thread_busy`; `enqueue` queues the input behind that run; `cancel`
+   * ends that run at once: its signals fire, finished work is kept, open tool calls are answered as cancelled and
+   * open interrupts are declined; `rollback` ends that run and reverts its state changes, but not its external
+   * effects. A user-written machine supports only the first two.
    */
   readonly onBusy?: OnBusy;
   /**
