@@ -141,13 +141,13 @@ export const interruptTests: readonly StoreTest[] = [
   ),
 
   defineStoreTest(
-    "an interrupt of a running run is listed until the next commit of a run row [FX2]",
+    "an interrupt of a running run is listed until its superstep or its run ends [FX2]",
     async ({ store }) => {
       const thread = await startThread(store, "t");
       await thread.commit({ interrupts: [createInterrupt({ id: "first" })] });
       assertEqual(await listIds(store), ["first"], "the open interrupts of the running run");
-      const checkpoint = createCheckpoint(1, undefined);
-      const interrupts = [createInterrupt({ id: "second" })];
+      const checkpoint = createCheckpoint(2, undefined);
+      const interrupts = [createInterrupt({ id: "second", step: 2 })];
       await thread.commit({ run: createRun("r1"), checkpoint, interrupts });
       assertEqual(await listIds(store), ["second"], "the open interrupts of the next step");
       await thread.commit({ run: { ...createRun("r1"), status: "done", endedAt: 500 } });

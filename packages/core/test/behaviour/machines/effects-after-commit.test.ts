@@ -184,7 +184,7 @@ function createTestMachine(started: string[]) {
   });
   // The run of a machine with a running promise stays in memory.
   const idle = fromPromise<void>(({ self }) => {
-    started.push(`idle ${self.sessionId}`);
+    started.push(`idle ${removeKeySalt(self.sessionId)}`);
     return new Promise(() => undefined);
   });
   const machine = setup({ actors: { work, idle } }).createMachine({
