@@ -1,18 +1,27 @@
 /** Adapts an AI SDK language model to `Model`: a stream and a reply per request. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import type { LanguageModel, Message, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
+import type {
+  LanguageModel,
+  Message,
+  Model,
+  ModelCallOptions,
+  ModelReply,
+  ModelRequest,
+  StatewrightError,
+} from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
 import { findClientAddress, listClientSecrets } from "./client-config.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
 import { v2, v3, v4 } from "./dialect.ts";
-import { createBrokenReplyError, describeOtherContent, toModelError } from "./failure.ts";
+import { createBrokenReplyError, describeOtherContent, findUnknownEvent, toModelError } from "./failure.ts";
 import { createUrlPredicate } from "./media.ts";
 import { toPrompt } from "./prompt.ts";
 import { isObject, omitUndefined } from "./provider-json.ts";
 import { ReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
+import { isJsonResponse, toStreamParts } from "./unstreamed-reply.ts";
 
 /** Facts about a model for `aiModel`, for which the AI SDK has no field. */
 export interface AiModelOptions {
@@ -72,49 +81,119 @@ async function respond(
   model: KnownModel,
   id: string,
   request: ModelRequest,
-  { signal, delta, alive, warn = ignoreWarning }: ModelCallOptions,
+  options: ModelCallOptions,
 ): Promise<ModelReply> {
+  const { signal } = options;
   signal.throwIfAborted();
-  const reply = new ReplyBuilder({
-    client: model.provider,
-    model: model.modelId,
-    messages: request.messages,
-    delta,
-    warn,
-  });
-  let phase: "request" | "stream" = "request";
-  let otherContent: string | undefined;
-  try {
-    let nextRequest: ModelRequest | undefined = request;
-    for (let round = 0; nextRequest !== undefined; round++) {
-      const { stream, response } = await awaitStream(openStream(model, nextRequest, signal, warn), signal);
-      otherContent = describeOtherContent(response?.headers, findClientAddress(model));
-      for await (const part of readParts(stream, signal)) {
-        phase = "stream";
-        if (part.type === "error") throw part.error;
-        alive?.(contentlessParts.has(part.type) ? "ping" : "part");
-        reply.append(part);
+  const unstreamed = unstreamedModels.has(model);
+  const call = new WireCall(model, id, request, options);
+  const result = await call.ask(unstreamed ? "whole" : "stream");
+  if (!("failure" in result)) return result.reply;
+  if (unstreamed || !call.isUnreadableJson()) throw result.failure;
+  const whole = await new WireCall(model, id, request, options).ask("whole");
+  if ("failure" in whole) throw result.failure;
+  unstreamedModels.add(model);
+  return whole.reply;
+}
+
+/** Models whose server answers with JSON instead of a stream of events. */
+const unstreamedModels: WeakSet<KnownModel> = new WeakSet();
+
+type CallResult = { readonly reply: ModelReply } | { readonly failure: unknown };
+
+/** One request of a model, with the continuations of its paused replies. */
+class WireCall {
+  readonly #model: KnownModel;
+  readonly #id: string;
+  readonly #request: ModelRequest;
+  readonly #options: ModelCallOptions;
+  readonly #reply: ReplyBuilder;
+  #headers: unknown;
+
+  constructor(model: KnownModel, id: string, request: ModelRequest, options: ModelCallOptions) {
+    const { delta, warn = ignoreWarning } = options;
+    this.#model = model;
+    this.#id = id;
+    this.#request = request;
+    this.#options = options;
+    const { messages } = request;
+    this.#reply = new ReplyBuilder({ client: model.provider, model: model.modelId, messages, delta, warn });
+  }
+
+  /** Returns the reply or its failure. Rejects with the reason of the signal on abort. */
+  async ask(mode: "stream" | "whole"): Promise<CallResult> {
+    const { signal } = this.#options;
+    const phase: { at: "request" | "stream" } = { at: "request" };
+    try {
+      let nextRequest: ModelRequest | undefined = this.#request;
+      for (let round = 0; nextRequest !== undefined; round++) {
+        for await (const part of this.#openParts(nextRequest, mode)) {
+          phase.at = "stream";
+          this.#append(part);
+        }
+        nextRequest = round < maxPauses ? this.#continuePaused() : undefined;
       }
-      const pausedReply = round < maxPauses ? reply.continuePaused() : undefined;
-      nextRequest = pausedReply && {
-        ...request,
-        messages: [...request.messages, { role: "assistant", id: "", ...pausedReply }],
-      };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      return { failure: await this.#toFailure(thrown, phase.at) };
     }
-  } catch (thrown) {
     signal.throwIfAborted();
-    throw toModelError(thrown, {
-      model: id,
+    const result = this.#reply.build();
+    if (!("broken" in result)) return result;
+    const reason = this.#describeOtherContent() ?? result.broken;
+    return { failure: createBrokenReplyError(reason, this.#id, this.#reply.getUsage()) };
+  }
+
+  /** Returns true when the response was JSON and no part of it could be read. */
+  isUnreadableJson(): boolean {
+    return isJsonResponse(this.#headers) && this.#reply.isEmpty();
+  }
+
+  async *#openParts(request: ModelRequest, mode: "stream" | "whole"): AsyncGenerator<StreamPart, void> {
+    const { signal, warn = ignoreWarning } = this.#options;
+    const prepared = prepareCall(this.#model, request, signal, warn);
+    if (mode === "whole") {
+      const answer = prepared.then(({ generate }) => generate());
+      yield* toStreamParts(await awaitAnswer(answer, signal, ignoreRejection));
+      return;
+    }
+    const opening = prepared.then(({ stream }) => stream());
+    const opened = await awaitAnswer(opening, signal, ({ stream: late }) => late.cancel(signal.reason));
+    this.#headers = opened.response?.headers;
+    yield* readParts(opened.stream, signal);
+  }
+
+  #append(part: StreamPart): void {
+    const { alive, warn = ignoreWarning } = this.#options;
+    if (part.type === "error") {
+      const unknown = findUnknownEvent(this.#model.provider, part.error);
+      if (unknown === undefined) throw part.error;
+      warn(`the event ${unknown} of the provider was skipped: its client does not know it`);
+    }
+    alive?.(contentlessParts.has(part.type) ? "ping" : "part");
+    this.#reply.append(part);
+  }
+
+  #continuePaused(): ModelRequest | undefined {
+    const paused = this.#reply.continuePaused();
+    const { messages } = this.#request;
+    return paused && { ...this.#request, messages: [...messages, { role: "assistant", id: "", ...paused }] };
+  }
+
+  async #toFailure(thrown: unknown, phase: "request" | "stream"): Promise<StatewrightError> {
+    const { headers } = this.#request;
+    return toModelError(thrown, {
+      model: this.#id,
       phase,
-      secrets: await listClientSecrets(model),
-      otherContent,
-      ...omitUndefined({ headers: request.headers, usage: reply.getUsage() }),
+      secrets: await listClientSecrets(this.#model),
+      otherContent: this.#describeOtherContent(),
+      ...omitUndefined({ headers, usage: this.#reply.getUsage() }),
     });
   }
-  signal.throwIfAborted();
-  const result = reply.build();
-  if ("broken" in result) throw createBrokenReplyError(otherContent ?? result.broken, id, reply.getUsage());
-  return result.reply;
+
+  #describeOtherContent(): string | undefined {
+    return describeOtherContent(this.#headers, findClientAddress(this.#model));
+  }
 }
 
 /** Maximum number of continuations of a paused reply; the reply then counts as complete. */
@@ -131,12 +210,18 @@ type OpenedStream = {
   readonly response?: { readonly headers?: unknown } | undefined;
 };
 
-async function openStream(
+/** A request in the form of the model's specification: as a stream, or as a whole. */
+interface PreparedCall {
+  readonly stream: () => PromiseLike<OpenedStream>;
+  readonly generate: () => PromiseLike<unknown>;
+}
+
+async function prepareCall(
   model: KnownModel,
   request: ModelRequest,
   signal: AbortSignal,
   warn: (warning: string) => void,
-): Promise<OpenedStream> {
+): Promise<PreparedCall> {
   const rules = getClientRules(model.provider);
   const settings = { ...toCallSettings(request), abortSignal: signal };
   const takesUrl = request.messages.some(hasUrl) ? createUrlPredicate((await model.supportedUrls) ?? {}) : rejectUrl;
@@ -144,12 +229,13 @@ async function openStream(
   const { reasoning } = request;
   if (model.specificationVersion === "v4") {
     const prompt = toPrompt(request, { ...to, dialect: v4 });
-    return model.doStream({
+    const call = {
       ...settings,
       ...toCallTools(request, "provider", to),
       ...omitUndefined({ reasoning }),
       prompt,
-    });
+    };
+    return { stream: () => model.doStream(call), generate: () => model.doGenerate(call) };
   }
   if (reasoning !== undefined)
     warn(
@@ -157,10 +243,12 @@ async function openStream(
     );
   if (model.specificationVersion === "v3") {
     const prompt = toPrompt(request, { ...to, dialect: v3 });
-    return model.doStream({ ...settings, ...toCallTools(request, "provider", to), prompt });
+    const call = { ...settings, ...toCallTools(request, "provider", to), prompt };
+    return { stream: () => model.doStream(call), generate: () => model.doGenerate(call) };
   }
   const prompt = toPrompt(request, { ...to, dialect: v2 });
-  return model.doStream({ ...settings, ...toCallTools(request, "provider-defined", to), prompt });
+  const call = { ...settings, ...toCallTools(request, "provider-defined", to), prompt };
+  return { stream: () => model.doStream(call), generate: () => model.doGenerate(call) };
 }
 
 function hasUrl({ content }: Message): boolean {
@@ -182,16 +270,21 @@ function getRequestRules({ providerOptions = {} }: ModelRequest, rules: ClientRu
   return rest;
 }
 
-/** Resolves to the opened stream, or rejects on abort. A stream opened after the abort is cancelled. */
-async function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
+/** Resolves to the answer, or rejects on abort. `discard` releases an answer that arrives after the abort. */
+async function awaitAnswer<Answer>(
+  pending: Promise<Answer>,
+  signal: AbortSignal,
+  discard: (late: Answer) => unknown,
+): Promise<Answer> {
   let abort = (): void => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
     abort = () => {
       reject(signal.reason);
-      pending.then(({ stream }) => stream.cancel(signal.reason)).catch(ignoreRejection);
+      pending.then(discard).catch(ignoreRejection);
     };
   });
-  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
   try {
     return await Promise.race([pending, aborted]);
   } finally {

@@ -15,6 +15,7 @@ export type {
   AgentState,
   AgentSteerOptions,
   AgentStream,
+  AgentToolChoice,
   AgentTypes,
   CountedTurns,
   EventSource,
