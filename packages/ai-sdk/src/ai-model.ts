@@ -3,7 +3,6 @@
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import type {
   LanguageModel,
-  Message,
   Model,
   ModelCallOptions,
   ModelReply,
@@ -14,10 +13,11 @@ import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
 import { findClientAddress, listClientSecrets } from "./client-config.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
-import { v2, v3, v4 } from "./dialect.ts";
+import { type Dialect, v2, v3, v4 } from "./dialect.ts";
 import { createBrokenReplyError, describeOtherContent, findUnknownEvent, toModelError } from "./failure.ts";
 import { createUrlPredicate } from "./media.ts";
-import { toPrompt } from "./prompt.ts";
+import { toPrompt } from "./prompt/prompt.ts";
+import { hasUrl, PromptMemory } from "./prompt/prompt-memory.ts";
 import { isObject, omitUndefined } from "./provider-json.ts";
 import { ReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
@@ -48,10 +48,11 @@ export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Mod
   const id = `${model.provider.split(".")[0]}/${model.modelId}`;
   checkSpecification(model.specificationVersion, id);
   const { name, images, structuredOutput = hasStructuredOutput(model) } = options;
+  const target = { model: model as KnownModel, id, prepareCall: createCallFactory(model as KnownModel) };
   return {
     id,
     ...omitUndefined({ name, images, structuredOutput }),
-    respond: (request, at) => respond(model as KnownModel, id, request, at),
+    respond: (request, at) => respond(target, request, at),
   };
 }
 
@@ -77,22 +78,23 @@ export function canEnforceSchemas(client: string): true | undefined {
 
 type KnownModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
 
-async function respond(
-  model: KnownModel,
-  id: string,
-  request: ModelRequest,
-  options: ModelCallOptions,
-): Promise<ModelReply> {
-  const { signal } = options;
-  signal.throwIfAborted();
-  const unstreamed = unstreamedModels.has(model);
-  const call = new WireCall(model, id, request, options);
+/** A model of the AI SDK with the function that prepares its requests. */
+interface Target {
+  readonly model: KnownModel;
+  readonly id: string;
+  readonly prepareCall: PrepareCall;
+}
+
+async function respond(target: Target, request: ModelRequest, options: ModelCallOptions): Promise<ModelReply> {
+  options.signal.throwIfAborted();
+  const unstreamed = unstreamedModels.has(target.model);
+  const call = new WireCall(target, request, options);
   const result = await call.ask(unstreamed ? "whole" : "stream");
   if (!("failure" in result)) return result.reply;
   if (unstreamed || !call.isUnreadableJson()) throw result.failure;
-  const whole = await new WireCall(model, id, request, options).ask("whole");
+  const whole = await new WireCall(target, request, options).ask("whole");
   if ("failure" in whole) throw result.failure;
-  unstreamedModels.add(model);
+  unstreamedModels.add(target.model);
   return whole.reply;
 }
 
@@ -103,45 +105,40 @@ type CallResult = { readonly reply: ModelReply } | { readonly failure: unknown }
 
 /** One request of a model, with the continuations of its paused replies. */
 class WireCall {
-  readonly #model: KnownModel;
-  readonly #id: string;
+  readonly #target: Target;
   readonly #request: ModelRequest;
   readonly #options: ModelCallOptions;
   readonly #reply: ReplyBuilder;
+  #phase: "request" | "stream" = "request";
   #headers: unknown;
 
-  constructor(model: KnownModel, id: string, request: ModelRequest, options: ModelCallOptions) {
+  constructor(target: Target, request: ModelRequest, options: ModelCallOptions) {
+    const { provider: client, modelId: model } = target.model;
     const { delta, warn = ignoreWarning } = options;
-    this.#model = model;
-    this.#id = id;
+    this.#target = target;
     this.#request = request;
     this.#options = options;
-    const { messages } = request;
-    this.#reply = new ReplyBuilder({ client: model.provider, model: model.modelId, messages, delta, warn });
+    this.#reply = new ReplyBuilder({ client, model, messages: request.messages, delta, warn });
   }
 
   /** Returns the reply or its failure. Rejects with the reason of the signal on abort. */
   async ask(mode: "stream" | "whole"): Promise<CallResult> {
     const { signal } = this.#options;
-    const phase: { at: "request" | "stream" } = { at: "request" };
     try {
       let nextRequest: ModelRequest | undefined = this.#request;
       for (let round = 0; nextRequest !== undefined; round++) {
-        for await (const part of this.#openParts(nextRequest, mode)) {
-          phase.at = "stream";
-          this.#append(part);
-        }
+        await this.#receive(nextRequest, mode);
         nextRequest = round < maxPauses ? this.#continuePaused() : undefined;
       }
     } catch (thrown) {
       signal.throwIfAborted();
-      return { failure: await this.#toFailure(thrown, phase.at) };
+      return { failure: await this.#toFailure(thrown) };
     }
     signal.throwIfAborted();
     const result = this.#reply.build();
     if (!("broken" in result)) return result;
     const reason = this.#describeOtherContent() ?? result.broken;
-    return { failure: createBrokenReplyError(reason, this.#id, this.#reply.getUsage()) };
+    return { failure: createBrokenReplyError(reason, this.#target.id, this.#reply.getUsage()) };
   }
 
   /** Returns true when the response was JSON and no part of it could be read. */
@@ -149,24 +146,25 @@ class WireCall {
     return isJsonResponse(this.#headers) && this.#reply.isEmpty();
   }
 
-  async *#openParts(request: ModelRequest, mode: "stream" | "whole"): AsyncGenerator<StreamPart, void> {
+  async #receive(request: ModelRequest, mode: "stream" | "whole"): Promise<void> {
     const { signal, warn = ignoreWarning } = this.#options;
-    const prepared = prepareCall(this.#model, request, signal, warn);
+    const prepared = this.#target.prepareCall(request, signal, warn);
     if (mode === "whole") {
       const answer = prepared.then(({ generate }) => generate());
-      yield* toStreamParts(await awaitAnswer(answer, signal, ignoreRejection));
+      for (const part of toStreamParts(await awaitAnswer(answer, signal, ignoreRejection))) this.#append(part);
       return;
     }
-    const opening = prepared.then(({ stream }) => stream());
-    const opened = await awaitAnswer(opening, signal, ({ stream: late }) => late.cancel(signal.reason));
-    this.#headers = opened.response?.headers;
-    yield* readParts(opened.stream, signal);
+    const opening = prepared.then(({ open }) => open());
+    const { stream, response } = await awaitAnswer(opening, signal, (late) => late.stream.cancel(signal.reason));
+    this.#headers = response?.headers;
+    await readParts(stream, signal, (part) => this.#append(part));
   }
 
   #append(part: StreamPart): void {
+    this.#phase = "stream";
     const { alive, warn = ignoreWarning } = this.#options;
     if (part.type === "error") {
-      const unknown = findUnknownEvent(this.#model.provider, part.error);
+      const unknown = findUnknownEvent(this.#target.model.provider, part.error);
       if (unknown === undefined) throw part.error;
       warn(`the event ${unknown} of the provider was skipped: its client does not know it`);
     }
@@ -180,19 +178,21 @@ class WireCall {
     return paused && { ...this.#request, messages: [...messages, { role: "assistant", id: "", ...paused }] };
   }
 
-  async #toFailure(thrown: unknown, phase: "request" | "stream"): Promise<StatewrightError> {
+  async #toFailure(thrown: unknown): Promise<StatewrightError> {
     const { headers } = this.#request;
     return toModelError(thrown, {
-      model: this.#id,
-      phase,
-      secrets: await listClientSecrets(this.#model),
+      model: this.#target.id,
+      phase: this.#phase,
+      secrets: await listClientSecrets(this.#target.model),
       otherContent: this.#describeOtherContent(),
       ...omitUndefined({ headers, usage: this.#reply.getUsage() }),
     });
   }
 
   #describeOtherContent(): string | undefined {
-    return describeOtherContent(this.#headers, findClientAddress(this.#model));
+    return this.#headers === undefined
+      ? undefined
+      : describeOtherContent(this.#headers, findClientAddress(this.#target.model));
   }
 }
 
@@ -212,102 +212,147 @@ type OpenedStream = {
 
 /** A request in the form of the model's specification: as a stream, or as a whole. */
 interface PreparedCall {
-  readonly stream: () => PromiseLike<OpenedStream>;
+  readonly open: () => PromiseLike<OpenedStream>;
   readonly generate: () => PromiseLike<unknown>;
 }
 
-async function prepareCall(
-  model: KnownModel,
+type PrepareCall = (
   request: ModelRequest,
   signal: AbortSignal,
   warn: (warning: string) => void,
-): Promise<PreparedCall> {
-  const rules = getClientRules(model.provider);
-  const settings = { ...toCallSettings(request), abortSignal: signal };
-  const takesUrl = request.messages.some(hasUrl) ? createUrlPredicate((await model.supportedUrls) ?? {}) : rejectUrl;
-  const to = { client: model.provider, model: model.modelId, rules: getRequestRules(request, rules), takesUrl, warn };
-  const { reasoning } = request;
-  if (model.specificationVersion === "v4") {
-    const prompt = toPrompt(request, { ...to, dialect: v4 });
-    const call = {
-      ...settings,
-      ...toCallTools(request, "provider", to),
-      ...omitUndefined({ reasoning }),
-      prompt,
-    };
-    return { stream: () => model.doStream(call), generate: () => model.doGenerate(call) };
+) => Promise<PreparedCall>;
+
+/** Creates the function that prepares requests of a model, in the dialect of its specification. */
+function createCallFactory(model: KnownModel): PrepareCall {
+  switch (model.specificationVersion) {
+    case "v4": {
+      const prepare = createCallPreparer(model, v4, "provider");
+      return async (request, signal, warn) => {
+        const { reasoning } = request;
+        const call = { ...(await prepare(request, signal, warn)), ...(reasoning !== undefined && { reasoning }) };
+        return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
+      };
+    }
+    case "v3": {
+      const prepare = createCallPreparer(model, v3, "provider");
+      return async (request, signal, warn) => {
+        warnAboutReasoning(request, "v3", warn);
+        const call = await prepare(request, signal, warn);
+        return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
+      };
+    }
+    case "v2": {
+      const prepare = createCallPreparer(model, v2, "provider-defined");
+      return async (request, signal, warn) => {
+        warnAboutReasoning(request, "v2", warn);
+        const call = await prepare(request, signal, warn);
+        return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
+      };
+    }
   }
-  if (reasoning !== undefined)
-    warn(
-      `reasoning was not sent: a model of specification ${model.specificationVersion} reads it from providerOptions only`,
-    );
-  if (model.specificationVersion === "v3") {
-    const prompt = toPrompt(request, { ...to, dialect: v3 });
-    const call = { ...settings, ...toCallTools(request, "provider", to), prompt };
-    return { stream: () => model.doStream(call), generate: () => model.doGenerate(call) };
-  }
-  const prompt = toPrompt(request, { ...to, dialect: v2 });
-  const call = { ...settings, ...toCallTools(request, "provider-defined", to), prompt };
-  return { stream: () => model.doStream(call), generate: () => model.doGenerate(call) };
 }
 
-function hasUrl({ content }: Message): boolean {
-  return typeof content !== "string" && content.some((block) => "url" in block && block.url !== undefined);
+function warnAboutReasoning({ reasoning }: ModelRequest, version: string, warn: (warning: string) => void): void {
+  if (reasoning === undefined) return;
+  warn(`reasoning was not sent: a model of specification ${version} reads it from providerOptions only`);
+}
+
+/** Creates the function that converts requests to call options. Conversions of messages are memoized. */
+function createCallPreparer<Data, Media, NativePart, ToolType extends "provider" | "provider-defined">(
+  model: KnownModel,
+  dialect: Dialect<Data, Media, NativePart>,
+  toolType: ToolType,
+) {
+  const { provider: client, modelId } = model;
+  const rulesOfClient = getClientRules(client);
+  const defaults = { rules: rulesOfClient, memory: new PromptMemory<Data, Media, NativePart>() };
+  const permissive = { rules: omitMediaRules(rulesOfClient), memory: new PromptMemory<Data, Media, NativePart>() };
+  return async (request: ModelRequest, signal: AbortSignal, warn: (warning: string) => void) => {
+    const { rules, memory } = passesUnsupportedFiles(request) ? permissive : defaults;
+    const takesUrl = memory.listNewMessages(request.messages).some(hasUrl)
+      ? createUrlPredicate((await model.supportedUrls) ?? {})
+      : rejectUrl;
+    const to = { client, model: modelId, rules, dialect, takesUrl, warn };
+    return {
+      ...toCallSettings(request),
+      abortSignal: signal,
+      ...toCallTools(request, toolType, to),
+      prompt: toPrompt(request, to, memory),
+    };
+  };
 }
 
 function rejectUrl(): boolean {
   return false;
 }
 
-/** The OpenAI client accepts files of every type if `passThroughUnsupportedFiles` is set. */
-function getRequestRules({ providerOptions = {} }: ModelRequest, rules: ClientRules): ClientRules {
-  const passes = ["openai", "azure"].some((name) => {
+/** Returns true for a request that lets the OpenAI client send files of every type. */
+function passesUnsupportedFiles({ providerOptions }: ModelRequest): boolean {
+  if (providerOptions === undefined) return false;
+  return ["openai", "azure"].some((name) => {
     const options = providerOptions[name];
     return isObject(options) && options["passThroughUnsupportedFiles"] === true;
   });
-  if (rules.family !== "openai" || !passes) return rules;
+}
+
+/** Returns the rules of an OpenAI client that sends files of every type; other clients keep their rules. */
+function omitMediaRules(rules: ClientRules): ClientRules {
+  if (rules.family !== "openai") return rules;
   const { media: _media, ...rest } = rules;
   return rest;
 }
 
 /** Resolves to the answer, or rejects on abort. `discard` releases an answer that arrives after the abort. */
-async function awaitAnswer<Answer>(
+function awaitAnswer<Answer>(
   pending: Promise<Answer>,
   signal: AbortSignal,
   discard: (late: Answer) => unknown,
 ): Promise<Answer> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
       reject(signal.reason);
       pending.then(discard).catch(ignoreRejection);
     };
+    signal.addEventListener("abort", abort, { once: true });
+    const finish = (): void => signal.removeEventListener("abort", abort);
+    pending.then(
+      (answer) => {
+        finish();
+        resolve(answer);
+      },
+      (error: unknown) => {
+        finish();
+        reject(error);
+      },
+    );
   });
-  if (signal.aborted) abort();
-  else signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([pending, aborted]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }
 
 /** The abort is the outcome of the call: errors while the connection closes are ignored. */
 function ignoreRejection(): void {}
 
 /**
- * Yields stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
- * signal.
+ * Reads stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
+ * signal. An error of the handler closes the stream.
  */
-async function* readParts(stream: ReadableStream<StreamPart>, signal: AbortSignal): AsyncGenerator<StreamPart, void> {
+async function readParts(
+  stream: ReadableStream<StreamPart>,
+  signal: AbortSignal,
+  handle: (part: StreamPart) => void,
+): Promise<void> {
   const reader = stream.getReader();
   const close = (): void => void reader.cancel(signal.reason).catch(ignoreRejection);
   signal.addEventListener("abort", close, { once: true });
+  let isAtEnd = false;
   try {
-    if (signal.aborted) return;
-    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+    while (!signal.aborted) {
+      const { done, value } = await reader.read();
+      isAtEnd = done;
+      if (done) return;
+      handle(value);
+    }
   } finally {
     signal.removeEventListener("abort", close);
-    close();
+    if (!isAtEnd) close();
   }
 }

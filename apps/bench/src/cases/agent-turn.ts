@@ -3,12 +3,22 @@
  * memory and with a store; size of the store file.
  */
 import Database from "better-sqlite3";
-import { createAgent, defineTool, type Message, type ModelReply, type Store, sqliteStore } from "statewright";
+import {
+  type AnyModel,
+  createAgent,
+  defineTool,
+  type Message,
+  type Model,
+  type ModelReply,
+  type Store,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import { measureTime } from "../measure.ts";
 import type { AgentPeer } from "../peers/agents.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
+import { createSdkModel } from "../peers/sdk-model.ts";
 import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
@@ -53,6 +63,30 @@ export function createMemoryAgentTurnCase(turns: Turns, { langgraph, agents }: P
       { subject: "statewright", baseline: "Mastra", measure: "cpu", max: 0.1 },
       { subject: "statewright", baseline: "AI SDK", measure: "cpu", max: 0.6 },
     ],
+  };
+}
+
+/** The same language model of the AI SDK on both sides. */
+export function createSdkAgentTurnCase(turns: Turns, { agents }: Peers): Case {
+  const sdkAgents = agents.inMemory.filter(({ name }) => name.startsWith("AI SDK"));
+  return {
+    id: turns === 400 ? "B14 sdk" : "B14 sdk short",
+    title: `agent turn in a run of ${turns} turns, in memory, with the same AI SDK model on both sides`,
+    unit: "turn",
+    budget: { cpuUs: 100, text: "no more than the AI SDK; growth 1.0" },
+    size: turnsPerRound,
+    steady: true,
+    maxGrowth: 1.15,
+    contenders: [
+      {
+        name: "statewright",
+        role: "ours",
+        ...getGrowth(turns),
+        open: () => ({ run: splitIntoRuns(turns, (size) => runConversation(size, { model: createSdkModel(size) })) }),
+      },
+      ...sdkAgents.map((agent) => createMemoryAgentContender(agent, turns)),
+    ],
+    checks: [{ subject: "statewright", baseline: "AI SDK", measure: "cpu", max: turns === 400 ? 1 : 1.25 }],
   };
 }
 
@@ -192,16 +226,24 @@ function createScriptedModel(turns: number): (messages: readonly Message[]) => M
   };
 }
 
-async function runConversation(turns: number, store?: Store, thread?: string): Promise<undefined> {
+/** Model, tools and location of a conversation; by default an own model object and a pure tool, in memory. */
+interface ConversationSetup {
+  readonly model?: AnyModel;
+  readonly tool?: typeof weather;
+  readonly location?: { readonly store: Store; readonly thread: string };
+}
+
+async function runConversation(
+  turns: number,
+  { model = createOwnModel(turns), tool = weather, location }: ConversationSetup = {},
+): Promise<undefined> {
+  const agent = createAgent({ name: "assistant", model, tools: [tool], maxTurns: turns + 1 });
+  await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, ...location }).result;
+}
+
+function createOwnModel(turns: number): Model {
   const reply = createScriptedModel(turns);
-  const agent = createAgent({
-    name: "assistant",
-    model: { id: "scripted", respond: async ({ messages }) => reply(messages) },
-    tools: [weather],
-    maxTurns: turns + 1,
-  });
-  const saved = store === undefined || thread === undefined ? {} : { store, thread };
-  await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, ...saved }).result;
+  return { id: "scripted", respond: async ({ messages }) => reply(messages) };
 }
 
 /**
@@ -284,7 +326,9 @@ function openSavedAgent(turns: Turns): Work {
   const store = sqliteStore(file.path, { durability: "normal" });
   let threads = 0;
   let units = 0;
-  const runTurns = splitIntoRuns(turns, (size) => runConversation(size, store, `thread-${threads++}`));
+  const runTurns = splitIntoRuns(turns, (size) =>
+    runConversation(size, { location: { store, thread: `thread-${threads++}` } }),
+  );
   return {
     run: (size) => {
       units += size;
@@ -306,7 +350,7 @@ function openFilePerConversation(): Work {
     run: async (turns) => {
       const file = createScratchFile("ours.db");
       const store = sqliteStore(file.path, { durability: "normal" });
-      await runConversation(turns, store, "thread");
+      await runConversation(turns, { location: { store, thread: "thread" } });
       store.close();
       bytes = file.countBytes();
       file.remove();

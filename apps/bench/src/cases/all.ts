@@ -1,7 +1,12 @@
 /** All cases, in the order of measurement and of the report. */
 import type { Case } from "../case.ts";
 import type { Peers } from "../peers/langgraph.ts";
-import { createAgentFileCase, createMemoryAgentTurnCase, createSavedAgentTurnCase } from "./agent-turn.ts";
+import {
+  createAgentFileCase,
+  createMemoryAgentTurnCase,
+  createSavedAgentTurnCase,
+  createSdkAgentTurnCase,
+} from "./agent-turn.ts";
 import { createBundleCases } from "./bundle.ts";
 import { createChainCase } from "./chain.ts";
 import { createChatCase } from "./chat.ts";
@@ -47,6 +52,8 @@ export function createCases(peers: Peers): readonly Case[] {
     createHooksCase(),
     createMemoryAgentTurnCase(50, peers),
     createMemoryAgentTurnCase(400, peers),
+    createSdkAgentTurnCase(50, peers),
+    createSdkAgentTurnCase(400, peers),
     createSavedAgentTurnCase(50, peers),
     createSavedAgentTurnCase(400, peers),
     createAgentFileCase(peers),

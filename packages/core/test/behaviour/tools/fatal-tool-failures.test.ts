@@ -92,7 +92,7 @@ describe("dispositions of a tool failure", () => {
       const error = await failure(failing);
       expect([what, isStatewrightError(error, "tool_failed")]).toEqual([what, true]);
       expect(String(error)).toMatch(
-        /the call "c1" of "act" failed the run: the account is closed.*docs\/errors\.md#tool_failed/,
+        /the call "c1" of "act" failed the run: the account is closed.*node_modules\/statewright\/docs\/errors\.md#tool_failed/,
       );
       expect(failing.requests).toHaveLength(1);
     }
@@ -159,9 +159,10 @@ describe("tool failure that fails the run", () => {
     // A write that the store refuses emits no end event.
     const failing: Store = {
       ...store,
-      commit: (commit, told) => {
-        if (commit.run?.status === "done") told(new StatewrightError("store_failed", { what: "no", next: "later" }));
-        else store.commit(commit, told);
+      commit: (commit, onCommitted) => {
+        if (commit.run?.status === "done")
+          onCommitted(new StatewrightError("store_failed", { what: "no", next: "later" }));
+        else store.commit(commit, onCommitted);
       },
     };
     const unsaved = resume(graph, { store: failing, thread: "t" });
