@@ -100,7 +100,7 @@ export function checkAgentToolChoice(owner: string, choice: unknown): void {
 }
 
 /** Throws `invalid_option` for an invalid tool choice. */
-export function checkToolChoice(owner: string, choice: unknown): void {
+function checkToolChoice(owner: string, choice: unknown): void {
   if (choice === undefined || choice === "auto" || choice === "none" || choice === "required") return;
   if (typeof choice === "object" && choice !== null && "tool" in choice && typeof choice.tool === "string") return;
   throw invalidOption({
