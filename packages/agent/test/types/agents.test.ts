@@ -133,7 +133,7 @@ test("inputs, methods and parts of an agent are typed", () => {
     });
     const run: AgentRun<unknown> = agent.run({ input: "Go", context });
     const result: AgentResult<unknown> = await run.result;
-    expectTypeOf(result.status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued">();
+    expectTypeOf(result.status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued" | "delivered">();
     modelNode({
       model,
       instructions: (state: { readonly messages: readonly Message[] }) => `${state.messages.length}`,

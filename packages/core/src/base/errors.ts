@@ -44,6 +44,7 @@ const kinds = {
   invalid_update: "run",
   invalid_output: "run",
   drained: "run",
+  timer_pending: "run",
   parked: "run",
   unknown_channel: "run",
   undeclared_write: "run",

@@ -207,7 +207,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
       parent: { session: outer, task: scope.task },
       innerSessions: known?.lineage.innerSessions ?? new Map(),
     },
-    inboxes: { inbox: outer.inboxes.inbox, mailbox: undefined },
+    inboxes: { ...outer.inboxes, mailbox: undefined },
   });
 }
 

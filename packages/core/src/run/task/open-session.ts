@@ -31,6 +31,7 @@ import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
+import { createEventInbox } from "../session/inbox/event-inbox.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints } from "../session/options/breakpoints.ts";
@@ -218,7 +219,11 @@ function createUnsavedSession(opening: OpenSessionOptions, { env, kernel }: Sess
     journal: { saved: undefined, longTerm: undefined, outcomes: new Map(), ledger: undefined },
     signals: createSignals(opening),
     lineage: { parent: undefined, innerSessions: new Map() },
-    inboxes: { inbox: createInbox(plan, env.world, undefined), mailbox: opening.mailbox },
+    inboxes: {
+      inbox: createInbox(plan, env.world, undefined),
+      events: createEventInbox(undefined),
+      mailbox: opening.mailbox,
+    },
   });
 }
 
@@ -317,6 +322,7 @@ async function loadSession(
   // A fork starts from a checkpoint of another run, whose steps do not count.
   const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;
   const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
+  const location = { store, codec, thread, branch: claim.branch };
   return createSession({
     env,
     position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
@@ -331,7 +337,8 @@ async function loadSession(
     signals,
     lineage: { parent: undefined, innerSessions: new Map() },
     inboxes: {
-      inbox: createInbox(plan, world, { store, codec, thread, branch: claim.branch }),
+      inbox: createInbox(plan, world, location),
+      events: createEventInbox(location),
       mailbox: opening.mailbox,
     },
   });

@@ -142,6 +142,14 @@ export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
     readonly by?: string;
   };
 
+/** Event, or answer about a promise in doubt, that `resume` has stored for a durable machine. */
+export interface DeliveredEvent {
+  /** Id of the inbox message. */
+  readonly id: string;
+  /** Event type, or `in_doubt`. */
+  readonly key: string;
+}
+
 interface RunResultBase<State> {
   readonly run: string;
   readonly thread: string;
@@ -151,6 +159,8 @@ interface RunResultBase<State> {
   readonly steps: number;
   /** Bytes of deltas that this process saved. */
   readonly bytes: number;
+  /** Events of this `resume` that are stored and wait for their turn; only for durable machines. */
+  readonly delivered?: readonly DeliveredEvent[];
 }
 
 /** Result of a run; `queued`: the run has not started and waits behind another run. A failed run rejects instead. */
@@ -167,7 +177,15 @@ export type RunResult<State, Output = unknown> =
    * it is done or cancelled: in the process that ends that run, or in an engine. `state` is the current state of the
    * thread.
    */
-  | ({ readonly status: "queued" } & RunResultBase<State>);
+  | ({ readonly status: "queued" } & RunResultBase<State>)
+  /**
+   * Only from `resume` with answers for a durable machine at work, in this process or another: the events are stored,
+   * and the run that is at work processes them. `state` is the newest saved state.
+   */
+  | ({ readonly status: "delivered"; readonly delivered: readonly DeliveredEvent[] } & Omit<
+      RunResultBase<State>,
+      "delivered"
+    >);
 
 /** Options of `events`. */
 export interface EventsOptions {
