@@ -18,7 +18,7 @@ import {
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import type { ModelNodeOptions } from "./model-node-options.ts";
-import { checkToolChoice, stepOptionHints } from "./prepare-step.ts";
+import { checkAgentToolChoice, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 
 const nodeOptions = listOptionNames<ModelNodeOptions>({
@@ -187,7 +187,7 @@ function checkModelOptions(
     each?.modelCall === undefined ? [] : [[`middleware "${each.name}"`, each.modelCall] as const],
   );
   if (middlewarePolicies.length > 0) checkDuplicatePolicy(owner, [["its own options", policy], ...middlewarePolicies]);
-  checkToolChoice(owner, toolChoice);
+  checkAgentToolChoice(owner, toolChoice);
   if (providerTools !== undefined && !(Array.isArray(providerTools) && providerTools.every(isProviderTool)))
     throw invalidOption({
       where: owner,

@@ -10,6 +10,7 @@ export interface DescribedTool {
   readonly name: string;
   readonly description: string;
   readonly input: Schema | { readonly jsonSchema: JsonObject };
+  readonly strict?: boolean | undefined;
 }
 
 const modelTools: WeakMap<DescribedTool, ModelTool> = new WeakMap();
@@ -21,7 +22,13 @@ const modelTools: WeakMap<DescribedTool, ModelTool> = new WeakMap();
 export function toModelTool(spec: DescribedTool): ModelTool {
   const known = modelTools.get(spec);
   if (known !== undefined) return known;
-  const tool = Object.freeze({ name: spec.name, description: spec.description, inputSchema: createInputSchema(spec) });
+  const { name, description, strict } = spec;
+  const tool = Object.freeze({
+    name,
+    description,
+    inputSchema: createInputSchema(spec),
+    ...(strict === undefined ? {} : { strict }),
+  });
   modelTools.set(spec, tool);
   return tool;
 }

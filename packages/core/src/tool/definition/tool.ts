@@ -140,6 +140,8 @@ export interface ToolSpec {
   readonly timeoutMs?: number | undefined;
   /** Time in milliseconds for an attempt to finish after its signal was aborted. Default 5,000. */
   readonly graceMs?: number | undefined;
+  /** Enforcement of the argument schema by the provider. Default: the provider's own. */
+  readonly strict?: boolean | undefined;
   /** Policy of failures. Default `return`. */
   readonly onError?: ToolErrorPolicy | undefined;
   /** Size limits of a result for the model. Default: the limits of the tool node. */
@@ -245,6 +247,11 @@ export interface ToolDefinition<
    */
   readonly graceMs?: number;
   /**
+   * True when the provider must enforce the schema of the arguments, where it can; false when it must not. A provider
+   * may refuse a schema that it cannot enforce. Default: the provider's own.
+   */
+  readonly strict?: boolean;
+  /**
    * Policy of failures: `return` the error to the model (default), `fail` the run after all calls have results, or
    * return `message` to the model.
    */
@@ -322,6 +329,7 @@ export function toolSpec(parts: ToolSpecParts): ToolSpec {
     retry,
     timeoutMs,
     graceMs: parts.graceMs,
+    ...(parts.strict === undefined ? {} : { strict: parts.strict }),
     onError: parts.onError,
     limits: parts.limits,
     execution: parts.execution ?? {},
@@ -422,6 +430,7 @@ const commonOptions = {
   retry: true,
   timeoutMs: true,
   graceMs: true,
+  strict: true,
   onError: true,
   limits: true,
   execution: true,
@@ -655,9 +664,13 @@ async function resolveInjected(
   return Object.freeze(values);
 }
 
-/** Throws `invalid_tool` for invalid `graceMs` or `onError` (possible in untyped JavaScript). */
-function checkAttemptOptions(tool: string, { graceMs, onError }: Pick<ToolSpecParts, "graceMs" | "onError">): void {
+/** Throws `invalid_tool` for invalid `graceMs`, `strict` or `onError` (possible in untyped JavaScript). */
+function checkAttemptOptions(
+  tool: string,
+  { graceMs, strict, onError }: Pick<ToolSpecParts, "graceMs" | "strict" | "onError">,
+): void {
   const expectPart = createPartCheck(tool);
+  expectPart("strict", strict, strict === undefined || typeof strict === "boolean", "true or false, or omit it");
   const isGrace = graceMs === undefined || (typeof graceMs === "number" && graceMs >= 0 && graceMs < Infinity);
   expectPart("graceMs", graceMs, isGrace, "a number of milliseconds from 0, or omit it");
   const isPolicy =
