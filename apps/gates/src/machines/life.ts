@@ -49,7 +49,10 @@ export function startLife({ agenda, plan, stores, chance, call, onWrite }: LifeP
   let isAlive = true;
   const world = createWorld(agenda, chance, () => isAlive);
   const opened = stores.open(world);
-  const { promise: crashed, resolve: resolveCrashed } = Promise.withResolvers<void>();
+  let reportCrash: (() => void) | undefined;
+  const crashed = new Promise<void>((resolve) => {
+    reportCrash = resolve;
+  });
   const life: Pick<Life, "isAlive" | "crash" | "crashed"> = {
     crashed,
     isAlive: () => isAlive,
@@ -57,7 +60,7 @@ export function startLife({ agenda, plan, stores, chance, call, onWrite }: LifeP
       if (!isAlive) return;
       isAlive = false;
       opened.crash();
-      resolveCrashed();
+      reportCrash?.();
     },
   };
   const createProcess = (inner: Store): LifeProcess => {
