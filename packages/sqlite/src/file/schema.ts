@@ -54,6 +54,7 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE TABLE threads (
   key INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
+  salt TEXT NOT NULL,
   graph INTEGER NOT NULL REFERENCES graphs,
   head TEXT NOT NULL,
   run INTEGER,
@@ -110,6 +111,7 @@ export const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX runs_by_graph ON runs (graph)`,
     `CREATE INDEX runs_by_start ON runs (started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
+    `CREATE INDEX queued_runs_by_id ON runs (id) WHERE status = 'queued'`,
     // Finds the newest and the unfinished runs of a thread, independent of its number of runs.
     `CREATE INDEX runs_of_thread ON runs (thread)`,
     `CREATE INDEX unfinished_runs ON runs (thread) WHERE status NOT IN ('done', 'cancelled')`,
