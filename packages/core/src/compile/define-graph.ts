@@ -3,18 +3,10 @@ import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount } from "../base/options.ts";
 import { checkRetry } from "../base/retry.ts";
+import type { CheckedEdges, EdgeMap } from "../define/checked-edges.ts";
+import type { CheckedNodes, NodeMap } from "../define/checked-nodes.ts";
 import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
-import type {
-  AnyNode,
-  EdgeMap,
-  EdgeRecord,
-  GraphDefinition,
-  GraphTypes,
-  NodeMap,
-  NodeRecord,
-  NodeTypes,
-  ValidNodes,
-} from "../define/graph.ts";
+import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord, NodeTypes } from "../define/graph.ts";
 import type { NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
 import type { GraphProblem } from "../define/problem.ts";
@@ -71,16 +63,14 @@ export interface GraphTypesWithNodes<
 
 /** A graph definition without nodes and edges yet. */
 export interface GraphWithoutNodes<Types extends GraphTypes> {
-  nodes<const Nodes extends NodeMap<Types>>(
-    nodes: Nodes & ValidNodes<Types, NoInfer<Nodes>>,
-  ): GraphWithoutEdges<Types, Nodes>;
+  nodes<const Nodes extends NodeMap<Types>>(nodes: CheckedNodes<Types, Nodes>): GraphWithoutEdges<Types, Nodes>;
 }
 
 /** A graph definition without edges yet. */
 export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   /** Completes the graph. Throws `invalid_graph` with all problems of the definition. */
-  edges(
-    edges: EdgeMap<Types["state"], Nodes>,
+  edges<const Edges extends EdgeMap<Types["state"], Nodes>>(
+    edges: CheckedEdges<Types, Nodes, Edges>,
   ): Graph<
     GraphTypesWithNodes<Types, NodeTypes<Nodes>["names"], NodeTypes<Nodes>["interrupts"], NodeTypes<Nodes>["tools"]>
   >;
@@ -106,7 +96,7 @@ export function defineGraph<
   return {
     nodes: (nodes) => {
       checkDeclaredObject(name, "nodes", nodes);
-      const declaredNodes = readNodes(nodes as Record<string, AnyNode<GraphTypes>>, defaults);
+      const declaredNodes = readNodes(nodes as Readonly<Record<string, unknown>>, defaults);
       return {
         edges: (edges) => {
           checkDeclaredObject(name, "edges", edges);

@@ -6,9 +6,13 @@ import type { Draft } from "immer";
 
 const kind: unique symbol = Symbol.for("statewright.command") as never;
 
-/** Recipe over a draft of the state; may change only last-value channels. */
-export interface Recipe<State> {
+/** Recipe over a draft of any state. */
+export interface AnyRecipe {
   readonly [kind]: "recipe";
+}
+
+/** Recipe over a draft of the state; may change only last-value channels. */
+export interface Recipe<State> extends AnyRecipe {
   readonly recipe: (draft: Draft<State>) => void;
 }
 
@@ -45,10 +49,13 @@ export function edit<State, Returned = void>(
 }
 
 /** Routes to `target` next, instead of the node's edges. Declare the targets of the node with `commandTargets`. */
-export function goto<const Target extends string, Update = never>(
+export function goto<const Target extends string>(target: Target): Goto<Target, never>;
+/** Routes to `target` next with an update of the state. */
+export function goto<const Target extends string, Update>(
   target: Target,
-  update?: Update,
-): Goto<Target, Update> {
+  update: Update | undefined,
+): Goto<Target, Update>;
+export function goto(target: string, update?: unknown): Goto {
   return { [kind]: "goto", target, ...(update === undefined ? {} : { update }) };
 }
 

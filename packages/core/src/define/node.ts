@@ -31,6 +31,11 @@ export type InterruptArgs<Payload> = [Payload] extends [never]
     ? [options?: { readonly payload?: Payload }]
     : [options: { readonly payload: Payload }];
 
+/** Keys of the declared interrupts; without interrupts an error message as the type of every key. */
+export type InterruptKey<Interrupts> = [keyof Interrupts] extends [never]
+  ? "declare the interrupt in `interrupts` of defineGraph"
+  : keyof Interrupts & string;
+
 /** Runtime of a node's body. */
 export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape> {
   readonly context: Context;
@@ -52,10 +57,10 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
    * Interrupts with the same key in a task are distinguished by their payload. An invalid interrupt fails the node,
    * also inside try/catch.
    */
-  readonly interrupt: <Key extends keyof Interrupts & string>(
+  readonly interrupt: <Key extends InterruptKey<Interrupts>>(
     key: Key,
-    ...shown: InterruptArgs<PayloadOf<Interrupts[Key]>>
-  ) => Promise<AnswerOf<Interrupts[Key]>>;
+    ...shown: InterruptArgs<PayloadOf<Interrupts[Key & keyof Interrupts]>>
+  ) => Promise<AnswerOf<Interrupts[Key & keyof Interrupts]>>;
   /** Runs `work` once across resumes and crashes and returns its recorded result. A key is unique in a task. */
   readonly step: <Value>(
     key: string,
