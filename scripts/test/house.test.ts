@@ -44,7 +44,7 @@ describe("function names", () => {
   });
 });
 
-describe("comments", () => {
+describe("comment metrics", () => {
   test("line comments on consecutive lines are one comment, and fewer than three words are none", () => {
     writeSource("packages/a/src/a.ts", [
       "// Loads the run",
@@ -115,7 +115,7 @@ describe("comments", () => {
   });
 });
 
-describe("functions", () => {
+describe("function metrics", () => {
   test("functions over 60 and over 150 lines are counted, nested functions on their own", () => {
     writeSource("packages/a/src/a.ts", [
       "function first() {",
@@ -223,8 +223,8 @@ describe("folders and imports", () => {
   });
 });
 
-describe("the command", () => {
-  test("the table has each value beside its range and the longest functions below", () => {
+describe("house command", () => {
+  test("the table has each value next to its range and the longest functions below", () => {
     writeSource("packages/a/src/a.ts", ["function loadRun() {", ...repeatLine(60), "}"]);
     const { output, code } = runHouse();
     expect(output).toMatch(/^function names that begin with a verb +100\.0 % +≥ 65 % +names$/m);

@@ -13,6 +13,7 @@ interface Manifest {
   readonly scripts?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
@@ -29,7 +30,6 @@ const lockfile = readText("pnpm-lock.yaml");
 describe("library homes [K10]", () => {
   const homes = {
     xstate: "packages/core",
-    zod: "packages/core",
     immer: "packages/core",
     "p-queue": "packages/core",
     "better-sqlite3": "packages/sqlite",
@@ -195,7 +195,16 @@ describe("installation [R17]", () => {
       "node-addon-api",
       "p-queue",
       "xstate",
-      "zod",
+    ]);
+  });
+
+  test("zod is an optional peer of core and a peer of statewright, since users bring their own [FX46]", () => {
+    const published = [...manifests].filter(([, manifest]) => !manifest.private);
+    expect(published.filter(([, { dependencies }]) => "zod" in (dependencies ?? {}))).toEqual([]);
+    const peers = published.filter(([, { peerDependencies }]) => "zod" in (peerDependencies ?? {}));
+    expect(peers.map(([folder, { peerDependenciesMeta }]) => [folder, peerDependenciesMeta?.["zod"]])).toEqual([
+      ["packages/core", { optional: true }],
+      ["packages/statewright", undefined],
     ]);
   });
 

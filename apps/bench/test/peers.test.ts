@@ -10,12 +10,12 @@ import { loadPeers, noPeers } from "../src/peers/langgraph.ts";
 import { createScratchFolder, type ScratchFolder } from "../src/scratch-files.ts";
 
 const reason = "npm install failed (1): npm error 404 Not Found";
-const nothingInstalls = async (): Promise<InstallResult> => ({ kind: "missing", reason });
+const createMissingResult = async (): Promise<InstallResult> => ({ kind: "missing", reason });
 
 test("a peer that fails to install is reported with the npm output and left out of every case", async () => {
-  const agents = await loadAgentPeers(nothingInstalls);
+  const agents = await loadAgentPeers(createMissingResult);
   expect(agents).toMatchObject({ inMemory: [], saved: [], installed: [] });
-  const peers = await loadPeers(agents, "1.4.18", nothingInstalls);
+  const peers = await loadPeers(agents, "1.4.18", createMissingResult);
   expect(peers.notices.map((line) => line.replace(`is missing: ${reason}.`, "-"))).toEqual([
     "LangGraph.js 1.4.18 -",
     "pi-agent-core 0.87.1 -",
@@ -27,7 +27,7 @@ test("a peer that fails to install is reported with the npm output and left out 
     "Mastra 1.71.0 -",
     "Mastra with LibSQL and recovery 1.71.0 -",
   ]);
-  expect(await loadBundler(nothingInstalls)).toBe(`esbuild 0.28.2 is missing, so B11 is skipped: ${reason}.`);
+  expect(await loadBundler(createMissingResult)).toBe(`esbuild 0.28.2 is missing, so B11 is skipped: ${reason}.`);
   const roles = createCases(peers).flatMap(({ contenders }) => contenders.map(({ role }) => role));
   expect(roles).not.toContain("peer");
 });
@@ -44,14 +44,14 @@ test("a failed install leaves no folder that passes for installed", async () => 
   expect(asked).toHaveLength(2);
 });
 
-const everything = async (): Promise<InstallResult> => ({
+const createInstalledResult = async (): Promise<InstallResult> => ({
   kind: "installed",
   folder: "folder",
   entry: "file:///entry",
 });
 
 test("an installed and working peer takes part in the cases of its kind", async () => {
-  const agents = await loadAgentPeers(everything, async () => undefined);
+  const agents = await loadAgentPeers(createInstalledResult, async () => undefined);
   expect(agents.inMemory.map(({ name }) => name)).toEqual([
     "pi-agent-core",
     "AI SDK",

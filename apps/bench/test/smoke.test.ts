@@ -77,16 +77,16 @@ test("a contender in its own process is measured there, and its errors are repor
   );
   expect(measured?.cpuUs.median).toBeGreaterThan(0);
   expect(measured?.bytes).toBeGreaterThan(1_000);
-  const nobody = { name: "nobody", role: "limit", open: () => ({ run: () => undefined }) } as const;
-  await expect(startContender("B4", nobody, undefined)).rejects.toThrow(
+  const brokenContender = { name: "nobody", role: "limit", open: () => ({ run: () => undefined }) } as const;
+  await expect(startContender("B4", brokenContender, undefined)).rejects.toThrow(
     'expected a contender of case B4, got "nobody"',
   );
 });
 
 test("the fitted exponent of linear work is 1 and that of quadratic work is 2", () => {
-  const grown = (power: number) => [1, 2, 4, 8].map((size) => [size, 3 * size ** power] as const);
-  expect(fitExponent(grown(1))).toBeCloseTo(1);
-  expect(fitExponent(grown(2))).toBeCloseTo(2);
+  const createGrowth = (power: number) => [1, 2, 4, 8].map((size) => [size, 3 * size ** power] as const);
+  expect(fitExponent(createGrowth(1))).toBeCloseTo(1);
+  expect(fitExponent(createGrowth(2))).toBeCloseTo(2);
 });
 
 test("steady growth is the common growth of all samples, without a doubled table or a late collection", () => {

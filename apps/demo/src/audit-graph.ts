@@ -24,7 +24,7 @@ import {
   toolRegistry,
 } from "statewright";
 import { Audit, AuditContext, type AuditState, interrupts, Part } from "./audit-state.ts";
-import { checkPart, computeGrade, listParts } from "./checks.ts";
+import { checkPart, computeGrade, planParts } from "./checks.ts";
 import { runLoggedEffect } from "./effects-log.ts";
 import { guard, redact } from "./middleware.ts";
 import { renderReport, writeReport } from "./report.ts";
@@ -50,7 +50,7 @@ export function createAuditGraph(model: Model) {
       tools: toolNode({ tools, middleware: [guard, redact] }),
 
       plan: async (_state, { context, step, signal }) => ({
-        parts: await step("parts", () => listParts(context.root, signal)),
+        ...(await step("parts", () => planParts(context.root, signal))),
       }),
 
       check: inputNode(Part, async (_state, { input: part, context, step, signal }) => {
@@ -118,7 +118,7 @@ function hasToolCalls(messages: readonly Message[]): boolean {
 function createJudgeMessage({ facts, findings }: AuditState): Message {
   const lines = [
     ...Object.entries(facts).map(([name, fact]) => `${name}: ${fact}`),
-    ...findings.map(({ severity, part, text }) => `- ${severity} ${part}: ${text}`),
+    ...findings.map(({ severity, path, title }) => `- ${severity} ${path}: ${title}`),
   ];
   return { role: "user", id: "dossier", content: [{ type: "text", text: lines.join("\n") }] };
 }

@@ -58,10 +58,10 @@ function listLatestAnswers(messages: readonly Message[]): readonly AnsweredCall[
 /** Creates one message with many parallel tool calls; three of the tools read every file of the tree. */
 function createInspectionCalls(paths: readonly string[]): ScriptedReply {
   const patterns = [
-    /^readme(\.|$)/i,
+    /^readme(\.[a-z]+)?$/i,
     manifestPattern,
-    /^(architecture|contributing|changelog)(\.|$)/i,
-    /(^|\/)(main|index|app|lib)\.[a-z]+$/i,
+    /^(architecture|contributing|changelog)(\.[a-z]+)?$/i,
+    /(^|\/)(main|index|app|lib|__main__|__init__|mod)\.(?!json)[a-z]+$/i,
   ];
   const files = new Set(patterns.flatMap((pattern) => paths.find((path) => pattern.test(path)) ?? []));
   return [
@@ -74,20 +74,49 @@ function createInspectionCalls(paths: readonly string[]): ScriptedReply {
 }
 
 const manifestPattern =
-  /^(package\.json|Cargo\.toml|pyproject\.toml|go\.mod|pom\.xml|build\.gradle|Gemfile|composer\.json|CMakeLists\.txt|Makefile)$/;
+  /^(package\.json|Cargo\.toml|pyproject\.toml|setup\.py|go\.mod|pom\.xml|build\.gradle|Gemfile|composer\.json|CMakeLists\.txt|Makefile)$/;
 
 function summarizeSurvey(answered: readonly AnsweredCall[]): string {
   const read = answered.filter(({ toolCall, isError }) => toolCall.name === "read_file" && !isError);
   const refused = answered.filter(({ toolCall, isError }) => toolCall.name === "read_file" && isError);
-  const title = read.flatMap(({ answer }) => /^#\s+(.+)$/m.exec(answer)?.[1] ?? [])[0];
+  const readme = read.find(({ toolCall }) => /^readme/i.test(getPath(toolCall)));
   const firstLines = answered
     .filter(({ toolCall, isError }) => !isError && !["read_file", "list_files"].includes(toolCall.name))
     .map(({ answer }) => answer.split("\n")[0] ?? "");
   return [
-    title === undefined ? "No project title was read." : `The README calls the project "${title.trim()}".`,
+    readme === undefined ? "The tree has no README." : describeReadme(readme.answer),
     `${formatCount(read.length, "file")} read${refused.length > 0 ? `, ${refused.length} not readable` : ""}.`,
     `Measured: ${firstLines.join("; ")}.`,
   ].join(" ");
+}
+
+function getPath({ args }: ToolCallBlock): string {
+  return String((args as JsonObject)["path"]);
+}
+
+/** Says the title and the first sentence of a README, without markup. */
+function describeReadme(readme: string): string {
+  const lines = readme
+    .replace(/<!--[\s\S]*?-->/g, "")
+    .split("\n")
+    .map(removeMarkup);
+  const underlined = lines.find((line, index) => line !== "" && /^([=~*-])\1{2,}$/.test(lines[index + 1] ?? ""));
+  const heading = /^\s*(?:#+\s+|<h1[^>]*>)\s*(.*)$/im.exec(readme)?.[1];
+  const title = heading === undefined ? underlined : removeMarkup(heading);
+  const sentence = lines.find((line) => line !== title && /^[A-Z"'\p{Lu}].*\s.*\s.*\p{L}/u.test(line));
+  const named = title === undefined || title === "" ? "The README has no title" : `The README is titled "${title}"`;
+  return `${named}${sentence === undefined ? "." : ` and begins: "${(/^.+?[.!?](?=\s|$)/.exec(sentence)?.[0] ?? sentence).slice(0, 200)}"`}`;
+}
+
+/** Removes images, badges, links, HTML elements and emphasis of Markdown and reStructuredText. */
+function removeMarkup(line: string): string {
+  return line
+    .replace(/!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])/g, "")
+    .replace(/\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])/g, "$1")
+    .replace(/<[^>]*>/g, "")
+    .replace(/^\s*#+\s*/, "")
+    .replace(/[*`]+|^>\s*/g, "")
+    .trim();
 }
 
 function judge(request: ModelRequest): ScriptedReply {
@@ -100,8 +129,11 @@ function judge(request: ModelRequest): ScriptedReply {
     findings.find((line) => line.startsWith("- medium")) ??
     findings[0];
   if (worst === undefined) return say("No findings: every checked part is in order.");
-  const parts = new Set(findings.map((line) => /^- \w+ (.+?): /.exec(line)?.[1]));
+  const counts = ["high", "medium", "low"].flatMap((severity) => {
+    const count = findings.filter((line) => line.startsWith(`- ${severity} `)).length;
+    return count === 0 ? [] : [`${count} ${severity}`];
+  });
   return say(
-    `${formatCount(findings.length, "finding")} in ${formatCount(parts.size, "part")}. Start with this finding: ${worst.slice(2)}`,
+    `${formatCount(findings.length, "finding")} (${counts.join(", ")}). Start with this finding: ${worst.slice(2)}`,
   );
 }

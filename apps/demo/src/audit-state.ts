@@ -2,19 +2,25 @@
 import { channel, defineContext, defineState } from "statewright";
 import * as z from "zod";
 
-/** Presence of tests and of a README. */
-export const Basics = z.object({ tests: z.boolean(), readme: z.boolean() });
-export type Basics = z.infer<typeof Basics>;
-
-/** Package, or top-level folder of a tree without packages. `shared` holds tests and README of the whole tree. */
-export const Part = z.object({ name: z.string(), folder: z.string(), shared: Basics.optional() });
+/**
+ * Package, or top-level folder of a tree without packages. `excluded` holds the folders of other parts. `tested` is
+ * true when the tree has tests outside of its packages.
+ */
+export const Part = z.object({
+  name: z.string(),
+  folder: z.string(),
+  excluded: z.array(z.string()).readonly(),
+  isPackage: z.boolean(),
+  tested: z.boolean(),
+});
 export type Part = z.infer<typeof Part>;
 
-/** Finding about one part. */
+/** Finding about one file or folder. */
 export const Finding = z.object({
-  part: z.string(),
   severity: z.enum(["high", "medium", "low"]),
-  text: z.string(),
+  /** Path relative to the root of the tree; "." is the root. */
+  path: z.string(),
+  title: z.string(),
 });
 export type Finding = z.infer<typeof Finding>;
 
@@ -24,6 +30,10 @@ export const Audit = defineState({
   messages: channel.messages(),
   /** Measurements of the tools, one sentence per tool. */
   facts: channel.record(z.string()),
+  /** Numbers of the tools: `filesListed` and `filesRead`. */
+  counts: channel.record(z.number()),
+  /** Path of the README at the root of the tree. */
+  readme: z.string().nullable().default(null),
   parts: z.array(Part).default([]),
   findings: channel.list(Finding),
   verdict: z.object({ grade: z.string(), summary: z.string() }).nullable().default(null),

@@ -20,6 +20,7 @@ import {
   UsageError,
   usage,
 } from "./options.ts";
+import { createReportData } from "./report.ts";
 import {
   forkBeforeInterrupt,
   listJournalRows,
@@ -27,7 +28,7 @@ import {
   printBranchComparison,
   printHistory,
 } from "./thread-inspection.ts";
-import { bold, createView, dim, print, printActTitle, printError, type View } from "./view.ts";
+import { bold, createView, dim, print, printActTitle, printError, printJson, type View } from "./view.ts";
 import type { Job } from "./worker.ts";
 import { type Ending, startWorker, type Worker } from "./worker-process.ts";
 
@@ -125,6 +126,7 @@ async function runActs(demo: DemoState): Promise<number> {
       if (code !== undefined) return code;
     }
     printSummary(demo);
+    await printReportData(demo);
     printResults(demo);
     return 0;
   } finally {
@@ -223,8 +225,8 @@ async function askForAnswer(demo: DemoState, { payload }: OpenInterrupt): Promis
     print(`  ${answer} ${dim("(from --answer)")}`);
     return { ok: answer === "yes" };
   }
-  if (process.stdin.isTTY === true) return askPerson();
-  print(`  yes ${dim("(default, because stdin is not a terminal)")}`);
+  if (process.stdin.isTTY === true && !demo.options.json) return askPerson();
+  print(`  yes ${dim(demo.options.json ? "(default of --json)" : "(default, because stdin is not a terminal)")}`);
   return { ok: true };
 }
 
@@ -357,6 +359,13 @@ function printSummary({ view, startedMs, processes, log }: DemoState): void {
       formatDuration(performance.now() - startedMs),
     ].join(" · ")}`,
   );
+}
+
+/** Prints the report as data, for `--json`. */
+async function printReportData({ options, database }: DemoState): Promise<void> {
+  if (!options.json) return;
+  const branchState = await loadBranchState(database, thread);
+  if (branchState !== undefined) printJson(createReportData(branchState.state));
 }
 
 /** Prints the paths of the results, and deletes the state unless `--keep` was given. */

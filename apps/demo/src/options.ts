@@ -14,6 +14,8 @@ export interface Options {
   /** Real model, as `provider/name`; the scripted model if absent. */
   readonly model: string | undefined;
   readonly keep: boolean;
+  /** Prints the report as JSON to stdout, and everything else to stderr. */
+  readonly json: boolean;
   /** State folder of a stopped demo to resume. */
   readonly resume: string | undefined;
   /** Answer to the interrupt, in place of a prompt at the terminal. */
@@ -31,6 +33,7 @@ export const usage = `npm run demo [-- [folder] [options]]
   --out <file>             write the report to this file, not to a temporary folder
   --model <provider/name>  use a real model, with its key from the environment; sends parts of the tree to the provider
   --answer <yes|no>        answer the interrupt without a prompt
+  --json                   print the report as JSON to stdout, and everything else to stderr; answers yes
   --keep                   keep the database, and print its path
   --resume <folder>        resume a stopped demo
   --max-db-kb <number>     simulate a full disk: limit the size of the database
@@ -59,6 +62,7 @@ export function readOptions(argv: readonly string[]): Options | "help" {
     out: values.out === undefined ? undefined : checkReportFile(resolve(baseFolder, values.out)),
     model: values.model === undefined ? undefined : checkModelName(values.model),
     keep: values.keep,
+    json: values.json,
     resume: resumed === undefined ? undefined : checkStateFolder(resumed),
     answer: values.answer === undefined ? undefined : parseYesOrNo(values.answer),
     maxDbKb: values["max-db-kb"] === undefined ? undefined : parseMaxDbKb(values["max-db-kb"]),
@@ -75,6 +79,7 @@ function parseCommandLine(argv: readonly string[]) {
         model: { type: "string" },
         answer: { type: "string" },
         keep: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
         resume: { type: "string" },
         "max-db-kb": { type: "string" },
         help: { type: "boolean", short: "h", default: false },

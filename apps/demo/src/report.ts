@@ -15,18 +15,34 @@ export function renderReport(state: AuditState, branch: string): string {
     "## Measured",
     "",
     ...Object.entries(facts).map(([name, fact]) => `- ${escapeMarkdown(name)}: ${escapeMarkdown(fact)}`),
-    `- parts checked: ${parts.length}`,
+    ...(facts["parts"] === undefined ? [`- parts checked: ${parts.length}`] : []),
     "",
     "## Findings",
     "",
     ...(findings.length === 0
       ? ["None."]
-      : ["| severity | part | finding |", "|---|---|---|", ...sortBySeverity(findings).map(renderRow)]),
+      : ["| severity | path | finding |", "|---|---|---|", ...sortBySeverity(findings).map(renderRow)]),
     "",
     ...(decision?.note === undefined ? [] : [`Note of the approver: ${escapeMarkdown(decision.note)}`, ""]),
     `Written by the Statewright demo on the branch "${escapeMarkdown(branch)}".`,
     "",
   ].join("\n");
+}
+
+/** Report as data, the output of `--json`. */
+export interface ReportData {
+  /** Path of the README at the root of the tree; null without one. */
+  readonly readme: string | null;
+  readonly filesListed: number;
+  /** Number of files whose text was read. */
+  readonly filesRead: number;
+  readonly findings: readonly Finding[];
+}
+
+/** Creates the report as data from the saved state, findings by severity. */
+export function createReportData({ readme, counts, findings }: AuditState): ReportData {
+  const { filesListed = 0, filesRead = 0 } = counts;
+  return { readme, filesListed, filesRead, findings: sortBySeverity(findings) };
 }
 
 /** Writes the report atomically and returns its path. Idempotent: a repeated write leaves the same file. */
@@ -41,6 +57,6 @@ function sortBySeverity(findings: readonly Finding[]): readonly Finding[] {
   return severities.flatMap((severity) => findings.filter((finding) => finding.severity === severity));
 }
 
-function renderRow({ severity, part, text }: Finding): string {
-  return `| ${escapeMarkdown(severity)} | ${escapeMarkdown(part)} | ${escapeMarkdown(text)} |`;
+function renderRow({ severity, path, title }: Finding): string {
+  return `| ${escapeMarkdown(severity)} | ${escapeMarkdown(path)} | ${escapeMarkdown(title)} |`;
 }

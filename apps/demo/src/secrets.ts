@@ -1,7 +1,6 @@
 /** Detection of secrets by file name and by text. */
 
-const secretFilePattern =
-  /(^|\/)(\.env(\..+)?|\.npmrc|\.netrc|id_(rsa|dsa|ecdsa|ed25519)|.+\.(pem|p12|pfx|keystore))$/i;
+const secretFilePattern = /(^|\/)(\.env(\..+)?|\.netrc|id_(rsa|dsa|ecdsa|ed25519)|.+\.(pem|p12|pfx|keystore))$/i;
 const templateFilePattern = /\.(example|sample|template|dist)$/i;
 
 /** Returns true if files of this name usually contain secrets. */
@@ -15,6 +14,7 @@ const secretPatterns: readonly RegExp[] = [
   /\bAKIA[0-9A-Z]{16}\b/g,
   /\bxox[abprs]-[A-Za-z0-9-]{20,}/g,
   /\bAIza[0-9A-Za-z_-]{35}/g,
+  /_(?:authToken|password)=(?!\$\{)\S{8,}/g,
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
 

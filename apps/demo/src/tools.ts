@@ -4,9 +4,10 @@ import { isHostError, runProcess } from "@statewright/host";
 import { defineTool, ToolError, type ToolReturn, type ToolRuntime } from "statewright";
 import * as z from "zod";
 import { AuditContext } from "./audit-state.ts";
+import { countLines } from "./checks.ts";
 import { runLoggedEffect } from "./effects-log.ts";
 import { formatCount } from "./format-text.ts";
-import { isBusy, listFiles, maxEntries, readText } from "./source-tree.ts";
+import { isBusy, isRootReadme, type Listing, listFiles, maxEntries, readText } from "./source-tree.ts";
 
 /** Injected values of every tool. */
 const inject = {
@@ -31,28 +32,29 @@ const retry = { attempts: 3, initialMs: 50, on: ["unavailable"] } as const;
 
 const listFilesTool = defineTool({
   name: "list_files",
-  description: "List the files of the source tree with their paths.",
-  input: noInput,
+  description: "List the files of the source tree, or of one of its folders, with their paths.",
+  input: z.object({ folder: z.string().optional().describe("Folder to list; the whole tree by default") }),
   inject,
   effect: "pure",
   safety: readSafety,
   retry,
-  run: (_args, runtime) =>
+  run: ({ folder }, runtime) =>
     runEffect(runtime, async ({ injected, signal, attempt }) => {
       if (injected.failFirstAttempt && attempt === 1)
         throw ToolError.unavailable("too many open files (simulated by the demo to show a retry)");
-      const { files, more, unreadable } = await listFiles(injected.root, signal);
-      const shown = files.slice(0, 400);
-      const omitted = files.length - shown.length;
-      const notes = [
-        omitted > 0 ? `(and ${omitted} more files)` : "",
-        more ? `(the tree is larger: only the first ${maxEntries} entries are listed)` : "",
-        unreadable.length > 0 ? `(not readable: ${unreadable.join(", ")})` : "",
-      ];
-      if (files.length === 0 && unreadable.length === 0)
-        return createFactResult("files", "none: the tree is empty", "(the tree is empty)");
-      const fact = `${formatCount(files.length, "file")}${more ? ", the first of a larger tree" : ""}${unreadable.length > 0 ? `, ${formatCount(unreadable.length, "path")} not readable` : ""}`;
-      return createFactResult("files", fact, [...shown, ...notes.filter((note) => note !== "")].join("\n"));
+      const listing = await listFiles(injected.root, signal, folder);
+      // The facts describe the whole tree; the listing of one folder is for the model only.
+      if (folder !== undefined) return formatListing(listing);
+      return {
+        content: formatListing(listing),
+        command: {
+          update: {
+            facts: { files: summarizeListing(listing) },
+            counts: { filesListed: listing.files.length },
+            readme: listing.files.find(isRootReadme) ?? null,
+          },
+        },
+      };
     }),
 });
 
@@ -104,14 +106,14 @@ const countLinesTool = defineTool({
   run: (_args, runtime) =>
     runEffect(runtime, async () => {
       const lines = new Map<string, number>();
-      const skipped = await visitTexts(runtime, (path, text) => {
+      const { visited, skipped } = await visitTexts(runtime, (path, text) => {
         const kind = getExtension(path);
-        lines.set(kind, (lines.get(kind) ?? 0) + text.split("\n").length);
+        lines.set(kind, (lines.get(kind) ?? 0) + countLines(text));
       });
       const total = [...lines.values()].reduce((sum, number) => sum + number, 0);
       const largest = listTopEntries(lines, 4).map(([kind, number]) => `${kind} ${number.toLocaleString("en")}`);
       const fact = `${formatCount(total, "line")}${largest.length > 0 ? ` (${largest.join(", ")})` : ""}${skipped > 0 ? `; ${formatCount(skipped, "file")} not read as text` : ""}`;
-      return createFactResult("lines", fact, fact);
+      return { content: fact, command: { update: { facts: { lines: fact }, counts: { filesRead: visited } } } };
     }),
 });
 
@@ -199,13 +201,58 @@ function truncateText(text: string): string {
   return text.length <= 4_000 ? text : `${text.slice(0, 4_000).replace(/\S*$/, "")}[… truncated]`;
 }
 
+/** Maximum length of the listing for the model: longer results are saved as artifacts. */
+const maxListingLength = 6_000;
+
+/** Formats a listing for the model: paths by depth, and the number of omitted files by top-level folder. */
+function formatListing({ files, more, unreadable, skipped }: Listing): string {
+  if (files.length === 0 && unreadable.length === 0) return "(the tree is empty)";
+  const byDepth = files.toSorted((left, right) => left.split("/").length - right.split("/").length);
+  const shown = takeUpToLength(byDepth, maxListingLength);
+  const omitted = new Map<string, number>();
+  for (const path of byDepth.slice(shown.length)) {
+    const folder = `${path.slice(0, Math.max(0, path.indexOf("/")))}/`;
+    omitted.set(folder, (omitted.get(folder) ?? 0) + 1);
+  }
+  const rest = listTopEntries(omitted, 20).map(([folder, count]) => `${folder} ${count.toLocaleString("en")}`);
+  const notes = [
+    omitted.size > 0 ? `(and ${formatCount(files.length - shown.length, "more file")}: ${rest.join(", ")})` : "",
+    more ? `(the tree is larger: only the first ${maxEntries.toLocaleString("en")} entries are listed)` : "",
+    unreadable.length > 0 ? `(not readable: ${unreadable.join(", ")})` : "",
+    skipped.length > 0 ? `(skipped folders: ${skipped.join(", ")})` : "",
+  ];
+  return [...shown, ...notes.filter((note) => note !== "")].join("\n");
+}
+
+/** Takes the first paths whose lines have at most `maxLength` characters. */
+function takeUpToLength(paths: readonly string[], maxLength: number): readonly string[] {
+  let length = 0;
+  const end = paths.findIndex((path) => {
+    length += path.length + 1;
+    return length > maxLength;
+  });
+  return end === -1 ? paths : paths.slice(0, end);
+}
+
+function summarizeListing({ files, more, unreadable, skipped }: Listing): string {
+  if (files.length === 0 && unreadable.length === 0) return "none: the tree is empty";
+  return [
+    `${formatCount(files.length, "file")}${more ? ", the first of a larger tree" : ""}`,
+    ...(unreadable.length > 0 ? [`${formatCount(unreadable.length, "path")} not readable`] : []),
+    ...(skipped.length > 0 ? [`skipped folders: ${skipped.join(", ")}`] : []),
+  ].join(", ");
+}
+
 /** Creates a tool result with text for the model and a fact for the graph state. */
 function createFactResult(name: string, fact: string, content: string): ToolReturn<never> {
   return { content, command: { update: { facts: { [name]: fact } } } };
 }
 
-/** Calls `work` with the text of every file and reports progress. Returns the number of files without text. */
-async function visitTexts(runtime: Runtime, work: (path: string, text: string) => void): Promise<number> {
+/** Calls `work` with the text of every file and reports progress. Returns the numbers of files with and without text. */
+async function visitTexts(
+  runtime: Runtime,
+  work: (path: string, text: string) => void,
+): Promise<{ readonly visited: number; readonly skipped: number }> {
   const { injected, signal, progress } = runtime;
   const { files } = await listFiles(injected.root, signal);
   const half = Math.floor(files.length / 2);
@@ -220,7 +267,7 @@ async function visitTexts(runtime: Runtime, work: (path: string, text: string) =
       progress(`${index.toLocaleString("en")} of ${formatCount(files.length, "file")}`);
   }
   if (files.length === 0) await reportHalfway(runtime, 0, 0);
-  return skipped;
+  return { visited: files.length - skipped, skipped };
 }
 
 /**

@@ -7,7 +7,10 @@ import { formatBytes, formatCount, formatDuration, toPlainLine, truncate } from 
 /** Cancel reason of a run stopped by the user. */
 export const stopReason = "stopped by the user";
 
-const useColors = process.stdout.isTTY === true && (process.env["NO_COLOR"] ?? "") === "";
+/** Stream of the output for people. `--json` reserves stdout for the report. */
+const output = process.argv.includes("--json") ? process.stderr : process.stdout;
+
+const useColors = output.isTTY === true && (process.env["NO_COLOR"] ?? "") === "";
 const createStyle =
   (code: number) =>
   (text: string): string =>
@@ -20,9 +23,14 @@ const green = createStyle(32);
 const yellow = createStyle(33);
 const blue = createStyle(36);
 
-/** Prints a line to stdout. */
+/** Prints a line for people: to stdout, or to stderr with `--json`. */
 export function print(text = ""): void {
-  process.stdout.write(`${text}\n`);
+  output.write(`${text}\n`);
+}
+
+/** Prints a value as JSON to stdout. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
 /** Prints a line to stderr. */

@@ -48,7 +48,7 @@ function createClockPack(): ToolPack {
 }
 
 /** Tools that read files and a server. The server never completes a response below `/slow`. */
-async function outside(): Promise<ToolPack> {
+async function createExternalPack(): Promise<ToolPack> {
   const server = createServer((request, response) => {
     if (request.url === "/slow") response.write("the first part");
     else if (request.url === "/none") response.writeHead(404).end();
@@ -85,7 +85,7 @@ async function outside(): Promise<ToolPack> {
 
 describe.each([
   ["on the clock of its run", createClockPack],
-  ["with files and a server", outside],
+  ["with files and a server", createExternalPack],
 ] as const)("an example that works %s", (_name, open) => {
   test.each(toolConformance)("an example tool passes: $name", ({ run }) => run(open));
 

@@ -13,7 +13,7 @@ const phases = ["Building image", "Running tests", "Pushing to registry", "Rolli
 
 test("deploy_app emits each step with its place and name before its two seconds of work [S0.48, S2.48]", async () => {
   const live = startConversation([deployApp], [call("deploy_app", { env: "production" })]);
-  await live.world.settle();
+  await live.world.waitUntilIdle();
   for (const [index] of texts.entries()) {
     expect(live.updates()).toEqual(
       texts.slice(0, index + 1).map((content, step) => ({

@@ -42,10 +42,10 @@ test("save_record reports a missing required field and a failed operation, and r
 
 test("analyse emits progress before and after its work, between call start and end, and runs without a listener [S0.64, S2.70]", async () => {
   const { events } = await runConversation([analyse], [call("analyse", {})]);
-  const told = events.flatMap((event) =>
+  const observed = events.flatMap((event) =>
     event.type === "tool.progress" ? [event.text] : event.type.startsWith("tool.") ? [event.type] : [],
   );
-  expect(told.filter((type) => type !== "tool.update")).toEqual([
+  expect(observed.filter((type) => type !== "tool.update")).toEqual([
     ...["tool.started", "Starting analysis...", "Almost done...", "tool.completed"],
   ]);
 });

@@ -18,10 +18,10 @@ test("an MCP host starts the example server, calls its tools, and its user answe
   expect(tools.map(({ name }) => name)).toEqual(["parcel", "parcel_continue", "calculator", "process_rows"]);
   const sum = await client.callTool({ name: "calculator", arguments: { expression: "(1 + 2) * 3" } });
   expect(sum.content).toEqual([{ type: "text", text: "(1 + 2) * 3 = 9" }]);
-  const told: (string | undefined)[] = [];
+  const observed: (string | undefined)[] = [];
   const rows = { name: "process_rows", arguments: { total: 201 } };
-  await client.callTool(rows, { onprogress: ({ message }) => told.push(message) });
-  expect(told).toEqual(["Processed 0/201 rows", "Processed 100/201 rows", "Processed 200/201 rows"]);
+  await client.callTool(rows, { onprogress: ({ message }) => observed.push(message) });
+  expect(observed).toEqual(["Processed 0/201 rows", "Processed 100/201 rows", "Processed 200/201 rows"]);
   const sent = await client.callTool({ name: "parcel", arguments: { item: "a book", thread: "book" } });
   expect(sent.structuredContent).toEqual({
     thread: "book",

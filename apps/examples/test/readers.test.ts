@@ -77,11 +77,11 @@ test("every dialect starts and ends each call once, also a refused one, and the 
     },
   } as const;
   for (const { translate, names } of Object.values(dialects)) {
-    const told = events.flatMap((event) => [...translate(event)] as readonly { readonly type: string }[]);
-    const count = (name: string) => told.filter(({ type }) => type === name).length;
+    const observed = events.flatMap((event) => [...translate(event)] as readonly { readonly type: string }[]);
+    const count = (name: string) => observed.filter(({ type }) => type === name).length;
     expect(names.map(count)).toEqual([1, 2, 3, 3, 2, 1]);
-    expect(told[0]?.type).toBe(names[0]);
-    expect(told.at(-1)?.type).toBe(names[5]);
+    expect(observed[0]?.type).toBe(names[0]);
+    expect(observed.at(-1)?.type).toBe(names[5]);
   }
 });
 
@@ -94,17 +94,17 @@ test("a denied call has a separate end event in a dialect that supports denials 
   );
   await live.end();
   const translate = bitopDialect();
-  const told = live.events.flatMap((event) => translate(event).map(({ type }) => type));
-  expect(told).toContain("tool_denied");
-  expect(told).not.toContain("tool_end");
+  const observed = live.events.flatMap((event) => translate(event).map(({ type }) => type));
+  expect(observed).toContain("tool_denied");
+  expect(observed).not.toContain("tool_end");
 });
 
 test("a failed run ends its agent in a dialect with the reason [D16]", async () => {
   const fails = failWith(new Error("no such model"));
   const { events } = await runConversation([calculator], [fails, fails, fails]);
   const translate = piDialect();
-  const told = events.flatMap((event) => [...translate(event)]);
-  expect(told.at(-1)).toMatchObject({
+  const observed = events.flatMap((event) => [...translate(event)]);
+  expect(observed.at(-1)).toMatchObject({
     type: "agent_end",
     status: "failed",
     error: expect.stringContaining("no such model"),

@@ -27,7 +27,7 @@ test("a subscriber receives start, update and end of each call, and nothing afte
     say("30 pages."),
   ]);
   const agent = createAgent({ name: "librarian", model, tools: [count] });
-  const told: PiEvent[] = [];
+  const observed: PiEvent[] = [];
   let printed = "";
   const translate = piDialect();
   const print = createPiReader((text) => {
@@ -36,11 +36,11 @@ test("a subscriber receives start, update and end of each call, and nothing afte
   let calls = 0;
   const unsubscribe = agent.subscribe((event) => {
     calls += 1;
-    told.push(...translate(event));
+    observed.push(...translate(event));
     print(event);
   });
   await agent.run({ input: "How long are they?" }).result;
-  const ofTools = told.filter(({ type }) => type.startsWith("tool_execution"));
+  const ofTools = observed.filter(({ type }) => type.startsWith("tool_execution"));
   const error = { isError: true, content: [{ type: "text", text: "There is no book Ulysses." }] };
   expect(ofTools).toMatchObject([
     { type: "tool_execution_start", toolCallId: "c1", toolName: "count_pages", args: { book: "Emma" } },

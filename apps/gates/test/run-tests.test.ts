@@ -8,10 +8,10 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 test("every test file that npm test runs partly or not at all is run completely by the gates", () => {
   const says = new RegExp(`env\\["${"STATEWRIGHT"}_WHOLE"\\]`);
-  const told = ["packages", "apps"].flatMap((parent) =>
+  const observed = ["packages", "apps"].flatMap((parent) =>
     readdirSync(join(root, parent)).flatMap((name) => testFiles(`${parent}/${name}/test`)),
   );
-  const shared = told.filter(
+  const shared = observed.filter(
     (file) => file.endsWith(".whole.test.ts") || says.test(readFileSync(join(root, file), "utf8")),
   );
   const listed = Object.entries(sampledTests).flatMap(([folder, files]) => files.map((file) => `${folder}/${file}`));

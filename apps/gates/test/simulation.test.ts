@@ -14,14 +14,14 @@ test("invariants hold in random programs with crashes, failed writes, competing 
 }, 120_000);
 
 test("a simulation with one seed is deterministic", async () => {
-  const told: string[][] = [];
+  const observed: string[][] = [];
   for (let time = 0; time < 2; time++) {
     const lines: string[] = [];
     await simulateSeed(11, (line) => lines.push(line));
-    told.push(lines);
+    observed.push(lines);
   }
-  expect(told[0]?.length).toBeGreaterThan(10);
-  expect(told[1]).toEqual(told[0]);
+  expect(observed[0]?.length).toBeGreaterThan(10);
+  expect(observed[1]).toEqual(observed[0]);
 });
 
 test("each planted fault still applies to the engine source", () => {

@@ -10,7 +10,7 @@ type Draft =
   | { -readonly [Key in keyof TextBlock]: TextBlock[Key] }
   | { -readonly [Key in keyof ReasoningBlock]: ReasoningBlock[Key] };
 /** A message block, or a provider part between two blocks. */
-type Item = Block | { readonly kept: JsonObject };
+type Item = Block | { readonly providerPart: JsonObject };
 
 /** Stream part of a text or reasoning block. */
 interface DraftPart {
@@ -50,8 +50,8 @@ export class ReplyItems {
 
   /** Adds a part without a message block; not storable as JSON: dropped. */
   addProviderPart(part: object): void {
-    const kept = toJsonObject(part);
-    if (kept !== undefined) this.#items.push({ kept });
+    const providerPart = toJsonObject(part);
+    if (providerPart !== undefined) this.#items.push({ providerPart });
   }
 
   addFile(part: Part<"file">): void {
@@ -69,13 +69,13 @@ export class ReplyItems {
    */
   applyApprovalRequest(part: Part<"tool-approval-request">, delta: ModelCallOptions["delta"]): void {
     const { approvalId, toolCallId } = part;
-    const at = this.#items.findLastIndex((item) => "kept" in item && isCall(item.kept, toolCallId));
+    const at = this.#items.findLastIndex((item) => "providerPart" in item && isCall(item.providerPart, toolCallId));
     const item = this.#items[at];
-    if (item === undefined || !("kept" in item)) {
-      this.#items.push({ kept: toJsonObject(part) ?? {} });
+    if (item === undefined || !("providerPart" in item)) {
+      this.#items.push({ providerPart: toJsonObject(part) ?? {} });
       return;
     }
-    const { toolName, input = {}, providerMetadata } = item.kept;
+    const { toolName, input = {}, providerMetadata } = item.providerPart;
     const block = {
       type: "call" as const,
       id: toolCallId,
@@ -92,14 +92,14 @@ export class ReplyItems {
    * Splits blocks from provider parts; each provider part gets the index of the block that follows. Empty text blocks
    * are dropped. `lastBlocks` follow all items.
    */
-  split(lastBlocks: readonly Block[]): { readonly content: Block[]; readonly kept: ProviderPart[] } {
+  split(lastBlocks: readonly Block[]): { readonly content: Block[]; readonly providerParts: ProviderPart[] } {
     const content: Block[] = [];
-    const kept: ProviderPart[] = [];
+    const providerParts: ProviderPart[] = [];
     for (const item of [...this.#items, ...lastBlocks]) {
-      if ("kept" in item) kept.push({ at: content.length, part: item.kept });
+      if ("providerPart" in item) providerParts.push({ at: content.length, part: item.providerPart });
       else if (!isEmpty(item)) content.push(item);
     }
-    return { content, kept };
+    return { content, providerParts };
   }
 
   #getDraft(type: Draft["type"], id: string): Draft {
@@ -131,7 +131,7 @@ function toFileItem(part: Part<"file">): Item {
   const source = typeof data === "string" || data instanceof Uint8Array ? { type: "data" as const, data } : data;
   const uploaded = findUploadIds(source);
   if (uploaded !== undefined) return { type: "file", mimeType: mediaType, uploaded, ...omitUndefined({ provider }) };
-  if (source.type !== "data" && source.type !== "url") return { kept: toJsonObject(part) ?? {} };
+  if (source.type !== "data" && source.type !== "url") return { providerPart: toJsonObject(part) ?? {} };
   const rest = { type: "file" as const, mimeType: mediaType, ...omitUndefined({ provider }) };
   if (source.type === "data") return { ...rest, data: toBase64(source.data) };
   return { ...rest, url: ("originalUrl" in source ? source.originalUrl : undefined) ?? String(source.url) };

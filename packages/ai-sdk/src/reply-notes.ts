@@ -20,13 +20,16 @@ export interface ReplyNotes {
   readonly reason?: string;
   readonly response?: JsonObject;
   readonly warnings?: readonly Json[];
-  readonly kept?: readonly ProviderPart[];
+  readonly providerParts?: readonly ProviderPart[];
 }
 
 /** Returns reply notes as JSON. */
 export function toStoredNotes(notes: ReplyNotes): JsonObject {
-  const { kept, ...rest } = notes;
-  return { ...rest, ...(kept === undefined ? {} : { kept: kept.map(({ at, part }) => ({ at, part })) }) };
+  const { providerParts, ...rest } = notes;
+  return {
+    ...rest,
+    ...(providerParts === undefined ? {} : { providerParts: providerParts.map(({ at, part }) => ({ at, part })) }),
+  };
 }
 
 /** Returns client and model of a stored message, or undefined if unknown. */
@@ -41,10 +44,10 @@ export function getReplyAuthor(
 /** Returns the provider parts of a stored message. */
 export function listProviderParts(provider: JsonObject | undefined): readonly ProviderPart[] {
   const notes = provider?.[adapterKey];
-  if (!isObject(notes) || !Array.isArray(notes["kept"])) return [];
-  return (notes["kept"] as readonly Json[]).flatMap((kept) => {
-    if (!isObject(kept)) return [];
-    const { at, part } = kept;
+  if (!isObject(notes) || !Array.isArray(notes["providerParts"])) return [];
+  return (notes["providerParts"] as readonly Json[]).flatMap((entry) => {
+    if (!isObject(entry)) return [];
+    const { at, part } = entry;
     return typeof at === "number" && isObject(part) ? [{ at, part }] : [];
   });
 }

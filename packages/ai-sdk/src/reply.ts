@@ -96,7 +96,7 @@ export class ReplyBuilder {
     const end = this.#end;
     if (end === undefined) return { broken: "the stream ended before the reply was complete" };
     const { client, model } = this.#context;
-    const { content, kept } = this.#items.split(this.#calls.listUnfinished());
+    const { content, providerParts } = this.#items.split(this.#calls.listUnfinished());
     const { reason, word } = parseFinishReason(end.finishReason, client);
     const broken = findBreakReason(reason);
     if (broken !== undefined) return { broken };
@@ -105,7 +105,7 @@ export class ReplyBuilder {
       model,
       ...omitUndefined({ reason: word, response: this.#response }),
       ...(this.#warnings.length === 0 ? {} : { warnings: this.#warnings }),
-      ...(kept.length === 0 ? {} : { kept }),
+      ...(providerParts.length === 0 ? {} : { providerParts }),
     };
     const usage = addUsage(this.#pausedUsage, toUsage(end.usage));
     const finish = toFinishReason(reason, content);

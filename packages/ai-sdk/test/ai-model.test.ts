@@ -56,7 +56,7 @@ describe("request settings", () => {
   });
 });
 
-describe("abort", () => {
+describe("abort signal of a model", () => {
   const silent = (doStream: LanguageModelV4["doStream"]): LanguageModel => ({ ...createModelV4([]).model, doStream });
   const reason = new Error("enough");
 

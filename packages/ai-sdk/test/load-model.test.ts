@@ -14,10 +14,10 @@ describe("loadModel", () => {
 
   test("loadModel accepts a slash in the model name and provider instances with other names", async () => {
     const loaded: string[] = [];
-    const made = (modelId: string) => ({ ...createModelV4([finish()]).model, modelId });
+    const createModel = (modelId: string) => ({ ...createModelV4([finish()]).model, modelId });
     const load = async (name: string): Promise<unknown> => {
       loaded.push(name);
-      return { bedrock: made, togetherAi: { languageModel: made } };
+      return { bedrock: createModel, togetherAi: { languageModel: createModel } };
     };
     expect((await loadModel("amazon-bedrock/eu/claude", { load })).id).toBe("made/eu/claude");
     expect((await loadModel("together-ai/llama", { load })).id).toBe("made/llama");

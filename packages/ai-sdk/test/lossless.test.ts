@@ -11,7 +11,7 @@ import { createCallOptions } from "./support/requests.ts";
 type Spec = "v2" | "v3" | "v4";
 
 /** Part of a reply: its stream parts, and the part expected in the next prompt. */
-interface Said {
+interface RoundTripPart {
   readonly stream: readonly object[];
   readonly back: readonly object[];
   /** Tool call of the part, which needs an answer. */
@@ -32,7 +32,8 @@ const metadata = fc.option(
 const bytes = fc.uint8Array({ minLength: 1, maxLength: 20 }).map((array) => Buffer.from(array).toString("base64"));
 
 const options = (provider: JsonObject | undefined) => (provider === undefined ? {} : { providerOptions: provider });
-const told = (provider: JsonObject | undefined) => (provider === undefined ? {} : { providerMetadata: provider });
+const toProviderMetadata = (provider: JsonObject | undefined) =>
+  provider === undefined ? {} : { providerMetadata: provider };
 
 function inPieces(
   type: "text" | "reasoning",
@@ -45,14 +46,14 @@ function inPieces(
     { type: `${type}-start`, id },
     { type: `${type}-delta`, id, delta: whole.slice(0, half) },
     { type: `${type}-delta`, id, delta: whole.slice(half) },
-    { type: `${type}-end`, id, ...told(provider) },
+    { type: `${type}-end`, id, ...toProviderMetadata(provider) },
   ];
 }
 
 function createReplyParts(type: "text" | "reasoning") {
   return fc.tuple(text, metadata).map(
     ([said, provider]) =>
-      (id: string): Said => ({
+      (id: string): RoundTripPart => ({
         stream: inPieces(type, id, said, provider),
         back: [{ type, text: said, ...options(provider) }],
       }),
@@ -61,12 +62,18 @@ function createReplyParts(type: "text" | "reasoning") {
 
 const called = fc.tuple(fc.constantFrom("look", "order"), object, metadata).map(
   ([name, input, provider]) =>
-    (id: string): Said => ({
+    (id: string): RoundTripPart => ({
       stream: [
         { type: "tool-input-start", id, toolName: name },
         { type: "tool-input-delta", id, delta: JSON.stringify(input) },
         { type: "tool-input-end", id },
-        { type: "tool-call", toolCallId: id, toolName: name, input: JSON.stringify(input), ...told(provider) },
+        {
+          type: "tool-call",
+          toolCallId: id,
+          toolName: name,
+          input: JSON.stringify(input),
+          ...toProviderMetadata(provider),
+        },
       ],
       back: [{ type: "tool-call", toolCallId: id, toolName: name, input, ...options(provider) }],
       call: { id, name },
@@ -75,7 +82,7 @@ const called = fc.tuple(fc.constantFrom("look", "order"), object, metadata).map(
 
 const ranByProvider = fc
   .tuple(object, json, metadata, fc.boolean())
-  .map(([input, given, provider, isError]) => (id: string): Said => {
+  .map(([input, given, provider, isError]) => (id: string): RoundTripPart => {
     const result = given ?? "nothing";
     const name = "web_search";
     const kind = `${isError ? "error-" : ""}${typeof result === "string" ? "text" : "json"}`;
@@ -87,7 +94,7 @@ const ranByProvider = fc
           toolName: name,
           input: JSON.stringify(input),
           providerExecuted: true,
-          ...told(provider),
+          ...toProviderMetadata(provider),
         },
         {
           type: "tool-result",
@@ -95,7 +102,7 @@ const ranByProvider = fc
           toolName: name,
           result,
           ...(isError ? { isError } : {}),
-          ...told(provider),
+          ...toProviderMetadata(provider),
         },
         { type: "source", sourceType: "url", id, url: "https://a.example" },
       ],
@@ -115,7 +122,7 @@ const ranByProvider = fc
 /** A provider-executed call with an approval request. */
 const askedAbout = fc.tuple(object, metadata).map(
   ([input, provider]) =>
-    (id: string): Said => ({
+    (id: string): RoundTripPart => ({
       stream: [
         {
           type: "tool-call",
@@ -124,7 +131,7 @@ const askedAbout = fc.tuple(object, metadata).map(
           input: JSON.stringify(input),
           providerExecuted: true,
           dynamic: true,
-          ...told(provider),
+          ...toProviderMetadata(provider),
         },
         { type: "tool-approval-request", approvalId: `approval_${id}`, toolCallId: id },
       ],
@@ -142,16 +149,16 @@ const askedAbout = fc.tuple(object, metadata).map(
     }),
 );
 
-const drawn = (spec: Spec) =>
+const buildParts = (spec: Spec) =>
   fc.tuple(bytes, metadata).map(
     ([data, provider]) =>
-      (): Said => ({
+      (): RoundTripPart => ({
         stream: [
           {
             type: "file",
             mediaType: "image/png",
             data: spec === "v4" ? { type: "data", data } : data,
-            ...told(provider),
+            ...toProviderMetadata(provider),
           },
         ],
         back: [
@@ -167,10 +174,15 @@ const drawn = (spec: Spec) =>
 
 const ofV4 = fc.tuple(bytes, metadata).map(
   ([data, provider]) =>
-    (): Said => ({
+    (): RoundTripPart => ({
       stream: [
-        { type: "custom", kind: "made.compaction", ...told(provider) },
-        { type: "reasoning-file", mediaType: "image/png", data: { type: "data", data }, ...told(provider) },
+        { type: "custom", kind: "made.compaction", ...toProviderMetadata(provider) },
+        {
+          type: "reasoning-file",
+          mediaType: "image/png",
+          data: { type: "data", data },
+          ...toProviderMetadata(provider),
+        },
         { type: "file", mediaType: "image/png", data: { type: "url", url: new URL("https://files.example/1.png") } },
         { type: "file", mediaType: "application/pdf", data: { type: "reference", reference: { made: "file-9" } } },
       ],
@@ -184,7 +196,7 @@ const ofV4 = fc.tuple(bytes, metadata).map(
 );
 
 /** A block of a user or tool message, and the prompt part expected for it. */
-function shown(spec: Spec) {
+function buildPromptPart(spec: Spec) {
   const data = (given: string) => (spec === "v4" ? { type: "data", data: given } : given);
   const address = new URL("https://a.example/1.png");
   const uploaded = fc.tuple(text, metadata).map(([id, provider]) => ({
@@ -253,12 +265,12 @@ function listTurns(spec: Spec) {
     createReplyParts("reasoning"),
     called,
     ranByProvider,
-    drawn(spec),
+    buildParts(spec),
     ...(spec === "v4" ? [ofV4] : []),
     ...(spec === "v2" ? [] : [askedAbout]),
   );
   const turn = fc.record({
-    person: fc.array(shown(spec), { minLength: 1, maxLength: 3 }),
+    person: fc.array(buildPromptPart(spec), { minLength: 1, maxLength: 3 }),
     parts: fc.array(part, { minLength: 1, maxLength: 5 }),
     answer: answered(spec),
     isError: fc.boolean(),
@@ -268,7 +280,7 @@ function listTurns(spec: Spec) {
 
 type Parts = LanguageModelV2StreamPart[] & LanguageModelV3StreamPart[] & LanguageModelV4StreamPart[];
 
-function modelThatSays(
+function createModelThatStreams(
   spec: Spec,
   stream: readonly object[],
 ): { readonly model: Model; readonly prompt: () => unknown } {
@@ -303,7 +315,7 @@ test.each<Spec>(["v2", "v3", "v4"])(
           });
           expected.push({ role: "user", content: person.map(({ part }) => part) });
           const said = parts.map((part, index) => part(`${turn}_${index}`));
-          const { model, prompt } = modelThatSays(
+          const { model, prompt } = createModelThatStreams(
             spec,
             said.flatMap(({ stream }) => stream),
           );
@@ -331,7 +343,7 @@ test.each<Spec>(["v2", "v3", "v4"])(
             ),
           });
         }
-        const { model, prompt } = modelThatSays(spec, []);
+        const { model, prompt } = createModelThatStreams(spec, []);
         await savedReply(model, messages);
         expect(prompt()).toEqual(expected);
       }),

@@ -6,7 +6,7 @@ import { isModelRegistry, modelRegistry, namedModel } from "../src/index.ts";
 import { createModelV4, finish } from "./support/language-models.ts";
 import { ask, createCallOptions, getRejection } from "./support/requests.ts";
 
-const made = (modelId: string) => createModelV4([finish()], { modelId }).model;
+const createModel = (modelId: string) => createModelV4([finish()], { modelId }).model;
 const ours: Model = { id: "ours", respond: () => Promise.reject(new Error("not asked")) };
 
 function refusal(find: () => unknown): string {
@@ -20,7 +20,12 @@ function refusal(find: () => unknown): string {
 
 describe("model registries", () => {
   test("a model registry finds a model by its provider's registered name and the model name", () => {
-    const models = modelRegistry({ anthropic, fast: createOpenAI({ apiKey: "x" }), mine: made, test: () => ours });
+    const models = modelRegistry({
+      anthropic,
+      fast: createOpenAI({ apiKey: "x" }),
+      mine: createModel,
+      test: () => ours,
+    });
     expect(models.model("anthropic/claude-sonnet-4-5").id).toBe("anthropic/claude-sonnet-4-5");
     expect(models.model("fast/gpt-5-mini").id).toBe("openai/gpt-5-mini");
     expect(models.model("mine/eu/one").id).toBe("made/eu/one");
@@ -39,7 +44,7 @@ describe("model registries", () => {
     const languageModel = (name: string) => {
       seen.push(name);
       if (!name.includes(":")) throw new Error("No such provider");
-      return made(name);
+      return createModel(name);
     };
     expect(modelRegistry({ languageModel }).model("anthropic/claude").id).toBe("made/anthropic:claude");
     expect(modelRegistry({ languageModel }).model("openai:gpt-5").id).toBe("made/openai:gpt-5");
@@ -49,21 +54,21 @@ describe("model registries", () => {
   test.each(["openai/gpt-5", "claude", "/x", "mine/", "constructor/x"])(
     "a model registry refuses %j with its known providers",
     (name) => {
-      expect(refusal(() => modelRegistry({ mine: made, other: made }).model(name))).toBe(
+      expect(refusal(() => modelRegistry({ mine: createModel, other: createModel }).model(name))).toBe(
         `invalid_option: modelRegistry: expected the name of a known model, got ${JSON.stringify(name)}. Use provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
       );
     },
   );
 
   test("a model registry refuses when a provider throws or returns a value that is no model", () => {
-    const broken = () => {
+    const throwBroken = () => {
       throw new Error("no such deployment");
     };
-    expect(refusal(() => modelRegistry({ broken }).model("broken/x"))).toContain("the cause has details");
+    expect(refusal(() => modelRegistry({ broken: throwBroken }).model("broken/x"))).toContain("the cause has details");
     expect(refusal(() => modelRegistry({ odd: (() => 7) as never }).model("odd/x"))).toContain(
       "Pass providers with language models",
     );
-    expect(refusal(() => modelRegistry({ languageModel: broken as never }).model("x"))).toContain(
+    expect(refusal(() => modelRegistry({ languageModel: throwBroken as never }).model("x"))).toContain(
       "Use the name format of the registry",
     );
   });
@@ -74,7 +79,7 @@ describe("named models", () => {
     const loaded: string[] = [];
     const load = async (name: string): Promise<unknown> => {
       loaded.push(name);
-      return { mistral: made };
+      return { mistral: createModel };
     };
     const model = namedModel("mistral/small", { load });
     expect(model.id).toBe("mistral/small");
@@ -91,7 +96,7 @@ describe("named models", () => {
     let isThere = false;
     const load = async (): Promise<unknown> => {
       if (!isThere) throw new Error("Cannot find package '@ai-sdk/mistral' imported from here");
-      return { mistral: made };
+      return { mistral: createModel };
     };
     const model = namedModel("mistral/small", { load });
     expect(String(await getRejection(model.respond(ask("Hi"), createCallOptions())))).toContain(

@@ -6,7 +6,7 @@ import { toPrompt } from "../src/prompt.ts";
 import { createDestination } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 
-const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
+const createAnswer = (...content: AssistantMessage["content"]): AssistantMessage => ({
   role: "assistant",
   id: "a1",
   finish: "stop",
@@ -14,12 +14,12 @@ const says = (...content: AssistantMessage["content"]): AssistantMessage => ({
 });
 
 /** A client and a model reply. */
-const by = (from: string, model: string, message: AssistantMessage, kept: object[] = []): Message => ({
+const by = (from: string, model: string, message: AssistantMessage, providerParts: object[] = []): Message => ({
   ...message,
-  provider: { statewright: { from, model, kept: kept.map((part) => ({ at: 0, part })) } } as never,
+  provider: { statewright: { from, model, providerParts: providerParts.map((part) => ({ at: 0, part })) } } as never,
 });
 
-const shows = (...content: UserMessage["content"]): Message => ({ role: "user", id: "u1", content });
+const createQuestion = (...content: UserMessage["content"]): Message => ({ role: "user", id: "u1", content });
 
 function sent(client: string, messages: readonly Message[], more: Parameters<typeof createDestination>[2] = {}) {
   const to = createDestination(client, v4, more as object);
@@ -32,7 +32,7 @@ function sent(client: string, messages: readonly Message[], more: Parameters<typ
 }
 
 describe("reasoning of another model", () => {
-  const thought = says(
+  const thought = createAnswer(
     { type: "reasoning", text: "Hm", provider: { openai: { itemId: "rs_1" } } },
     {
       type: "text",
@@ -74,7 +74,7 @@ describe("provider-executed calls of another model", () => {
   const found = { type: "tool-result", toolCallId: "s1", toolName: "web_search", result: ["a"] };
 
   test("a provider-executed call of another model is sent as a text line, without its result", () => {
-    const message = by("anthropic.messages", "one", says({ type: "text", text: "Rain." }), [search, found]);
+    const message = by("anthropic.messages", "one", createAnswer({ type: "text", text: "Rain." }), [search, found]);
     expect(sent("openai.chat", [user("Hi"), message]).contents[1]).toEqual([
       { type: "text", text: '[Ran web_search at the provider: {"query":"oslo"}]' },
       { type: "text", text: "Rain." },
@@ -89,7 +89,7 @@ describe("provider-executed calls of another model", () => {
   test("a provider-executed call with long arguments is truncated in its text line", () => {
     const long = { ...search, input: { code: "x".repeat(1_000) } };
     const [line] =
-      sent("openai.chat", [user("Hi"), by("google.generative-ai", "one", says(), [long])]).contents[1] ?? [];
+      sent("openai.chat", [user("Hi"), by("google.generative-ai", "one", createAnswer(), [long])]).contents[1] ?? [];
     expect(JSON.stringify(line).length).toBeLessThan(400);
   });
 });
@@ -127,20 +127,20 @@ describe("message order", () => {
   });
 
   test("a conversation with its start removed begins with a user message where the provider requires one", () => {
-    const cut = [says({ type: "text", text: "Hello" }), user("Hi")];
+    const cut = [createAnswer({ type: "text", text: "Hello" }), user("Hi")];
     expect(sent("anthropic.messages", cut).roles).toEqual(["user", "assistant", "user"]);
     expect(sent("google.generative-ai", cut).roles).toEqual(["user", "assistant", "user"]);
     expect(sent("openai.chat", cut).roles).toEqual(["assistant", "user"]);
   });
 
   test("blank text is omitted for providers that refuse it", () => {
-    const blank = [user("Hi"), says({ type: "text", text: "\n\n" }, { type: "text", text: "Yes" })];
+    const blank = [user("Hi"), createAnswer({ type: "text", text: "\n\n" }, { type: "text", text: "Yes" })];
     expect(sent("anthropic.messages", blank).contents[1]).toEqual([{ type: "text", text: "Yes" }]);
     expect(sent("openai.chat", blank).contents[1]).toHaveLength(2);
   });
 });
 
-describe("files", () => {
+describe("files in histories", () => {
   const sound = { type: "file" as const, mimeType: "audio/ogg", data: "T2dn", name: "note.ogg" };
   const table = {
     type: "file" as const,
@@ -151,45 +151,46 @@ describe("files", () => {
   const photo = { type: "image" as const, mimeType: "image/png", url: "https://a.example/1.png" };
 
   test("a file that a model cannot read is sent as a text note with a warning", () => {
-    const { contents, warnings } = sent("anthropic.messages", [shows(sound)]);
+    const { contents, warnings } = sent("anthropic.messages", [createQuestion(sound)]);
     expect(contents[0]).toEqual([{ type: "text", text: '["note.ogg", audio/ogg, not shown]' }]);
     expect(warnings).toEqual(['the model does not read the file "note.ogg", audio/ogg: it was sent as text']);
-    expect(sent("google.generative-ai", [shows(sound)]).contents[0]).toMatchObject([{ type: "file" }]);
+    expect(sent("google.generative-ai", [createQuestion(sound)]).contents[0]).toMatchObject([{ type: "file" }]);
   });
 
   test("a text file is sent as text", () => {
-    expect(sent("openai.chat", [shows(table)]).contents[0]).toEqual([
+    expect(sent("openai.chat", [createQuestion(table)]).contents[0]).toEqual([
       { type: "text", text: '"t.csv", text/csv:\na,b\n1,å' },
     ]);
     const broken = { ...table, data: "gIA=" };
-    expect(sent("openai.chat", [shows(broken)]).contents[0]).toEqual([
+    expect(sent("openai.chat", [createQuestion(broken)]).contents[0]).toEqual([
       { type: "text", text: '["t.csv", text/csv, not shown]' },
     ]);
   });
 
-  test("a file URL is sent where the model reads URLs, and is named in text elsewhere", () => {
-    expect(sent("openai.chat", [shows(photo)]).contents[0]).toEqual([
+  test("a file URL is sent where the model reads URLs, and is named in text for other models", () => {
+    expect(sent("openai.chat", [createQuestion(photo)]).contents[0]).toEqual([
       { type: "file", mediaType: "image/png", data: { type: "url", url: new URL(photo.url) } },
     ]);
-    const { contents, warnings } = sent("openai.chat", [shows(photo)], { takesUrl: () => false });
+    const { contents, warnings } = sent("openai.chat", [createQuestion(photo)], { takesUrl: () => false });
     expect(contents[0]).toEqual([{ type: "text", text: "[image/png at https://a.example/1.png, not shown]" }]);
     expect(warnings).toEqual(["the model does not read image/png from a URL: it was sent as text"]);
   });
 
   test("a data URL is sent as bytes", () => {
     const inside = { ...photo, mimeType: "image/*", url: "data:image/png;base64,aW1n" };
-    const { contents } = sent("openai.chat", [shows(inside)], { takesUrl: () => false });
+    const { contents } = sent("openai.chat", [createQuestion(inside)], { takesUrl: () => false });
     expect(contents[0]).toEqual([{ type: "file", mediaType: "image/png", data: { type: "data", data: "aW1n" } }]);
   });
 
   test("a file made by an assistant is sent to its own model and to Google, and named in text to others", () => {
-    const drawing = says({ type: "file", mimeType: "image/png", data: "aW1n" });
-    const asked = (client: string, from: string) => sent(client, [user("Draw"), by(from, "one", drawing)]).contents[1];
-    expect(asked("xai.chat", "xai.chat")).toMatchObject([{ type: "file" }]);
-    expect(asked("google.generative-ai", "openai.responses")).toMatchObject([{ type: "file" }]);
+    const drawing = createAnswer({ type: "file", mimeType: "image/png", data: "aW1n" });
+    const convertAnswer = (client: string, from: string) =>
+      sent(client, [user("Draw"), by(from, "one", drawing)]).contents[1];
+    expect(convertAnswer("xai.chat", "xai.chat")).toMatchObject([{ type: "file" }]);
+    expect(convertAnswer("google.generative-ai", "openai.responses")).toMatchObject([{ type: "file" }]);
     for (const client of ["openai.chat", "openai.responses", "anthropic.messages", "xai.chat"])
-      expect(asked(client, "google.generative-ai")).toEqual([{ type: "text", text: "[image/png, not shown]" }]);
-    const linked = says({ type: "file", mimeType: "image/png", url: photo.url });
+      expect(convertAnswer(client, "google.generative-ai")).toEqual([{ type: "text", text: "[image/png, not shown]" }]);
+    const linked = createAnswer({ type: "file", mimeType: "image/png", url: photo.url });
     const [part] = sent("google.generative-ai", [user("Draw"), by("xai.chat", "one", linked)]).contents[1] ?? [];
     expect(part).toMatchObject({ type: "text" });
   });
@@ -197,7 +198,7 @@ describe("files", () => {
   test("files in a tool answer are sent as far as the provider and the specification support them", () => {
     const answer = (content: UserMessage["content"]): Message[] => [
       user("Look"),
-      { ...says({ type: "call", id: "c1", name: "look", args: {} }), finish: "calls" },
+      { ...createAnswer({ type: "call", id: "c1", name: "look", args: {} }), finish: "calls" },
       { role: "tool", id: "t1", callId: "c1", name: "look", isError: false, content },
     ];
     const output = (prompt: readonly { readonly content: unknown }[]) =>

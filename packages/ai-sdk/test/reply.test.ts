@@ -148,7 +148,9 @@ describe("provider parts", () => {
       { type: "tool-call", toolCallId: "p1", toolName: "computer", input: "", providerExecuted: true },
     );
     expect(reply).toMatchObject({ content: [], finish: "stop" });
-    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { toolCallId: "p1", input: {} } }] } });
+    expect(reply.provider).toMatchObject({
+      statewright: { providerParts: [{ at: 0, part: { toolCallId: "p1", input: {} } }] },
+    });
   });
 
   test("a provider-executed part is sent back to its own client in place", async () => {
@@ -215,7 +217,9 @@ describe("provider parts", () => {
       { type: "ping" },
       { type: "raw", rawValue: {} },
     );
-    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part: { type: "hologram", depth: 3 } }] } });
+    expect(reply.provider).toMatchObject({
+      statewright: { providerParts: [{ at: 0, part: { type: "hologram", depth: 3 } }] },
+    });
   });
 
   test("a file stored by its provider becomes a block with its id", async () => {
@@ -228,14 +232,14 @@ describe("provider parts", () => {
     const part = { type: "tool-approval-request" as const, approvalId: "a1", toolCallId: "c1" };
     const reply = await replyV4(part);
     expect([reply.content, reply.finish]).toEqual([[], "stop"]);
-    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });
+    expect(reply.provider).toMatchObject({ statewright: { providerParts: [{ at: 0, part }] } });
   });
 
   test("a file without bytes, URL or id is kept", async () => {
     const part = { type: "file" as const, mediaType: "image/png", data: { type: "hologram", depth: 3 } };
     const reply = await replyV4(part as never);
     expect(reply.content).toEqual([]);
-    expect(reply.provider).toMatchObject({ statewright: { kept: [{ at: 0, part }] } });
+    expect(reply.provider).toMatchObject({ statewright: { providerParts: [{ at: 0, part }] } });
   });
 
   test("a file made by the model becomes a block with its bytes and metadata", async () => {

@@ -11,7 +11,7 @@ const specs = [
 ] as const;
 
 /** Requests of a model of each specification, and the warnings for the program. */
-async function asked(request: Partial<ModelRequest>, more: object = {}) {
+async function sendRequests(request: Partial<ModelRequest>, more: object = {}) {
   const all: Record<string, { readonly options: Record<string, unknown>; readonly warnings: readonly string[] }> = {};
   for (const [spec, make] of specs) {
     const made = make(more);
@@ -37,22 +37,22 @@ describe("request settings", () => {
       headers: { "x-trace": "t1" },
       providerOptions: { made: { user: "u1" } },
     };
-    for (const { options, warnings } of Object.values(await asked(settings))) {
+    for (const { options, warnings } of Object.values(await sendRequests(settings))) {
       expect(options).toMatchObject(settings);
       expect(warnings).toEqual([]);
     }
-    for (const { options } of Object.values(await asked({})))
+    for (const { options } of Object.values(await sendRequests({})))
       expect(Object.keys(options).sort()).toEqual(["abortSignal", "prompt"]);
   });
 
   test("an output is requested as JSON with its schema, name and description", async () => {
     const output = { schema: weather.inputSchema, name: "city", description: "A city." };
-    for (const { options } of Object.values(await asked({ output })))
+    for (const { options } of Object.values(await sendRequests({ output })))
       expect(options["responseFormat"]).toEqual({ type: "json", ...output });
   });
 
   test("the reasoning setting reaches a model of V4, and older models cause a warning", async () => {
-    const { v4, v3, v2 } = await asked({ reasoning: "low" });
+    const { v4, v3, v2 } = await sendRequests({ reasoning: "low" });
     expect(v4).toMatchObject({ options: { reasoning: "low" }, warnings: [] });
     expect(v3?.options).not.toHaveProperty("reasoning");
     expect(v3?.warnings).toEqual([
@@ -65,7 +65,7 @@ describe("request settings", () => {
 
   test("a tool may have provider options, such as a prompt cache mark", async () => {
     const provider = { anthropic: { cacheControl: { type: "ephemeral" } } };
-    for (const { options } of Object.values(await asked({ tools: [{ ...weather, provider }] })))
+    for (const { options } of Object.values(await sendRequests({ tools: [{ ...weather, provider }] })))
       expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather", providerOptions: provider }]);
   });
 });
@@ -74,7 +74,7 @@ describe("provider tools in requests", () => {
   const search = { name: "web_search", id: "anthropic.web_search_20250305", args: { maxUses: 3 } };
 
   test("provider tools are sent with other tools in the form of each specification", async () => {
-    const { v4, v3, v2 } = await asked({
+    const { v4, v3, v2 } = await sendRequests({
       tools: [weather],
       providerTools: [search],
       toolChoice: { tool: "web_search" },
@@ -87,13 +87,13 @@ describe("provider tools in requests", () => {
 
   test("a provider tool replaces a tool of the same name in the request", async () => {
     const bash = { name: "get_weather", id: "anthropic.bash_20250124", args: {} };
-    for (const { options } of Object.values(await asked({ tools: [weather], providerTools: [bash] })))
+    for (const { options } of Object.values(await sendRequests({ tools: [weather], providerTools: [bash] })))
       expect(options["tools"]).toMatchObject([{ id: "anthropic.bash_20250124" }]);
   });
 
   test("a provider tool of another provider is not sent, the tool of that name is, and a warning is emitted", async () => {
     const request = { tools: [weather], providerTools: [{ ...search, name: "get_weather" }] };
-    for (const { options, warnings } of Object.values(await asked(request, { provider: "openai.chat" }))) {
+    for (const { options, warnings } of Object.values(await sendRequests(request, { provider: "openai.chat" }))) {
       expect(options["tools"]).toMatchObject([{ type: "function", name: "get_weather" }]);
       expect(warnings).toEqual([
         "the tool anthropic.web_search_20250305 was not sent: it belongs to another provider than the model",
@@ -104,7 +104,7 @@ describe("provider tools in requests", () => {
 
 test("a toolChoice for a tool that is not sent is dropped with a warning", async () => {
   for (const { options, warnings } of Object.values(
-    await asked({ tools: [weather], toolChoice: { tool: "hidden" } }),
+    await sendRequests({ tools: [weather], toolChoice: { tool: "hidden" } }),
   )) {
     expect(options).not.toHaveProperty("toolChoice");
     expect(warnings).toEqual(["the tool choice hidden was not sent: the request has no such tool"]);
@@ -127,12 +127,12 @@ describe("client warnings", () => {
     [{ type: "novel", feature: "x" }, "x is novel"],
   ])("client warning %o becomes a text and is saved with the reply", async (warning, words) => {
     const { model } = createModelV4([{ type: "stream-start", warnings: [warning as never] }, finish()]);
-    const told: string[] = [];
+    const observed: string[] = [];
     const reply = await aiModel(model).respond(ask("Hi"), {
       ...createCallOptions(),
-      warn: (text) => void told.push(text),
+      warn: (text) => void observed.push(text),
     });
-    expect(told).toEqual([words]);
+    expect(observed).toEqual([words]);
     expect(reply.provider).toMatchObject({ statewright: { warnings: [warning] } });
   });
 });

@@ -48,5 +48,5 @@ export {
   type PiToolResult,
   type StaticOf,
 } from "./tool/from-pi-tool.ts";
-export { asksAboutCalls } from "./tool/policy/middleware.ts";
+export { canRequestApproval } from "./tool/policy/middleware.ts";
 export { isRegistry } from "./tool/registry.ts";

@@ -8,11 +8,11 @@
 import type { FileKind } from "./file-kind.ts";
 
 /** Verdict of an ignore file for a path; undefined when no rule matches. */
-export type Verdict = "ignored" | "kept" | undefined;
+export type Verdict = "ignored" | "included" | undefined;
 
 /** Rule of a .gitignore. */
 export interface IgnoreRule {
-  readonly verdict: "ignored" | "kept";
+  readonly verdict: "ignored" | "included";
   readonly folderOnly: boolean;
   /** Matched text: the name, at any depth, or the path from the folder of the .gitignore. */
   readonly matched: "name" | "path";
@@ -57,7 +57,7 @@ function parseRule(line: string): IgnoreRule | undefined {
   const matched = pattern.includes("/") ? "path" : "name";
   if (pattern.startsWith("/")) pattern = pattern.slice(1);
   const segments = pattern === "" ? undefined : parseSegments(pattern, matched);
-  return segments && { verdict: isNegated ? "kept" : "ignored", folderOnly, matched, segments };
+  return segments && { verdict: isNegated ? "included" : "ignored", folderOnly, matched, segments };
 }
 
 /** Trailing spaces are ignored, except a space after a backslash. */

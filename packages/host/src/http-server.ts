@@ -17,6 +17,10 @@ export interface ServeHttpOptions {
   readonly requestTimeoutMs?: number;
   /** Maximum number of open connections. Default: 256. */
   readonly maxConnections?: number;
+  /** Maximum bytes of all headers of a request; a larger request receives status 431. Default: 16,384. */
+  readonly maxHeaderBytes?: number;
+  /** Milliseconds until an idle connection is closed. Default: 5,000. */
+  readonly keepAliveTimeoutMs?: number;
   /** Callback for an error thrown by the handler; the client receives status 500 without the error text. */
   readonly onError?: (error: unknown) => void;
 }
@@ -38,12 +42,13 @@ export type HttpHandler = (request: Request) => Promise<Response>;
  */
 export async function serveHttp(handler: HttpHandler, options: ServeHttpOptions): Promise<HttpServer> {
   const { port, host = "127.0.0.1", requestTimeoutMs = 30_000, maxConnections = 256, onError } = options;
+  const { maxHeaderBytes = 16_384, keepAliveTimeoutMs = 5_000 } = options;
   const server = createServer(
     {
       requestTimeout: requestTimeoutMs,
       headersTimeout: requestTimeoutMs,
-      maxHeaderSize: 16_384,
-      keepAliveTimeout: 5_000,
+      maxHeaderSize: maxHeaderBytes,
+      keepAliveTimeout: keepAliveTimeoutMs,
     },
     (incoming, outgoing) => {
       handleRequest(handler, incoming, outgoing).catch((error: unknown) => {

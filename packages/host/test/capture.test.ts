@@ -23,10 +23,10 @@ test("a long captured text keeps its start and end, counts the middle, and cuts 
       const [head = "", tail = ""] = captured.text.split(/\n\[\.\.\. \d+ bytes omitted \.\.\.\]\n/);
       expect(text.startsWith(head)).toBe(true);
       expect(text.endsWith(tail)).toBe(true);
-      const kept = Buffer.byteLength(head) + Buffer.byteLength(tail);
-      expect(kept + captured.droppedBytes).toBe(bytes.length);
-      expect(kept).toBeLessThanOrEqual(maxBytes);
-      expect(kept).toBeGreaterThanOrEqual(maxBytes - 6);
+      const capturedBytes = Buffer.byteLength(head) + Buffer.byteLength(tail);
+      expect(capturedBytes + captured.droppedBytes).toBe(bytes.length);
+      expect(capturedBytes).toBeLessThanOrEqual(maxBytes);
+      expect(capturedBytes).toBeGreaterThanOrEqual(maxBytes - 6);
       expect(captured.text).toContain(`[... ${captured.droppedBytes} bytes omitted ...]`);
     }
   }
@@ -35,10 +35,10 @@ test("a long captured text keeps its start and end, counts the middle, and cuts 
 test("captured bytes that are not UTF-8 become U+FFFD and are counted", () => {
   const capture = new Capture(4);
   expect(capture.add(Buffer.from([0x61, 0xff, 0x80, 0x80, 0x80, 0x80, 0x80, 0x62]))).toContain("\ufffd");
-  const { droppedBytes, text: kept } = capture.getOutput();
+  const { droppedBytes, text: capturedBytes } = capture.getOutput();
   expect(droppedBytes).toBeGreaterThanOrEqual(4);
-  expect(kept.startsWith("a\ufffd")).toBe(true);
-  expect(kept.endsWith("b")).toBe(true);
+  expect(capturedBytes.startsWith("a\ufffd")).toBe(true);
+  expect(capturedBytes.endsWith("b")).toBe(true);
 });
 
 test("a stream that ends inside a character yields a single U+FFFD", () => {

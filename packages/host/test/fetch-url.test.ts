@@ -37,8 +37,8 @@ test("fetchUrl resolves a name once, checks every address, connects to it, also 
     else if (request.url === "/next") response.writeHead(301, { location: "/page" }).end();
     else if (request.url === "/round") response.writeHead(302, { location: "/round" }).end();
     else if (request.url === "/endless") {
-      const more = () => response.write("x".repeat(10_000), () => setImmediate(more));
-      more();
+      const writeMore = () => response.write("x".repeat(10_000), () => setImmediate(writeMore));
+      writeMore();
     } else response.end("page");
   });
 
@@ -123,15 +123,15 @@ test("fetchUrl sends no secrets to a redirect on another host and does not repea
 test("fetchUrl gives up a host that never answers or never ends by timeout or signal, and leaves nothing open", async () => {
   const sockets = new Set<unknown>();
   const { world, advance } = createManualWorld();
-  let came = () => {};
+  let resolveRequest = () => {};
   const port = await serve((request, response) => {
     sockets.add(request.socket);
     request.socket.once("close", () => sockets.delete(request.socket));
     if (request.url === "/drip") response.write("x");
-    came();
+    resolveRequest();
   });
   const asking = new Promise<void>((resolve) => {
-    came = resolve;
+    resolveRequest = resolve;
   });
   const late = getFailure(fetchUrl(`http://a.invalid:${port}/`, { ...local, world, timeoutMs: 1_000 }));
   await asking;

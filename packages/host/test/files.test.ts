@@ -40,7 +40,7 @@ const expectFailure = async (work: Promise<unknown>, code: string, message: stri
   ).not.toContain(base);
 };
 
-describe("reading", () => {
+describe("file reads", () => {
   test("reading a file returns its exact text with byte order mark and line ends", async () => {
     put("a/text.txt", "\ufeffé😀\r\nend");
     expect(await files.read("a/text.txt")).toEqual({
@@ -199,7 +199,7 @@ function getCode(error: unknown): string {
   return isHostError(error) ? error.code : String(error);
 }
 
-describe("writing", () => {
+describe("file writes", () => {
   test("writing creates parent folders and reports the result", async () => {
     expect(await files.write("a/b/c.txt", "é")).toEqual({ path: "a/b/c.txt", created: true, bytes: 2 });
     expect(await files.write("a/b/c.txt", new Uint8Array([1, 2, 3]))).toEqual({
@@ -287,7 +287,7 @@ describe("writing", () => {
   });
 });
 
-describe("listing", () => {
+describe("folder listings", () => {
   test("a listing names everything below in order, folders before their content, and does not follow links", async () => {
     for (const path of ["b.txt", "a/z.txt", "a/b/c.txt", "a-b.txt", "é/ü.txt", "node_modules/x/y.js", ".git/HEAD"])
       put(path);

@@ -3,6 +3,27 @@ import { connect } from "node:net";
 import { serveHttp } from "@statewright/host";
 import { expect, onTestFinished, test } from "vitest";
 
+test("serveHttp refuses larger headers and more connections than its options allow [FX46]", async () => {
+  const server = await serveHttp(async () => new Response("ok"), {
+    port: 0,
+    maxHeaderBytes: 512,
+    maxConnections: 1,
+    keepAliveTimeoutMs: 60_000,
+  });
+  onTestFinished(() => server.close());
+  const url = `http://127.0.0.1:${server.port}`;
+  const large = await fetch(url, { headers: { padding: "x".repeat(600), connection: "close" } });
+  expect(large.status).toBe(431);
+  const open = connect(server.port, "127.0.0.1");
+  onTestFinished(() => void open.destroy());
+  open.write("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  const [answer] = (await once(open, "data")) as [Buffer];
+  expect(answer.toString()).toContain("200 OK");
+  const second = connect(server.port, "127.0.0.1");
+  await once(second, "close");
+  expect(open.destroyed).toBe(false);
+});
+
 test("serveHttp refuses a taken port, hides handler errors from clients, and closes open requests", async () => {
   const errors: unknown[] = [];
   let gone: AbortSignal | undefined;
@@ -29,8 +50,8 @@ test("serveHttp refuses a taken port, hides handler errors from clients, and clo
 
   const socket = connect(server.port, "127.0.0.1");
   socket.write("GET /open HTTP/1.1\r\nhost: localhost\r\n\r\n");
-  const [begun] = (await once(socket, "data")) as [Buffer];
-  expect(begun.toString()).toContain("200 OK");
+  const [head] = (await once(socket, "data")) as [Buffer];
+  expect(head.toString()).toContain("200 OK");
   const ended = once(socket, "close");
   await server.close();
   await ended;

@@ -53,25 +53,25 @@ describe.runIf(posix)("running commands", () => {
     process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";
     process.env["STATEWRIGHT_TEST_NAMED"] = "named";
     const script = "process.stdout.write(JSON.stringify(process.env))";
-    const seen = async (options: object) =>
+    const readOutput = async (options: object) =>
       JSON.parse((await runProcess(process.execPath, node(script), options)).stdout);
     const allowed = /^(?:PATH|HOME|LANG|LC_[A-Z]+|TERM|TMPDIR|TZ)$/;
     // Set by the gate, and by a bash that is installed as sh.
     const ofTheShell = ["SHLVL", "_"];
 
-    const plain = Object.keys(await seen({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).filter(
+    const plain = Object.keys(await readOutput({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).filter(
       (n) => !ofTheShell.includes(n),
     );
     expect(plain.filter((name) => !allowed.test(name)).sort()).toEqual(["GIVEN", "PWD"]);
-    expect(await seen({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).toMatchObject({
+    expect(await readOutput({ env: { GIVEN: "a=b\nc", PWD: process.cwd() } })).toMatchObject({
       GIVEN: "a=b\nc",
       PWD: process.cwd(),
     });
-    expect(await seen({})).not.toHaveProperty("PWD");
-    const named = await seen({ inherit: ["STATEWRIGHT_TEST_NAMED"] });
+    expect(await readOutput({})).not.toHaveProperty("PWD");
+    const named = await readOutput({ inherit: ["STATEWRIGHT_TEST_NAMED"] });
     expect(named).toMatchObject({ STATEWRIGHT_TEST_NAMED: "named" });
     expect(named).not.toHaveProperty("STATEWRIGHT_TEST_SECRET");
-    expect(await seen({ inherit: "all" })).toMatchObject({ STATEWRIGHT_TEST_SECRET: "hidden" });
+    expect(await readOutput({ inherit: "all" })).toMatchObject({ STATEWRIGHT_TEST_SECRET: "hidden" });
     delete process.env["STATEWRIGHT_TEST_SECRET"];
     delete process.env["STATEWRIGHT_TEST_NAMED"];
   });
@@ -431,12 +431,12 @@ function startParent(...commands: string[]) {
 }
 
 describe.runIf(onLinux)("parents killed by SIGKILL", () => {
-  const lives = "sleep 1000 & echo ready-; wait";
+  const longCommand = "sleep 1000 & echo ready-; wait";
 
   test("a parent killed by SIGKILL takes every process group with it, grandchildren and watcher included", async () => {
     const { parent, output, groups, pid } = startParent(
-      `${lives}; echo a`,
-      `trap "" TERM HUP; ${lives}; echo b`,
+      `${longCommand}; echo a`,
+      `trap "" TERM HUP; ${longCommand}; echo b`,
       "exit 0",
     );
     await waitUntil(() => output.all().split("ready-").length === 3 && groups().length === 3);
@@ -453,7 +453,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
   });
 
   test("a parent killed by SIGKILL takes its groups with it even when its watcher was ended before", async () => {
-    const { parent, output, groups, pid } = startParent(lives);
+    const { parent, output, groups, pid } = startParent(longCommand);
     await waitUntil(() => output.all().includes("ready-") && groups().length === 1);
     const [group] = groups();
     const watchers = () => listChildren(pid).filter((child) => child !== group?.id);
@@ -519,7 +519,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     advance(60_000);
     expect(await running.result).toMatchObject({ ended: "timeout" });
 
-    const { parent, output: said, groups } = startParent(lives);
+    const { parent, output: said, groups } = startParent(longCommand);
     await waitUntil(() => said.all().includes("ready-") && groups().length === 1);
     parent.kill("SIGKILL");
     await once(parent, "exit");

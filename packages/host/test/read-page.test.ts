@@ -76,11 +76,11 @@ test("a filtered listing returns and counts only matching entries and still desc
     mkdirSync(join(folder, name, ".."), { recursive: true });
     writeFileSync(join(folder, name), "");
   }
-  const wanted = (path: string) => path.endsWith(".ts");
-  const all = await files.list({ path: "tree", filter: wanted });
+  const isTypeScript = (path: string) => path.endsWith(".ts");
+  const all = await files.list({ path: "tree", filter: isTypeScript });
   expect(all.entries.map(({ path }) => path)).toEqual(["tree/a/one.ts", "tree/b/two.ts", "tree/three.ts"]);
   expect(all.truncated).toBe(false);
-  const two = await files.list({ path: "tree", filter: wanted, limit: 2 });
+  const two = await files.list({ path: "tree", filter: isTypeScript, limit: 2 });
   expect([two.entries.length, two.truncated]).toEqual([2, true]);
 });
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterEach(() => {
   server.answers.clear();
-  server.told.length = 0;
+  server.observed.length = 0;
 });
 afterAll(() => Promise.all([server.close(), other.close()]));
 
@@ -75,8 +75,8 @@ test("an OpenAPI call is retried after Retry-After with the same key, and a fail
     attempts: 3,
     error: { kind: "unavailable" },
   });
-  expect(new Set(server.told.map(({ headers }) => headers["x-once"])).size).toBe(1);
-  expect(server.told[0]?.headers["x-once"]).toMatch(/^t\/main\//);
+  expect(new Set(server.observed.map(({ headers }) => headers["x-once"])).size).toBe(1);
+  expect(server.observed[0]?.headers["x-once"]).toMatch(/^t\/main\//);
   server.answers.set("/it", { status: 503 });
   expect((await act()).result).toMatchObject({ attempts: 1, error: { kind: "unknown_outcome" } });
   expect((await look()).result).toMatchObject({ attempts: 3, error: { kind: "unavailable" } });
@@ -106,17 +106,17 @@ test("Retry-After is parsed as seconds or a date", async () => {
 test("private addresses, other hosts and redirects are refused unless allowed, and no secret reaches another origin", async () => {
   expect((await look({ allowPrivate: false })).result.error?.kind).toBe("denied");
   expect((await look({ allowHosts: ["api.example"] })).result.error?.kind).toBe("denied");
-  expect(server.told).toEqual([]);
+  expect(server.observed).toEqual([]);
   server.answers.set("/it", { status: 302, headers: { location: `${other.base}/there` } });
   expect((await look()).result.error).toMatchObject({
     kind: "denied",
     message: expect.stringContaining("not allowed"),
   });
-  expect(other.told).toEqual([]);
+  expect(other.observed).toEqual([]);
   expect((await look({ maxRedirects: 1 })).result.isError).toBe(false);
-  expect(server.told.at(-1)?.headers["x-key"]).toBe("key-5ecret");
-  expect(other.told[0]?.url).toBe("/there");
-  expect(JSON.stringify(other.told)).not.toContain("5ecret");
+  expect(server.observed.at(-1)?.headers["x-key"]).toBe("key-5ecret");
+  expect(other.observed[0]?.url).toBe("/there");
+  expect(JSON.stringify(other.observed)).not.toContain("5ecret");
 });
 
 test("an OpenAPI call ends by its signal and its timeout", async () => {

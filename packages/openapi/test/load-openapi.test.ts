@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { toModelTool } from "@statewright/core/adapter";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadOpenApi, type OpenApiOptions } from "../src/index.ts";
-import { call, type EchoServer, startEchoServer, type Told } from "./support/openapi.ts";
+import { call, type EchoServer, type RecordedRequest, startEchoServer } from "./support/openapi.ts";
 
 const pets = join(import.meta.dirname, "fixtures/pets.yaml");
 const shop = join(import.meta.dirname, "fixtures/shop.json");
@@ -22,22 +22,22 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const local = (): OpenApiOptions => ({ baseUrl: `${server.base}/v1`, allowPrivate: ["127.0.0.1"] });
-const petsOf = (options: OpenApiOptions = {}) =>
+const loadPets = (options: OpenApiOptions = {}) =>
   loadOpenApi(pets, { auth: { key: "KEY", login: "TOKEN" }, ...local(), ...options });
 
-async function told(
+async function callAndRecord(
   tools: Awaited<ReturnType<typeof loadOpenApi>>["tools"],
   name: string,
   args: object,
-): Promise<Told> {
+): Promise<RecordedRequest> {
   const came = await call(tools, name, JSON.parse(JSON.stringify(args)), { secrets });
-  const [last] = server.told.slice(-1);
+  const [last] = server.observed.slice(-1);
   if (last === undefined || came.result.isError) throw new Error(came.text);
   return last;
 }
 
 test("OpenAPI operations become tools with names, descriptions, effects and schemas", async () => {
-  const { tools, operations } = await petsOf();
+  const { tools, operations } = await loadPets();
   const specs = new Map(tools.map(({ spec }) => [spec.name, spec]));
   expect([...specs.keys()]).toEqual(["list_pets", "add_pet", "pets_get", "put_pets_id", "drop_pet", "add_photo"]);
   expect(operations[2]).toMatchObject({ id: "pets/get", method: "GET", path: "/pets/{id}", deprecated: true });
@@ -109,11 +109,11 @@ test("an OpenAPI 3.1 document keeps its schemas, annotations next to references,
 
 test("an OpenAPI filter accepts ids, tags, methods and a function, and unknown names are refused", async () => {
   const ids = async (operations: NonNullable<OpenApiOptions["operations"]>) =>
-    (await petsOf({ operations })).operations.map(({ id }) => id);
+    (await loadPets({ operations })).operations.map(({ id }) => id);
   expect(await ids({ tags: ["pets"], methods: ["post"] })).toEqual(["addPet"]);
   expect(await ids({ where: ({ deprecated }) => deprecated })).toEqual(["pets/get"]);
-  await expect(petsOf({ operations: { ids: ["listPet"] } })).rejects.toThrow(/"listPet".*listPets, addPet/);
-  await expect(petsOf({ operations: { tags: ["cats"] } })).rejects.toThrow(/tag "cats".*pets/);
+  await expect(loadPets({ operations: { ids: ["listPet"] } })).rejects.toThrow(/"listPet".*listPets, addPet/);
+  await expect(loadPets({ operations: { tags: ["cats"] } })).rejects.toThrow(/tag "cats".*pets/);
 });
 
 test("two operations with one name are refused with their locations, and custom names resolve the conflict [T52]", async () => {
@@ -135,30 +135,40 @@ test("two operations with one name are refused with their locations, and custom 
 });
 
 test("OpenAPI parameters are sent as documented, and no value leads to another path", async () => {
-  const { tools } = await petsOf();
-  expect(await told(tools, "list_pets", { kind: ["cat", "dog"], filter_name: "a&b=c", limit: 5 })).toMatchObject({
+  const { tools } = await loadPets();
+  expect(
+    await callAndRecord(tools, "list_pets", { kind: ["cat", "dog"], filter_name: "a&b=c", limit: 5 }),
+  ).toMatchObject({
     method: "GET",
     url: "/v1/pets?limit=5&kind=cat&kind=dog&filter%5Bname%5D=a%26b%3Dc",
   });
-  const got = await told(tools, "pets_get", { path_id: "a/b?#%", query_id: 3, query_body: true, "X-Trace": "t" });
+  const got = await callAndRecord(tools, "pets_get", {
+    path_id: "a/b?#%",
+    query_id: 3,
+    query_body: true,
+    "X-Trace": "t",
+  });
   expect(got.url).toBe("/v1/pets/a%2Fb%3F%23%25?id=3&body=true");
   expect(got.headers).toMatchObject({ "x-trace": "t", "x-key": "key-5ecret" });
-  const before = server.told.length;
+  const before = server.observed.length;
   for (const path_id of ["..", ".", ""])
     expect((await call(tools, "pets_get", { path_id }, { secrets })).result.error?.kind).toBe("invalid_args");
   const trace = await call(tools, "pets_get", { path_id: "1", "X-Trace": "a\r\nx: y" }, { secrets });
   expect(trace.result.error?.kind).toBe("invalid_args");
-  expect(server.told.length).toBe(before);
+  expect(server.observed.length).toBe(before);
 });
 
 test("OpenAPI bodies are sent as JSON, forms, multipart files, text and bytes", async () => {
-  const { tools } = await petsOf();
-  const added = await told(tools, "add_pet", { body: { name: "Tom" } });
+  const { tools } = await loadPets();
+  const added = await callAndRecord(tools, "add_pet", { body: { name: "Tom" } });
   expect([added.headers["content-type"], added.body]).toEqual(["application/json", '{"name":"Tom"}']);
-  const put = await told(tools, "put_pets_id", { id: "1", body: { name: "a b&c", tags: ["x", "y"], owner: { n: 1 } } });
+  const put = await callAndRecord(tools, "put_pets_id", {
+    id: "1",
+    body: { name: "a b&c", tags: ["x", "y"], owner: { n: 1 } },
+  });
   expect(put.body).toBe("name=a+b%26c&tags=x&tags=y&owner=%7B%22n%22%3A1%7D");
   const photo = { name: 'p".png', mimeType: "image/png", base64: "AQID" };
-  const sent = await told(tools, "add_photo", {
+  const sent = await callAndRecord(tools, "add_photo", {
     id: "1",
     body: { photo, more: [{ text: "one" }], about: { by: "ann" }, note: "hi" },
   });
@@ -175,13 +185,15 @@ test("OpenAPI bodies are sent as JSON, forms, multipart files, text and bytes", 
   const both = await call(tools, "add_photo", { id: "1", body: { photo: { text: "a", base64: "AQ==" } } }, { secrets });
   expect(both.text).toContain("one of text, base64 and artifact");
   const shopTools = (await loadOpenApi(shop, local())).tools;
-  expect(await told(shopTools, "add_note", { body: "noted" })).toMatchObject({ body: "noted" });
-  expect(await told(shopTools, "attach", { body: photo })).toMatchObject({
+  expect(await callAndRecord(shopTools, "add_note", { body: "noted" })).toMatchObject({ body: "noted" });
+  expect(await callAndRecord(shopTools, "attach", { body: photo })).toMatchObject({
     method: "PATCH",
     body: "\x01\x02\x03",
     headers: { "content-type": "image/png" },
   });
-  expect((await told(shopTools, "find_orders", { where: { a: 1 } })).url).toBe("/v1/orders?where=%7B%22a%22%3A1%7D");
+  expect((await callAndRecord(shopTools, "find_orders", { where: { a: 1 } })).url).toBe(
+    "/v1/orders?where=%7B%22a%22%3A1%7D",
+  );
 });
 
 test("an unreadable OpenAPI operation is refused by name, or skipped with a report", async () => {
@@ -205,8 +217,8 @@ test("an unreadable OpenAPI operation is refused by name, or skipped with a repo
   };
   const { tools, skipped } = await loadOpenApi(document, { ...local(), onUnsupported: "skip" });
   expect(tools.map(({ spec }) => spec.name)).toEqual(["fine"]);
-  expect((await told(tools, "fine", {})).url).toBe("/v1/fine");
-  expect((await told(tools, "fine", { proto: "p", query_constructor: "c", toString: "t" })).url).toBe(
+  expect((await callAndRecord(tools, "fine", {})).url).toBe("/v1/fine");
+  expect((await callAndRecord(tools, "fine", { proto: "p", query_constructor: "c", toString: "t" })).url).toBe(
     "/v1/fine?__proto__=p&constructor=c&toString=t",
   );
   expect(skipped.map(({ operation: { id }, reason }) => [id, reason])).toEqual([
@@ -246,19 +258,19 @@ test("an OpenAPI document is loaded from a URL under the same rules, pinned by d
 });
 
 test("credentials of an OpenAPI operation must be given, for supported schemes", async () => {
-  await expect(petsOf({ auth: { key: "KEY" } })).rejects.toThrow(/DELETE .*user, or cookie and inQuery, or login/);
-  await expect(petsOf({ auth: { kee: "KEY" } })).rejects.toThrow(/"kee".*key, inQuery, cookie, user, login/);
-  await expect(petsOf({ auth: { user: "KEY" } })).rejects.toThrow("username, password");
+  await expect(loadPets({ auth: { key: "KEY" } })).rejects.toThrow(/DELETE .*user, or cookie and inQuery, or login/);
+  await expect(loadPets({ auth: { kee: "KEY" } })).rejects.toThrow(/"kee".*key, inQuery, cookie, user, login/);
+  await expect(loadPets({ auth: { user: "KEY" } })).rejects.toThrow("username, password");
   const own = { secret: "TOKEN", in: "header", name: "authorization", prefix: "token " } as const;
   const bare = { openapi: "3.1.0", paths: { "/a": { get: { operationId: "a" } } } };
   const { tools } = await loadOpenApi(bare, { ...local(), auth: { mine: own } });
   const echoed = await call(tools, "a", {}, { secrets });
-  expect(server.told.at(-1)?.headers.authorization).toBe("token token-5ecret");
+  expect(server.observed.at(-1)?.headers.authorization).toBe("token token-5ecret");
   expect(echoed.text).toContain('"authorization":"token [secret]"');
   await expect(loadOpenApi(bare, { auth: { mine: { ...own, in: "body" } as never } })).rejects.toThrow(
     "`auth.mine` must be a custom scheme",
   );
-  expect((await petsOf({ auth: false })).tools[0]?.spec.inject).toEqual({});
+  expect((await loadPets({ auth: false })).tools[0]?.spec.inject).toEqual({});
 });
 
 test.each([
@@ -272,13 +284,13 @@ test.each([
     { headers: { cookie: "sid=sid-5ecret" }, url: "/v1/pets/1?api_key=query-5ecret%26" },
   ],
 ] as const)("the secrets of %j reach the server, and no model, row, event or error [R16]", async (auth, wanted) => {
-  const { tools } = await petsOf({ auth, operations: { ids: ["dropPet"] } });
+  const { tools } = await loadPets({ auth, operations: { ids: ["dropPet"] } });
   expect(JSON.stringify(tools[0]?.spec)).not.toContain("5ecret");
   server.answers.delete("/v1/pets/1");
   const echoed = await call(tools, "drop_pet", { id: "1" }, { secrets });
-  expect(server.told.at(-1)).toMatchObject(wanted);
+  expect(server.observed.at(-1)).toMatchObject(wanted);
   // A server that repeats its request in an answer, in an error and in a header.
-  const said = JSON.stringify(server.told.at(-1));
+  const said = JSON.stringify(server.observed.at(-1));
   server.answers.set("/v1/pets/1", { status: 500, body: `${said}${Object.values(secrets)}` });
   const failed = await call(tools, "drop_pet", { id: "1" }, { secrets });
   server.answers.set("/v1/pets/1", { status: 201, headers: { location: `/x?${said.replace(/[^\x21-\x7e]/g, "")}` } });
@@ -320,7 +332,7 @@ test("arguments of a model cannot set fixed request parameters or parameters of 
   expect(toModelTool(tools[0]!.spec).inputSchema["properties"]).toEqual({
     filter: { type: "object", additionalProperties: { type: "string" } },
   });
-  expect(await told(tools, "orders", { filter: { a: "1" } })).toMatchObject({
+  expect(await callAndRecord(tools, "orders", { filter: { a: "1" } })).toMatchObject({
     url: "/v1/orders?a=1&api_key=key-5ecret",
     headers: { "x-tenant": "7" },
   });

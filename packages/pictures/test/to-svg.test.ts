@@ -92,7 +92,7 @@ describe("picture content", () => {
         "paying.card.checking → sending.packing: PAID",
         "paying.card.checking → lost: STOLEN",
         "paying → lost: CANCEL",
-      ].toSorted(byOrderIn(picture.edges.map(({ title }) => title))),
+      ].toSorted(compareByOrder(picture.edges.map(({ title }) => title))),
     );
     checkPlaces(picture);
     checkPlaces(readPicture(toSvg(order(), { direction: "right" })));
@@ -287,9 +287,9 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
   };
   const all = [...nodes, ...regions];
   const rects = new Map(regions.map(({ id, rect }) => [id, rect]));
-  const around = (id: string): Rect => rects.get(id.split(".").slice(0, -1).join(".")) ?? box;
+  const getOuterRect = (id: string): Rect => rects.get(id.split(".").slice(0, -1).join(".")) ?? box;
   const holds = (region: string, id: string): boolean => id.startsWith(`${region}.`);
-  for (const { id, rect } of all) refuse(isInside(rect, around(id)), `${id} is outside`);
+  for (const { id, rect } of all) refuse(isInside(rect, getOuterRect(id)), `${id} is outside`);
   for (const label of labels) refuse(isInside(label, box), `${label.text} is outside`);
   all.forEach((one, index) => {
     for (const other of all.slice(index + 1))
@@ -297,7 +297,7 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
         refuse(!isOverlapping(one.rect, other.rect), `${one.id} covers ${other.id}`);
   });
   for (const { id, heading } of regions) {
-    refuse(isInside(heading, around(`${id}.`)), `the name of ${id} is outside`);
+    refuse(isInside(heading, getOuterRect(`${id}.`)), `the name of ${id} is outside`);
     for (const node of nodes) refuse(!isOverlapping(heading, node.rect), `${node.id} covers the name of ${id}`);
   }
   labels.forEach((label, index) => {
@@ -310,8 +310,8 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
     const strange = all.filter((each) => !ends.some((end) => end === each.id || holds(each.id, end)));
     const spots = points.map(({ x, y }) => ({ x: x - 0.2, y: y - 0.2, width: 0.4, height: 0.4 }));
     const getBox = (end?: string): Rect | undefined => all.find((each) => each.id === end)?.rect;
-    refuse(touches(spots.at(0), getBox(ends[0]), 1), `${id} does not leave its source`);
-    refuse(touches(spots.at(-1), getBox(ends[1]), 10), `${id} does not come to its target`);
+    refuse(isNear(spots.at(0), getBox(ends[0]), 1), `${id} does not leave its source`);
+    refuse(isNear(spots.at(-1), getBox(ends[1]), 10), `${id} does not come to its target`);
     refuse(
       spots.every((spot) => isInside(spot, box)),
       `${id} is outside`,
@@ -328,12 +328,12 @@ function checkPlaces({ box, nodes, regions, edges, labels }: Picture): void {
 }
 
 /** Returns whether a point is at most this far outside of a rectangle: a line ends at the tip of its arrow. */
-function touches(spot: Rect | undefined, rect: Rect | undefined, far: number): boolean {
+function isNear(spot: Rect | undefined, rect: Rect | undefined, far: number): boolean {
   if (spot === undefined || rect === undefined) return false;
   const { x, y, width, height } = rect;
   return isInside(spot, { x: x - far, y: y - far, width: width + 2 * far, height: height + 2 * far });
 }
 
-function byOrderIn(list: readonly string[]): (one: string, other: string) => number {
+function compareByOrder(list: readonly string[]): (one: string, other: string) => number {
   return (one, other) => list.indexOf(one) - list.indexOf(other);
 }

@@ -30,17 +30,17 @@ afterEach(async () => {
 /** Loads a configuration and returns its reported changes one by one. */
 async function watched(text: string, options: ToolConfigOptions = {}) {
   writeFileSync(file, text);
-  const told: ConfigChange[] = [];
+  const observed: ConfigChange[] = [];
   let wake = (): void => undefined;
   const watch = (change: ConfigChange): void => {
-    told.push(change);
+    observed.push(change);
     wake();
   };
   const configured = await loadTools(file, { presets, watch, ...options });
   open = configured;
   const next = async (): Promise<ConfigChange> => {
     for (;;) {
-      const change = told.shift();
+      const change = observed.shift();
       if (change !== undefined) return change;
       await new Promise<void>((resolve) => {
         wake = resolve;
@@ -116,13 +116,13 @@ test("a configuration listener that throws is logged, and the change still appli
 });
 
 test("a plugin removed from the configuration ends after its calls, restarts once for a call advertised earlier, and ends again", async () => {
-  let heard = (): void => undefined;
-  const onStderr = (): void => heard();
+  let resolveHeard = (): void => undefined;
+  const onStderr = (): void => resolveHeard();
   const { configured, next } = await watched(`tools: { plugins: [${plugin("echo")}] }`, { plugins: { onStderr } });
   const pid = Number(configured.plugins[0]?.pid);
   const offered = configured.tools;
   const isHeld = new Promise<void>((resolve) => {
-    heard = resolve;
+    resolveHeard = resolve;
   });
   const live = startCalls(offered, [{ args: { say: "slow", hold: true, stderr: "held" } }]);
   await isHeld;

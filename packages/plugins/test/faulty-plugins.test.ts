@@ -15,9 +15,9 @@ test.each([
 ] as const)("a plugin answers the first call and fails the second: %s", async (how, text) => {
   const plugin = await loadPlugin(faults.plugin(echo, { failNth: 2, how }));
   keep(plugin);
-  const said = (id: string) => collectAnswers(plugin.tools, [{ id, args: { say: "hello" } }]);
-  const [first] = await said("c1");
+  const callSay = (id: string) => collectAnswers(plugin.tools, [{ id, args: { say: "hello" } }]);
+  const [first] = await callSay("c1");
   expect(first && [first.isError, getMessageText(first)]).toEqual([false, "hello"]);
-  const [second] = await said("c2");
+  const [second] = await callSay("c2");
   expect(second && [second.isError, getMessageText(second)]).toEqual([true, text]);
 });

@@ -256,14 +256,14 @@ test("a plugin that fails to load reports its path and the cause, and no process
     'exited with code 0; it wrote "hello", which is not a description',
   );
   const silent = load("never-describes", { startTimeoutMs: 3_000, world });
-  const told = expect(silent).rejects.toMatchObject({
+  const observed = expect(silent).rejects.toMatchObject({
     code: "plugin_failed",
     message: expect.stringContaining("within 3000 ms"),
   });
   while (world.timers === 0) await new Promise((resolve) => setImmediate(resolve));
   await world.advance(3_000);
   await world.advance(10_000);
-  await told;
+  await observed;
 });
 
 test("loadPlugin refuses unknown and invalid options before it starts a process", async () => {
@@ -315,7 +315,7 @@ test("a plugin inherits the environment, or a reduced one by option [D25]", asyn
   const script =
     'process.stdin.on("data",()=>console.log(JSON.stringify({name:"env",description:String(process.env.STATEWRIGHT_TEST_SECRET),parameters:{type:"object"}})))';
   try {
-    const seen = async (inheritEnv?: boolean | readonly string[]) => {
+    const readPluginEnv = async (inheritEnv?: boolean | readonly string[]) => {
       const plugin = await loadPlugin({
         command: process.execPath,
         args: ["-e", script],
@@ -324,9 +324,9 @@ test("a plugin inherits the environment, or a reduced one by option [D25]", asyn
       await plugin.close();
       return plugin.tools[0]?.spec.description;
     };
-    expect(await seen()).toBe("s");
-    expect(await seen(false)).toBe("undefined");
-    expect(await seen(["STATEWRIGHT_TEST_SECRET"])).toBe("s");
+    expect(await readPluginEnv()).toBe("s");
+    expect(await readPluginEnv(false)).toBe("undefined");
+    expect(await readPluginEnv(["STATEWRIGHT_TEST_SECRET"])).toBe("s");
   } finally {
     delete process.env["STATEWRIGHT_TEST_SECRET"];
   }
@@ -353,10 +353,13 @@ test("a protocol 2 plugin reports progress, answers out of order, and receives c
   });
   process.kill(plugin.pid ?? 0, "SIGUSR2");
   expect((await live.answers()).map(getMessageText)).toEqual(["slow", "fast"]);
-  const told = live.events.flatMap((event): readonly unknown[] =>
+  const observed = live.events.flatMap((event): readonly unknown[] =>
     event.type === "tool.progress" ? [event.text] : event.type === "tool.update" ? [event.partial] : [],
   );
-  expect(told).toEqual(["begun fast", { content: [{ type: "text", text: "half of fast" }], details: { half: true } }]);
+  expect(observed).toEqual([
+    "begun fast",
+    { content: [{ type: "text", text: "half of fast" }], details: { half: true } },
+  ]);
   const held = startCalls(plugin.tools, [{ id: "held", args: { say: "never", hold: true } }]);
   await new Promise<void>((resolve) => {
     held.handle.on((event) => {

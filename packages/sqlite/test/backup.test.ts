@@ -77,14 +77,14 @@ test("a backup taken while this store writes is a prefix of its commits and open
 test("a backup taken while another process writes is a prefix of its commits [F5]", async () => {
   child = await startChild(file);
   const { epoch } = await child.claim("t");
-  let told = 0;
-  child.onTold((step) => {
-    told = Number(step);
+  let observed = 0;
+  child.onObserved((step) => {
+    observed = Number(step);
   });
   void child.ask({ do: "forever", thread: "t", epoch });
   const store = open(file);
   for (let nth = 1; nth <= 3; nth++) {
-    const before = told;
+    const before = observed;
     await store.backup(`${copy}-${nth}`);
     const restored = open(`${copy}-${nth}`);
     const items = await readItems(restored, "t");

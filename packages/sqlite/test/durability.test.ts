@@ -40,11 +40,11 @@ describe("a killed process", () => {
     for (let kill = 0; kill < 8; kill++) {
       const child = await startChild(file);
       const claim = await child.claim(`t${kill}`);
-      let told = 0;
+      let observed = 0;
       await new Promise<void>((resolve) => {
-        child.onTold((step) => {
-          told = Number(step);
-          if (told === 1 + kill * 11) resolve();
+        child.onObserved((step) => {
+          observed = Number(step);
+          if (observed === 1 + kill * 11) resolve();
         });
         void child.ask({ do: "forever", thread: `t${kill}`, epoch: claim.epoch });
       });
@@ -52,7 +52,7 @@ describe("a killed process", () => {
       const store = sqliteStore(file);
       const next = await store.claim({ ...graph, thread: `t${kill}` });
       const saved = next.head?.id ?? 0;
-      expect(saved).toBeGreaterThanOrEqual(told);
+      expect(saved).toBeGreaterThanOrEqual(observed);
       expect(next).toMatchObject({ recovered: true, nextSeq: saved + 1, nextCheckpoint: saved + 1 });
       expect(await readItems(store, `t${kill}`)).toEqual(
         Array.from({ length: saved }, (_, index) => String(index + 1)),

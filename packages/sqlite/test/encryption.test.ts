@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
 import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
 import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
-import { fillThread, portraitOf, storeConformance } from "@statewright/testing/conformance";
+import { fillThread, readThreadSnapshot, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change, readBytes, readText } from "./support/database-file.ts";
 import {
@@ -143,7 +143,7 @@ const sealedColumns = [
 
 /** Reads all data of a thread, like a program. */
 async function readAll(store: Store, thread: string): Promise<void> {
-  await portraitOf(store, thread);
+  await readThreadSnapshot(store, thread);
   await store.exportThread(thread);
 }
 
@@ -234,7 +234,7 @@ test("keys are rotated while a writer is active, and the old key is no longer ne
   const claim = await before.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 30; id++) await saveCommit(before, createSuperstep("t", claim, id));
   await fillThread(before, "u");
-  const portrait = await portraitOf(before, "u");
+  const snapshot = await readThreadSnapshot(before, "u");
   const rotating = open(newest, old);
   const work = rotating.rotate();
   for (let id = 31; id <= 60; id++) await saveCommit(before, createSuperstep("t", claim, id));
@@ -246,7 +246,7 @@ test("keys are rotated while a writer is active, and the old key is no longer ne
   rotating.close();
   const after = open(newest);
   expect(await readItems(after, "t")).toEqual(Array.from({ length: 60 }, (_, at) => String(at + 1)));
-  expect(await portraitOf(after, "u")).toEqual(portrait);
+  expect(await readThreadSnapshot(after, "u")).toEqual(snapshot);
   expect((await after.verify()).faults).toEqual([]);
   const next = await after.claim({ ...graph, thread: "t" });
   await saveCommit(after, createSuperstep("t", next, 61));
@@ -369,7 +369,7 @@ test("a plain file is encrypted once by an explicit call, with history, forks an
   await fillThread(plain, "u");
   await fillSentinel(plain, "v");
   await pruneThread(plain, { thread: "u", keepLast: 1 });
-  const before = await Promise.all(["t", "u", "v"].map((thread) => portraitOf(plain, thread)));
+  const before = await Promise.all(["t", "u", "v"].map((thread) => readThreadSnapshot(plain, thread)));
   const keys = (): readonly EncryptionKey[] => [newest];
   expect(() => encryptStore(file, { keys })).toThrow(expect.objectContaining({ code: "store_locked" }));
   plain.close();
@@ -387,7 +387,7 @@ test("a plain file is encrypted once by an explicit call, with history, forks an
   encryptStore(file, { keys });
   expect(readBytes(file)).not.toContain(sentinel);
   const store = open(newest);
-  expect(await Promise.all(["t", "u", "v"].map((thread) => portraitOf(store, thread)))).toEqual(before);
+  expect(await Promise.all(["t", "u", "v"].map((thread) => readThreadSnapshot(store, thread)))).toEqual(before);
   expect((await store.verify()).faults).toEqual([]);
   const claim = await store.claim({ ...graph, thread: "t" });
   expect(claim.nextCheckpoint).toBeGreaterThan(1);
@@ -399,9 +399,9 @@ test("a thread moves as text between a plain and an encrypted store [E49]", asyn
   const memory = memoryStore();
   const text = await exportThread(store, "t");
   await importThread(memory, text);
-  expect(await portraitOf(memory, "t")).toEqual(await portraitOf(store, "t"));
+  expect(await readThreadSnapshot(memory, "t")).toEqual(await readThreadSnapshot(store, "t"));
   await importThread(store, await exportThread(memory, "t"), { as: "back" });
-  expect(await portraitOf(store, "back")).toEqual(await portraitOf(memory, "t"));
+  expect(await readThreadSnapshot(store, "back")).toEqual(await readThreadSnapshot(memory, "t"));
   await pruneThread(store, { keepLast: 1 });
   expect((await store.verify()).faults).toEqual([]);
 });

@@ -24,7 +24,7 @@ afterEach(() => {
   home.remove();
 });
 
-function begins(thread: string): Promise<Claim> {
+function claimForRun(thread: string): Promise<Claim> {
   return store.claim({ ...graph, thread, startsRun: true });
 }
 
@@ -33,17 +33,17 @@ function letGo(thread: string, { epoch, branch }: Claim, seq: number): Promise<v
 }
 
 test("a run that is released before its first commit leaves no trace", async () => {
-  await letGo("t", await begins("t"), 0);
+  await letGo("t", await claimForRun("t"), 0);
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
 
-  await saveCommit(store, { ...createSuperstep("t", await begins("t"), 1), release: true });
+  await saveCommit(store, { ...createSuperstep("t", await claimForRun("t"), 1), release: true });
   const before = await other.exportThread("t");
-  await letGo("t", await begins("t"), 1);
+  await letGo("t", await claimForRun("t"), 1);
   expect(await other.exportThread("t")).toEqual(before);
 });
 
 test("a first commit is refused after changes by others on the thread, and those changes stay", async () => {
-  await saveCommit(store, { ...createSuperstep("t", await begins("t"), 1), release: true });
+  await saveCommit(store, { ...createSuperstep("t", await claimForRun("t"), 1), release: true });
   const meanwhile = {
     run: async () =>
       saveCommit(other, { ...createSuperstep("t", await other.claim({ ...graph, thread: "t" }), 2), release: true }),
@@ -51,7 +51,7 @@ test("a first commit is refused after changes by others on the thread, and those
     remove: () => other.delete("t"),
   };
   for (const [what, does] of Object.entries(meanwhile)) {
-    const late = await begins("t");
+    const late = await claimForRun("t");
     await does();
     const now = what === "remove" ? undefined : await other.exportThread("t");
     await expect(saveCommit(store, createSuperstep("t", late, late.nextCheckpoint)), what).rejects.toMatchObject({
@@ -85,25 +85,25 @@ test("changes allowed next to an active run are allowed before its first commit,
 
 test("a thread imported from an image is not confused with another that replaced it since", async () => {
   for (const thread of ["x", "t"])
-    await saveCommit(store, { ...createSuperstep(thread, await begins(thread), 1), release: true });
+    await saveCommit(store, { ...createSuperstep(thread, await claimForRun(thread), 1), release: true });
   const image = await store.exportThread("t");
   await store.delete("t");
   await store.importThread(image);
-  const late = await begins("t");
+  const late = await claimForRun("t");
   // The rows reuse the rowids of the deleted ones, except those of its branch, which another thread has by now.
-  const again = async (): Promise<void> => {
+  const writeOtherThreads = async (): Promise<void> => {
     await other.delete("t");
     await other.branch({ thread: "x", branch: "b", from: 1, checkpoint: createCheckpoint(1), interrupts: [] });
     await other.importThread(image);
   };
-  await expect(again()).rejects.toMatchObject({ code: "thread_busy" });
+  await expect(writeOtherThreads()).rejects.toMatchObject({ code: "thread_busy" });
   await saveCommit(store, createSuperstep("t", late, 2));
   expect((await other.head("t"))?.id).toBe(2);
   expect(await store.verify()).toMatchObject({ faults: [] });
 });
 
 test("a failed first commit leaves the thread to be claimed by the next one", async () => {
-  const claim = await begins("t");
+  const claim = await claimForRun("t");
   const unfit = { ...createSuperstep("t", claim, 1), after: 7 };
   await expect(saveCommit(store, unfit)).rejects.toMatchObject({ code: "store_failed" });
   expect((await other.threads()).map(({ id }) => id)).toEqual(["first"]);
@@ -113,7 +113,7 @@ test("a failed first commit leaves the thread to be claimed by the next one", as
 
 test("a row queued next to a starting run finds its thread and is followed by the first commit", async () => {
   const queued = { id: "q", graph: "g", version: 1, status: "queued", attempt: 1, startedAt: 1, queuedAt: 1 } as const;
-  const claim = await begins("t");
+  const claim = await claimForRun("t");
   await expect(store.enqueue({ thread: "t", branch: "b", run: queued })).rejects.toMatchObject({
     code: "unknown_branch",
   });

@@ -65,7 +65,7 @@ describe.each(formats)("a file of format %i", (format) => {
     const done = await resume(asks, { store, thread: "waits", answers: { late: "now" } as never, ...given }).result;
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "now"] } });
     const next = async () => (await listRuns(store, { thread: "waits", key: "next" }))[0];
-    while ((await next())?.status !== "waiting") await world.settle();
+    while ((await next())?.status !== "waiting") await world.waitUntilIdle();
     expect(await next()).toMatchObject({ status: "waiting", metadata: { from: "golden" } });
   });
 
@@ -123,16 +123,16 @@ describe.each(formats)("a file of format %i", (format) => {
       ["step", "prepare"],
       ["input", undefined],
     ]);
-    const told = [];
-    for await (const { type } of streamEvents({ store, thread: "done" })) told.push(type);
-    expect(told).toContain("run.completed");
+    const observed = [];
+    for await (const { type } of streamEvents({ store, thread: "done" })) observed.push(type);
+    expect(observed).toContain("run.completed");
   });
 
   test("a long-term item of an older file is read, and found by its words until it expires", async () => {
     const root = longTermStore(store, { world });
-    const kept = { key: "stays", value: { text: "A word that is found" }, createdAt: 1_750_000_000_000 };
-    expect(await root.search({ text: "wor* found" })).toMatchObject([kept]);
-    expect(await root.under("golden", "notes").list()).toMatchObject([kept]);
+    const unexpiredNote = { key: "stays", value: { text: "A word that is found" }, createdAt: 1_750_000_000_000 };
+    expect(await root.search({ text: "wor* found" })).toMatchObject([unexpiredNote]);
+    expect(await root.under("golden", "notes").list()).toMatchObject([unexpiredNote]);
   });
 
   test("a once node of an older file that died is in doubt and does not run again", async () => {
@@ -150,6 +150,6 @@ test("a thread exported as text of format 1 is imported and continues with its q
   await resume(asks, { ...given, answers: { approve: "yes" } as never }).result;
   const done = await resume(asks, { ...given, answers: { late: "now" } as never }).result;
   expect(done).toMatchObject({ status: "done", state: { log: ["prepared", "yes", "now"] } });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await listRuns(store, { key: "next" })).toMatchObject([{ status: "waiting", metadata: { from: "golden" } }]);
 });

@@ -127,7 +127,7 @@ const garbled: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
 /** Checks that the file is refused, unchanged, and without new files next to it. */
 function expectRefused(): void {
   const before = readFileSync(file);
-  const beside = readdirSync(home.path);
+  const fileNames = readdirSync(home.path);
   let thrown: unknown;
   try {
     sqliteStore(file).close();
@@ -138,7 +138,7 @@ function expectRefused(): void {
     true,
   );
   expect(readFileSync(file).equals(before)).toBe(true);
-  expect(readdirSync(home.path)).toEqual(beside);
+  expect(readdirSync(home.path)).toEqual(fileNames);
 }
 
 describe("a forged file", () => {

@@ -33,10 +33,10 @@ function raw(work: (db: Database.Database) => void): void {
 /** Checks that the file is refused, unchanged, and without new files next to it. */
 function expectRefusal(code: string, says: string): void {
   const before = readFileSync(file);
-  const beside = readdirSync(home.path);
+  const fileNames = readdirSync(home.path);
   expect(() => sqliteStore(file)).toThrow(expect.objectContaining({ code, message: expect.stringContaining(says) }));
   expect(readFileSync(file).equals(before)).toBe(true);
-  expect(readdirSync(home.path)).toEqual(beside);
+  expect(readdirSync(home.path)).toEqual(fileNames);
 }
 
 describe("refused files", () => {

@@ -23,7 +23,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createFolder } from "./support/stores.ts";
 
 const reader = fileURLToPath(new URL("./support/processes/reading-process.ts", import.meta.url));
-const anything = <Value>(): Schema<Value, Value> => ({
+const createAnySchema = <Value>(): Schema<Value, Value> => ({
   "~standard": { version: 1, vendor: "test", validate: (given) => ({ value: given as Value }) },
 });
 
@@ -79,8 +79,8 @@ test("after each superstep another process reads the state, deltas and calls tha
     name: "shop",
     state: defineState({
       messages: channel.messages(),
-      cart: anything<Record<string, readonly string[]>>(),
-      log: channel.list(anything<string>()),
+      cart: createAnySchema<Record<string, readonly string[]>>(),
+      log: channel.list(createAnySchema<string>()),
     }),
   })
     .nodes({

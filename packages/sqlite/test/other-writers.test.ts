@@ -59,23 +59,23 @@ describe("a file with other writers [F4]", () => {
     await saveCommit(store, createSuperstep("t", claim, 1));
     const other = await startOtherWriter();
     await other.order("take");
-    let told: "saved" | StatewrightError["code"] | undefined;
+    let observed: "saved" | StatewrightError["code"] | undefined;
     const saved = saveCommit(store, createSuperstep("t", claim, 2)).then(
       () => {
-        told = "saved";
+        observed = "saved";
       },
       (error: StatewrightError) => {
-        told = error.code;
+        observed = error.code;
       },
     );
     // The event loop turns while the store waits: each turn here is between two attempts.
     while (waits.length < 4) await new Promise<void>((resolve) => setImmediate(resolve));
-    expect(told).toBeUndefined();
+    expect(observed).toBeUndefined();
     expect(waits.slice(0, 4)).toEqual([2, 4, 8, 16]);
     expect(await readItems(store, "t")).toEqual(["1"]);
     await other.order("give");
     await saved;
-    expect(told).toBe("saved");
+    expect(observed).toBe("saved");
     expect(await readItems(store, "t")).toEqual(["1", "2"]);
     other.end();
     store.close();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Store } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Child, startChild } from "./support/child-process.ts";
+import { type Child, startChild as spawnChild } from "./support/child-process.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { createFolder } from "./support/stores.ts";
 
@@ -25,8 +25,8 @@ afterEach(async () => {
   home.remove();
 });
 
-async function child(): Promise<Child> {
-  const started = await startChild(file);
+async function startChild(): Promise<Child> {
+  const started = await spawnChild(file);
   children.push(started);
   return started;
 }
@@ -43,7 +43,7 @@ function lockFiles(): readonly string[] {
 
 describe("thread ownership", () => {
   test("of two processes on one thread one works and the other is refused at once with the owner [F15]", async () => {
-    const owner = await child();
+    const owner = await startChild();
     const claim = await owner.claim("t");
     await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({
       code: "thread_busy",
@@ -54,7 +54,7 @@ describe("thread ownership", () => {
   });
 
   test("the thread of a killed process is free at once and reported as recovered", async () => {
-    const owner = await child();
+    const owner = await startChild();
     const claim = await owner.claim("t");
     await owner.ask({ do: "run", thread: "t", epoch: claim.epoch });
     await owner.ask({ do: "step", thread: "t", epoch: claim.epoch, id: 1 });
@@ -70,14 +70,14 @@ describe("thread ownership", () => {
   });
 
   test("the thread of a process that closed its store is free and not reported as recovered", async () => {
-    const owner = await child();
+    const owner = await startChild();
     await owner.claim("t");
     await owner.ask({ do: "close" });
     expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: false, epoch: 2 });
   });
 
   test("the thread of a stopped process cannot be claimed, and the process continues when resumed [F10, F16]", async () => {
-    const owner = await child();
+    const owner = await startChild();
     const claim = await owner.claim("t");
     owner.signal("SIGSTOP");
     await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
@@ -87,7 +87,7 @@ describe("thread ownership", () => {
   });
 
   test("the run of a stopped process reads as running, and that of a killed process as crashed [E35]", async () => {
-    const owner = await child();
+    const owner = await startChild();
     const claim = await owner.claim("t");
     await owner.ask({ do: "run", thread: "t", epoch: claim.epoch });
     const store = open();
@@ -109,7 +109,7 @@ describe("thread ownership", () => {
   });
 
   test("a list that checks live owners does not block a claim", async () => {
-    const owner = await child();
+    const owner = await startChild();
     for (const thread of ["t", "u"]) {
       const claim = await owner.claim(thread);
       await owner.ask({ do: "run", thread, epoch: claim.epoch });
@@ -125,9 +125,9 @@ describe("thread ownership", () => {
   });
 
   test("of many processes that claim a dead owner's thread at once exactly one succeeds [I9]", async () => {
-    const rivals = await Promise.all(Array.from({ length: 6 }, () => child()));
+    const rivals = await Promise.all(Array.from({ length: 6 }, () => startChild()));
     let epoch = 0;
-    let owner = await child();
+    let owner = await startChild();
     await owner.claim("t");
     for (let round = 0; round < 4; round++) {
       await owner.kill();
@@ -146,7 +146,7 @@ describe("thread ownership", () => {
   });
 
   test("a live writer whose lock file was removed keeps its thread and refuses to write [E36, FX60]", async () => {
-    const stale = await child();
+    const stale = await startChild();
     const claim = await stale.claim("t");
     for (const name of lockFiles()) rmSync(join(home.path, name));
     await expect(open().claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
@@ -160,7 +160,7 @@ describe("thread ownership", () => {
   });
 
   test("1,000 threads of a killed process are recovered by one process", async () => {
-    const owner = await child();
+    const owner = await startChild();
     const names = Array.from({ length: 1_000 }, (_, index) => `t${index}`);
     const claims = await Promise.all(names.map((thread) => owner.claim(thread)));
     await Promise.all(
@@ -194,7 +194,7 @@ describe("owner lock files", () => {
 
   test("the lock file of a dead owner is removed by the next owner, and its id is not reused", async () => {
     for (const id of [1, 2]) {
-      const owner = await child();
+      const owner = await startChild();
       await owner.claim(`t${id}`);
       expect(lockFiles()).toEqual([`agent.db-owner-${id}`]);
       await owner.kill();
@@ -205,7 +205,7 @@ describe("owner lock files", () => {
   });
 
   test("a refused claim leaves no lock file", async () => {
-    await (await child()).claim("t");
+    await (await startChild()).claim("t");
     const store = open();
     await expect(store.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
     await expect(store.claim({ ...graph, thread: "none", mustExist: true })).rejects.toMatchObject({

@@ -223,22 +223,22 @@ function getCommit(engine: Engine, item: Extract<Work, { do: "commit" }>): Commi
 }
 
 /** All reads of a store. Channels have no order. */
-async function everything(store: Store): Promise<unknown> {
-  const told: unknown[] = [
+async function readStore(store: Store): Promise<unknown> {
+  const observed: unknown[] = [
     await store.threads(),
     await store.runs(),
     await store.runs({ status: "waiting", limit: 1 }),
     await store.timers(),
     await store.timers({ dueBy: 2, limit: 3 }),
     await store.timers({ thread: "t", dueBy: 3 }),
-    withoutPlaces(await store.openInterrupts()),
-    withoutPlaces(await store.openInterrupts({ thread: "t", key: "approve", limit: 1 })),
+    removePlaces(await store.openInterrupts()),
+    removePlaces(await store.openInterrupts({ thread: "t", key: "approve", limit: 1 })),
   ];
   for (const thread of [...threads, copy]) {
-    told.push(await store.thread(thread), await store.branches(thread), await store.runs({ thread }));
+    observed.push(await store.thread(thread), await store.branches(thread), await store.runs({ thread }));
     for (const branch of branches.flatMap((name) => [name, ...inner.map((line) => `${name}${line}`)])) {
       const history = await store.history(thread, { branch, limit: 50 });
-      told.push(
+      observed.push(
         history.map((each) => ({ ...each, deltas: sorted(each.deltas) })),
         (await store.history(thread, { branch, limit: 2, before: 4 })).map(({ id }) => id),
         await store.head(thread, branch),
@@ -247,14 +247,14 @@ async function everything(store: Store): Promise<unknown> {
         await store.interrupts(thread, branch),
       );
       for (const { id } of history)
-        told.push(await store.checkpoint(thread, id), sorted(await store.state(thread, id)));
+        observed.push(await store.checkpoint(thread, id), sorted(await store.state(thread, id)));
     }
   }
-  return JSON.parse(JSON.stringify(told));
+  return JSON.parse(JSON.stringify(observed));
 }
 
 /** Each store numbers its interrupts differently; their order is equal. */
-function withoutPlaces(rows: readonly OpenInterruptRow[]): readonly unknown[] {
+function removePlaces(rows: readonly OpenInterruptRow[]): readonly unknown[] {
   return rows.map(({ position: _, ...row }) => row);
 }
 
@@ -279,14 +279,14 @@ describe("file and memory parity", () => {
             const [expected, found] = [await perform(memory, one, item), await perform(file, other, item)];
             expect(JSON.parse(JSON.stringify(found))).toEqual(JSON.parse(JSON.stringify(expected)));
           }
-          const left = await everything(memory);
-          expect(await everything(file)).toEqual(left);
+          const left = await readStore(memory);
+          expect(await readStore(file)).toEqual(left);
           expect((await file.verify()).faults).toEqual([]);
           file.close();
           const next = memory.peer();
           memory.close();
           const again = sqliteStore(path);
-          expect(await everything(again)).toEqual(await everything(next));
+          expect(await readStore(again)).toEqual(await readStore(next));
           again.close();
         } finally {
           file.close();

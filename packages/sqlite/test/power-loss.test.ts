@@ -225,7 +225,7 @@ describe("after a power cut", () => {
 });
 
 describe("failing disks", () => {
-  async function begun(store: Store): Promise<Claim> {
+  async function claimThread(store: Store): Promise<Claim> {
     return await store.claim({ ...graph, thread: "t" });
   }
 
@@ -238,7 +238,7 @@ describe("failing disks", () => {
 
   test("a failure to remove the reserve still reports the last write of a run and lets the store close", async () => {
     const store = open({ maxBytes: 400_000 });
-    const { epoch, branch } = await begun(store);
+    const { epoch, branch } = await claimThread(store);
     refused.set("remove", "EROFS");
     const paused = (message: string): Commit => ({
       ...{ thread: "t", branch, epoch, seq: 0, release: true },
@@ -256,7 +256,7 @@ describe("failing disks", () => {
     // The clock does not advance: the writes are one group on any machine.
     const world = createManualWorld();
     const store = open({ world });
-    const claiming = begun(store);
+    const claiming = claimThread(store);
     await Promise.resolve();
     world.turn();
     const { epoch, branch } = await claiming;
@@ -276,7 +276,7 @@ describe("failing disks", () => {
   test("a failed COMMIT refuses the commit and leaves an empty one in its place in the log", async () => {
     const confirming = failing("COMMIT");
     const store = open();
-    const { epoch, branch } = await begun(store);
+    const { epoch, branch } = await claimThread(store);
     const pragma = vi.spyOn(Database.prototype, "pragma");
     confirming.fails = true;
     expect(await failure(saveCommit(store, createSuperstep("t", { epoch, branch }, 1)))).toBe("store_failed");
@@ -289,7 +289,7 @@ describe("failing disks", () => {
   test("a failed thread release is repeated at the next work of the store", async () => {
     const confirming = failing("COMMIT");
     const store = open();
-    const { epoch, branch } = await begun(store);
+    const { epoch, branch } = await claimThread(store);
     await saveCommit(store, createSuperstep("t", { epoch, branch }, 1));
     confirming.fails = true;
     expect(await failure(saveCommit(store, { thread: "t", branch, epoch, seq: 2, release: true }))).toBe(
@@ -297,7 +297,7 @@ describe("failing disks", () => {
     );
     confirming.fails = false;
     const peer = open();
-    expect(await failure(begun(peer))).toBe("thread_busy");
+    expect(await failure(claimThread(peer))).toBe("thread_busy");
     await store.claimable({ kind: "queued", limit: 10 });
     expect(await peer.claim({ ...graph, thread: "t" })).toMatchObject({ head: { id: 1 }, nextCheckpoint: 2 });
   });
@@ -305,12 +305,12 @@ describe("failing disks", () => {
   test("a failure to read the owner of the file still lets the store close and frees its lock", async () => {
     const naming = failing("SELECT key FROM owners");
     const store = open();
-    await begun(store);
+    await claimThread(store);
     naming.fails = true;
     store.close();
     expect(names()).toEqual(["agent.db", "agent.db-owner-1"]);
     naming.fails = false;
-    expect(await begun(open())).toMatchObject({ recovered: true });
+    expect(await claimThread(open())).toMatchObject({ recovered: true });
   });
 
   test("a failed backup reports its cause and removes its partial files, including those of SQLite", async () => {

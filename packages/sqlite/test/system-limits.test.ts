@@ -16,7 +16,7 @@ test("a process without file handles fails before anything is started or recorde
   const refusal = expect.stringMatching(/^store_failed: the limit of open files of this process is reached.*ulimit -n/);
   expect(JSON.parse(ended.said)).toEqual({
     opened: refusal,
-    begun: refusal,
+    runOutcome: refusal,
     threads: 0,
     did: 0,
     again: "done",

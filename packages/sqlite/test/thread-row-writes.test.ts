@@ -35,7 +35,7 @@ afterEach(() => {
   home.remove();
 });
 
-function rowOfThread(path: string): unknown {
+function readThreadRow(path: string): unknown {
   return change(path, (db) => db.prepare("SELECT seq, checkpoint, updated FROM threads WHERE id = 't'").get());
 }
 
@@ -53,7 +53,7 @@ async function killed<Value>(then: (left: SqliteStore) => Promise<Value>): Promi
 
 test("a superstep does not write its thread row, and lists still show its time", async () => {
   const other = await store.claim({ ...graph, thread: "u", at: 1_003 });
-  expect(rowOfThread(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
+  expect(readThreadRow(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
   expect((await store.threads()).map(({ id, updatedAt }) => [id, updatedAt])).toEqual([
     ["t", 1_005],
     ["u", 1_003],
@@ -76,13 +76,13 @@ test("without an active run the thread row records each change", async () => {
 test("the thread row is complete after the thread is released by its run or by closing the store", async () => {
   await killed(async () => undefined);
   await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 5, release: true });
-  expect(rowOfThread(file)).toEqual({ seq: 5, checkpoint: 5, updated: 1_005 });
-  expect(rowOfThread(join(home.path, "left.db"))).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
+  expect(readThreadRow(file)).toEqual({ seq: 5, checkpoint: 5, updated: 1_005 });
+  expect(readThreadRow(join(home.path, "left.db"))).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
 
   const again = await store.claim({ ...graph, thread: "t" });
   for (let id = 6; id <= 8; id++) await saveCommit(store, createSuperstep("t", again, id));
   store.close();
-  expect(rowOfThread(file)).toEqual({ seq: 8, checkpoint: 8, updated: 1_008 });
+  expect(readThreadRow(file)).toEqual({ seq: 8, checkpoint: 8, updated: 1_008 });
 });
 
 test("claiming or forking a dead owner's thread continues after its last checkpoint", async () => {
@@ -106,7 +106,7 @@ test("checkpoint numbers of a deleted subgraph namespace are not reused", async 
     seq: 7,
     checkpoint: { row: { ...inner, id: 7, seq: 7, parent: 6, step: 7 }, deltas: [] },
   });
-  expect(rowOfThread(file)).toMatchObject({ seq: 1, checkpoint: 1 });
+  expect(readThreadRow(file)).toMatchObject({ seq: 1, checkpoint: 1 });
   expect(await killed((left) => left.claim({ ...graph, thread: "t" }))).toMatchObject({
     nextSeq: 8,
     nextCheckpoint: 8,
@@ -121,26 +121,26 @@ test("checkpoint numbers of a deleted subgraph namespace are not reused", async 
 test("journal rows alone do not write the thread row, and changes without a checkpoint write it at once", async () => {
   const at = { thread: "t", branch: "main", epoch: claim.epoch };
   await saveCommit(store, { ...at, seq: 5, effects: [{ ...createEffectRow(5), endedAt: 2_000 }] });
-  expect(rowOfThread(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
+  expect(readThreadRow(file)).toEqual({ seq: 1, checkpoint: 1, updated: 1_001 });
   expect(await store.thread("t")).toMatchObject({ updatedAt: 1_005 });
   await saveCommit(store, { ...at, seq: 5, interrupts: [{ ...createInterruptRow("q", "yes"), answeredAt: 2_000 }] });
-  expect(rowOfThread(file)).toEqual({ seq: 5, checkpoint: 5, updated: 2_000 });
+  expect(readThreadRow(file)).toEqual({ seq: 5, checkpoint: 5, updated: 2_000 });
   await saveCommit(store, createSuperstep("t", claim, 6));
   expect(await store.thread("t")).toMatchObject({ updatedAt: 2_000 });
   await saveCommit(store, { ...at, seq: 7, events: [{ seq: 7, branch: "main", at: 2_100, text: "{}" }] });
-  expect(rowOfThread(file)).toMatchObject({ seq: 7, checkpoint: 6 });
+  expect(readThreadRow(file)).toMatchObject({ seq: 7, checkpoint: 6 });
   await saveCommit(store, { ...at, seq: 7, run: createRunRow("r1", "t") });
   const { row } = createCheckpoint(7);
   await saveCommit(store, { ...at, seq: 8, checkpoint: { row: { ...row, seq: 8 }, deltas: [] } });
   const events = await store.events("t", { after: 6, limit: 9 });
-  expect(events).toMatchObject([{ fact: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
+  expect(events).toMatchObject([{ durableEvent: { seq: 7 } }, { checkpoint: { id: 7, seq: 8 } }]);
 });
 
 test("a failed write leaves a gap that is refused, and its changes do not count", async () => {
   const wrong = { ...createSuperstep("t", claim, 6), branch: "main", checkpoint: createCheckpoint(9) };
   const next = { ...createSuperstep("t", claim, 7), after: 6 };
-  const told = await Promise.allSettled([saveCommit(store, wrong), saveCommit(store, next)]);
-  expect(told.map((each) => (each.status === "rejected" ? each.reason.code : "kept"))).toEqual([
+  const observed = await Promise.allSettled([saveCommit(store, wrong), saveCommit(store, next)]);
+  expect(observed.map((each) => (each.status === "rejected" ? each.reason.code : "kept"))).toEqual([
     "store_failed",
     "store_failed",
   ]);

@@ -47,7 +47,7 @@ function embed(texts: readonly string[]) {
 const longTerm = { embed, dimensions };
 const key = randomBytes(32);
 
-function stores(): readonly Store[] {
+function openStores(): readonly Store[] {
   const encryption = { keys: () => [{ id: "a", key }], longTerm: () => [{ id: "a", key }] };
   opened = [
     memoryStore({ longTerm }),
@@ -61,7 +61,7 @@ const show = (items: Awaited<ReturnType<LongTerm["search"]>>) =>
   items.map(({ namespace, key: id, score }) => `${namespace.join("/")}/${id} ${score?.toFixed(6)}`);
 
 test("vector search returns the nearest items first, in a namespace tree, with filters, without expired or unindexed items", async () => {
-  for (const store of stores()) {
+  for (const store of openStores()) {
     const world = virtualClock({ now: 1_000 });
     const words = { index: ["text"] };
     const users = longTermStore(store, { world }).under("users");
@@ -88,7 +88,7 @@ test("vector search returns the nearest items first, in a namespace tree, with f
 
 test("vector search over many items returns equal items, order and scores in every store", async () => {
   const found: (readonly string[])[] = [];
-  for (const store of stores()) {
+  for (const store of openStores()) {
     const notes = longTermStore(store).under("notes");
     for (let n = 0; n < 1_200; n++)
       await notes.under(`n${n % 7}`).put(`k${n}`, { text: `${(n * 7919) % 10_007} of ${n % 97}` });
@@ -101,7 +101,7 @@ test("vector search over many items returns equal items, order and scores in eve
 });
 
 test("a vector survives the process, is deleted with its item, and is unreadable in an encrypted file", async () => {
-  const [, plain, sealed] = stores();
+  const [, plain, sealed] = openStores();
   for (const store of [plain, sealed])
     await longTermStore(store as Store)
       .under("n")
@@ -110,7 +110,7 @@ test("a vector survives the process, is deleted with its item, and is unreadable
   for (const store of opened) store.close();
   expect(readBytes(join(home.path, "plain.db")).includes(bare)).toBe(true);
   expect(readBytes(join(home.path, "sealed.db")).includes(bare)).toBe(false);
-  const [, again, opensAgain] = stores();
+  const [, again, opensAgain] = openStores();
   for (const store of [again, opensAgain]) {
     const notes = longTermStore(store as Store).under("n");
     expect(show(await notes.search({ near: "abc" }))).toEqual(["n/a 1.000000"]);
@@ -123,7 +123,7 @@ test("a vector survives the process, is deleted with its item, and is unreadable
 });
 
 test("a node finds the items that it put itself, and others find them once the superstep is saved", async () => {
-  for (const store of stores()) {
+  for (const store of openStores()) {
     const outside = longTermStore(store).under("n");
     await outside.put("old", { text: "aabb" });
     const graph = defineGraph({ name: "g", state: defineState({ messages: channel.messages() }) })

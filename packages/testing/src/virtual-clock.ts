@@ -26,7 +26,7 @@ export interface VirtualClockOptions {
 /** World whose time moves only on request. */
 export interface VirtualClock extends World {
   /** Waits until promises and pending input and output have settled. Time does not move. */
-  settle(): Promise<void>;
+  waitUntilIdle(): Promise<void>;
   /**
    * Advances time by `ms` milliseconds: each timer on the way fires when due, and the work of a timer settles before
    * the next timer.
@@ -104,7 +104,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     return new Promise((resolve) => real.schedule.soon(resolve));
   }
 
-  async function settle(): Promise<void> {
+  async function waitUntilIdle(): Promise<void> {
     const startedAt = real.clock.monotonic();
     for (let quietCount = 0; quietCount < quietTurns; quietCount++) {
       await waitForTurn();
@@ -118,7 +118,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     if (timer === undefined) return false;
     now = Math.max(now, timer.at);
     timer.work();
-    await settle();
+    await waitUntilIdle();
     return true;
   }
 
@@ -129,19 +129,19 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
     log: (level, message, fields) => {
       lines.push({ level, message, fields });
     },
-    settle,
+    waitUntilIdle,
     advance: async (ms) => {
       const until = now + ms;
-      await settle();
+      await waitUntilIdle();
       while (await fireFirstTimer(until));
       now = Math.max(now, until);
     },
     next: async () => {
-      await settle();
+      await waitUntilIdle();
       return fireFirstTimer(Number.POSITIVE_INFINITY);
     },
     runAll: async (limit = 10_000) => {
-      await settle();
+      await waitUntilIdle();
       for (let fired = 0; await fireFirstTimer(Number.POSITIVE_INFINITY); fired++)
         if (fired === limit) throw createTimerLimitError(limit);
     },
@@ -151,7 +151,7 @@ export function virtualClock(options: VirtualClockOptions = {}): VirtualClock {
         isSettled = true;
       };
       work.then(end, end);
-      await settle();
+      await waitUntilIdle();
       while (!isSettled) {
         if (!(await fireFirstTimer(Number.POSITIVE_INFINITY))) throw createNoTimerError();
       }

@@ -12,7 +12,7 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
   const failed: string[] = [];
   const logger = { log: (text: string) => said.push(text), error: (text: string) => said.push(text) };
   const reporter: Reporter = coverage({ threshold: { nodes: 100, edges: 90 } });
-  const heard: Reporter = {
+  const recordingReporter: Reporter = {
     onInit: () => reporter.onInit?.({ config: { root: folder }, logger } as never),
     onTestRunEnd: (modules, ...end) => {
       failed.push(...modules.flatMap((module) => module.errors().map(({ message }) => message)));
@@ -24,7 +24,7 @@ test("the coverage reporter collects from workers, lists uncovered parts, and fa
     root: folder,
     watch: false,
     include: ["*.suite.ts"],
-    reporters: [heard],
+    reporters: [recordingReporter],
   });
   await vitest.start();
   await vitest.close();

@@ -82,8 +82,8 @@ describe("exported runs", () => {
       [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
       Path: none; recorded path: model → tools → model]
     `);
-    const elsewhere = await replayRun(createDeskGraph({ after: END }), recorded);
-    expect(elsewhere.path).toEqual([["model"], ["tools"]]);
+    const otherReplay = await replayRun(createDeskGraph({ after: END }), recorded);
+    expect(otherReplay.path).toEqual([["model"], ["tools"]]);
     await expect(replayRun(createDeskGraph({ shout: true }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
       [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
       Path: model → tools; recorded path: model → tools → model]
@@ -117,7 +117,7 @@ test("a run whose tools use secrets is exported and replayed without them", asyn
   expect(await replayRun(bank, recorded)).toMatchObject({ status: "done", path: [["tools"]] });
 });
 
-describe("steps and answers", () => {
+describe("recorded steps and answers", () => {
   const rates = { calls: 0 };
   function quote(text = "fine"): Graph {
     return defineGraph({

@@ -57,7 +57,7 @@ describe("store faults", () => {
     const failures = async (seed: number): Promise<string> => {
       const store = faults.store(memoryStore(), { chance: 0.5, seed });
       const claim = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
-      const told = await Promise.all(
+      const observed = await Promise.all(
         Array.from(
           { length: 20 },
           () =>
@@ -68,7 +68,7 @@ describe("store faults", () => {
             ),
         ),
       );
-      return told.map((failed) => (failed ? "x" : ".")).join("");
+      return observed.map((failed) => (failed ? "x" : ".")).join("");
     };
     expect(await failures(3)).toBe(await failures(3));
     expect(await failures(3)).not.toBe(await failures(4));
@@ -107,12 +107,12 @@ describe("other store faults", () => {
     const store = memoryStore();
     const world = virtualClock();
     const silent = run(steps, { store: faults.store(store, { failNth: 3, hang: true }), thread: "t", world });
-    const told: number[] = [];
+    const observed: number[] = [];
     silent.on((event) => {
-      if (event.type === "step.committed") told.push(event.step);
+      if (event.type === "step.committed") observed.push(event.step);
     });
-    await world.settle();
-    expect([told, (await store.head("t"))?.step]).toEqual([[0, 1], 2]);
+    await world.waitUntilIdle();
+    expect([observed, (await store.head("t"))?.step]).toEqual([[0, 1], 2]);
   });
 });
 

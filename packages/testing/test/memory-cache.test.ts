@@ -7,7 +7,7 @@ describe("the memory cache", () => {
 });
 
 test("the cache suite detects a cache that confuses keys or deletes nothing", async () => {
-  const careless = () => {
+  const createCarelessCache = () => {
     const entries = new Map<string, { readonly text: string }>();
     return {
       get: (key: string) => entries.get(key.trim().toLowerCase()),
@@ -16,7 +16,7 @@ test("the cache suite detects a cache that confuses keys or deletes nothing", as
     };
   };
   const failed: string[] = [];
-  for (const { name, run } of cacheConformance) await run(careless).catch(() => failed.push(name));
+  for (const { name, run } of cacheConformance) await run(createCarelessCache).catch(() => failed.push(name));
   expect(failed).toEqual([
     "keys are compared exactly: case, spaces and special characters are significant",
     "a delete removes the entry of its key only",

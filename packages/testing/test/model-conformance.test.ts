@@ -26,7 +26,7 @@ async function listFailed(open: OpenModel): Promise<readonly string[]> {
 }
 
 test("the model suite detects an adapter that loses arguments, ids, images and files", async () => {
-  const careless: OpenModel = (answers) => {
+  const createCarelessModel: OpenModel = (answers) => {
     const wires: string[] = [];
     return {
       listRequests: () => wires,
@@ -45,7 +45,7 @@ test("the model suite detects an adapter that loses arguments, ids, images and f
       },
     };
   };
-  expect(await listFailed(careless)).toEqual([
+  expect(await listFailed(createCarelessModel)).toEqual([
     "arguments arrive complete: unicode, quotes, nesting and numbers",
     "two tool calls in one response arrive in order, and the reply finishes with calls",
     "streamed argument pieces add up to the complete arguments, with the id and the name of their tool call",

@@ -33,10 +33,12 @@ test("toHaveNoViolations passes for a valid graph", () => {
 
 test("toHaveNoViolations fails for an invalid graph with the shortest path to each defect", () => {
   expect(checkGraph(stuck)).not.toHaveNoViolations();
-  const told = (): void => expect(checkGraph(stuck)).toHaveNoViolations();
-  expect(told).toThrow("the graph has 2 violations.");
-  expect(told).toThrow(/dead_end: .*still waits for "each".*\n {2}The path: start → a \+ b → \(nothing runs\)/);
-  expect(told).toThrow(/empty_fan_out: .*after "c".*\n {2}The path: start → a \+ b → c → \(no items\)/);
+  const assertNoViolations = (): void => expect(checkGraph(stuck)).toHaveNoViolations();
+  expect(assertNoViolations).toThrow("the graph has 2 violations.");
+  expect(assertNoViolations).toThrow(
+    /dead_end: .*still waits for "each".*\n {2}The path: start → a \+ b → \(nothing runs\)/,
+  );
+  expect(assertNoViolations).toThrow(/empty_fan_out: .*after "c".*\n {2}The path: start → a \+ b → c → \(no items\)/);
 });
 
 test.each([undefined, null, [], "violations", { violations: 1 }])(

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from "vitest";
 const home = mkdtempSync(join(tmpdir(), "statewright-recorded-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 let files = 0;
-const fresh = (): string => join(home, `${++files}`, "tape.json");
+const createTapePath = (): string => join(home, `${++files}`, "tape.json");
 
 const quiet = { signal: new AbortController().signal };
 
@@ -47,7 +47,7 @@ function answered(ids: string): ModelRequest {
 
 describe("recordedModel", () => {
   test("a recorded model replays replies with their streaming and makes no model request", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const model = scriptedModel([[say(["It ", "is "]), call("weather", { city: "Oslo" })], say("Rain.")], {
       id: "made",
     });
@@ -70,7 +70,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model matches requests by content, whatever their ids, headers and provider metadata", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const recording = recordedModel(path, { model: scriptedModel([say("Wet.")]), mode: "record" });
     await recording.respond(answered("one"), quiet);
     const other = { ...answered("two"), headers: { "x-trace": "7" } };
@@ -78,7 +78,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model matches requests after the normalise function of the test", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const normalise = (asked: ModelRequest): ModelRequest => ({ ...asked, instructions: "Today" });
     const model = scriptedModel([say("Monday")]);
     const recording = recordedModel(path, { model, mode: "record", normalise });
@@ -89,7 +89,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model refuses an unknown request and shows the difference to the nearest one", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const model = scriptedModel([say("Wet."), say("Dry.")]);
     const recording = recordedModel(path, { model, mode: "record" });
     await recording.respond(request("Is it raining in Oslo today?", { temperature: 0 }), quiet);
@@ -111,7 +111,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model replays repeated requests in recorded order, then repeats the last reply", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const answers = ["One", "Two"].map((text) => scriptedModel([say(text)]));
     const asked = request("Again?");
     const model = { id: "made", respond: (...at: Parameters<(typeof answers)[0]["respond"]>) => next().respond(...at) };
@@ -126,7 +126,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model in mode auto adds missing replies once, and mode record starts over", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const first = scriptedModel([say("One")]);
     await recordedModel(path, { model: first, mode: "auto" }).respond(request("1"), quiet);
     const second = scriptedModel([say("Two")]);
@@ -141,7 +141,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model passes failures through without recording them and records the next reply", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const busy = new StatewrightError("model_failed", { what: "busy", next: "Wait", details: { retryable: true } });
     const recording = recordedModel(path, { model: scriptedModel([failWith(busy), say("Hi")]), mode: "record" });
     await expect(recording.respond(request("Hello"), quiet)).rejects.toBe(busy);
@@ -151,8 +151,8 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model writes no key, header or named secret, and a replay with another key matches", async () => {
-    const path = fresh();
-    const asked = (key: string): ModelRequest =>
+    const path = createTapePath();
+    const createRequest = (key: string): ModelRequest =>
       request(`My key is ${key} and my card is 4711-0815.`, {
         headers: { authorization: `Bearer ${key}` },
         instructions: "Code word: swordfish",
@@ -162,12 +162,15 @@ describe("recordedModel", () => {
       [say(["I keep s", "k-abcdef", "ghijklmnop."]), call("pay", { password: "hunter22", cents: 5 })],
     ]);
     const options = { redact: ["swordfish", /\d{4}-\d{4}/] };
-    await recordedModel(path, { model, mode: "record", ...options }).respond(asked("sk-live_0123456789abcd"), quiet);
+    await recordedModel(path, { model, mode: "record", ...options }).respond(
+      createRequest("sk-live_0123456789abcd"),
+      quiet,
+    );
     const text = readFileSync(path, "utf8");
     for (const secret of ["sk-", "Bearer", "authorization", "swordfish", "4711", "plain words", "hunter22"])
       expect(text, secret).not.toContain(secret);
     expect(text).toContain('"region": "eu"');
-    const replayed = await recordedModel(path, options).respond(asked("sk-live_zzzzzzzzzzzzzz"), quiet);
+    const replayed = await recordedModel(path, options).respond(createRequest("sk-live_zzzzzzzzzzzzzz"), quiet);
     expect(replayed.content).toMatchObject([
       { text: "I keep [redacted]." },
       { args: { password: "[redacted]", cents: 5 } },
@@ -175,7 +178,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model file is complete at any moment, with no temporary file left", async () => {
-    const path = fresh();
+    const path = createTapePath();
     const model = scriptedModel((asked: ModelRequest) => say(`said ${JSON.stringify(asked.messages).length}`));
     const recording = recordedModel(path, { model, mode: "auto" });
     const sizes: number[] = [];
@@ -190,7 +193,7 @@ describe("recordedModel", () => {
   });
 
   test("a recorded model refuses a transcript that a provider would refuse", async () => {
-    const path = fresh();
+    const path = createTapePath();
     await recordedModel(path, { model: scriptedModel([say("Hi")]), mode: "auto" }).respond(request("Hi"), quiet);
     const [asked, called] = answered("one").messages;
     const open = { tools: [], messages: [asked, called].flatMap((each) => each ?? []) };
@@ -200,7 +203,7 @@ describe("recordedModel", () => {
   test("a recorded model names the fix for a missing file, recording or model", () => {
     const code = "invalid_option";
     expect(() => recordedModel(join(home, "none.json"))).toThrow(expect.objectContaining({ code }));
-    expect(() => recordedModel(fresh(), { mode: "auto" })).toThrow(
+    expect(() => recordedModel(createTapePath(), { mode: "auto" })).toThrow(
       /`model` must be a model for the mode "auto", got undefined/,
     );
     const path = join(home, "bad.json");

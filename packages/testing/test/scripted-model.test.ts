@@ -18,7 +18,7 @@ function user(text: string): Message {
   return { role: "user", id: `u:${text}`, content: [{ type: "text", text }] };
 }
 
-function asks(...ids: string[]): Message {
+function createCallMessage(...ids: string[]): Message {
   return {
     role: "assistant",
     id: "a1",
@@ -88,9 +88,9 @@ describe("scriptedModel", () => {
 
   test("a scripted model may fail inside its stream and continues with the next reply", async () => {
     const deltas: ModelDelta[] = [];
-    const heard = { ...quiet, delta: (delta: ModelDelta) => void deltas.push(delta) };
+    const recordingOptions = { ...quiet, delta: (delta: ModelDelta) => void deltas.push(delta) };
     const model = scriptedModel([failWith(new Error("cut"), { after: say(["It ", "ra"]) }), say("Done")]);
-    await expect(model.respond(request(user("hi")), heard)).rejects.toThrow("cut");
+    await expect(model.respond(request(user("hi")), recordingOptions)).rejects.toThrow("cut");
     expect(deltas.map((delta) => ("text" in delta ? delta.text : ""))).toEqual(["It ", "ra"]);
     expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text: "Done" }] });
   });
@@ -103,7 +103,7 @@ describe("scriptedModel", () => {
       signal: controller.signal,
       delta: (delta) => void deltas.push(delta),
     });
-    await virtualClock().settle();
+    await virtualClock().waitUntilIdle();
     expect(deltas).toHaveLength(2);
     const reason = new Error("enough");
     controller.abort(reason);
@@ -125,7 +125,7 @@ describe("scriptedModel", () => {
     expect(at).toEqual([500, 600, 700]);
     const controller = new AbortController();
     const cut = model.respond(request(user("hi")), { signal: controller.signal });
-    await world.settle();
+    await world.waitUntilIdle();
     controller.abort(new Error("enough"));
     await expect(cut).rejects.toThrow("enough");
     expect(world.timers).toBe(0);
@@ -148,7 +148,7 @@ describe("scriptedModel", () => {
       (seen: ModelRequest) => say(`I saw ${seen.messages.length} messages`),
       say("last"),
     ] as const;
-    const before: Message[] = [user("hi"), asks("call_1"), createToolAnswer("call_1")];
+    const before: Message[] = [user("hi"), createCallMessage("call_1"), createToolAnswer("call_1")];
     expect(await scriptedModel(script).respond(request(...before), quiet)).toMatchObject({
       content: [{ text: "I saw 3 messages" }],
     });
@@ -200,7 +200,9 @@ describe("scriptedModel", () => {
       return last?.role === "tool" ? say(last.isError ? "It failed" : "It worked") : call("look", {});
     });
     expect((await model.respond(request(user("hi")), quiet)).finish).toBe("calls");
-    expect(await model.respond(request(user("hi"), asks("c"), createToolAnswer("c")), quiet)).toMatchObject({
+    expect(
+      await model.respond(request(user("hi"), createCallMessage("c"), createToolAnswer("c")), quiet),
+    ).toMatchObject({
       content: [{ text: "It worked" }],
     });
   });
@@ -269,20 +271,24 @@ describe("strict transcripts", () => {
   const cases: readonly [string, readonly Message[], boolean][] = [
     [
       "every call is answered in order",
-      [user("hi"), asks("a", "b"), createToolAnswer("a"), createToolAnswer("b"), user("and?")],
+      [user("hi"), createCallMessage("a", "b"), createToolAnswer("a"), createToolAnswer("b"), user("and?")],
       true,
     ],
-    ["two calls with one id are answered twice", [asks("a", "a"), createToolAnswer("a"), createToolAnswer("a")], true],
-    ["a call without an answer at the end", [user("hi"), asks("a")], false],
+    [
+      "two calls with one id are answered twice",
+      [createCallMessage("a", "a"), createToolAnswer("a"), createToolAnswer("a")],
+      true,
+    ],
+    ["a call without an answer at the end", [user("hi"), createCallMessage("a")], false],
     [
       "a call without an answer before a user message",
-      [asks("a", "b"), createToolAnswer("a"), user("hi"), createToolAnswer("b")],
+      [createCallMessage("a", "b"), createToolAnswer("a"), user("hi"), createToolAnswer("b")],
       false,
     ],
-    ["a call answered twice", [asks("a"), createToolAnswer("a"), createToolAnswer("a")], false],
-    ["answers out of order", [asks("a", "b"), createToolAnswer("b"), createToolAnswer("a")], false],
+    ["a call answered twice", [createCallMessage("a"), createToolAnswer("a"), createToolAnswer("a")], false],
+    ["answers out of order", [createCallMessage("a", "b"), createToolAnswer("b"), createToolAnswer("a")], false],
     ["an answer without a call", [user("hi"), createToolAnswer("a")], false],
-    ["an answer before its call", [createToolAnswer("a"), asks("a")], false],
+    ["an answer before its call", [createToolAnswer("a"), createCallMessage("a")], false],
   ];
   test("a transcript is refused unless each call is answered once, in order and at once [T56]", async () => {
     for (const [name, messages, sound] of cases)

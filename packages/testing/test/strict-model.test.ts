@@ -84,10 +84,10 @@ test("rejectInvalidTranscripts detects middleware that removes an answer from it
 });
 
 test("rejectInvalidTranscripts checks the request that reaches the model, after inner middleware", async () => {
-  const mended = graph(rejectInvalidTranscripts(new Echo()), (said) =>
+  const fixedGraph = graph(rejectInvalidTranscripts(new Echo()), (said) =>
     said.filter(({ id }) => id !== "a" && id !== "t"),
   );
-  const t = await testRun(mended, { input: { messages: [person, asks, answers] } });
+  const t = await testRun(fixedGraph, { input: { messages: [person, asks, answers] } });
   await t.finish();
   expect(t.state.messages.at(-1)).toMatchObject({ content: [{ text: "asked 1 after 1" }] });
 });

@@ -330,7 +330,7 @@ test("finish rejects with the error of a failed run", async () => {
   expect(t.status).toBe("failed");
 });
 
-describe("more about test runs", () => {
+describe("state, effects and twins of a test run", () => {
   test("a store function that returns the crashed store is refused with the fix", async () => {
     const store = memoryStore();
     const t = await testRun(shop, { input: { messages: [] }, model: offline, store: () => store });
@@ -435,8 +435,8 @@ describe("more about test runs", () => {
     const twin: TestRunOf<typeof shop> = await t.twin();
     await expect(twin.finish()).rejects.toThrow("Use resume() to continue");
     // @ts-expect-error an answer that does not fit
-    const wrong = (): Promise<void> => twin.resume({ approve: "no" });
-    expect(wrong).toBeTypeOf("function");
+    const resumeWrong = (): Promise<void> => twin.resume({ approve: "no" });
+    expect(resumeWrong).toBeTypeOf("function");
     await twin.resume({ approve: false });
     expect([twin.status, t.status]).toEqual(["done", "waiting"]);
     await t.resume({ approve: true });

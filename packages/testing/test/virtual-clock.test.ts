@@ -62,10 +62,10 @@ describe("the virtual clock", () => {
 
   test("a virtual clock detects timers that reschedule endlessly", async () => {
     const world = virtualClock();
-    const again = (): void => {
-      world.schedule.after(1, again);
+    const scheduleNext = (): void => {
+      world.schedule.after(1, scheduleNext);
     };
-    again();
+    scheduleNext();
     await expect(world.runAll(50)).rejects.toThrow("expected at most 50 timers, got more");
   });
 
@@ -108,9 +108,9 @@ describe("the virtual clock", () => {
 
 test("virtual time advances until a promise settles, through nested timers, and no further", async () => {
   const world = virtualClock();
-  const after = (ms: number) => new Promise<void>((resolve) => world.schedule.after(ms, resolve));
+  const waitFor = (ms: number) => new Promise<void>((resolve) => world.schedule.after(ms, resolve));
   const work = (async () => {
-    for (let done = 0; done < 3; done++) await after(1_000);
+    for (let done = 0; done < 3; done++) await waitFor(1_000);
     return "done";
   })();
   world.schedule.after(60_000, () => undefined);

@@ -88,7 +88,7 @@ class MatchWorker {
   #isOver = false;
   #stopClock: (() => void) | undefined;
   /** Settles the match under way. */
-  #settle: ((end: readonly number[] | undefined | Error) => void) | undefined;
+  #finish: ((end: readonly number[] | undefined | Error) => void) | undefined;
 
   constructor(pattern: string, context: MatcherContext) {
     this.#pattern = pattern;
@@ -114,9 +114,9 @@ class MatchWorker {
     this.#worker ??= this.#start();
     const worker = this.#worker;
     return new Promise<readonly number[] | undefined>((resolve, reject) => {
-      const cancel = (): void => this.#settle?.(createCancelledError());
-      this.#settle = (end) => {
-        this.#settle = undefined;
+      const cancel = (): void => this.#finish?.(createCancelledError());
+      this.#finish = (end) => {
+        this.#finish = undefined;
         signal.removeEventListener("abort", cancel);
         if (end instanceof Error) reject(end);
         else resolve(end);
@@ -129,11 +129,11 @@ class MatchWorker {
   #start(): Worker {
     const engine = createRequire(import.meta.url).resolve("re2js");
     const worker = new Worker(workerProgram, { eval: true, workerData: { engine, pattern: this.#pattern } });
-    worker.on("message", (indices: readonly number[]) => this.#settle?.(indices));
-    worker.on("error", (error: Error) => this.#settle?.(error));
+    worker.on("message", (indices: readonly number[]) => this.#finish?.(indices));
+    worker.on("error", (error: Error) => this.#finish?.(error));
     this.#stopClock = this.#context.schedule.after(workerTimeMs, () => {
       this.#isOver = true;
-      this.#settle?.(undefined);
+      this.#finish?.(undefined);
     });
     return worker;
   }

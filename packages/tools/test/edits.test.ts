@@ -34,7 +34,7 @@ test("an edit is refused when the text has neither the old nor the new string, a
 });
 
 /** Returns the error text of a refused edit. */
-function saidOf(text: string, old: string): string {
+function getErrorText(text: string, old: string): string {
   try {
     applyEdits(text, [{ old, new: "new" }]);
   } catch (error) {
@@ -46,25 +46,29 @@ function saidOf(text: string, old: string): string {
 test("an edit with a typo in its old text fails with the nearest lines and their difference", () => {
   const file =
     "import a;\n\nfunction add(one, two) {\n\treturn one + two;\n}\n\nfunction sub(one, two) {\n\treturn one - two;\n}\n";
-  expect(saidOf(file, "function ad(one, two) {")).toContain('The nearest is line 3: "function add(one, two) {".');
-  expect(saidOf(file, "  return one - two;")).toContain(
+  expect(getErrorText(file, "function ad(one, two) {")).toContain('The nearest is line 3: "function add(one, two) {".');
+  expect(getErrorText(file, "  return one - two;")).toContain(
     'The nearest is line 8, which differs in white space only: "\\treturn one - two;".',
   );
-  expect(saidOf(file, "function sub(one, two) {\n\treturn one – two;\n}")).toContain(
+  expect(getErrorText(file, "function sub(one, two) {\n\treturn one – two;\n}")).toContain(
     'The nearest are lines 7 to 9: line 8 is "\\treturn one - two;", but "\\treturn one – two;" was given.',
   );
-  expect(saidOf(file, "sub(one, two) {\n  return one - two;\n}")).toContain(
+  expect(getErrorText(file, "sub(one, two) {\n  return one - two;\n}")).toContain(
     'lines 7 to 9, which differ in white space only: line 8 is "\\treturn one - two;"',
   );
-  expect(saidOf(file, "\treturn one - two;\n}\n\n// end\n")).toContain("the file ends before the last given line");
-  expect(saidOf(`${file}\n${"x\n".repeat(2 ** 19)}`, "function ad(one, two) {")).toMatch(/the file\. Read the file/);
-  expect(saidOf("x".repeat(900), "x".repeat(901))).toContain(`"${"x".repeat(200)}…"`);
+  expect(getErrorText(file, "\treturn one - two;\n}\n\n// end\n")).toContain(
+    "the file ends before the last given line",
+  );
+  expect(getErrorText(`${file}\n${"x\n".repeat(2 ** 19)}`, "function ad(one, two) {")).toMatch(
+    /the file\. Read the file/,
+  );
+  expect(getErrorText("x".repeat(900), "x".repeat(901))).toContain(`"${"x".repeat(200)}…"`);
   for (const nothing of ["class Other extends Base {", "\n\n\n\n"])
-    expect(saidOf(file, nothing)).toMatch(/does not occur in the file\. Read the file/);
+    expect(getErrorText(file, nothing)).toMatch(/does not occur in the file\. Read the file/);
 });
 
 test("an edit whose old text occurs several times fails with the count and the lines", () => {
-  expect(saidOf("a\nb a\nc", "a")).toContain("occurs in the file 2 times, in lines 1, 2. Include more");
-  expect(saidOf("aaa", "a")).toContain("3 times, in line 1.");
-  expect(saidOf("x\n".repeat(9), "x")).toContain("9 times, in lines 1, 2, 3, 4, 5, …");
+  expect(getErrorText("a\nb a\nc", "a")).toContain("occurs in the file 2 times, in lines 1, 2. Include more");
+  expect(getErrorText("aaa", "a")).toContain("3 times, in line 1.");
+  expect(getErrorText("x\n".repeat(9), "x")).toContain("9 times, in lines 1, 2, 3, 4, 5, …");
 });

@@ -11,7 +11,7 @@ const read = (args: JsonObject) => runCall(readFile({ root }), args);
 const write = (args: JsonObject) => runCall(writeFile({ root }), args);
 const edit = (path: string, ...edits: readonly (readonly [string, string])[]) =>
   runCall(editFile({ root }), { path, edits: edits.map(([old, put]) => ({ old, new: put })) });
-const lines = (from: number, to: number) =>
+const createLines = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, at) => `${from + at}\tline ${from + at}`).join("\n");
 
 test("an unreadable file fails with `Cannot read <path>: <cause>` and without the root [S0.25, S2.25]", async () => {
@@ -50,8 +50,8 @@ test("a page has 500 numbered lines and the next start, and the last page has no
   expect(first.text).toMatch(
     /^1\tline 1\n[\s\S]*\n500\tline 500\n\[Lines 1 to 500 of \d+ bytes\. Continue with offset 501\.\]$/,
   );
-  expect((await read({ path: "long.txt", offset: 1_001 })).text).toBe(lines(1_001, 1_203));
-  expect((await read({ path: "long.txt", offset: 7, limit: 3 })).text.split("\n[")[0]).toBe(lines(7, 9));
+  expect((await read({ path: "long.txt", offset: 1_001 })).text).toBe(createLines(1_001, 1_203));
+  expect((await read({ path: "long.txt", offset: 7, limit: 3 })).text.split("\n[")[0]).toBe(createLines(7, 9));
   const behind = await read({ path: "long.txt", offset: 2_000 });
   expect(behind).toMatchObject({ isError: true, text: "Cannot read long.txt from line 2000: it has 1203 lines." });
   folder.put("empty.txt", "");

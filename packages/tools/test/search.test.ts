@@ -65,53 +65,53 @@ describe("list_files", () => {
 });
 
 describe("find", () => {
-  const found = async (glob: string) => (await runCall(find({ root }), { glob })).text.split("\n");
+  const findFiles = async (glob: string) => (await runCall(find({ root }), { glob })).text.split("\n");
 
   test("find matches globs like .gitignore and ripgrep", async () => {
     project();
-    expect(await found("**/*.ts")).toEqual(["src/a.ts"]);
-    expect(await found("*.{ts,tsx}")).toEqual(["src/a.ts", "src/deep/b.tsx"]);
-    expect(await found("src/*")).toEqual(["src/.gitignore", "src/a.ts"]);
-    expect(await found("src/**")).toEqual(["src/.gitignore", "src/a.ts", "src/deep/b.tsx"]);
-    expect(await found("./src/[a-c].ts")).toEqual(["src/a.ts"]);
-    expect(await found("*.py")).toEqual(["[No file matches *.py.]"]);
+    expect(await findFiles("**/*.ts")).toEqual(["src/a.ts"]);
+    expect(await findFiles("*.{ts,tsx}")).toEqual(["src/a.ts", "src/deep/b.tsx"]);
+    expect(await findFiles("src/*")).toEqual(["src/.gitignore", "src/a.ts"]);
+    expect(await findFiles("src/**")).toEqual(["src/.gitignore", "src/a.ts", "src/deep/b.tsx"]);
+    expect(await findFiles("./src/[a-c].ts")).toEqual(["src/a.ts"]);
+    expect(await findFiles("*.py")).toEqual(["[No file matches *.py.]"]);
     const broken = await runCall(find({ root }), { glob: "src/[a" });
     expect(broken).toMatchObject({ isError: true, text: expect.stringContaining("matches nothing") });
   });
 
   test("find is bounded and takes time linear in the pattern", async () => {
     for (let at = 0; at < 510; at++) folder.put(`many/${at}.txt`, "");
-    const lines = await found("*.txt");
+    const lines = await findFiles("*.txt");
     expect(lines).toHaveLength(501);
     expect(lines.at(-1)).toBe("[There are more than 500 files. Use a narrower pattern.]");
     folder.put("a".repeat(200), "");
-    expect(await found(`${"a*".repeat(60)}b`)).toEqual([`[No file matches ${"a*".repeat(60)}b.]`]);
+    expect(await findFiles(`${"a*".repeat(60)}b`)).toEqual([`[No file matches ${"a*".repeat(60)}b.]`]);
     expect((await runCall(find({ root }), { glob: "{a,b}".repeat(9) })).text).toContain("more than 256 patterns");
   });
 });
 
 describe("search", () => {
-  const lines = async (args: JsonObject, ripgrep: string | false = false) =>
+  const searchLines = async (args: JsonObject, ripgrep: string | false = false) =>
     (await runCall(search({ root, ripgrep }), args)).text.split("\n");
 
   test("search finds lines in files that are not ignored, by expression, folder, file and glob", async () => {
     project();
-    expect(await lines({ pattern: "alpha" })).toEqual([
+    expect(await searchLines({ pattern: "alpha" })).toEqual([
       ".hidden:1:alpha",
       "readme.md:2:alpha and Beta",
       "src/a.ts:1:const alpha = 1;",
       "src/a.ts:2:const beta = alpha;",
     ]);
-    expect(await lines({ pattern: "(?i)ALPHA$" })).toEqual([".hidden:1:alpha", "readme.md:1:# Alpha"]);
-    expect(await lines({ pattern: "beta", path: "src" })).toEqual([
+    expect(await searchLines({ pattern: "(?i)ALPHA$" })).toEqual([".hidden:1:alpha", "readme.md:1:# Alpha"]);
+    expect(await searchLines({ pattern: "beta", path: "src" })).toEqual([
       "src/a.ts:2:const beta = alpha;",
       "src/deep/b.tsx:1:export const b = 'beta';",
     ]);
-    expect(await lines({ pattern: "b.*;$", path: "src", glob: "*.tsx" })).toEqual([
+    expect(await searchLines({ pattern: "b.*;$", path: "src", glob: "*.tsx" })).toEqual([
       "src/deep/b.tsx:1:export const b = 'beta';",
     ]);
-    expect(await lines({ pattern: "^alpha", path: "readme.md" })).toEqual(["readme.md:2:alpha and Beta"]);
-    expect(await lines({ pattern: "gamma" })).toEqual(["[No line matches gamma.]"]);
+    expect(await searchLines({ pattern: "^alpha", path: "readme.md" })).toEqual(["readme.md:2:alpha and Beta"]);
+    expect(await searchLines({ pattern: "gamma" })).toEqual(["[No line matches gamma.]"]);
   });
 
   test("search refuses an invalid expression and paths outside the root", async () => {
@@ -126,12 +126,12 @@ describe("search", () => {
 
   test("search is bounded in lines, in line length, and in time for any expression", async () => {
     folder.put("many.txt", "hit\n".repeat(500));
-    const found = await lines({ pattern: "hit" });
+    const found = await searchLines({ pattern: "hit" });
     expect(found).toHaveLength(201);
     expect(found.at(-1)).toBe("[There are more than 200 lines. Search in a folder, or use a more specific pattern.]");
     folder.put("long.txt", `${"a".repeat(100_000)}!\n`);
-    expect(await lines({ pattern: "(a|aa)+$", path: "long.txt" })).toEqual(["[No line matches (a|aa)+$.]"]);
-    const [long] = await lines({ pattern: "a!", path: "long.txt" });
+    expect(await searchLines({ pattern: "(a|aa)+$", path: "long.txt" })).toEqual(["[No line matches (a|aa)+$.]"]);
+    const [long] = await searchLines({ pattern: "a!", path: "long.txt" });
     expect(long).toBe(`long.txt:1:${"a".repeat(300)} [… line truncated]`);
   });
 
@@ -148,14 +148,14 @@ describe("search", () => {
     folder.put("rg", '#!/bin/sh\nprintf "./src/a.ts\\0001:const a: b\\n./long\\0007:%0400d\\n" 0\n');
     chmodSync(folder.path("rg"), 0o755);
     const rg = folder.path("rg");
-    expect(await lines({ pattern: "x" }, rg)).toEqual([
+    expect(await searchLines({ pattern: "x" }, rg)).toEqual([
       "src/a.ts:1:const a: b",
       `long:7:${"0".repeat(300)} [… line truncated]`,
     ]);
     folder.put("rg", '#!/bin/sh\nwhile :; do printf "./f\\0001:hit\\n"; done\n');
-    expect(await lines({ pattern: "x" }, rg)).toHaveLength(201);
+    expect(await searchLines({ pattern: "x" }, rg)).toHaveLength(201);
     folder.put("rg", "#!/bin/sh\nexit 1\n");
-    expect(await lines({ pattern: "x" }, rg)).toEqual(["[No line matches x.]"]);
+    expect(await searchLines({ pattern: "x" }, rg)).toEqual(["[No line matches x.]"]);
     folder.put("rg", '#!/bin/sh\necho "regex parse error: unclosed group" >&2; exit 2\n');
     expect((await runCall(search({ root, ripgrep: rg }), { pattern: "(" })).result).toMatchObject({
       isError: true,
@@ -184,7 +184,7 @@ describe("search", () => {
     }
     folder.put("rg", '#!/bin/sh\nprintf "./readme.md\\0001:x\\n./src/a.ts\\0001:x\\n./src/deep/b.ts\\0001:x\\n"\n');
     chmodSync(folder.path("rg"), 0o755);
-    expect(await lines({ pattern: "x", glob: "src/*" }, folder.path("rg"))).toEqual(["src/a.ts:1:x"]);
+    expect(await searchLines({ pattern: "x", glob: "src/*" }, folder.path("rg"))).toEqual(["src/a.ts:1:x"]);
   });
 
   test("search over many files reports progress and stops when cancelled", async () => {

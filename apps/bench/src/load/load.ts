@@ -51,12 +51,12 @@ export function fitLoadGrowth({ active, waiting }: Load): LoadGrowth {
   const [smallest] = waiting;
   const largest = waiting.at(-1);
   const comparable = smallest !== undefined && largest !== undefined && largest.runs > smallest.runs;
-  const fitBySize = (values: readonly (readonly [number, number])[]) =>
+  const fitGrowthBySize = (values: readonly (readonly [number, number])[]) =>
     values.length < 2 ? undefined : fitExponent(values);
   return {
-    cpuByThreads: fitBySize(active.map(({ threads, cpuSeconds }) => [threads, cpuSeconds])),
-    heapByThreads: fitBySize(active.map(({ threads, maxHeapMb }) => [threads, maxHeapMb])),
-    resumeByWaitingRuns: fitBySize(waiting.map(({ runs, resumeMs }) => [runs, resumeMs])),
+    cpuByThreads: fitGrowthBySize(active.map(({ threads, cpuSeconds }) => [threads, cpuSeconds])),
+    heapByThreads: fitGrowthBySize(active.map(({ threads, maxHeapMb }) => [threads, maxHeapMb])),
+    resumeByWaitingRuns: fitGrowthBySize(waiting.map(({ runs, resumeMs }) => [runs, resumeMs])),
     bytesPerWaitingRun: comparable
       ? (largest.heapBytes - smallest.heapBytes) / (largest.runs - smallest.runs)
       : undefined,

@@ -6,7 +6,7 @@ test("the audit report escapes Markdown, HTML and terminal sequences from models
   const state = {
     verdict: { grade: hostile, summary: hostile },
     facts: { [hostile]: hostile },
-    findings: [{ severity: "high", part: hostile, text: hostile }],
+    findings: [{ severity: "high", path: hostile, title: hostile }],
     parts: [],
     decision: { note: hostile },
   };

@@ -7,7 +7,7 @@ import { createScratchFolder, listAlive, listProcesses, type PlayOptions, play }
 import { createRepository, createTree } from "../support/trees.ts";
 
 /** Do something once, when the demo has printed `text`. */
-function when(
+function onceOutputHas(
   text: string,
   act: (demo: Parameters<NonNullable<PlayOptions["onOutput"]>>[1], out: string) => void,
 ): PlayOptions {
@@ -24,11 +24,11 @@ function when(
 const resumeInstruction = /^Progress is saved in (.+)\. Resume with:\n {2}npm run demo -- --resume \1$/m;
 
 /** At two moments of each kind; with STATEWRIGHT_WHOLE=1 at all. */
-function some(...moments: readonly string[]): readonly string[] {
+function selectMoments(...moments: readonly string[]): readonly string[] {
   return process.env["STATEWRIGHT_WHOLE"] === "1" ? moments : moments.slice(0, 2);
 }
 
-test.each(some("attempt 1 failed", "Answer an interrupt", "started (pid", "step 6 saved"))(
+test.each(selectMoments("attempt 1 failed", "Answer an interrupt", "started (pid", "step 6 saved"))(
   "Ctrl-C at “%s” stops the demo with everything saved, and the demo continues from there",
   async (moment) => {
     const home = createScratchFolder();
@@ -36,7 +36,7 @@ test.each(some("attempt 1 failed", "Answer an interrupt", "started (pid", "step 
     const stopped = await play(
       home,
       [target],
-      when(moment, (demo) => demo.kill("SIGINT")),
+      onceOutputHas(moment, (demo) => demo.kill("SIGINT")),
     );
     expect(stopped.err).toBe("");
     expect(stopped.code).toBe(130);
@@ -57,7 +57,7 @@ test("a second Ctrl-C ends the demo at once and leaves no process", async () => 
   const stopped = await play(
     home,
     [target],
-    when("calls 7 tools in parallel", (demo) => {
+    onceOutputHas("calls 7 tools in parallel", (demo) => {
       demo.kill("SIGINT");
       setImmediate(() => demo.kill("SIGINT"));
     }),
@@ -76,26 +76,25 @@ describe("a killed demo", () => {
     rmSync(home, { recursive: true, force: true });
   });
 
-  test.each(some("step 6 saved", "process 4 started", "step 4 saved", "ask.interrupted → ask.executing", "Fork from"))(
-    "a demo killed at “%s” leaves no process, and continues to the report of an uninterrupted demo",
-    async (moment) => {
-      const home = createScratchFolder();
-      const killed = await play(
-        home,
-        [createRepository(join(home, "teapot"))],
-        when(moment, (demo) => demo.kill("SIGKILL")),
-      );
-      expect(killed.code).toBe(-1);
-      await expect.poll(() => [...listAlive(killed.pids), ...listProcesses(home)], { timeout: 10_000 }).toEqual([]);
+  test.each(
+    selectMoments("step 6 saved", "process 4 started", "step 4 saved", "ask.interrupted → ask.executing", "Fork from"),
+  )("a demo killed at “%s” leaves no process, and continues to the report of an uninterrupted demo", async (moment) => {
+    const home = createScratchFolder();
+    const killed = await play(
+      home,
+      [createRepository(join(home, "teapot"))],
+      onceOutputHas(moment, (demo) => demo.kill("SIGKILL")),
+    );
+    expect(killed.code).toBe(-1);
+    await expect.poll(() => [...listAlive(killed.pids), ...listProcesses(home)], { timeout: 10_000 }).toEqual([]);
 
-      const resumed = await play(home, ["--resume", killed.state]);
-      expect(resumed.err).toBe("");
-      expect(resumed.code).toBe(0);
-      expect(resumed.out).toMatch(/^ {2}answer +yes +no$/m);
-      expect(resumed.out).toMatch(/^ {2}run +done +done$/m);
-      expect(readFileSync(join(killed.state, "report.md"), "utf8")).toBe(whole);
-    },
-  );
+    const resumed = await play(home, ["--resume", killed.state]);
+    expect(resumed.err).toBe("");
+    expect(resumed.code).toBe(0);
+    expect(resumed.out).toMatch(/^ {2}answer +yes +no$/m);
+    expect(resumed.out).toMatch(/^ {2}run +done +done$/m);
+    expect(readFileSync(join(killed.state, "report.md"), "utf8")).toBe(whole);
+  });
 });
 
 test("a demo process killed from outside is reported, and the demo continues later", async () => {
@@ -104,7 +103,7 @@ test("a demo process killed from outside is reported, and the demo continues lat
   const died = await play(
     home,
     [target],
-    when("step 5 saved", (_demo, out) => {
+    onceOutputHas("step 5 saved", (_demo, out) => {
       const pid = Number([...out.matchAll(/\(pid (\d+)\)/g)].at(-1)?.[1]);
       process.kill(pid, "SIGKILL");
     }),
@@ -136,7 +135,7 @@ test("a closed stdout reader ends the demo without an error", async () => {
   const left = await play(
     home,
     [target],
-    when("Run an agent", (demo) => demo.stdout?.destroy()),
+    onceOutputHas("Run an agent", (demo) => demo.stdout?.destroy()),
   );
   expect(left.err).toBe("");
   await expect.poll(() => [...listAlive(left.pids), ...listProcesses(home)], { timeout: 5_000 }).toEqual([]);

@@ -37,7 +37,9 @@ describe("the demo on a repository", () => {
   test("the demo prints each transition as a line with the saved data", () => {
     expect(played.out).toMatch(/start → survey\.executing {3}input saved: messages \+1 · \d+ B/);
     expect(played.out).toMatch(/tools\.committing → survey\.executing {3}step 2 saved: messages \+1, facts files set/);
-    expect(played.out).toMatch(/plan\.committing → check\.executing {3}step 6 saved: parts set to 2/);
+    expect(played.out).toMatch(
+      /plan\.committing → check\.executing {3}step 6 saved: parts set to 3 items, facts parts set/,
+    );
     expect(played.out).toMatch(/ask\.executing → ask\.interrupted/);
     expect(played.out).toMatch(/write\.committing → done/);
   });
@@ -83,7 +85,9 @@ describe("the demo on a repository", () => {
   });
 
   test("the demo history shows the changes of each step, and a fork ends differently", () => {
-    expect(played.out).toMatch(/^ {2}4 +tools +[\d.]+ KB {3}messages \+\d, facts (\w+\+?)+ set$/m);
+    expect(played.out).toMatch(
+      /^ {2}4 +tools +[\d.]+ KB {3}messages \+\d, facts (\w+\+?)+ set, counts filesRead set$/m,
+    );
     expect(played.out).toMatch(/^ {2}answer +yes +no$/m);
     expect(played.out).toMatch(/^ {2}last steps +judge → ask → write +judge → ask → decline$/m);
     expect(played.out).toMatch(/^ {2}report +written +not written$/m);
@@ -98,7 +102,7 @@ describe("the demo on a repository", () => {
   test("the demo report contains the findings", () => {
     const report = readFileSync(/^Report: {3}(.+)$/m.exec(played.out)?.[1] ?? "", "utf8");
     expect(report).toContain("**act now.**");
-    expect(report).toContain("| high | packages/lid | text that looks like a secret in packages/lid/src/lid.ts |");
+    expect(report).toContain("| high | packages/lid/src/lid.ts | text that looks like a secret |");
     expect(report).toContain("- todos: 1 comment TODO, FIXME or HACK");
     expect(report).toContain("- history: 2 commits read");
   });

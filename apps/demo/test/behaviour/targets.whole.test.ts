@@ -117,7 +117,7 @@ test.skipIf(process.platform === "win32")(
     expect(played.err).toBe("");
     expect(played.code).toBe(0);
     const report = readFileSync(join(played.state, "report.md"), "utf8");
-    expect(report).toContain("| low | src | files that cannot be read: src/b.py |");
+    expect(report).toContain("| low | src/b.py | a file that cannot be read |");
     expect(report).toContain("1 path not readable");
     expect(report).not.toContain("passwd");
     chmodSync(join(target, "closed"), 0o700);

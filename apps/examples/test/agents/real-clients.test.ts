@@ -71,7 +71,10 @@ describe.each(cases)("when $client $what", ({ model, answer, options }) => {
 
   test("the chat example answers despite the faulty reply", async () => {
     answering({ userMessage: /help/ }, { content: "Gladly." });
-    const talk = createChatAgent(model(), { store: memoryStore(), summariser: { id: "none", respond: never } });
+    const talk = createChatAgent(model(), {
+      store: memoryStore(),
+      summariser: { id: "none", respond: throwUnexpectedCall },
+    });
     const { status, state } = await ended(
       (world) => talk.run({ thread: "t", input, context: { userId: "ann" }, world }).result,
     );
@@ -101,7 +104,7 @@ describe.each(cases)("when $client $what", ({ model, answer, options }) => {
         return [{ id: "7", cents: 9_900, item: "Headphones" }];
       },
     };
-    const desk = createSupportDesk(model(), { store: memoryStore(), orders, bank: { refund: never } });
+    const desk = createSupportDesk(model(), { store: memoryStore(), orders, bank: { refund: throwUnexpectedCall } });
     const { status } = await ended(
       (world) =>
         desk.run({ thread: "t", input, context: { customerId: "c1" }, secrets: { get: () => "bank-key" }, world })
@@ -149,6 +152,6 @@ test("the chat example answers with its second provider when the first is down",
   expect(asked).toMatchObject([{ next: "anthropic/claude-sonnet-4-5" }, { next: "openai/gpt-4o" }]);
 });
 
-function never(): never {
+function throwUnexpectedCall(): never {
   throw new Error("This must not be called.");
 }

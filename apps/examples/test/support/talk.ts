@@ -13,7 +13,7 @@ import {
 } from "statewright";
 
 /** A running conversation with observable events and a stop function. The test advances the clock. */
-export interface LiveTalk {
+export interface RunningConversation {
   readonly world: VirtualClock;
   readonly handle: RunHandle<unknown>;
   readonly events: readonly RunEvent[];
@@ -31,7 +31,7 @@ export interface LiveTalk {
 export function startConversationWith(
   script: readonly ScriptedEntry[],
   start: (model: Model, world: World) => RunHandle<unknown>,
-): LiveTalk {
+): RunningConversation {
   const model = scriptedModel([...script, say("Done.")]);
   const world = virtualClock({ waitsForWork: false });
   const handle = start(model, world);
@@ -66,14 +66,17 @@ export function startConversationWith(
 }
 
 /** Begin a conversation of an agent that has only tools. */
-export function startConversation(tools: readonly Tool[], script: readonly ScriptedEntry[]): LiveTalk {
+export function startConversation(tools: readonly Tool[], script: readonly ScriptedEntry[]): RunningConversation {
   return startConversationWith(script, (model, world) =>
     createAgent({ name: "talker", model, tools }).run({ input: "Go.", world }),
   );
 }
 
 /** Have such a conversation to its end. */
-export async function runConversation(tools: readonly Tool[], script: readonly ScriptedEntry[]): Promise<LiveTalk> {
+export async function runConversation(
+  tools: readonly Tool[],
+  script: readonly ScriptedEntry[],
+): Promise<RunningConversation> {
   const live = startConversation(tools, script);
   await live.end();
   return live;

@@ -107,7 +107,7 @@ async function checkProgram(folder: string, seed: number): Promise<readonly stri
   let next = 1;
   for (let page = await store.events(thread, { after: 0, limit: 100 }); page.length > 0; ) {
     for (const event of page) {
-      const seq = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
+      const seq = "checkpoint" in event ? event.checkpoint.seq : event.durableEvent.seq;
       if (seq !== next) violations.push(`I4 expected the durable event ${next}, got ${seq}`);
       next = seq + 1;
     }

@@ -15,7 +15,7 @@ export async function readNamespaces(store: Store, invariants: Invariants): Prom
   let next = 1;
   let found = 0;
   for await (const event of readEvents(store)) {
-    const seq = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
+    const seq = "checkpoint" in event ? event.checkpoint.seq : event.durableEvent.seq;
     if (seq !== next) invariants.addViolation("I4", `expected the durable event ${next}, got ${seq}`);
     next = seq + 1;
     if (!("checkpoint" in event)) continue;
@@ -38,7 +38,7 @@ async function* readEvents(store: Store): AsyncGenerator<StoredEvent> {
     if (page.length === 0) return;
     for (const event of page) {
       yield event;
-      after = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
+      after = "checkpoint" in event ? event.checkpoint.seq : event.durableEvent.seq;
     }
   }
 }

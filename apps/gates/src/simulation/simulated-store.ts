@@ -110,7 +110,7 @@ function formatCommit({
     ...parentJournals.flatMap(({ namespace, effects: rows }) =>
       rows.map(({ task, key }) => `${namespace}: ${task}/${key}`),
     ),
-    ...events.map((event) => `fact ${event.seq}`),
+    ...events.map((event) => `durable event ${event.seq}`),
     ...interrupts.map(({ id, answer }) => `${id} ${answer === undefined ? "open" : "answered"}`),
     release === true ? "release" : "",
   ]

@@ -2,7 +2,7 @@
 
 import type { Middleware, StateTypes, Tool } from "@statewright/core";
 import {
-  asksAboutCalls,
+  canRequestApproval,
   checkCallPolicy,
   checkCount,
   checkDuplicatePolicy,
@@ -110,7 +110,7 @@ export function checkAgent(options: unknown): void {
 
 /**
  * Throws `invalid_option` for a tool with `confirm: "always"` when no middleware of the agent can ask a person. Only
- * middleware with `asks: ["approve"]` counts. Calls of tools added later are denied.
+ * middleware with the interrupt `approve` counts. Calls of tools added later are denied.
  */
 export function checkConfirmTools(
   agent: string,
@@ -118,7 +118,7 @@ export function checkConfirmTools(
   middleware: readonly Middleware[],
 ): void {
   // `toolNode` rejects a middleware option that is not an array.
-  if (!Array.isArray(middleware) || middleware.some(asksAboutCalls)) return;
+  if (!Array.isArray(middleware) || middleware.some(canRequestApproval)) return;
   for (const [name, { spec }] of tools) {
     if (spec.safety.confirm !== "always") continue;
     throw invalidOption({
@@ -126,7 +126,7 @@ export function checkConfirmTools(
       option: "middleware",
       expected: `middleware that asks for approval, because the tool "${name}" has confirm: "always"`,
       found: "no middleware that asks",
-      fix: `Add confirmTools(), add middleware with asks: ["approve"] and a beforeTool hook that asks, or remove confirm from the tool`,
+      fix: `Add confirmTools(), add middleware with interrupts: { approve: approval } and a beforeTool hook that returns decide.interrupt(…), or remove confirm from the tool`,
     });
   }
 }

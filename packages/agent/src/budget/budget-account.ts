@@ -69,7 +69,7 @@ export class BudgetAccount {
     const newlyNear = nearLimits.filter((kind) => !spent.warned.includes(kind));
     if (newlyNear.length > 0) {
       this.#ledger.enter("warned", { run: this.#run, warned: newlyNear });
-      runtime.emit("budget.warning", { budget: name, per, near: [...nearLimits], told: usageText });
+      runtime.emit("budget.warning", { budget: name, per, near: [...nearLimits], usage: usageText });
     }
     const text = `[Budget: ${usageText} used. Finish soon.]`;
     const note = { role: "user", id: `${runtime.run.task}:${name}`, content: [{ type: "text", text }] } as const;

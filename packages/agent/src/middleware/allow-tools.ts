@@ -30,7 +30,6 @@ export function allowTools(
   return defineMiddleware({
     name: "allowTools",
     required: true,
-    asks: [],
     beforeTool: ({ call, tool }) =>
       mayCall(call, tool) === true
         ? undefined

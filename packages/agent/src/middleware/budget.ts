@@ -43,7 +43,6 @@ export function budget<const Name extends string = "budget">(
   const middleware = defineMiddleware({
     name,
     required: true,
-    asks: [],
     inherited: tree,
     channels: { [`${name}Spent`]: channel },
     interrupts: { [name]: budgetAnswer },

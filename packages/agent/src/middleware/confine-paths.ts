@@ -54,7 +54,6 @@ export function confinePaths(options: ConfineOptions): Middleware {
   return defineMiddleware({
     name: "confinePaths",
     required: true,
-    asks: [],
     inherited: tree,
     beforeTool: async ({ call, tool }) => {
       const pathArguments = Object.hasOwn(paths, tool.name) ? paths[tool.name] : undefined;

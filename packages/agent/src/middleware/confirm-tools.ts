@@ -1,6 +1,7 @@
 /** Middleware that asks a person before tool calls, based on the safety metadata of tools. */
 import {
   type AskOptions,
+  approval,
   decide,
   defineMiddleware,
   type Middleware,
@@ -32,7 +33,7 @@ export function confirmTools(options: ConfirmOptions = {}): Middleware {
   return defineMiddleware({
     name: "confirmTools",
     required: true,
-    asks: ["approve"],
+    interrupts: { approve: approval },
     beforeTool: ({ call, tool }) => {
       const { confirm } = tool.safety;
       if (confirm === "never") return undefined;

@@ -4,6 +4,7 @@
  */
 import {
   type AskOptions,
+  approval,
   type Channel,
   channel,
   decide,
@@ -75,7 +76,7 @@ export function guardUntrusted(options: GuardOptions = {}): Middleware {
     required: true,
     inherited: tree,
     channels: untrustedFrom,
-    asks: action === "ask" ? ["approve"] : [],
+    ...(action === "ask" && { interrupts: { approve: approval } }),
     beforeTool: ({ call, tool }, { ledger }) => {
       // Ignores results of concurrent calls of the same message: the model had not read these results at the time of
       // this call.

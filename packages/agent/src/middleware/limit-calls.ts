@@ -89,7 +89,6 @@ export function limitCalls(options: LimitCallsOptions): Middleware {
   return defineMiddleware({
     name: "limitCalls",
     required: true,
-    asks: [],
     inherited: tree,
     channels: callCounts,
     beforeTool: ({ call }, { state, run, ledger: openLedger }) => {

@@ -57,7 +57,6 @@ export function limitRate(options: LimitRateOptions): Middleware {
   return defineMiddleware({
     name: "limitRate",
     required: true,
-    asks: [],
     inherited: tree,
     beforeTool: async ({ call }, runtime) => {
       if (limitedTools?.has(call.name) === false) return undefined;

@@ -6,7 +6,6 @@ export function refuseUnclassified(): Middleware {
   return defineMiddleware({
     name: "refuseUnclassified",
     required: true,
-    asks: [],
     inherited: true,
     beforeTool: ({ tool }) =>
       tool.safety.access === "unclassified"

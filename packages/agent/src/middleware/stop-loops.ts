@@ -21,7 +21,6 @@ export function stopLoops(options: StopLoopsOptions = {}): Middleware {
   return defineMiddleware({
     name: "stopLoops",
     required: true,
-    asks: [],
     beforeTool: ({ call }, { state }) => {
       const messages = getMessages(state);
       const assistantMessage = messages.findLast(({ role }) => role === "assistant");

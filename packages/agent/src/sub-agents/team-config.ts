@@ -48,7 +48,6 @@ export function createHandoffGuard(config: TeamConfig, member: Member): Middlewa
   return defineMiddleware<unknown, TeamConversation>({
     name: "team",
     required: true,
-    asks: [],
     beforeTool: ({ call }, { state }) => {
       const to = getTarget(call.name);
       if (to === undefined) return undefined;

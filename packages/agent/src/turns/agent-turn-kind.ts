@@ -18,7 +18,7 @@ export const agentTurnKind: NodeKind = Object.freeze({
             code: "unknown_channel",
             node,
             message: `the model node "${node}" has no channel "messages" for its conversation`,
-            hint: "add messages: messages() to the state",
+            hint: "add messages: channel.messages() to the state",
           },
         ],
 } satisfies NodeKind);

@@ -32,16 +32,16 @@ describe("incomplete answers", () => {
   ] as const)(
     "an answer with finish reason %s ends the agent by %s in the result, in onFinish and on a later read",
     async (finish, by) => {
-      const told: AgentFinish[] = [];
+      const observed: AgentFinish[] = [];
       const agent = createAgent({
         name: "a",
         model: answering("Half of", finish),
         store: memoryStore(),
-        onFinish: (finished) => void told.push(finished),
+        onFinish: (finished) => void observed.push(finished),
       });
       const end = await agent.run({ thread: "t", input: "Go" }).result;
       expect(end).toMatchObject({ status: "done", text: "Half of", ended: { by } });
-      expect(told).toMatchObject([{ text: "Half of", ended: { by } }]);
+      expect(observed).toMatchObject([{ text: "Half of", ended: { by } }]);
       expect(getAgentEnd((await agent.resume({ thread: "t" }).result).state.messages)).toEqual({ by });
     },
   );
@@ -130,7 +130,8 @@ describe("tool calls of a reply that the provider stopped", () => {
 
 describe("an agent that never ends", () => {
   const look = defineTool({ name: "look", description: "Looks.", input: z.object({}), run: () => "nothing" });
-  const endless = () => createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look] });
+  const createEndlessAgent = () =>
+    createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look] });
   const getMessage = (result: Promise<unknown>): Promise<string> =>
     result.then(
       () => "it ended",
@@ -138,7 +139,7 @@ describe("an agent that never ends", () => {
     );
 
   test("an agent at its step limit fails with its number of model requests and the options that end agents", async () => {
-    const said = await getMessage(endless().run({ input: "Go", maxSteps: 6 }).result);
+    const said = await getMessage(createEndlessAgent().run({ input: "Go", maxSteps: 6 }).result);
     expect(said).toContain("did not end within 6 supersteps: its model was called 3 times since the last user message");
     for (const option of ["maxTurns", "stopWhen", "maxSteps"]) expect(said).toContain(option);
     expect(said).not.toContain("cycle");
@@ -155,7 +156,7 @@ describe("an agent that never ends", () => {
     await agent.run({ thread: "t", input: "Hello" }).result;
     const said = await getMessage(agent.run({ thread: "t", input: "Go", maxSteps: 2 }).result);
     expect(said).toContain("called once since");
-    const inner = endless();
+    const inner = createEndlessAgent();
     const outer = defineGraph({ name: "outer", state: defineState({ n: z.number().default(0) }) })
       .nodes({ a: subgraph(inner, { input: () => inner.toInput("Go"), output: () => ({ n: 1 }) }) })
       .edges({ [START]: "a", a: END });

@@ -325,9 +325,9 @@ test("six middleware with agent and model hooks add no checkpoint and no commit"
   const written = async (middleware: readonly Middleware[]): Promise<unknown> => {
     const inner = memoryStore();
     let commits = 0;
-    const commit: Store["commit"] = (write, told) => {
+    const commit: Store["commit"] = (write, onCommitted) => {
       commits += 1;
-      inner.commit(write, told);
+      inner.commit(write, onCommitted);
     };
     const store: Store = { ...inner, commit };
     const agent = createAgent({

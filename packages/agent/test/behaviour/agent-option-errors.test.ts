@@ -1,5 +1,6 @@
 /** Invalid agents from untyped code: each is refused with one clear error before any model request. */
 import {
+  approval,
   defineMiddleware,
   defineState,
   defineTool,
@@ -109,7 +110,7 @@ describe("tools with confirm: always", () => {
       safety: { access: "write", confirm },
       run: () => "paid",
     });
-  const agentWith = (middleware: readonly Middleware[] | undefined, more: { readonly maxTurns?: number } = {}) =>
+  const createAgentWith = (middleware: readonly Middleware[] | undefined, more: { readonly maxTurns?: number } = {}) =>
     createAgent({ name: "desk", model, tools: [tool("always")], ...(middleware && { middleware }), ...more });
 
   test.each([
@@ -120,7 +121,7 @@ describe("tools with confirm: always", () => {
     ["middleware that refuses calls by rules", [allowTools(["pay"]), refuseUnclassified()]],
     ["middleware that refuses external content", [guardUntrusted({ action: "refuse" })]],
   ] as const)("a tool with confirm always is refused in an agent with %s", (_what, middleware) => {
-    expect(() => agentWith(middleware, { maxTurns: 3 })).toThrow(
+    expect(() => createAgentWith(middleware, { maxTurns: 3 })).toThrow(
       /invalid_option: agent "desk": `middleware` must be .+ because the tool "pay" has confirm: "always", got no middleware.*Add confirmTools\(\)/s,
     );
   });
@@ -131,7 +132,7 @@ describe("tools with confirm: always", () => {
     );
   });
 
-  const later = () => {
+  const createPayTool = () => {
     const log: string[] = [];
     const pay = defineTool({
       name: "pay",
@@ -155,7 +156,7 @@ describe("tools with confirm: always", () => {
   ])(
     "a tool with confirm always registered later is denied in %s before it runs, with the reason in the log",
     async (_what, within) => {
-      const { log, pay } = later();
+      const { log, pay } = createPayTool();
       const tools = toolRegistry();
       const logged: unknown[] = [];
       const scripted = scriptedModel([call("pay", {}), say("I could not.")]);
@@ -178,7 +179,7 @@ describe("tools with confirm: always", () => {
   );
 
   test("a tool with confirm always registered later is interrupted for approval by the agent's middleware", async () => {
-    const { log, pay } = later();
+    const { log, pay } = createPayTool();
     const tools = toolRegistry();
     const scripted = scriptedModel([call("pay", {}), say("Paid.")]);
     const agent = createAgent({
@@ -196,13 +197,13 @@ describe("tools with confirm: always", () => {
 
   test("a tool with confirm always is refused when a beforeTool hook does not declare an interrupt", () => {
     const log = defineMiddleware({ name: "log", beforeTool: () => undefined });
-    expect(() => agentWith([log])).toThrow("got no middleware that asks");
+    expect(() => createAgentWith([log])).toThrow("got no middleware that asks");
   });
 
   test("a tool with confirm always is accepted with approving middleware, and a tool with confirm policy always", () => {
-    const own = defineMiddleware({ name: "own", asks: ["approve"], beforeTool: () => undefined });
+    const own = defineMiddleware({ name: "own", interrupts: { approve: approval }, beforeTool: () => undefined });
     for (const middleware of [[confirmTools()], [own], [guardUntrusted({ action: "ask" })]])
-      expect(agentWith(middleware).name).toBe("desk");
+      expect(createAgentWith(middleware).name).toBe("desk");
     expect(createAgent({ name: "desk", model, tools: [tool("policy")] }).name).toBe("desk");
   });
 });

@@ -47,7 +47,7 @@ const script = () => scriptedModel([call("pay", { cents: 7 }), say("It is paid."
 const Basket = { paid: z.boolean().default(false) };
 
 /** Agent created by `createAgent`. */
-function byCreateAgent() {
+function createPlainAgent() {
   return createAgent({
     name: "clerk",
     model: script(),
@@ -58,7 +58,7 @@ function byCreateAgent() {
   });
 }
 
-const whole = byCreateAgent();
+const whole = createPlainAgent();
 
 /** The same agent, assembled by hand. */
 function buildByHand() {
@@ -97,9 +97,9 @@ describe("the graph of an agent", () => {
     expect(Object.keys(own.machine.states ?? {})).toEqual(Object.keys(whole.machine.states ?? {}));
     expect(checkGraph(own).violations).toEqual([]);
     expect(checkGraph(whole).violations).toEqual([]);
-    const told = await runConversation(own as never, memoryStore());
-    expect(told).toEqual(await runConversation(whole as never, memoryStore()));
-    expect(told).toEqual([
+    const observed = await runConversation(own as never, memoryStore());
+    expect(observed).toEqual(await runConversation(whole as never, memoryStore()));
+    expect(observed).toEqual([
       "waiting",
       "done",
       ["user: Pay 7 cents.", "assistant: ", "tool: paid 7", "assistant: It is paid."],
@@ -110,7 +110,8 @@ describe("the graph of an agent", () => {
     const store = memoryStore();
     const input = { messages: whole.toInput("Pay 7 cents.").messages };
     await run(buildByHand(), { store, thread: "t", input }).result;
-    const { status, state } = await byCreateAgent().resume({ thread: "t", store, answers: { approve: true } }).result;
+    const { status, state } = await createPlainAgent().resume({ thread: "t", store, answers: { approve: true } })
+      .result;
     expect(status).toBe("done");
     expect(state.messages.map(getMessageText)).toContain("paid 7");
   });
@@ -167,7 +168,7 @@ describe("the graph of an agent", () => {
   test("an agent is a node of another graph and part of its diagram", async () => {
     const outer = defineGraph({ name: "desk", state: defineState({ said: z.string().default("") }) })
       .nodes({
-        clerk: subgraph(byCreateAgent(), {
+        clerk: subgraph(createPlainAgent(), {
           input: () => whole.toInput("Pay 7 cents."),
           output: ({ messages: all }) => ({ said: getMessageText(all.at(-1) as Message) }),
         }),

@@ -7,7 +7,7 @@ import { piDialect, type YoagentEvent, yoagentDialect } from "../../src/dialects
 import { createAgent } from "../../src/index.ts";
 import { confirmTools } from "../../src/middleware.ts";
 
-function made(name: string, run: () => unknown = () => `${name} done`) {
+function createPureTool(name: string, run: () => unknown = () => `${name} done`) {
   return defineTool({ name, description: `Does ${name}.`, input: z.object({}), effect: "pure", run });
 }
 
@@ -18,7 +18,7 @@ function slow() {
   const isAtWork = new Promise<void>((resolve) => {
     markStarted = resolve;
   });
-  const tool = made("slow", async () => {
+  const tool = createPureTool("slow", async () => {
     markStarted();
     await new Promise<void>((resolve) => {
       release = resolve;
@@ -47,14 +47,14 @@ describe("agent runs", () => {
       if (event.type === "message.delta") expect(isOver).toBe(false);
       events.push(event);
     }
-    const told = listYoagentEvents(events);
-    const deltas = told.flatMap((event) =>
+    const observed = listYoagentEvents(events);
+    const deltas = observed.flatMap((event) =>
       event.type === "MessageUpdate" && event.kind === "text" ? [event.delta] : [],
     );
     expect(deltas.length).toBeGreaterThan(1);
     expect(deltas.join("")).toBe("one two three");
-    expect(told.at(-1)).toEqual({ type: "AgentEnd", status: "completed" });
-    expect(told.filter(({ type }) => type === "AgentEnd")).toHaveLength(1);
+    expect(observed.at(-1)).toEqual({ type: "AgentEnd", status: "completed" });
+    expect(observed.filter(({ type }) => type === "AgentEnd")).toHaveLength(1);
     expect(events.at(-1)?.type).toBe("run.completed");
   });
 
@@ -75,11 +75,11 @@ describe("agent runs", () => {
     expect(before).not.toContain("ToolExecutionEnd");
     work.letGo();
     await reading;
-    const told = listYoagentEvents(events);
-    const types = told.map(({ type }) => type);
+    const observed = listYoagentEvents(events);
+    const types = observed.map(({ type }) => type);
     expect(types.indexOf("ToolExecutionEnd")).toBeLessThan(types.lastIndexOf("MessageUpdate"));
-    expect(told.at(-1)?.type).toBe("AgentEnd");
-    const text = told.flatMap((event) => (event.type === "MessageUpdate" ? [event.delta] : [])).join("");
+    expect(observed.at(-1)?.type).toBe("AgentEnd");
+    const text = observed.flatMap((event) => (event.type === "MessageUpdate" ? [event.delta] : [])).join("");
     expect(text).toBe("I look it up.There it is.");
   });
 
@@ -111,7 +111,7 @@ describe("agent runs", () => {
   });
 });
 
-describe("abort", () => {
+describe("agent.abort", () => {
   test("abort cancels the run of one thread or all runs, and every tool call is answered", async () => {
     const waits = defineTool({
       name: "waits",
@@ -181,10 +181,10 @@ describe("setTools", () => {
   test("setTools applies from the next model request, and active tool calls finish with the previous tools [S4.24, S4.25]", async () => {
     const work = slow();
     const model = scriptedModel([call("slow", {}), call("quick", {}), say("Done"), say("Done")]);
-    const agent = createAgent({ name: "a", model, tools: [work.tool, made("other")] });
+    const agent = createAgent({ name: "a", model, tools: [work.tool, createPureTool("other")] });
     const run = agent.run({ input: "Go" });
     await work.isAtWork;
-    agent.setTools([made("quick")]);
+    agent.setTools([createPureTool("quick")]);
     work.letGo();
     const { state } = await run.result;
     expect(model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
@@ -201,7 +201,7 @@ describe("setTools", () => {
   test("setTools works on an agent made without tools and on one made with an empty tool list [FX90]", async () => {
     for (const options of [{}, { tools: [] }]) {
       const agent = createAgent({ name: "a", model: scriptedModel([call("quick", {}), say("Done")]), ...options });
-      agent.setTools([made("quick")]);
+      agent.setTools([createPureTool("quick")]);
       const { state } = await agent.run({ input: "Go" }).result;
       expect(state.messages.map(getMessageText)).toContain("quick done");
     }
@@ -217,9 +217,9 @@ describe("setTools", () => {
   });
 
   test("setTools refuses tools that a registry refuses and leaves the tools unchanged", async () => {
-    const registry = toolRegistry([made("quick")]);
+    const registry = toolRegistry([createPureTool("quick")]);
     const agent = createAgent({ name: "a", model: scriptedModel([]), tools: registry });
-    expect(() => agent.setTools([made("a_tool"), made("a_tool")])).toThrow(/two tools/);
+    expect(() => agent.setTools([createPureTool("a_tool"), createPureTool("a_tool")])).toThrow(/two tools/);
     expect(registry.names()).toEqual(["quick"]);
   });
 });
@@ -229,7 +229,7 @@ describe("resume", () => {
     const agent = createAgent({
       name: "a",
       model: scriptedModel([call("pay", {}), say("Done")]),
-      tools: [made("pay")],
+      tools: [createPureTool("pay")],
       middleware: [confirmTools({ policy: () => "money" })],
       store: memoryStore(),
     });
@@ -247,20 +247,20 @@ describe("subscribe", () => {
     const agent = createAgent({ name: "a", model, tools: [work.tool] });
     const first = agent.run({ thread: "one", input: "Go" });
     await work.isAtWork;
-    const heard: string[] = [];
-    const unsubscribe = agent.subscribe(({ type }, { thread }) => heard.push(`${thread} ${type}`));
+    const receivedTypes: string[] = [];
+    const unsubscribe = agent.subscribe(({ type }, { thread }) => receivedTypes.push(`${thread} ${type}`));
     work.letGo();
     await first.result;
     await agent.run({ thread: "two", input: "Go" }).result;
-    expect(heard).toContain("one tool.completed");
-    expect(heard).not.toContain("one run.started");
-    expect(heard).toContain("two run.started");
-    expect(heard.at(-1)).toBe("two run.completed");
+    expect(receivedTypes).toContain("one tool.completed");
+    expect(receivedTypes).not.toContain("one run.started");
+    expect(receivedTypes).toContain("two run.started");
+    expect(receivedTypes.at(-1)).toBe("two run.completed");
     unsubscribe();
     unsubscribe();
-    heard.length = 0;
+    receivedTypes.length = 0;
     await agent.run({ thread: "three", input: "Go" }).result;
-    expect(heard).toEqual([]);
+    expect(receivedTypes).toEqual([]);
   });
 
   test("a listener unsubscribed during a run receives no further event, and other listeners still do", async () => {
@@ -273,23 +273,23 @@ describe("subscribe", () => {
     const run = agent.run({ input: "Go" });
     await work.isAtWork;
     offFirst();
-    const heard = first.length;
+    const receivedTypes = first.length;
     work.letGo();
     await run.result;
     offSecond();
-    expect(first).toHaveLength(heard);
+    expect(first).toHaveLength(receivedTypes);
     expect(second.at(-1)).toBe("run.completed");
   });
 
   test("a subscribed listener that throws affects neither the run nor other listeners", async () => {
     const agent = createAgent({ name: "a", model: scriptedModel([say("one")]) });
-    const heard: string[] = [];
+    const receivedTypes: string[] = [];
     agent.subscribe(() => {
       throw new Error("listener");
     });
-    agent.subscribe(({ type }) => heard.push(type));
+    agent.subscribe(({ type }) => receivedTypes.push(type));
     expect(await agent.run({ input: "Go" }).result).toMatchObject({ status: "done" });
-    expect(heard).toContain("run.completed");
+    expect(receivedTypes).toContain("run.completed");
   });
 });
 
@@ -297,7 +297,7 @@ test("a dialect translates the events of a subscription", async () => {
   const agent = createAgent({
     name: "a",
     model: scriptedModel([call("quick", {}), say("one")]),
-    tools: [made("quick")],
+    tools: [createPureTool("quick")],
   });
   const read = piDialect();
   const types: string[] = [];

@@ -78,8 +78,8 @@ test("a class, a plain object and a defineTool value are tools of one agent with
   // @ts-expect-error the agent's state has another type there
   const otherState = () => createAgent({ name: "cart", model, state: Other, context: Desk, tools: counts });
   // @ts-expect-error what defineTool made says the same of itself
-  const notDefined = () => createAgent({ name: "cart", model, state: Other, context: Desk, tools: [defined] });
-  expect([noContext, noState, otherState, notDefined]).toHaveLength(4);
+  const createOther = () => createAgent({ name: "cart", model, state: Other, context: Desk, tools: [defined] });
+  expect([noContext, noState, otherState, createOther]).toHaveLength(4);
 });
 
 describe("allowedTools", () => {

@@ -23,7 +23,7 @@ test("the model nodes of an agent, of a team and of a user-defined graph are sho
   expect(kinds).toEqual(["turn", "turn", "turn", "turn"]);
 });
 
-test("a model node declares the kind of an agent turn, and options beside it are a policy", () => {
+test("a model node declares the kind of an agent turn, and options next to it are a policy", () => {
   const node = modelNode({ model });
   expect(node[nodeKind]).toBe(agentTurnKind);
   const define = (options: object): unknown =>

@@ -225,7 +225,7 @@ test("a truncated reply runs none of its tool calls, answers each, and the model
 });
 
 test("a concurrency limit of 0 tool calls is refused", () => {
-  const wrong = () =>
+  const createInvalidAgent = () =>
     createAgent({
       name: "shop",
       model: scriptedModel([say("Hi")]),
@@ -234,7 +234,7 @@ test("a concurrency limit of 0 tool calls is refused", () => {
       tools: [shopWith({ count: 0 })],
       maxToolConcurrency: 0,
     });
-  expect(wrong).toThrow(expect.objectContaining({ code: "invalid_option" }));
+  expect(createInvalidAgent).toThrow(expect.objectContaining({ code: "invalid_option" }));
 });
 
 test("resume on an agent without a store fails with missing_store", () => {

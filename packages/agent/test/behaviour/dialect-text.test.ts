@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 
 const cut = new StatewrightError("model_failed", { what: "cut", next: "Again", details: { retryable: true } });
 
-async function eventsOfOne(): Promise<RunEvent[]> {
+async function recordRun(): Promise<RunEvent[]> {
   const model = scriptedModel([failWith(cut, { after: say("It is dry") }), say("It rains.")]);
   const agent = createAgent({ name: "chat", model, retry: { attempts: 2, initialMs: 0 } });
   const events: RunEvent[] = [];
@@ -19,12 +19,14 @@ async function eventsOfOne(): Promise<RunEvent[]> {
 }
 
 test("in every dialect a reader that collects text since the last message start gets the text of that message", async () => {
-  const events = await eventsOfOne();
+  const events = await recordRun();
   for (const dialect of [piDialect(), yoagentDialect(), bitopDialect()]) {
-    const told = events.flatMap((event): readonly object[] => dialect(event)).map((each) => JSON.stringify(each));
-    const begins = told.map((each, index) => (/message_?start/i.test(each) ? index : -1)).filter((index) => index >= 0);
-    const last = told.slice(begins.at(-1));
-    expect(told.join()).toContain("dry");
+    const observed = events.flatMap((event): readonly object[] => dialect(event)).map((each) => JSON.stringify(each));
+    const begins = observed
+      .map((each, index) => (/message_?start/i.test(each) ? index : -1))
+      .filter((index) => index >= 0);
+    const last = observed.slice(begins.at(-1));
+    expect(observed.join()).toContain("dry");
     expect(begins).toHaveLength(2);
     expect(last.join()).not.toContain("dry");
     expect(last.join()).toContain("rains.");

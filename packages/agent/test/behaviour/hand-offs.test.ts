@@ -268,13 +268,13 @@ describe("settings of team members", () => {
       name: "first",
       beforeTool: ({ call: made }) => (made.name === "pay" ? decide.interrupt(made, "it pays") : undefined),
     });
-    const told: string[] = [];
+    const observed: string[] = [];
     const a = createAgent({
       name: "a",
       context: Person,
       instructions: (_state, { user }) => `For ${user}.`,
       model: scriptedModel((request) => {
-        told.push(String(request.instructions));
+        observed.push(String(request.instructions));
         return call("transfer_to_b", {});
       }),
       tools: [handoff("b")],
@@ -285,7 +285,7 @@ describe("settings of team members", () => {
       context: Plan,
       instructions: (_state, { plan }) => `On ${plan}.`,
       model: scriptedModel((request) => {
-        told.push(String(request.instructions));
+        observed.push(String(request.instructions));
         return call("pay", { cents: 7 });
       }),
       tools: [pay],
@@ -298,7 +298,7 @@ describe("settings of team members", () => {
     expect(waits).toMatchObject({ status: "waiting", interrupts: [{ key: "approve", node: "b_tools" }] });
     const end = await office.resume({ ...at, answers: { approve: true } }).result;
     expect(end).toMatchObject({ status: "done", ended: { by: "stopWhen" } });
-    expect(told).toEqual(["For Ann.", "On free."]);
+    expect(observed).toEqual(["For Ann.", "On free."]);
     expect(paid).toEqual([7]);
     const nodes: string[] = [];
     for await (const step of getHistory(office, { store: at.store, thread: "t" })) nodes.push(step.nodes.join());
@@ -409,7 +409,8 @@ describe("invalid teams", () => {
     defineMiddleware({ name: "who", interrupts: { name: answer } });
   const createAskingAgent = (name: string, answer: z.ZodType) =>
     createAgent({ name, model, middleware: [createInterruptMiddleware(answer)] });
-  const spending = (name: string, turns: number) => createAgent({ name, model, middleware: [budget({ turns })] });
+  const createBudgetAgent = (name: string, turns: number) =>
+    createAgent({ name, model, middleware: [budget({ turns })] });
   test.each([
     [
       "without agents",
@@ -443,7 +444,7 @@ describe("invalid teams", () => {
     ],
     [
       "with two budgets of one name, of which only one would count",
-      () => team({ name: "t", agents: [spending("a", 5), spending("b", 7)] }),
+      () => team({ name: "t", agents: [createBudgetAgent("a", 5), createBudgetAgent("b", 7)] }),
       /team "t": expected one reducer of the channel "budgetSpent", got different reducers of two agents/,
     ],
     [

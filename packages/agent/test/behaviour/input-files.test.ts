@@ -13,7 +13,7 @@ function getContent(input: AgentInput) {
   return message?.content;
 }
 
-describe("files", () => {
+describe("input files", () => {
   test.each([
     ["bytes", png],
     ["an ArrayBuffer", png.buffer],

@@ -19,19 +19,19 @@ const submit = defineTool({
   run: () => ({ content: "in", terminate: true }),
 });
 
-function made(script: readonly ScriptedEntry[], more: object = {}) {
-  const told: AgentFinish[] = [];
+function createAgentWithFinish(script: readonly ScriptedEntry[], more: object = {}) {
+  const observed: AgentFinish[] = [];
   const agent = createAgent({
     name: "a",
     model: scriptedModel(script),
     tools: [look, submit],
     retry: { attempts: 1 },
     onFinish: (finish) => {
-      told.push(finish);
+      observed.push(finish);
     },
     ...more,
   });
-  return { agent, told };
+  return { agent, observed };
 }
 
 describe("onFinish", () => {
@@ -48,11 +48,11 @@ describe("onFinish", () => {
   ])(
     "onFinish is called once with the end by %s, the conversation and the state",
     async (_by, script, more, finish) => {
-      const { agent, told } = made(script, more);
+      const { agent, observed } = createAgentWithFinish(script, more);
       const { state } = await agent.run({ thread: "t", input: "Go" }).result;
-      expect(told).toHaveLength(1);
-      expect(told[0]).toMatchObject({ ...finish, run: { thread: "t" } });
-      expect(told[0]?.messages).toEqual(state.messages);
+      expect(observed).toHaveLength(1);
+      expect(observed[0]).toMatchObject({ ...finish, run: { thread: "t" } });
+      expect(observed[0]?.messages).toEqual(state.messages);
     },
   );
 
@@ -69,45 +69,48 @@ describe("onFinish", () => {
   });
 
   test("onFinish is called once with the repaired output, not with outputs that did not fit", async () => {
-    const { agent, told } = made([call("final_answer", {}), say("no"), call("final_answer", { n: 1 })], {
-      output: z.object({ n: z.number() }),
-    });
+    const { agent, observed } = createAgentWithFinish(
+      [call("final_answer", {}), say("no"), call("final_answer", { n: 1 })],
+      {
+        output: z.object({ n: z.number() }),
+      },
+    );
     await agent.run({ input: "Go" }).result;
-    expect(told.map(({ output }) => output)).toEqual([{ n: 1 }]);
+    expect(observed.map(({ output }) => output)).toEqual([{ n: 1 }]);
   });
 
   test("onFinish is not called for a run that fails, waits or is cancelled", async () => {
-    const failing = made([failWith(new Error("no"))]);
+    const failing = createAgentWithFinish([failWith(new Error("no"))]);
     await failing.agent.run({ input: "Go" }).result.catch(() => "failed");
-    expect(failing.told).toEqual([]);
-    const cancelled = made([call("look", {}), say("Done")]);
+    expect(failing.observed).toEqual([]);
+    const cancelled = createAgentWithFinish([call("look", {}), say("Done")]);
     const run = cancelled.agent.run({ input: "Go" });
     run.on(({ type }) => {
       if (type === "tool.started") run.cancel();
     });
     expect((await run.result).status).toBe("cancelled");
-    expect(cancelled.told).toEqual([]);
+    expect(cancelled.observed).toEqual([]);
   });
 
   test("onFinish is called once per input of a thread, and not by a resume of a finished run", async () => {
     const store = memoryStore();
-    const { agent, told } = made([say("one"), say("two")], { store });
+    const { agent, observed } = createAgentWithFinish([say("one"), say("two")], { store });
     await agent.run({ thread: "t", input: "Go" }).result;
     await agent.resume({ thread: "t" }).result;
     await agent.run({ thread: "t", input: "Go on" }).result;
-    expect(told.map(({ text }) => text)).toEqual(["one", "two"]);
+    expect(observed.map(({ text }) => text)).toEqual(["one", "two"]);
   });
 
   test("onFinish is called again after a crash during the call, and not after a crash behind the call", async () => {
     const store = memoryStore();
     const peer = store.peer();
-    const told: string[] = [];
+    const observed: string[] = [];
     const agent = createAgent({
       name: "a",
       model: scriptedModel([say("one")]),
       onFinish: ({ text }) => {
-        told.push(text);
-        if (told.length === 1) {
+        observed.push(text);
+        if (observed.length === 1) {
           store.crash();
           throw new Error("the process died here");
         }
@@ -115,9 +118,9 @@ describe("onFinish", () => {
     });
     await agent.run({ thread: "t", input: "Go", store }).result.catch(() => "dead");
     expect(await agent.resume({ thread: "t", store: peer }).result).toMatchObject({ status: "done" });
-    expect(told).toEqual(["one", "one"]);
+    expect(observed).toEqual(["one", "one"]);
     await agent.resume({ thread: "t", store: peer }).result;
-    expect(told).toHaveLength(2);
+    expect(observed).toHaveLength(2);
   });
 
   test("an onFinish that throws fails the run, and a resume calls onFinish again without a model request", async () => {

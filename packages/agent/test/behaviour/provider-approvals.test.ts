@@ -31,7 +31,7 @@ const work = defineTool({
 });
 
 /** Model whose provider requests an approval first, and then repeats the answer. */
-function createApprovalModel(beside: readonly ToolCallBlock[] = []) {
+function createApprovalModel(siblingCalls: readonly ToolCallBlock[] = []) {
   const requests: ModelRequest[] = [];
   const model: Model = {
     id: "made",
@@ -39,7 +39,7 @@ function createApprovalModel(beside: readonly ToolCallBlock[] = []) {
       requests.push(request);
       const isFirst = request.messages.at(-1)?.role === "user";
       return isFirst
-        ? { content: [{ ...asked, id: "c1" }, ...beside], finish: "calls" }
+        ? { content: [{ ...asked, id: "c1" }, ...siblingCalls], finish: "calls" }
         : { content: [{ type: "text", text: "done" }], finish: "stop" };
     },
   };
@@ -95,13 +95,17 @@ test("a provider approval without a store fails the run with missing_store", asy
 });
 
 /** Runs an agent whose provider requests an approval; returns the run and the requests of its model. */
-async function asksWith(middleware: readonly Middleware[], more: object = {}, beside: readonly ToolCallBlock[] = []) {
-  const { model, requests } = createApprovalModel(beside);
+async function runApprovalAgent(
+  middleware: readonly Middleware[],
+  more: object = {},
+  siblingCalls: readonly ToolCallBlock[] = [],
+) {
+  const { model, requests } = createApprovalModel(siblingCalls);
   const store = memoryStore();
   const world = virtualClock();
   const agent = createAgent({ name: "a", model, providerTools, store, middleware, ...more });
   const first = await agent.run({ thread: "t", input: "go", world }).result;
-  return { agent, world, store, first, told: () => listAnswers(requests[1]?.messages) };
+  return { agent, world, store, first, observed: () => listAnswers(requests[1]?.messages) };
 }
 
 test.each([
@@ -110,14 +114,16 @@ test.each([
 ] as const)(
   "a provider approval expires with the time of confirmTools and then counts as %s",
   async (onExpire, isError, text) => {
-    const { agent, world, store, first, told } = await asksWith([confirmTools({ expiresMs: 60_000, onExpire })]);
+    const { agent, world, store, first, observed } = await runApprovalAgent([
+      confirmTools({ expiresMs: 60_000, onExpire }),
+    ]);
     expect(first).toMatchObject({
       status: "waiting",
       interrupts: [{ key: "approve", expiresAt: world.clock.now() + 60_000 }],
     });
     await world.advance(60_000);
     const end = await agent.resume({ thread: "t", store, world }).result;
-    expect([end.status, told()]).toEqual(["done", [["c1", isError, [{ type: "text", text }]]]]);
+    expect([end.status, observed()]).toEqual(["done", [["c1", isError, [{ type: "text", text }]]]]);
   },
 );
 
@@ -131,10 +137,10 @@ test("an approval by a confirming hook counts for the provider's call, and a hoo
     },
   });
   for (const middleware of [[sees], [sees, confirmTools()]]) {
-    const { agent, first, told } = await asksWith(middleware);
+    const { agent, first, observed } = await runApprovalAgent(middleware);
     expect([first.status, first.status === "waiting" && first.interrupts.length]).toEqual(["waiting", 1]);
     expect((await agent.resume({ thread: "t", answers: { approve: true } }).result).status).toBe("done");
-    expect(told()).toEqual([["c1", false, [{ type: "text", text: "Approved." }]]]);
+    expect(observed()).toEqual([["c1", false, [{ type: "text", text: "Approved." }]]]);
   }
   expect(seen[0]).toEqual([{ id: "c1", name: "mcp.search", args: { query: "x" } }, "always", "once"]);
 });
@@ -148,8 +154,8 @@ test.each([
     /rewrites.* changed the arguments, but the provider can run the call only unchanged\./,
   ],
 ])("hooks refuse a provider approval before an interrupt: %s is a refusal", async (_, middleware, text) => {
-  const { first, told } = await asksWith(middleware);
-  const [[, isError, content] = []] = told() as readonly (readonly [string, boolean, unknown])[];
+  const { first, observed } = await runApprovalAgent(middleware);
+  const [[, isError, content] = []] = observed() as readonly (readonly [string, boolean, unknown])[];
   expect([first.status, isError, JSON.stringify(content)]).toEqual(["done", true, expect.stringMatching(text)]);
 });
 
@@ -158,7 +164,7 @@ test.each([
   ["of a conversation", [limitCalls({ perThread: 1 })], {}, /limit of 1 calls/],
   ["of a budget", [budget({ toolCalls: 1 })], {}, /budget of 1 tool calls/],
 ])("provider approvals count for call limits: %s", async (_, middleware, more, text) => {
-  const { agent, first } = await asksWith(middleware, more, [{ ...asked, id: "c2" }]);
+  const { agent, first } = await runApprovalAgent(middleware, more, [{ ...asked, id: "c2" }]);
   expect(first.status === "waiting" && first.interrupts).toHaveLength(1);
   const { state } = await agent.resume({ thread: "t", answers: { approve: true } }).result;
   const refused = [{ type: "text", text: expect.stringMatching(text) }];
@@ -169,7 +175,7 @@ test.each([
 });
 
 test("an approved provider call counts as an executed call", async () => {
-  const { agent } = await asksWith([limitCalls({ perThread: 1 })]);
+  const { agent } = await runApprovalAgent([limitCalls({ perThread: 1 })]);
   await agent.resume({ thread: "t", answers: { approve: true } }).result;
   const later = await agent.run({ thread: "t", input: "again" }).result;
   expect(listAnswers(later.state.messages)).toMatchObject([

@@ -193,13 +193,13 @@ describe("structured output", () => {
   });
 
   test("a provider alias equal to the name of the final call is refused, whenever the alias is registered", () => {
-    const agentOf = (registry: ToolRegistry) =>
+    const createAgentWith = (registry: ToolRegistry) =>
       createAgent({ name: "clerk", model: scriptedModel([]), tools: registry, output: Order });
     const before = toolRegistry([look]).alias("acme", "look", "final_answer");
     const says = 'invalid_tool: for models of "acme" the tool "look" has the name "final_answer"';
-    expect(() => agentOf(before)).toThrow(says);
+    expect(() => createAgentWith(before)).toThrow(says);
     const after = toolRegistry([look]);
-    agentOf(after);
+    createAgentWith(after);
     expect(() => after.alias("acme", "look", "final_answer")).toThrow(says);
     const named = defineTool({ ...described, name: "final_answer" });
     for (const add of [() => after.register(named), () => after.replace(named), () => after.replaceAll([look, named])])
@@ -425,9 +425,9 @@ describe("output of a thread", () => {
     const store = memoryStore();
     const peer = store.peer();
     let isFirst = true;
-    let dies: () => void = () => undefined;
+    let rejectReply: () => void = () => undefined;
     const dead = new Promise<void>((resolve) => {
-      dies = resolve;
+      rejectReply = resolve;
     });
     const small: Model = {
       id: "small",
@@ -437,7 +437,7 @@ describe("output of a thread", () => {
         // Started effects are written at the end of the event loop turn.
         await new Promise((resolve) => setImmediate(resolve));
         store.crash();
-        dies();
+        rejectReply();
         return new Promise(() => undefined);
       },
     };
@@ -504,7 +504,7 @@ describe("output text", () => {
     },
   };
 
-  async function told(model: Model): Promise<readonly [string, string | undefined]> {
+  async function streamAnswer(model: Model): Promise<readonly [string, string | undefined]> {
     const agent = createAgent({ name: "clerk", model, output: Order, tools: [look] });
     const run = agent.run({ input: "Go" });
     let text = "";
@@ -526,7 +526,7 @@ describe("output text", () => {
       [`I look it up.\n${spaced}`, spaced],
     ],
   ])("the text of an output is JSON in the stream and in the result, requested %s", async (_, model, expected) => {
-    expect(await told(model)).toEqual(expected);
+    expect(await streamAnswer(model)).toEqual(expected);
   });
 
   test("an output changed by a hook retracts its streamed text and is emitted complete", async () => {

@@ -87,14 +87,14 @@ describe("agents as tools", () => {
   test("an agent tool may have its own arguments, prompt, state and context, and returns typed output", async () => {
     const Outer = defineContext({ user: z.string(), plan: z.enum(["free", "paid"]) });
     const Inner = defineContext({ name: z.string() });
-    const told: string[] = [];
+    const observed: string[] = [];
     const writer = createAgent({
       name: "writer",
       context: Inner,
       instructions: (_state, { name }) => `You write for ${name}.`,
       output: z.object({ title: z.string(), words: z.int() }),
       model: scriptedModel((request) => {
-        told.push(`${request.instructions} ${getLast(request)}`);
+        observed.push(`${request.instructions} ${getLast(request)}`);
         return call("final_answer", { title: "Bees", words: 3 });
       }),
     });
@@ -121,7 +121,7 @@ describe("agents as tools", () => {
       if (event.type === "tool.completed" && event.within === undefined) results.push(event.result.value);
     });
     const { state } = await run.result;
-    expect(told).toEqual(["You write for Ann. 3 words about bees"]);
+    expect(observed).toEqual(["You write for Ann. 3 words about bees"]);
     expect(listAnswers(state.messages)[0]).toMatch(/^Bees \(answer\)/);
     expect(results).toEqual([3]);
   });
@@ -161,8 +161,8 @@ describe("parallel sub-agents", () => {
     const spoken = inner.flatMap((event) =>
       event.type === "message.delta" ? [[event.withinId, event.text] as const] : [],
     );
-    const textFrom = (id: string): string => spoken.flatMap(([from, text]) => (from === id ? [text] : [])).join("");
-    expect(textFrom("1:0:1")).toBe("bees: found");
+    const joinText = (id: string): string => spoken.flatMap(([from, text]) => (from === id ? [text] : [])).join("");
+    expect(joinText("1:0:1")).toBe("bees: found");
     // All sub-agents start before any of them ends.
     const order = events.flatMap((event) =>
       event.within === "researcher" && (event.type === "model.started" || event.type === "message.completed")
@@ -270,7 +270,7 @@ describe("sub-agent interrupts", () => {
 });
 
 describe("unanswered sub-agents", () => {
-  const endless = (more: Partial<Parameters<typeof createAgent>[0]> = {}) =>
+  const createEndlessAgent = (more: Partial<Parameters<typeof createAgent>[0]> = {}) =>
     createAgent({
       name: "researcher",
       model: scriptedModel(
@@ -280,21 +280,21 @@ describe("unanswered sub-agents", () => {
       ...more,
     });
 
-  async function getAnswer(worker: ReturnType<typeof endless>, more: { readonly maxSteps?: number } = {}) {
+  async function getAnswer(worker: ReturnType<typeof createEndlessAgent>, more: { readonly maxSteps?: number } = {}) {
     const { agent } = createBoss([agentTool(worker, { description: "Researches." })], "x");
     const { status, state } = await agent.run({ input: "Go.", ...more }).result;
     return [status, ...listAnswers(state.messages)];
   }
 
   test("a sub-agent stopped by stopWhen is an error, and the model reads the reason and the last text [T55]", async () => {
-    expect(await getAnswer(endless({ stopWhen: turnCountIs(3) }))).toEqual([
+    expect(await getAnswer(createEndlessAgent({ stopWhen: turnCountIs(3) }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: it was ended by stopWhen. Findings so far: Note 3.",
     ]);
   });
 
   test("a sub-agent ended by its own middleware returns an error with the reason, and the calling agent continues [T55]", async () => {
-    expect(await getAnswer(endless({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
+    expect(await getAnswer(createEndlessAgent({ middleware: [limitCalls({ perRun: 2, atLimit: "end" })] }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: The limit of 2 calls in this run is reached. Findings so far: Note 3.",
     ]);
@@ -308,7 +308,7 @@ describe("unanswered sub-agents", () => {
           ? end("I had to stop.", { by: "budget", reason: "2 turns are used up" })
           : undefined,
     });
-    expect(await getAnswer(endless({ middleware: [budget] }))).toEqual([
+    expect(await getAnswer(createEndlessAgent({ middleware: [budget] }))).toEqual([
       "done",
       "error: researcher was stopped before it had an answer: 2 turns are used up. Findings so far: Note 2.",
     ]);
@@ -387,7 +387,7 @@ describe("unanswered sub-agents", () => {
   });
 
   test("accept of an agent tool lists the ends that count as success", async () => {
-    const worker = endless({ stopWhen: turnCountIs(1) });
+    const worker = createEndlessAgent({ stopWhen: turnCountIs(1) });
     const tool = agentTool(worker, {
       description: "Researches.",
       accept: ["answer", "tool", "stopWhen"],

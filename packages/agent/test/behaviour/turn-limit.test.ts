@@ -24,18 +24,18 @@ const look = defineTool({
 });
 const listTurns = (messages: readonly Message[]): number =>
   messages.filter((message) => message.role === "assistant" && message.ended === undefined).length;
-const spinning = (more: object = {}) =>
+const createEndlessAgent = (more: object = {}) =>
   createAgent({ name: "a", model: scriptedModel(() => call("look", {})), tools: [look], ...more });
 
 /** Calls a tool `calls` times after each user message, then answers. */
-const busy = (calls: number) => (request: { readonly messages: readonly Message[] }) => {
+const callThenAnswer = (calls: number) => (request: { readonly messages: readonly Message[] }) => {
   const spoken = request.messages.findLastIndex(({ role }) => role === "user");
   return (request.messages.length - spoken - 1) / 2 < calls ? call("look", {}) : say("found");
 };
 
 describe("default turn limit", () => {
   test("an agent without a turn limit ends by maxTurns after 50 turns, with a text about the next step and all messages kept", async () => {
-    const end = await spinning().run({ input: "Go" }).result;
+    const end = await createEndlessAgent().run({ input: "Go" }).result;
     expect(end).toMatchObject({
       status: "done",
       text: "I stop here: the limit of 50 turns is reached. Tell me how to continue.",
@@ -50,7 +50,7 @@ describe("default turn limit", () => {
 
   test("the default limit of 50 turns restarts with each input of a thread", async () => {
     const store = memoryStore();
-    const agent = createAgent({ name: "a", model: scriptedModel(busy(20)), tools: [look], store });
+    const agent = createAgent({ name: "a", model: scriptedModel(callThenAnswer(20)), tools: [look], store });
     for (const input of ["one", "two", "three"])
       expect(await agent.run({ thread: "t", input }).result).toMatchObject({ text: "found", ended: { by: "answer" } });
   });
@@ -61,7 +61,7 @@ describe("default turn limit", () => {
     ["a turn budget", { middleware: [budget({ turns: 60 })] }],
     ["a stopWhen condition that counts turns", { stopWhen: [turnCountIs(60)] }],
   ])("an agent with %s is not stopped by the default turn limit", async (_, more) => {
-    const agent = createAgent({ name: "a", model: scriptedModel(busy(51)), tools: [look], ...more });
+    const agent = createAgent({ name: "a", model: scriptedModel(callThenAnswer(51)), tools: [look], ...more });
     const end = await agent.run({ input: "Go" }).result;
     expect([end.text, listTurns(end.state.messages)]).toEqual(["found", 52]);
   });
@@ -108,16 +108,17 @@ describe("the turn limit", () => {
     await expect(agent.run({ thread: "t", input: "Go" }).result).rejects.toThrow("the line is dead");
     fails = false;
     const resumed = agent.resume({ thread: "t" });
-    const told: unknown[] = [];
+    const observed: unknown[] = [];
     resumed.on((event) => {
-      if (event.type === "message.completed" && event.message.ended !== undefined) told.push(event.message.ended.by);
+      if (event.type === "message.completed" && event.message.ended !== undefined)
+        observed.push(event.message.ended.by);
     });
     const { state, ended } = await resumed.result;
-    expect([ended?.by, listTurns(state.messages), told]).toEqual(["maxTurns", 4, ["maxTurns"]]);
+    expect([ended?.by, listTurns(state.messages), observed]).toEqual(["maxTurns", 4, ["maxTurns"]]);
   });
 
   test("a sub-agent that reaches its turn limit returns an error", async () => {
-    const inner = spinning({ name: "inner", maxTurns: 2 });
+    const inner = createEndlessAgent({ name: "inner", maxTurns: 2 });
     const outer = createAgent({
       name: "outer",
       model: scriptedModel([call("inner", { task: "x" }), say("It came to nothing.")]),
@@ -135,14 +136,14 @@ describe("the turn limit", () => {
     expect(() => modelNode({ model: scriptedModel([]), maxTurns: 0 })).toThrow(
       "modelNode: `maxTurns` must be an integer ≥ 1 or Infinity, got 0",
     );
-    expect(() => spinning({ maxTurns: 1.5 })).toThrow(
+    expect(() => createEndlessAgent({ maxTurns: 1.5 })).toThrow(
       'agent "a": `maxTurns` must be an integer ≥ 1 or Infinity, got 1.5. Use an integer ≥ 1, or Infinity for no limit',
     );
   });
 });
 
 describe("afterAgent loops", () => {
-  const again = (log: string[] = []): Middleware =>
+  const createContinuingMiddleware = (log: string[] = []): Middleware =>
     defineMiddleware({
       name: "insists",
       afterAgent: ({ ended }, { run }) => {
@@ -154,7 +155,12 @@ describe("afterAgent loops", () => {
   test("an afterAgent hook that always continues is stopped by the turn limit, and that end is final", async () => {
     const log: string[] = [];
     const model = scriptedModel(() => say("done"));
-    const { ended } = await createAgent({ name: "a", model, middleware: [again(log)], maxTurns: 3 }).run({
+    const { ended } = await createAgent({
+      name: "a",
+      model,
+      middleware: [createContinuingMiddleware(log)],
+      maxTurns: 3,
+    }).run({
       input: "Go",
     }).result;
     expect([ended?.by, model.requests.length, log]).toEqual([
@@ -175,7 +181,7 @@ describe("afterAgent loops", () => {
       const agent = createAgent({
         name: "a",
         model: scriptedModel(() => say("done")),
-        middleware: [again(log), ending],
+        middleware: [createContinuingMiddleware(log), ending],
       });
       const { state, ended } = await agent.run({
         input: "Go",
@@ -208,19 +214,19 @@ describe("afterAgent loops", () => {
     const changed: Middleware["afterAgent"] = ({ messages }, { write }) =>
       write({ messages: messages.slice(-1).map((last) => ({ ...last, content: [{ type: "text", text: "Never." }] })) });
     expect(await at(changed)).toBe("Never.");
-    const behind: Middleware["afterAgent"] = (_, { write }) =>
+    const writeWithoutAwait: Middleware["afterAgent"] = (_, { write }) =>
       write({ messages: [{ role: "user", id: "x", content: [{ type: "text", text: "But" }] }] });
-    expect(await at(behind)).toContain(
+    expect(await at(writeWithoutAwait)).toContain(
       'the middleware "writes" wrote messages after the agent was ended by "guard", which is final',
     );
     // The refused messages are not written, even when the hook catches the error.
-    const deaf: Middleware["afterAgent"] = (at_, runtime) => {
+    const ignoreRefusedWrite: Middleware["afterAgent"] = (at_, runtime) => {
       try {
-        void behind(at_, runtime);
+        void writeWithoutAwait(at_, runtime);
       } catch {
         return undefined;
       }
     };
-    expect(await at(deaf)).toBe("No.");
+    expect(await at(ignoreRefusedWrite)).toBe("No.");
   });
 });

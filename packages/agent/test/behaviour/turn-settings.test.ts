@@ -21,7 +21,7 @@ const Cart = defineState({ cart: z.array(z.string()).default(["lamp"]) });
 const looks = (times: number): readonly ScriptedEntry[] => Array.from({ length: times }, () => call("look", {}));
 const names = ({ tools: shown }: ModelRequest) => shown.map(({ name }) => name);
 
-describe("settings", () => {
+describe("settings of a turn", () => {
   test("settings and toolChoice are part of every model request", async () => {
     const model = scriptedModel([...looks(1), say("Done")]);
     const settings = { temperature: 0, topP: 0.5, maxOutputTokens: 100, seed: 7, stopSequences: ["END"] };

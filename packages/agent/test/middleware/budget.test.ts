@@ -27,7 +27,7 @@ import * as z from "zod";
 import { createDesk, createRecordingTool } from "../support/desk.ts";
 
 const prices = { scripted: { input: 1, output: 10, cacheRead: 0.1 }, small: { input: 0.5, output: 1 } };
-const spends = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
+const createUsage = (inputTokens: number, outputTokens: number) => ({ usage: { inputTokens, outputTokens } });
 
 interface Spent {
   readonly turns: number;
@@ -56,7 +56,7 @@ function working(log: string[] = []) {
   });
 }
 
-interface Given {
+interface BudgetSetup {
   readonly budget: BudgetOptions;
   readonly script: readonly ScriptedEntry[];
   readonly log?: string[];
@@ -65,7 +65,7 @@ interface Given {
 }
 
 /** Creates an agent with a budget and one tool. */
-function under({ budget: options, script, log, store = memoryStore(), middleware = [] }: Given) {
+function createBudgetAgent({ budget: options, script, log, store = memoryStore(), middleware = [] }: BudgetSetup) {
   const scripted = scriptedModel(script);
   const world = virtualClock();
   const events: RunEvent[] = [];
@@ -76,7 +76,7 @@ function under({ budget: options, script, log, store = memoryStore(), middleware
     middleware: [budget(options), ...middleware],
     store,
   });
-  const heard = <Handle extends { on(listen: (event: RunEvent) => void): unknown }>(handle: Handle): Handle => {
+  const recordEvents = <Handle extends { on(listen: (event: RunEvent) => void): unknown }>(handle: Handle): Handle => {
     handle.on((event) => events.push(event));
     return handle;
   };
@@ -85,28 +85,28 @@ function under({ budget: options, script, log, store = memoryStore(), middleware
     events,
     requests: scripted.requests,
     run: (input = "go", more: { readonly onBusy?: "cancel" } = {}) =>
-      heard(agent.run({ thread: "t", input, world, ...more })).result,
+      recordEvents(agent.run({ thread: "t", input, world, ...more })).result,
     resume: (answers: Readonly<Record<string, unknown>> = {}, other: Store = store) =>
-      heard(agent.resume({ thread: "t", store: other, world, answers })).result,
+      recordEvents(agent.resume({ thread: "t", store: other, world, answers })).result,
   };
 }
 
 const work = call("work", {});
 
-const usedUp = (what: string) => ({ by: "budget", reason: `the budget of ${what} is exhausted` });
+const createBudgetEnd = (what: string) => ({ by: "budget", reason: `the budget of ${what} is exhausted` });
 
 describe("budget limits", () => {
   test("a budget of turns ends the agent before the next request, with a final text and reason", async () => {
-    const agent = under({ budget: { turns: 2 }, script: [work, work, work] });
+    const agent = createBudgetAgent({ budget: { turns: 2 }, script: [work, work, work] });
     const { state, ended } = await agent.run();
-    expect(ended).toEqual(usedUp("2 turns"));
+    expect(ended).toEqual(createBudgetEnd("2 turns"));
     expect(texts(state.messages).at(-1)).toBe("assistant I stop here: the budget of 2 turns is exhausted.");
     expect(agent.requests).toHaveLength(2);
     expect(sumSpent(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
 
   test("a budget that is not reached does not affect the agent", async () => {
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { turns: 2, toolCalls: 1, tokens: 99_999, cost: 1, prices },
       script: [work, say("done")],
     });
@@ -119,7 +119,7 @@ describe("budget limits", () => {
       ["run", "answer"],
       ["thread", "budget"],
     ] as const) {
-      const agent = under({ budget: { turns: 1, per }, script: [say("one"), say("two")] });
+      const agent = createBudgetAgent({ budget: { turns: 1, per }, script: [say("one"), say("two")] });
       await agent.run();
       expect((await agent.run("more")).ended?.by).toBe(by);
     }
@@ -127,10 +127,14 @@ describe("budget limits", () => {
 
   test("a budget of tool calls covers all calls of one message: calls above the limit are refused, and the agent ends", async () => {
     const log: string[] = [];
-    const agent = under({ budget: { toolCalls: 3 }, script: [[work, work], [work, work, work], say("never")], log });
+    const agent = createBudgetAgent({
+      budget: { toolCalls: 3 },
+      script: [[work, work], [work, work, work], say("never")],
+      log,
+    });
     const { state, ended } = await agent.run();
     expect(log).toHaveLength(3);
-    expect(ended).toEqual(usedUp("3 tool calls"));
+    expect(ended).toEqual(createBudgetEnd("3 tool calls"));
     expect(texts(state.messages).filter((text) => text.startsWith("tool Not run"))).toEqual([
       "tool Not run: the budget of 3 tool calls is exhausted.",
       "tool Not run: the budget of 3 tool calls is exhausted.",
@@ -139,7 +143,7 @@ describe("budget limits", () => {
   });
 
   test("a budget of tool calls used up exactly still allows the model's answer", async () => {
-    const agent = under({ budget: { toolCalls: 1 }, script: [work, say("done")] });
+    const agent = createBudgetAgent({ budget: { toolCalls: 1 }, script: [work, say("done")] });
     expect((await agent.run()).ended).toEqual({ by: "answer" });
   });
 
@@ -153,37 +157,37 @@ describe("budget limits", () => {
   });
 
   test("a budget of tokens counts input and output tokens", async () => {
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { tokens: 100 },
-      script: [[say("", spends(50, 10)), work], [say("", spends(40, 0)), work], say("never")],
+      script: [[say("", createUsage(50, 10)), work], [say("", createUsage(40, 0)), work], say("never")],
     });
     const { state, ended } = await agent.run();
-    expect(ended).toEqual(usedUp("100 tokens"));
+    expect(ended).toEqual(createBudgetEnd("100 tokens"));
     expect(sumSpent(state)).toMatchObject({ tokens: 100, turns: 2 });
   });
 
   test("a budget of cost uses prices per million tokens, with cached tokens priced separately", async () => {
     const usage = { inputTokens: 1_000_000, cachedTokens: 500_000, outputTokens: 100_000 };
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { cost: 1.5, prices },
       script: [[say("", { usage }), work], say("never")],
     });
     const { state, ended } = await agent.run();
-    expect(ended).toEqual(usedUp("a cost of 1.5"));
+    expect(ended).toEqual(createBudgetEnd("a cost of 1.5"));
     expect(sumSpent(state).cost).toBeCloseTo(0.5 + 0.05 + 1);
   });
 
   test("a budget of cost is used up by parts whose floating-point sum is slightly below the limit", async () => {
-    const dime = say("", spends(100_000, 0));
+    const dime = say("", createUsage(100_000, 0));
     const script = Array.from({ length: 11 }, () => [dime, work]);
-    const agent = under({ budget: { cost: 1, prices }, script });
+    const agent = createBudgetAgent({ budget: { cost: 1, prices }, script });
     const { state, ended } = await agent.run();
-    expect(ended).toEqual(usedUp("a cost of 1"));
+    expect(ended).toEqual(createBudgetEnd("a cost of 1"));
     expect([agent.requests.length, sumSpent(state).cost < 1]).toEqual([10, true]);
   });
 
   test("a budget of wallMs counts model requests and tool calls, not the time of an open interrupt", async () => {
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { wallMs: 1_000 },
       script: [work, work, say("never")],
       middleware: [
@@ -207,7 +211,7 @@ describe("budget limits", () => {
     await step(agent.run());
     await step(agent.resume({ sure: true }));
     const { state, ended } = await step(agent.resume({ sure: true }));
-    expect(ended).toEqual(usedUp("1000 ms of active time"));
+    expect(ended).toEqual(createBudgetEnd("1000 ms of active time"));
     expect(sumSpent(state)).toMatchObject({ wallMs: 1_200, turns: 2 });
   });
 });
@@ -215,13 +219,13 @@ describe("budget limits", () => {
 test("a budget reports and records active time in whole milliseconds", async () => {
   const entered: string[] = [];
   const store = memoryStore();
-  const commit: Store["commit"] = (write, told) => {
+  const commit: Store["commit"] = (write, onCommitted) => {
     entered.push(
       ...(write.effects ?? []).flatMap(({ outcome, task }) => (task.endsWith("/ledger") ? (outcome ?? "") : [])),
     );
-    store.commit(write, told);
+    store.commit(write, onCommitted);
   };
-  const agent = under({
+  const agent = createBudgetAgent({
     budget: { wallMs: 10_000 },
     script: [work, say("done")],
     store: { ...store, commit },
@@ -268,13 +272,13 @@ describe("unknown usage", () => {
       by: "budget",
       reason: "a model reported no token usage, and the budget limits tokens",
     });
-    expect((await run("allow")).ended).toEqual(usedUp("3 turns"));
+    expect((await run("allow")).ended).toEqual(createBudgetEnd("3 turns"));
   });
 
   test.each([Number.NaN, -5])("an invalid token count such as %d is unknown usage to a budget", async (inputTokens) => {
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { tokens: 100, cost: 1, prices },
-      script: [[say("", spends(inputTokens, 1)), work]],
+      script: [[say("", createUsage(inputTokens, 1)), work]],
     });
     const { state, ended } = await agent.run();
     expect(ended?.reason).toBe("a model reported no token usage, and the budget limits tokens");
@@ -282,7 +286,10 @@ describe("unknown usage", () => {
   });
 
   test("a budget of cost refuses a model without a price before any request", async () => {
-    const agent = under({ budget: { cost: 1, prices: { other: { input: 1, output: 1 } } }, script: [say("never")] });
+    const agent = createBudgetAgent({
+      budget: { cost: 1, prices: { other: { input: 1, output: 1 } } },
+      script: [say("never")],
+    });
     await expect(agent.run()).rejects.toThrow(
       'middleware "budget": `prices` must be an object or function with a price of the model "scripted" for the cost limit, got none',
     );
@@ -291,7 +298,10 @@ describe("unknown usage", () => {
 
   test("cache write tokens without a price make the cost of a budget unknown", async () => {
     const usage = { inputTokens: 10, outputTokens: 1, cacheWriteTokens: 5 };
-    const agent = under({ budget: { cost: 1, prices }, script: [[say("", { usage }), work], say("never")] });
+    const agent = createBudgetAgent({
+      budget: { cost: 1, prices },
+      script: [[say("", { usage }), work], say("never")],
+    });
     expect((await agent.run()).ended).toMatchObject({
       by: "budget",
       reason: "the cost of a model call is unknown, and the budget limits cost",
@@ -311,9 +321,9 @@ describe("unknown usage", () => {
         return undefined;
       },
     };
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { cost: 1, prices },
-      script: [[say("", spends(1, 1)), work], say("never")],
+      script: [[say("", createUsage(1, 1)), work], say("never")],
       middleware: [summing],
     });
     const { state, ended } = await agent.run();
@@ -322,9 +332,9 @@ describe("unknown usage", () => {
   });
 
   test("a budget reports failed attempts and counts their known usage", async () => {
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { tokens: 1_000, turns: 5 },
-      script: [failWith(Object.assign(new Error("overloaded"), { status: 529 })), say("done", spends(5, 5))],
+      script: [failWith(Object.assign(new Error("overloaded"), { status: 529 })), say("done", createUsage(5, 5))],
     });
     const going = agent.run();
     await agent.world.advance(60_000);
@@ -345,7 +355,7 @@ describe("failed requests", () => {
   const failing = (requests: number) => Array.from({ length: requests }, overloaded);
 
   /** Runs the agent, and resumes it after each failure like a new process. */
-  async function runUntilEnd(agent: ReturnType<typeof under>) {
+  async function runUntilEnd(agent: ReturnType<typeof createBudgetAgent>) {
     for (let going = agent.run(), passes = 1; ; going = agent.resume(), passes++) {
       const ending = going.then(
         (result) => result,
@@ -361,16 +371,19 @@ describe("failed requests", () => {
   test.each(["run", "thread"] as const)(
     "failed model calls count for a budget: resumes continue until the budget of the %s is used up [I10]",
     async (per) => {
-      const agent = under({ budget: { per, tokens: 60 }, script: failing(40) });
+      const agent = createBudgetAgent({ budget: { per, tokens: 60 }, script: failing(40) });
       const { passes, result } = await runUntilEnd(agent);
       expect([passes, agent.requests.length]).toEqual([3, 6]);
-      expect(result.ended).toEqual(usedUp("60 tokens"));
+      expect(result.ended).toEqual(createBudgetEnd("60 tokens"));
       expect(sumSpent(result.state)).toMatchObject({ tokens: 60, turns: 0, unknownAttempts: 0 });
     },
   );
 
   test("a budget counts failed attempts once, although the final answer lists them too", async () => {
-    const agent = under({ budget: { tokens: 1_000 }, script: [...failing(7), say("done", spends(5, 5))] });
+    const agent = createBudgetAgent({
+      budget: { tokens: 1_000 },
+      script: [...failing(7), say("done", createUsage(5, 5))],
+    });
     const { passes, result } = await runUntilEnd(agent);
     expect([passes, agent.requests.length]).toEqual([3, 8]);
     expect(result.state.messages.at(-1)).toMatchObject({ failedAttempts: { length: 7 } });
@@ -386,9 +399,13 @@ describe("failed requests", () => {
       },
     };
     const broken = failWith(new StatewrightError("model_failed", { what: "no", next: "Mend it" }));
-    const agent = under({ budget: { wallMs: 1_000 }, script: [broken, broken, broken], middleware: [slow] });
+    const agent = createBudgetAgent({
+      budget: { wallMs: 1_000 },
+      script: [broken, broken, broken],
+      middleware: [slow],
+    });
     const { passes, result } = await runUntilEnd(agent);
-    expect([passes, result.ended]).toEqual([3, usedUp("1000 ms of active time")]);
+    expect([passes, result.ended]).toEqual([3, createBudgetEnd("1000 ms of active time")]);
     expect(sumSpent(result.state)).toMatchObject({ wallMs: 1_200 });
   });
 });
@@ -399,14 +416,18 @@ test("auxiliary model calls of beforeAgent and afterAgent count for a budget, fa
     next: "Wait",
     details: { retryable: true, kind: "overloaded", usage: { inputTokens: 3, outputTokens: 0 } },
   });
-  const small = scriptedModel([failWith(broken), say("noted", spends(10, 0))]);
-  const beside = { model: small, request: { messages: [], tools: [] } };
+  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0))]);
+  const auxiliaryRequest = { model: small, request: { messages: [], tools: [] } };
   const asks: Middleware = {
     name: "asks",
-    beforeAgent: async ({ ask }) => void (await ask("plan", beside)),
-    afterAgent: async (_, { ask }) => void (await ask("notes", beside)),
+    beforeAgent: async ({ ask }) => void (await ask("plan", auxiliaryRequest)),
+    afterAgent: async (_, { ask }) => void (await ask("notes", auxiliaryRequest)),
   };
-  const agent = under({ budget: { tokens: 1_000 }, script: [say("done", spends(5, 0))], middleware: [asks] });
+  const agent = createBudgetAgent({
+    budget: { tokens: 1_000 },
+    script: [say("done", createUsage(5, 0))],
+    middleware: [asks],
+  });
   const going = agent.run();
   await agent.world.advance(1_000_000);
   expect(sumSpent((await going).state)).toMatchObject({ tokens: 28, turns: 1, unknownAttempts: 0 });
@@ -416,7 +437,7 @@ describe("budget interrupts", () => {
   const script = [work, work, say("done")];
 
   test("a budget interrupt shows the amount spent, its answer extends the budget, and the agent continues", async () => {
-    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    const agent = createBudgetAgent({ budget: { turns: 1, onExceeded: "ask" }, script });
     const first = await agent.run();
     expect(first).toMatchObject({
       status: "waiting",
@@ -441,14 +462,14 @@ describe("budget interrupts", () => {
   });
 
   test("answering a budget interrupt with true grants the same amount again, and the next limit interrupts again", async () => {
-    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    const agent = createBudgetAgent({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
     expect(await agent.resume({ budget: true })).toMatchObject({ status: "waiting" });
     expect(await agent.resume({ budget: true })).toMatchObject({ status: "done" });
   });
 
   test("a budget interrupts again when the granted extension is not enough", async () => {
-    const agent = under({ budget: { turns: 1, tokens: 1, onExceeded: "ask" }, script });
+    const agent = createBudgetAgent({ budget: { turns: 1, tokens: 1, onExceeded: "ask" }, script });
     await agent.run();
     const second = await agent.resume({ budget: { turns: 5 } });
     expect(second).toMatchObject({ status: "waiting", interrupts: [{ payload: { exceeded: "tokens" } }] });
@@ -456,22 +477,22 @@ describe("budget interrupts", () => {
   });
 
   test("answering a budget interrupt with false ends the agent", async () => {
-    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    const agent = createBudgetAgent({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
     const end = await agent.resume({ budget: false });
-    expect(end).toMatchObject({ status: "done", ended: usedUp("1 turns") });
+    expect(end).toMatchObject({ status: "done", ended: createBudgetEnd("1 turns") });
   });
 
   test("a budget interrupt that expires ends the agent", async () => {
-    const agent = under({ budget: { turns: 1, onExceeded: "ask", expiresMs: 1_000 }, script });
+    const agent = createBudgetAgent({ budget: { turns: 1, onExceeded: "ask", expiresMs: 1_000 }, script });
     await agent.run();
     await agent.world.advance(2_000);
-    expect(await agent.resume()).toMatchObject({ status: "done", ended: usedUp("1 turns") });
+    expect(await agent.resume()).toMatchObject({ status: "done", ended: createBudgetEnd("1 turns") });
   });
 
   test("a budget interrupt can extend the number of tool calls after refused calls", async () => {
     const log: string[] = [];
-    const agent = under({
+    const agent = createBudgetAgent({
       budget: { toolCalls: 1, onExceeded: "ask" },
       script: [[work, work], work, say("done")],
       log,
@@ -482,7 +503,7 @@ describe("budget interrupts", () => {
   });
 
   test("an invalid answer to a budget interrupt is refused with the expected values", async () => {
-    const agent = under({ budget: { turns: 1, onExceeded: "ask" }, script });
+    const agent = createBudgetAgent({ budget: { turns: 1, onExceeded: "ask" }, script });
     await agent.run();
     await expect(agent.resume({ budget: { steps: 3 } })).rejects.toThrow(
       "expected true, false, or an object with the amounts to add: turns, toolCalls, tokens, cost, wallMs",
@@ -491,14 +512,14 @@ describe("budget interrupts", () => {
 });
 
 test("a budget warning is emitted once, added to each later request, and not saved", async () => {
-  const agent = under({
+  const agent = createBudgetAgent({
     budget: { turns: 4, tokens: 1_000_000, warnAt: 0.5 },
     script: [work, work, work, say("done")],
   });
   const { state } = await agent.run();
   const warnings = agent.events.filter((event) => event.type === "custom");
   expect(warnings).toMatchObject([
-    { name: "budget.warning", payload: { budget: "budget", per: "run", near: ["turns"], told: "2 of 4 turns" } },
+    { name: "budget.warning", payload: { budget: "budget", per: "run", near: ["turns"], usage: "2 of 4 turns" } },
   ]);
   const notes = agent.requests.map(({ messages }) => texts(messages).filter((text) => text.includes("[Budget")));
   expect(notes).toEqual([
@@ -511,7 +532,7 @@ test("a budget warning is emitted once, added to each later request, and not sav
 });
 
 test("two budgets of an agent count separately", async () => {
-  const agent = under({
+  const agent = createBudgetAgent({
     budget: { turns: 3 },
     middleware: [budget({ name: "daily", per: "thread", turns: 4 })],
     script: [work, say("1"), work, work, say("never")],
@@ -535,8 +556,8 @@ describe("budget trees", () => {
       model: scriptedModel(({ messages }) => {
         asked.push("researcher");
         return messages.filter(({ role }) => role === "assistant").length + 1 < turns
-          ? [say("", spends(10, 0)), work]
-          : say("found", spends(10, 0));
+          ? [say("", createUsage(10, 0)), work]
+          : say("found", createUsage(10, 0));
       }),
       tools: [working()],
     });
@@ -544,8 +565,11 @@ describe("budget trees", () => {
       name: "lead",
       model: scriptedModel(({ messages }) => {
         asked.push("lead");
-        if (messages.at(-1)?.role === "tool") return say("summed up", spends(10, 0));
-        return [say("", spends(10, 0)), ...Array.from({ length: count }, () => call("research", { task: "look" }))];
+        if (messages.at(-1)?.role === "tool") return say("summed up", createUsage(10, 0));
+        return [
+          say("", createUsage(10, 0)),
+          ...Array.from({ length: count }, () => call("research", { task: "look" })),
+        ];
       }),
       tools: [agentTool(researcher, { name: "research", description: "Researches." })],
       middleware: Array.isArray(limits) ? limits : [budget(limits as BudgetOptions)],
@@ -563,18 +587,18 @@ describe("budget trees", () => {
   });
 
   test("a budget of a tree adds no commits: spending of sub-agents is written with existing commits", async () => {
-    const commitsUnder = async (middleware: readonly Middleware[]): Promise<number> => {
+    const countCommits = async (middleware: readonly Middleware[]): Promise<number> => {
       let commits = 0;
-      const kept = memoryStore();
-      const commit: Store["commit"] = (write, told) => {
+      const memory = memoryStore();
+      const commit: Store["commit"] = (write, onCommitted) => {
         commits += 1;
-        kept.commit(write, told);
+        memory.commit(write, onCommitted);
       };
-      const { lead } = tree(middleware, 1, 5, { ...kept, commit });
+      const { lead } = tree(middleware, 1, 5, { ...memory, commit });
       await lead.run({ thread: "t", input: "go" }).result;
       return commits;
     };
-    expect(await commitsUnder([budget({ turns: 20, tokens: 1_000, toolCalls: 50 })])).toBe(await commitsUnder([]));
+    expect(await countCommits([budget({ turns: 20, tokens: 1_000, toolCalls: 50 })])).toBe(await countCommits([]));
   });
 
   test.each([3, 4, 5, 6, 7])(
@@ -584,7 +608,7 @@ describe("budget trees", () => {
       const { state, ended } = await lead.run({ thread: "t", input: "go" }).result;
       expect(asked).toHaveLength(turns);
       expect(sumSpent(state).turns).toBe(turns);
-      expect(ended).toEqual(usedUp(`${turns} turns`));
+      expect(ended).toEqual(createBudgetEnd(`${turns} turns`));
       // A stopped sub-agent is not a success.
       const stopped = state.messages.filter((message) => message.role === "tool" && message.isError);
       expect(stopped.length).toBeGreaterThan(0);
@@ -633,7 +657,7 @@ describe("budget trees", () => {
   ])("a budget tree does not wait for a request blocked by a hook: it %s", async (_, fails, isFatal) => {
     const researcher = createAgent({
       name: "researcher",
-      model: scriptedModel(() => say("found", spends(10, 0))),
+      model: scriptedModel(() => say("found", createUsage(10, 0))),
       middleware: [
         {
           name: "picky",
@@ -648,9 +672,9 @@ describe("budget trees", () => {
       name: "lead",
       model: scriptedModel(({ messages }) =>
         messages.at(-1)?.role === "tool"
-          ? say("summed up", spends(10, 0))
+          ? say("summed up", createUsage(10, 0))
           : [
-              say("", spends(10, 0)),
+              say("", createUsage(10, 0)),
               call("research", { task: "bad" }, { id: "a" }),
               call("research", { task: "good" }, { id: "b" }),
             ],
@@ -740,7 +764,7 @@ test("a team spends from one budget, and each of its agents has its own turn cou
   const { state, ended } = await office.run({ thread: "t", input: "pay" }).result;
   expect([ended, sumSpent(state).turns]).toEqual([{ by: "answer" }, 4]);
   const hurried = team({ name: "office", agents: members(3), middleware: [budget({ turns: 3 })] });
-  expect((await hurried.run({ thread: "t", input: "pay" }).result).ended).toEqual(usedUp("3 turns"));
+  expect((await hurried.run({ thread: "t", input: "pay" }).result).ended).toEqual(createBudgetEnd("3 turns"));
   const short = team({ name: "office", agents: members(2) });
   expect((await short.run({ thread: "t", input: "pay" }).result).ended?.by).toBe("maxTurns");
 });
@@ -754,9 +778,9 @@ test("two budgets with one name are refused at agent creation", () => {
 
 test("the spending of a cancelled run counts in its thread", async () => {
   const store = memoryStore();
-  const agent = under({
+  const agent = createBudgetAgent({
     budget: { per: "thread", turns: 10, tokens: 1_000 },
-    script: [[say("", spends(7, 0)), work], say("more", spends(7, 0))],
+    script: [[say("", createUsage(7, 0)), work], say("more", createUsage(7, 0))],
     store,
     middleware: [
       {
@@ -781,7 +805,7 @@ test.each([
       const aborts: Middleware = { name: "aborts", beforeTool: () => ({ action: "abort", reason: "enough" }) };
       const agent = createAgent({
         name: "frugal",
-        model: scriptedModel([[say("", spends(7, 0)), work], say("more", spends(7, 0))]),
+        model: scriptedModel([[say("", createUsage(7, 0)), work], say("more", createUsage(7, 0))]),
         tools: [
           defineTool({
             name: "work",
@@ -807,9 +831,9 @@ test.each([
 
 test("the spending of a failed run counts in its thread, also without a resume", async () => {
   let isBroken = true;
-  const agent = under({
+  const agent = createBudgetAgent({
     budget: { per: "thread", tokens: 1_000 },
-    script: [say("one", spends(7, 0)), say("two", spends(7, 0))],
+    script: [say("one", createUsage(7, 0)), say("two", createUsage(7, 0))],
     middleware: [
       {
         name: "breaks",

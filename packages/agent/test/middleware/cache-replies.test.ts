@@ -122,9 +122,9 @@ test("requests with other headers, or of another scope, do not share a cached re
     return last?.role === "assistant" ? getMessageText(last) : undefined;
   };
   const scoped = cacheReplies({ ttlMs: 1_000, scope });
-  const told: unknown[] = [];
-  for (const tenant of ["a", "b", "a", "none", "none"]) told.push(await serve(scoped, tenant));
-  expect(told).toEqual(["answer 1", "answer 2", "answer 1", "answer 3", "answer 4"]);
+  const observed: unknown[] = [];
+  for (const tenant of ["a", "b", "a", "none", "none"]) observed.push(await serve(scoped, tenant));
+  expect(observed).toEqual(["answer 1", "answer 2", "answer 1", "answer 3", "answer 4"]);
   const shared = cacheReplies({ ttlMs: 1_000 });
   const withKey = (key: string) => serve(shared, "a", { authorization: key });
   expect([await withKey("one"), await withKey("two"), await withKey("one")]).toEqual([

@@ -82,9 +82,9 @@ test("cacheResults never caches effectful tools, tools with hidden arguments, or
 
 test("cacheResults never caches artifact pages, since each thread has its own", async () => {
   const pages: string[] = [];
-  const kept = readArtifact();
+  const artifactReader = readArtifact();
   const read: Tool = {
-    spec: kept.spec,
+    spec: artifactReader.spec,
     call: async (_state, { run }) => {
       pages.push(run.thread ?? "");
       return `of ${run.thread}`;
@@ -159,7 +159,7 @@ type Customer = { readonly customerId: string };
 
 /** Runs an agent for each customer in turn, with two calls per run; returns the answers of the tool. */
 async function serve(tool: Tool<unknown, Customer>, middleware: Middleware<Customer>, customers: readonly string[]) {
-  const told: string[] = [];
+  const observed: string[] = [];
   for (const customerId of customers) {
     const agent = createAgent({
       name: "shop",
@@ -169,9 +169,9 @@ async function serve(tool: Tool<unknown, Customer>, middleware: Middleware<Custo
       middleware: [middleware],
       store: memoryStore(),
     });
-    told.push(...listAnswers(await agent.run({ thread: "t", input: "go", context: { customerId } }).result));
+    observed.push(...listAnswers(await agent.run({ thread: "t", input: "go", context: { customerId } }).result));
   }
-  return told;
+  return observed;
 }
 
 /** A class tool that reads state and context, as on the page about tools. */
@@ -225,8 +225,8 @@ test("a tool without injections shares results within a run, and between runs on
         return customerId;
       },
     });
-  const told = await serve(profile(), cacheResults({ ttlMs: 60_000 }), ["ann", "bob", "ann"]);
-  expect([told, log]).toEqual([
+  const observed = await serve(profile(), cacheResults({ ttlMs: 60_000 }), ["ann", "bob", "ann"]);
+  expect([observed, log]).toEqual([
     ["ann", "ann", "bob", "bob", "ann", "ann"],
     ["ann", "bob", "ann"],
   ]);
@@ -247,8 +247,8 @@ test("a tool with injections is cached by the declared scope only, and not witho
   });
   type Source = { readonly context: { readonly customerId: string } };
   const scopes = { cart: ({ context }: Source) => (context.customerId === "eve" ? undefined : context.customerId) };
-  const told = await serve(cart, cacheResults({ ttlMs: 60_000, scopes }), ["ann", "bob", "eve"]);
-  expect(told).toEqual(["ann 1", "ann 1", "bob 2", "bob 2", "eve 3", "eve 4"]);
+  const observed = await serve(cart, cacheResults({ ttlMs: 60_000, scopes }), ["ann", "bob", "eve"]);
+  expect(observed).toEqual(["ann 1", "ann 1", "bob 2", "bob 2", "eve 3", "eve 4"]);
   expect(await serve(cart, cacheResults({ ttlMs: 60_000 }), ["ann"])).toEqual(["ann 5", "ann 6"]);
 });
 

@@ -48,9 +48,9 @@ test("clearToolResults changes only old results in any conversation, and every p
       exclude: ["notes"],
       clearArgs: round % 2 === 0,
     });
-    const { request, kept } = await getModelRequest(whole, [clear]);
+    const { request, savedMessages } = await getModelRequest(whole, [clear]);
     checkRequest(request.messages, whole);
-    expect(kept).toEqual(whole);
+    expect(savedMessages).toEqual(whole);
     expect(request.messages.map(({ id, role }) => [id, role])).toEqual(whole.map(({ id, role }) => [id, role]));
     const unread = whole.findLastIndex(({ role }) => role !== "tool");
     expect(request.messages.slice(unread + 1)).toEqual(whole.slice(unread + 1));

@@ -29,17 +29,17 @@ const rounds = process.env["STATEWRIGHT_WHOLE"] === "1" ? 100 : 25;
 const names = ["alpha", "beta", "gamma", "delta"];
 
 /** A random selection in the documented order, with small limits. */
-function some({ next }: Random): readonly Middleware[] {
+function selectMiddleware({ next }: Random): readonly Middleware[] {
   const small = scriptedModel((request) =>
     request.tools.length > 0 ? call("pick_tools", { names: names.filter(() => next() < 0.6) }) : say("a summary"),
   );
-  const below = (limit: number): number => 1 + Math.floor(next() * limit);
+  const drawUpTo = (limit: number): number => 1 + Math.floor(next() * limit);
   const all: readonly Middleware[] = [
     redactPersonal(),
     inputGuardrail({ check: ({ text }) => (text.includes("7") ? { refuse: "Not that." } : undefined) }),
-    clearToolResults({ triggerTokens: below(300), keep: below(3) - 1, clearArgs: next() < 0.5 }),
-    summarise({ model: small, triggerTokens: 100 + below(900), keepTokens: below(200) }),
-    trimMessages({ maxTokens: 200 + below(900), keepFirst: next() < 0.5 }),
+    clearToolResults({ triggerTokens: drawUpTo(300), keep: drawUpTo(3) - 1, clearArgs: next() < 0.5 }),
+    summarise({ model: small, triggerTokens: 100 + drawUpTo(900), keepTokens: drawUpTo(200) }),
+    trimMessages({ maxTokens: 200 + drawUpTo(900), keepFirst: next() < 0.5 }),
     recallMemories({ namespace: () => ["all"] }),
     selectToolsByModel({ model: small, max: 2 }),
     promptCache(),
@@ -71,7 +71,7 @@ test("conversations with all context middleware: every request is accepted, ever
     const tools = names.map((name) =>
       createRecordingTool([], name, { gives: `${name} ${"found ".repeat(20)}bob@example.com` }),
     );
-    const middleware = some(random);
+    const middleware = selectMiddleware(random);
     const agent = createAgent({ name: "a", model, instructions: "Help.", tools, middleware, store });
     const turns = 2 + Math.floor(random.next() * 4);
     for (let turn = 0; turn < turns; turn++) {

@@ -133,7 +133,7 @@ test("a streamed answer that fails a guardrail is retracted", async () => {
 
 test("an output guardrail checks structured output as JSON, for native output and for a final call", async () => {
   const seen: string[] = [];
-  const told: string[] = [];
+  const observed: string[] = [];
   const looking = outputGuardrail({
     check: ({ text }) => {
       seen.push(text);
@@ -149,8 +149,8 @@ test("an output guardrail checks structured output as JSON, for native output an
     const agent = createAgent({ name: "desk", model, output, middleware: [looking], store: memoryStore() });
     const handle = agent.run({ thread: "t", input: "go" });
     handle.on((event) => {
-      if (event.type === "message.delta") told.push(event.text);
-      if (event.type === "message.call_delta") told.push(event.argsText);
+      if (event.type === "message.delta") observed.push(event.text);
+      if (event.type === "message.call_delta") observed.push(event.argsText);
     });
     const result = await handle.result;
     expect(result.output).toEqual({ text: "It is likely" });
@@ -163,7 +163,7 @@ test("an output guardrail checks structured output as JSON, for native output an
   }
   const both = ['{"text":"I guarantee it"}', '{"text":"It is likely"}'];
   expect(seen).toEqual([...both, ...both]);
-  expect(told).toEqual([]);
+  expect(observed).toEqual([]);
 });
 
 test("an agent with refused structured output has no output and ends with the refusal text", async () => {

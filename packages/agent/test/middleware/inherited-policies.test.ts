@@ -187,9 +187,9 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
 
   test("redactSecrets redacts results of a sub-agent, and dryRun executes no effect inside a sub-agent [T54]", async () => {
     const log: string[] = [];
-    const told: string[] = [];
+    const observed: string[] = [];
     const reads = ({ messages }: ModelRequest) => {
-      told.push(...messages.flatMap((message) => (message.role === "tool" ? [getMessageText(message)] : [])));
+      observed.push(...messages.flatMap((message) => (message.role === "tool" ? [getMessageText(message)] : [])));
       return say("done");
     };
     await form({
@@ -201,8 +201,8 @@ describe.each(Object.entries(forms))("a sub-agent that is %s", (_, form) => {
       script: [[call("leak", {}), call("write", {})], reads],
     });
     expect(new Set(log)).toEqual(new Set(["leak"]));
-    expect(told.join()).toContain("key [redacted]");
-    expect(told.join()).not.toContain("tok-12345");
+    expect(observed.join()).toContain("key [redacted]");
+    expect(observed.join()).not.toContain("tok-12345");
   });
 });
 
@@ -268,7 +268,7 @@ test("calls made by sub-agents before a crash count after the resume, each once"
   void createBoss({ ...parts, script: dies, store })
     .run({ ...go, world })
     .result.catch(() => "died");
-  await world.settle();
+  await world.waitUntilIdle();
   expect(log).toEqual(["ping", "ping"]);
   store.crash();
   const again = createBoss({ ...parts, store: store.peer() });
@@ -278,15 +278,15 @@ test("calls made by sub-agents before a crash count after the resume, each once"
 });
 
 test("inherited limits on sub-agents add no commits", async () => {
-  const commitsUnder = async (middleware: readonly Middleware[]): Promise<number> => {
+  const countCommits = async (middleware: readonly Middleware[]): Promise<number> => {
     let commits = 0;
-    const kept = memoryStore();
-    const commit: Store["commit"] = (write, told) => {
+    const memory = memoryStore();
+    const commit: Store["commit"] = (write, onCommitted) => {
       commits += 1;
-      kept.commit(write, told);
+      memory.commit(write, onCommitted);
     };
     const tools = [createRecordingTool([], "ping", { safety: { access: "read", network: true } }) as Tool];
-    await createBoss({ middleware, tools, script: [ping, [ping, ping], ping], store: { ...kept, commit } }).run(go)
+    await createBoss({ middleware, tools, script: [ping, [ping, ping], ping], store: { ...memory, commit } }).run(go)
       .result;
     return commits;
   };
@@ -295,7 +295,7 @@ test("inherited limits on sub-agents add no commits", async () => {
     limitRate({ calls: 50, perMs: 1_000 }),
     guardUntrusted({ isHarmful: () => false }),
   ];
-  expect(await commitsUnder(policies)).toBe(await commitsUnder([]));
+  expect(await countCommits(policies)).toBe(await countCommits([]));
 });
 
 test("a risky call inside a graph that declares no interrupts is interrupted for approval", async () => {

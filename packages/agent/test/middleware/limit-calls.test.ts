@@ -91,7 +91,7 @@ test("limitCalls stores its counts in the state: a killed process and a trimmed 
     script: [[ping(), ping()], () => new Promise(() => undefined) as never],
   });
   void dying.run().result.catch(() => "died");
-  await dying.world.settle();
+  await dying.world.waitUntilIdle();
   store.crash();
   const peer = store.peer();
   const resumed = await createDesk({ ...options, store: peer, script: [[ping(), ping()], ping(), say("ok")] }).resume()

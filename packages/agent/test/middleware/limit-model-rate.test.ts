@@ -30,7 +30,7 @@ test("model requests above the rate wait for their turn in order, across all run
   const world = virtualClock();
   const { ask, log } = createOffice([limitModelRate({ requests: 2, perMs: 1_000 })], world);
   const runs = ["a", "b", "c", "d", "e"].map((name) => ask(name).result);
-  await world.settle();
+  await world.waitUntilIdle();
   expect(log).toEqual(["a 0", "b 0"]);
   await world.advance(2_000);
   expect(log).toEqual(["a 0", "b 0", "c 1000", "d 1000", "e 2000"]);
@@ -42,7 +42,7 @@ test("a run cancelled while it waits for a model rate turn takes no turn and lea
   const world = virtualClock();
   const { ask, log } = createOffice([limitModelRate({ requests: 1, perMs: 1_000 })], world);
   const [, b, c, d] = ["a", "b", "c", "d"].map((name) => ask(name));
-  await world.settle();
+  await world.waitUntilIdle();
   c?.cancel("enough");
   b?.cancel("enough");
   expect([(await b?.result)?.status, (await c?.result)?.status]).toEqual(["cancelled", "cancelled"]);
@@ -55,7 +55,7 @@ test("limitModelRate by tokens delays a request until it fits, and then counts t
   const { ask, log } = createOffice([limitModelRate({ tokens: 1_000, perMs: 1_000 })], world);
   await ask("a", "x".repeat(2_400)).result;
   const runs = [ask("b", "x".repeat(2_400)).result, ask("c", "short").result];
-  await world.settle();
+  await world.waitUntilIdle();
   expect(log).toEqual(["a 0"]);
   await world.advance(1_000);
   await Promise.all(runs);
@@ -217,7 +217,7 @@ test("two model rate limits listed in different orders cause no deadlock", async
     createAskingAgent("c", [one, other]),
     createAskingAgent("d", [other, one]),
   ];
-  await world.settle();
+  await world.waitUntilIdle();
   runs[2]?.cancel("enough");
   await world.advance(10_000);
   expect((await Promise.all(runs.map(({ result }) => result))).map(({ status }) => status)).toEqual([
@@ -246,7 +246,7 @@ test("a model request blocked by another hook takes no rate turn", async () => {
   await expect(ask("a").result).rejects.toThrow("shut");
   isShut = false;
   const { result } = ask("b");
-  await world.settle();
+  await world.waitUntilIdle();
   expect(log).toEqual(["b 0"]);
   expect((await result).status).toBe("done");
 });

@@ -14,7 +14,7 @@ test("tool calls above the rate wait for their turn in order, on the run's clock
     script: [four, say("ok")],
   });
   const result = agent.run().result;
-  await agent.world.settle();
+  await agent.world.waitUntilIdle();
   expect(log).toEqual(["ping a", "ping b"]);
   await agent.world.advance(999);
   expect(log).toHaveLength(2);
@@ -31,7 +31,7 @@ test("a cancelled run stops waiting for its rate turn: no further call runs, and
     script: [four, say("ok")],
   });
   const handle = agent.run();
-  await agent.world.settle();
+  await agent.world.waitUntilIdle();
   handle.cancel("enough");
   const end = await handle.result;
   expect([end.status, log, agent.world.timers]).toEqual(["cancelled", ["ping a", "ping b"], 0]);
@@ -47,9 +47,9 @@ test("the rate turn of a cancelled waiting call goes to another call, also in an
   const first = createDesk({ tools, middleware, world, script: script("first") }).run();
   await first.result;
   const given = createDesk({ tools, middleware, world, script: script("given up") }).run();
-  await world.settle();
+  await world.waitUntilIdle();
   const behind = createDesk({ tools, middleware, world, script: script("behind") }).run().result;
-  await world.settle();
+  await world.waitUntilIdle();
   given.cancel("enough");
   await given.result;
   await world.advance(999);

@@ -27,7 +27,7 @@ function failure(details: Partial<ModelFailure>): StatewrightError {
 const busy = failWith(failure({ status: 503 }));
 
 /** Runs an agent and advances the clock as needed. */
-async function asked(agent: ReturnType<typeof createAgent>) {
+async function runAgent(agent: ReturnType<typeof createAgent>) {
   const world = virtualClock();
   const handle = agent.run({ input: "Hello", world });
   const events: RunEvent[] = [];
@@ -43,17 +43,17 @@ async function asked(agent: ReturnType<typeof createAgent>) {
 
 test("an agent makes three model attempts by default, and the retry option changes the number", async () => {
   const usual = scriptedModel([busy, busy, say("Hi")]);
-  expect((await asked(createAgent({ name: "chat", model: usual }))).answer?.failedAttempts).toHaveLength(2);
+  expect((await runAgent(createAgent({ name: "chat", model: usual }))).answer?.failedAttempts).toHaveLength(2);
   const failing = scriptedModel([busy, busy, busy, say("Hi")]);
-  expect((await asked(createAgent({ name: "chat", model: failing }))).error).toMatchObject({ code: "model_failed" });
+  expect((await runAgent(createAgent({ name: "chat", model: failing }))).error).toMatchObject({ code: "model_failed" });
   const once = scriptedModel([busy, say("Hi")]);
-  await asked(createAgent({ name: "chat", model: once, retry: { attempts: 1 } }));
+  await runAgent(createAgent({ name: "chat", model: once, retry: { attempts: 1 } }));
   expect(once.requests).toHaveLength(1);
 });
 
 test("an agent gives up a silent model after its timeouts and asks the fallback model", async () => {
   const model = scriptedModel([stall({ after: say("I ") })], { id: "slow" });
-  const { answer, events } = await asked(
+  const { answer, events } = await runAgent(
     createAgent({
       name: "chat",
       model,
@@ -75,7 +75,7 @@ test("a model retry repeats no agent hook, no interrupt and no tool call", async
     afterAgent: () => void marks.push("end"),
   });
   const model = scriptedModel([busy, busy, say("Hi")]);
-  await asked(createAgent({ name: "chat", model, middleware: [marking] }));
+  await runAgent(createAgent({ name: "chat", model, middleware: [marking] }));
   expect(marks).toEqual(["begin", "before", "end"]);
 });
 
@@ -113,7 +113,7 @@ test("modelRetry, modelFallback and modelTimeouts apply to all model calls of a 
 test("a fallback model answers within a conversation, and the tool calls of its reply are used", async () => {
   const first = scriptedModel([failWith(failure({ status: 401, retryable: false }))], { id: "first" });
   const second = scriptedModel([say("Hi")], { id: "second" });
-  const { answer } = await asked(createAgent({ name: "chat", model: first, middleware: [modelFallback([second])] }));
+  const { answer } = await runAgent(createAgent({ name: "chat", model: first, middleware: [modelFallback([second])] }));
   expect(getMessageText(answer as AssistantMessage)).toBe("Hi");
   expect(second.requests[0]?.messages).toHaveLength(1);
 });
@@ -125,14 +125,18 @@ test.each([
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],
   ["no attempts", () => [modelRetry({ attempts: 0 })], /retry policy/],
 ])("invalid model call options are refused at creation: %s", (_what, middleware, said) => {
-  const making = () => createAgent({ name: "chat", model: scriptedModel([call("x", {})]), middleware: middleware() });
-  expect(making).toThrow(expect.objectContaining({ code: "invalid_option", message: expect.stringMatching(said) }));
+  const createInvalidAgent = () =>
+    createAgent({ name: "chat", model: scriptedModel([call("x", {})]), middleware: middleware() });
+  expect(createInvalidAgent).toThrow(
+    expect.objectContaining({ code: "invalid_option", message: expect.stringMatching(said) }),
+  );
 });
 
 test("createAgent refuses a model call option set both on the agent and by middleware", () => {
   const model = scriptedModel([say("Hi")]);
-  const making = () => createAgent({ name: "chat", model, retry: { attempts: 2 }, middleware: [modelRetry()] });
-  expect(making).toThrow(
+  const createInvalidAgent = () =>
+    createAgent({ name: "chat", model, retry: { attempts: 2 }, middleware: [modelRetry()] });
+  expect(createInvalidAgent).toThrow(
     /agent "chat": expected one retry for its model calls, got two: in its own options and in middleware "modelRetry"/,
   );
 });

@@ -100,9 +100,9 @@ test("answers are redacted before they are saved, and no part of personal data i
     await reading;
     const cleaned = "Hello Ann, I wrote to [email] and charged [card] today. Call [phone] now.";
     expect([getMessageText(state.messages[1] as Message), read.join("")]).toEqual([cleaned, cleaned]);
-    const told = events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
-    expect(cleaned.startsWith(told)).toBe(true);
-    expect(told.length).toBeGreaterThan(20);
+    const observed = events.map((event) => (event.type === "message.delta" ? event.text : "")).join("");
+    expect(cleaned.startsWith(observed)).toBe(true);
+    expect(observed.length).toBeGreaterThan(20);
     expect(events.some(({ type }) => type === "message.retracted")).toBe(false);
   }
 });
@@ -231,9 +231,9 @@ test("redactPersonal covers the tasks, answers and tool results of sub-agents", 
   const { state } = await handle.result;
   expect(getMessageText(state.messages[2] as Message)).toContain("Found: Ann, [email], card [card]");
   expect(inner.sent()).not.toMatch(/example\.com|4111/);
-  const told = events.filter(({ type }) => type === "message.delta" || type === "tool.completed");
-  expect(told.length).toBeGreaterThan(3);
-  expect(JSON.stringify(told)).not.toMatch(/example\.com|4111/);
+  const observed = events.filter(({ type }) => type === "message.delta" || type === "tool.completed");
+  expect(observed.length).toBeGreaterThan(3);
+  expect(JSON.stringify(observed)).not.toMatch(/example\.com|4111/);
 });
 
 test("redactPersonal refuses invalid options", () => {

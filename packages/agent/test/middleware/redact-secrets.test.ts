@@ -9,7 +9,7 @@ import { createDesk, listAnswers, listQuestions } from "../support/desk.ts";
 const key = "sk-abcdefghijklmnop0123";
 const word = "hunter2-correct-horse";
 const hidden = [key, word];
-const shows = (value: unknown): boolean => hidden.some((each) => JSON.stringify(value).includes(each));
+const containsSecret = (value: unknown): boolean => hidden.some((each) => JSON.stringify(value).includes(each));
 
 const leak = defineTool({
   name: "leak",
@@ -49,12 +49,12 @@ test("secrets are redacted in results, errors, partial results, progress, and ar
     'key [redacted], ok{"type":"json","value":{"word":"[redacted]"}}',
     "!cannot use [redacted]",
   ]);
-  const told = agent.events.filter(({ type }) => type.startsWith("tool."));
-  expect(told.length).toBeGreaterThan(6);
-  expect(told.filter(shows)).toEqual([]);
-  expect(told.filter((event) => JSON.stringify(event).includes("[redacted]")).length).toBeGreaterThan(5);
+  const observed = agent.events.filter(({ type }) => type.startsWith("tool."));
+  expect(observed.length).toBeGreaterThan(6);
+  expect(observed.filter(containsSecret)).toEqual([]);
+  expect(observed.filter((event) => JSON.stringify(event).includes("[redacted]")).length).toBeGreaterThan(5);
   // The text of the model stays in its message, because the provider needs it unchanged.
-  expect(shows(end.state.messages.filter(({ role }) => role === "tool"))).toBe(false);
+  expect(containsSecret(end.state.messages.filter(({ role }) => role === "tool"))).toBe(false);
 });
 
 const clean = async (text: string, options: Parameters<typeof redactSecrets>[0] = {}): Promise<string> => {

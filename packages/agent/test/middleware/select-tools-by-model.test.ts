@@ -23,8 +23,15 @@ function createOffice(
     middleware,
     store: memoryStore(),
   });
-  const shown = () => model.requests.map(({ tools }) => tools.map(({ name }) => name).join(" "));
-  return { agent, picker, model, log, shown, ask: (input: string) => agent.run({ thread: "t", input }).result };
+  const listAdvertisedTools = () => model.requests.map(({ tools }) => tools.map(({ name }) => name).join(" "));
+  return {
+    agent,
+    picker,
+    model,
+    log,
+    shown: listAdvertisedTools,
+    ask: (input: string) => agent.run({ thread: "t", input }).result,
+  };
 }
 
 test("selectToolsByModel advertises the selected tools until the next user message, in registry order", async () => {

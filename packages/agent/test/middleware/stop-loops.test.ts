@@ -52,7 +52,7 @@ test("stopLoops counts from the transcript, also in a new process", async () => 
     script: [same(), same(), () => new Promise(() => undefined) as never],
   });
   void dying.run().result.catch(() => "died");
-  await dying.world.settle();
+  await dying.world.waitUntilIdle();
   store.crash();
   const next = createDesk({ ...options, store: store.peer(), script: [same(), same(), same(), say("ok")] });
   const end = await next.resume().result;

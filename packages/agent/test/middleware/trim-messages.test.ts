@@ -28,9 +28,9 @@ test("trimMessages leaves valid provider requests for any conversation and limit
       round % 3
     ];
     const keepFirst = round % 2 === 0;
-    const { request, kept } = await getModelRequest(whole, [trimMessages({ ...options, keepFirst })]);
+    const { request, savedMessages } = await getModelRequest(whole, [trimMessages({ ...options, keepFirst })]);
     checkRequest(request.messages, whole);
-    expect(kept).toEqual(whole);
+    expect(savedMessages).toEqual(whole);
     const first = whole.find(({ role }) => role === "user");
     if (keepFirst) expect(request.messages.some(({ id }) => id === first?.id)).toBe(true);
     expect(request.messages.filter(({ role }) => role === "system")).toEqual(
@@ -65,14 +65,14 @@ test("trimMessages keeps the start of the request stable for several turns, for 
 
 test("trimMessages by messages or user turns keeps exactly that number", async () => {
   const whole = [...chat(9), user("now")];
-  const left = async (options: Parameters<typeof trimMessages>[0]): Promise<string> =>
+  const listRemaining = async (options: Parameters<typeof trimMessages>[0]): Promise<string> =>
     ids((await getModelRequest(whole, [trimMessages(options)])).request.messages);
-  expect(await left({ maxMessages: 5 })).toBe("u7 a7 u8 a8 now");
-  expect(await left({ maxMessages: 4 })).toBe("u8 a8 now");
-  expect(await left({ maxMessages: 4, keepFirst: true })).toBe("u0 u8 a8 now");
-  expect(await left({ maxUserTurns: 2 })).toBe("u8 a8 now");
-  expect(await left({ maxUserTurns: 1, keepFirst: true })).toBe("u0 now");
-  expect(await left({ maxUserTurns: 40 })).toBe(ids(whole));
+  expect(await listRemaining({ maxMessages: 5 })).toBe("u7 a7 u8 a8 now");
+  expect(await listRemaining({ maxMessages: 4 })).toBe("u8 a8 now");
+  expect(await listRemaining({ maxMessages: 4, keepFirst: true })).toBe("u0 u8 a8 now");
+  expect(await listRemaining({ maxUserTurns: 2 })).toBe("u8 a8 now");
+  expect(await listRemaining({ maxUserTurns: 1, keepFirst: true })).toBe("u0 now");
+  expect(await listRemaining({ maxUserTurns: 40 })).toBe(ids(whole));
 });
 
 test("trimMessages in a long tool loop keeps the user request in front of the last calls", async () => {

@@ -52,7 +52,7 @@ describe("incremental JSON", () => {
     ['{"a": "b\\x', undefined],
     ['{"a": "b\nc', undefined],
     ['{"a": 01,', undefined],
-  ])("%j is %j", (text, value) => {
+  ])("the incomplete JSON text %j parses as %j", (text, value) => {
     expect(getReading(text)).toEqual(value);
     expect(getReading(...text)).toEqual(value);
   });

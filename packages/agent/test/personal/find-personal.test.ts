@@ -5,7 +5,7 @@ import { personalKinds } from "../../src/personal/personal-kind.ts";
 import { createStreamRedactor } from "../../src/personal/redact-stream.ts";
 
 const all = new Set(personalKinds);
-const found = (text: string): readonly string[] =>
+const findValues = (text: string): readonly string[] =>
   findPersonal(text, all).map(({ kind, start, end }) => `${kind} ${text.slice(start, end)}`);
 const clean = (text: string): string => {
   let cleaned = "";
@@ -51,7 +51,7 @@ test.each([
     "ip fe80::1ff:fe23:4567:890a",
   ],
 ])("personal data is found: %s", (text, ...expected) => {
-  expect(found(text)).toEqual(expected);
+  expect(findValues(text)).toEqual(expected);
 });
 
 test.each([
@@ -64,7 +64,7 @@ test.each([
   "pi is 0.12345678901, a million is 1000000, 1,234,567.89",
   "SHA 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 ])("no personal data is found: %s", (text) => {
-  expect(found(text)).toEqual([]);
+  expect(findValues(text)).toEqual([]);
 });
 
 test("findPersonal reports only the requested kinds", () => {
@@ -121,15 +121,15 @@ test("a text redacted in chunks equals the text redacted at once, and no match i
   for (let round = 0; round < 1_500; round++) {
     const text = randomText(random.next);
     const push = createStreamRedactor(clean);
-    let told = "";
+    let observed = "";
     for (let index = 0; index < text.length; ) {
       const size = 1 + Math.floor(random.next() * 6);
-      told += push(text.slice(index, index + size));
+      observed += push(text.slice(index, index + size));
       index += size;
     }
     const whole = clean(text);
-    expect(whole.startsWith(told), JSON.stringify({ text, told, whole })).toBe(true);
-    expect(told + push("\nend\n")).toBe(`${whole}\nend`);
+    expect(whole.startsWith(observed), JSON.stringify({ text, observed, whole })).toBe(true);
+    expect(observed + push("\nend\n")).toBe(`${whole}\nend`);
   }
 });
 

@@ -8,11 +8,11 @@ export async function getModelRequest(
   messages: readonly Message[],
   middleware: readonly Middleware[],
   instructions = "Be brief.",
-): Promise<{ readonly request: ModelRequest; readonly kept: readonly Message[] }> {
+): Promise<{ readonly request: ModelRequest; readonly savedMessages: readonly Message[] }> {
   const model = scriptedModel(() => say("ok"));
   const result = await createAgent({ name: "desk", model, instructions, middleware }).run({ input: messages }).result;
   const [request] = model.requests;
   if (result.status !== "done" || request === undefined)
     throw new Error(`the run is ${result.status}`, { cause: "error" in result ? result.error : undefined });
-  return { request, kept: result.state.messages.slice(0, -1) };
+  return { request, savedMessages: result.state.messages.slice(0, -1) };
 }

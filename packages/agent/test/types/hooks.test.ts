@@ -40,10 +40,10 @@ test("hook interrupts are typed by their declared keys and answers, and are avai
         return end("Enough.", {});
       },
     });
-  const other = () =>
+  const createInvalidHook = () =>
     // @ts-expect-error no list of messages
     defineMiddleware({ name: "other", afterAgent: () => ({ messages: "more" }) });
-  expect([program, other]).toHaveLength(2);
+  expect([program, createInvalidHook]).toHaveLength(2);
 });
 
 test("middleware with interrupts and channels fits any agent, and its interrupts are answerable", () => {

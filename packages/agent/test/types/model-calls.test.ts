@@ -24,7 +24,7 @@ function right(): void {
   handle.text({ formatRetracted: (text) => text.toUpperCase() });
 }
 
-function wrong(): void {
+function defineInvalidCalls(): void {
   // @ts-expect-error a limit that there is not
   createAgent({ name: "chat", model, timeouts: { firstMs: 1 } });
   // @ts-expect-error a kind that there is not
@@ -46,7 +46,7 @@ function wrong(): void {
 
 test("wrong uses of model call options do not compile", () => {
   expectTypeOf(right).toBeFunction();
-  expectTypeOf(wrong).toBeFunction();
+  expectTypeOf(defineInvalidCalls).toBeFunction();
   expectTypeOf(getModelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();
   expectTypeOf<FailedAttempt["kind"]>().toEqualTypeOf<
     ModelFailureKind | "replaced" | "cancelled" | "unrecorded" | "auxiliary"

@@ -72,9 +72,9 @@ test("the context type of a team joins those of its agents, and the start must b
   const both = team({ name: "both", agents: [first, second], start: "second" });
   const begin = (): RunHandle<unknown> => both.run({ input: "x", context: { user: "Ann", plan: "free" } });
   // @ts-expect-error The plan is missing.
-  const lacking = (): RunHandle<unknown> => both.run({ input: "x", context: { user: "Ann" } });
+  const runWithoutContext = (): RunHandle<unknown> => both.run({ input: "x", context: { user: "Ann" } });
   expectTypeOf(both.run).returns.toHaveProperty("result");
-  expect([begin, lacking]).toHaveLength(2);
+  expect([begin, runWithoutContext]).toHaveLength(2);
   type State = Awaited<ReturnType<typeof both.run>["result"]>["state"];
   expectTypeOf<State["activeAgent"]>().toEqualTypeOf<string>();
   // @ts-expect-error A hand-off is to an agent or its name.

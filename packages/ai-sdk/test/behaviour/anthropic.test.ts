@@ -150,7 +150,7 @@ describe("a turn with Anthropic", () => {
         { type: "text", text: "It rains." },
       ],
       usage: { inputTokens: 40, outputTokens: 18 },
-      provider: { statewright: { reason: "end_turn", kept: [{ at: 1 }, { at: 1 }, { at: 1 }] } },
+      provider: { statewright: { reason: "end_turn", providerParts: [{ at: 1 }, { at: 1 }, { at: 1 }] } },
     });
     expect(options.deltas.map((delta) => (delta.type === "call" ? "" : delta.text)).join("|")).toBe(
       "Let me look.|It rains.",

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { anthropicFrames, chat } from "../support/frames.ts";
 import { recordedStreams, toBytes } from "../support/recorded-streams.ts";
 import { createGate } from "../support/requests.ts";
-import { type Answering, createToolRuns, type ToolRun } from "../support/tool-run.ts";
+import { createToolRuns, type Responder, type ToolRun } from "../support/tool-run.ts";
 import { startWireServer } from "../support/wire-server.ts";
 
 const baseURL = "http://provider.example/v1";
@@ -57,7 +57,7 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
 
   /** Answers the first request with this stream, later ones with the recorded stream. */
   const first =
-    (body: ReadableStream<Uint8Array>): Answering =>
+    (body: ReadableStream<Uint8Array>): Responder =>
     (nth, asked) =>
       nth === 1 ? body : stream(hasResult.test(asked) ? answer : bytes);
 
@@ -66,9 +66,9 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
     const wrong: unknown[] = [];
     for (let length = 0; length < whole; length++) {
       const { error, ran, log, events } = await once.run(first(stream(bytes.subarray(0, length))));
-      const isTold = isStatewrightError(error, "model_failed") && getModelFailureKind(error) === "broken_reply";
+      const isObserved = isStatewrightError(error, "model_failed") && getModelFailureKind(error) === "broken_reply";
       const isCompleted = events.some(({ type }) => type === "message.completed");
-      if (!isTold || isCompleted || ran.length > 0 || log.length !== 1) wrong.push({ length, error, ran, log });
+      if (!isObserved || isCompleted || ran.length > 0 || log.length !== 1) wrong.push({ length, error, ran, log });
     }
     expect(wrong).toEqual([]);
     for (let length = whole; length <= bytes.length; length++)
@@ -84,9 +84,11 @@ describe.each(recordedStreams)("$client", ({ model, calling, after, answering })
         expectWhole(ended, where);
         expect(ended.log, where).toEqual(["request", "request", "tool", "request"]);
         expect(ended.messages[1], where).toMatchObject({ failedAttempts: [{ kind: "broken_reply" }] });
-        const told = ended.events.findIndex(({ type }) => type === "message.delta" || type === "message.call_delta");
+        const observed = ended.events.findIndex(
+          ({ type }) => type === "message.delta" || type === "message.call_delta",
+        );
         const again = ended.events.findIndex(({ type }) => type === "model.retried");
-        expect(getOnlyEvent(ended, "message.retracted"), where).toHaveLength(told >= 0 && told < again ? 1 : 0);
+        expect(getOnlyEvent(ended, "message.retracted"), where).toHaveLength(observed >= 0 && observed < again ? 1 : 0);
       }
     }
   });

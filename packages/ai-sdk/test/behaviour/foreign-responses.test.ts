@@ -19,19 +19,24 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-describe.each(clients)("a response of 200 for the client of %s", (_name, client) => {
+describe.each(clients)("responses without events, client of %s", (_name, client) => {
   test.each([
     ["text/html", "<html><body>Sign in</body></html>"],
     ["application/json", '{"id":"1","object":"chat.completion","choices":[]}'],
-  ])("with %s names the content type and the address [FX96]", async (contentType, body) => {
-    await using server = await startWireServer(status(200, body, { "content-type": `${contentType}; charset=utf-8` }));
-    const error = await getRejection(aiModel(client(`${server.url}/v1`)).respond(ask("Hi"), createCallOptions()));
-    expect(error).toMatchObject({ code: "model_failed" });
-    const { message } = error as Error;
-    expect(message).toContain(`expected a stream of events, got ${contentType}`);
-    expect(message).toContain(server.url);
-    expect(message).not.toContain(apiKey);
-  });
+  ])(
+    "a response of 200 with %s fails with an error that names its content type and address [FX96]",
+    async (contentType, body) => {
+      await using server = await startWireServer(
+        status(200, body, { "content-type": `${contentType}; charset=utf-8` }),
+      );
+      const error = await getRejection(aiModel(client(`${server.url}/v1`)).respond(ask("Hi"), createCallOptions()));
+      expect(error).toMatchObject({ code: "model_failed" });
+      const { message } = error as Error;
+      expect(message).toContain(`expected a stream of events, got ${contentType}`);
+      expect(message).toContain(server.url);
+      expect(message).not.toContain(apiKey);
+    },
+  );
 });
 
 describe.each(clients)("an error that echoes a key, for the client of %s", (_name, client) => {

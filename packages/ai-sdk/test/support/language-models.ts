@@ -11,7 +11,7 @@ import type {
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
 
-interface Made<Spec, Options> {
+interface RecordingModel<Spec, Options> {
   readonly model: Spec;
   readonly asked: Options[];
 }
@@ -23,7 +23,7 @@ const unused = (): never => {
 export function createModelV4(
   parts: readonly LanguageModelV4StreamPart[],
   more: Partial<LanguageModelV4> = {},
-): Made<LanguageModelV4, LanguageModelV4CallOptions> {
+): RecordingModel<LanguageModelV4, LanguageModelV4CallOptions> {
   const asked: LanguageModelV4CallOptions[] = [];
   return {
     asked,
@@ -45,7 +45,7 @@ export function createModelV4(
 export function createModelV3(
   parts: readonly LanguageModelV3StreamPart[],
   more: Partial<LanguageModelV3> = {},
-): Made<LanguageModelV3, LanguageModelV3CallOptions> {
+): RecordingModel<LanguageModelV3, LanguageModelV3CallOptions> {
   const asked: LanguageModelV3CallOptions[] = [];
   return {
     asked,
@@ -67,7 +67,7 @@ export function createModelV3(
 export function createModelV2(
   parts: readonly LanguageModelV2StreamPart[],
   more: Partial<LanguageModelV2> = {},
-): Made<LanguageModelV2, LanguageModelV2CallOptions> {
+): RecordingModel<LanguageModelV2, LanguageModelV2CallOptions> {
   const asked: LanguageModelV2CallOptions[] = [];
   return {
     asked,

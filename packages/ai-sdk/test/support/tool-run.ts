@@ -32,12 +32,12 @@ export interface ToolRun {
 }
 
 /** Returns the response to the n-th request of a run with the given body. */
-export type Answering = (nth: number, body: string) => ReadableStream<Uint8Array> | string;
+export type Responder = (nth: number, body: string) => ReadableStream<Uint8Array> | string;
 
 /** Sequential runs of one graph: request the weather, run the tool, request the answer. */
 export interface ToolRuns {
   /** Runs the graph; `answering` controls the connection of the client. */
-  readonly run: (answering: Answering, world?: VirtualClock) => Promise<ToolRun>;
+  readonly run: (answering: Responder, world?: VirtualClock) => Promise<ToolRun>;
 }
 
 /** Creates a graph of a model and a tool. `make` creates the model with a `fetch` that the test controls. */
@@ -45,7 +45,7 @@ export function createToolRuns(
   make: (at: { readonly fetch: typeof fetch }) => Model,
   policy: ModelCallPolicy,
 ): ToolRuns {
-  let answer: Answering = () => "";
+  let answer: Responder = () => "";
   let requests = 0;
   let log: string[] = [];
   let ran: unknown[] = [];

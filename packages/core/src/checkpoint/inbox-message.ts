@@ -17,11 +17,11 @@ export interface InboxMessage {
   /** Send time in milliseconds since the epoch. */
   readonly at: number;
   /** Unfinished run that received the message, and would return the message on rollback; absent while queued. */
-  readonly taken?: string | undefined;
+  readonly deliveredTo?: string | undefined;
 }
 
 /** Inbox message to enqueue on a branch. */
-export interface InboxMessageWrite extends Omit<InboxMessage, "branch" | "taken"> {
+export interface InboxMessageWrite extends Omit<InboxMessage, "branch" | "deliveredTo"> {
   readonly thread: string;
   /** Default: the thread's head branch. */
   readonly branch?: string | undefined;

@@ -238,7 +238,7 @@ export interface CheckpointWithDeltas extends CheckpointRow {
 }
 
 /** Stored durable event: a checkpoint with its deltas, or an event row. */
-export type StoredEvent = { readonly checkpoint: CheckpointWithDeltas } | { readonly fact: EventRow };
+export type StoredEvent = { readonly checkpoint: CheckpointWithDeltas } | { readonly durableEvent: EventRow };
 
 /** Store of threads. Reads are open to every caller, writes to the owner of the thread. */
 export interface Store {

@@ -117,6 +117,6 @@ function describeShape(graph: GraphDefinition, ancestors: readonly GraphDefiniti
       const entry = [tool.spec.name, toModelTool(tool.spec).inputSchema];
       return inner === undefined ? entry : [...entry, describeShape(inner, path)];
     }),
-    drawn: getProgramDefinition(graph).describeShape(graph),
+    machine: getProgramDefinition(graph).describeShape(graph),
   };
 }

@@ -49,7 +49,7 @@ function findMissingDeclarations(
   node: string,
   middleware: readonly Middleware[],
 ): GraphProblem[] {
-  return middleware.flatMap(({ name, asks = [], channels = {}, interrupts: declared = {} }) => [
+  return middleware.flatMap(({ name, channels = {}, interrupts: declared = {} }) => [
     ...Object.keys(declared)
       .filter((key) => !Object.hasOwn(interrupts, key))
       .map(
@@ -58,16 +58,6 @@ function findMissingDeclarations(
           node,
           message: `the middleware "${name}" of the tool node "${node}" has the interrupt "${key}", which the graph "${graph}" does not declare`,
           hint: "add its interrupts to those of the graph: interrupts: { …, ...middleware.interrupts }",
-        }),
-      ),
-    ...asks
-      .filter((key) => !Object.hasOwn(interrupts, key))
-      .map(
-        (key): GraphProblem => ({
-          code: "unknown_interrupt",
-          node,
-          message: `the middleware "${name}" of the tool node "${node}" has the interrupt "${key}", which the graph "${graph}" does not declare`,
-          hint: `add it to the graph's interrupts: { ${key}: approval }`,
         }),
       ),
     ...Object.keys(channels)

@@ -5,7 +5,7 @@ import { systemWorld, type World } from "../base/world.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView } from "../run/events/events.ts";
 import type { RunEvent } from "../run/events/run-event.ts";
-import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkPort, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { streamStoredEvents } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { requireThread } from "./get-history.ts";
@@ -49,6 +49,10 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
   checkOptions("streamEvents", options, optionKeys);
   checkStoreOption("streamEvents", options.store ?? null);
   checkCodecOption("streamEvents", options.codec);
+  checkPort("streamEvents", "follow", options.follow, {
+    members: ["aborted", "addEventListener"],
+    expected: "the signal of an AbortController that ends the stream",
+  });
   const { store, views, follow, everyMs = 200, world = systemWorld(), codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
   await requireThread(store, thread);

@@ -270,7 +270,7 @@ export function findMediaIssue({
  * A model request that did not produce its message. The provider may still have billed the request.
  *
  * `kind` is a failure kind, or `replaced` (answered, but a hook requested another answer), `cancelled` (the node was
- * cancelled), `unrecorded` (the run stopped before the result was saved, as in a crash), or `beside` (a successful
+ * cancelled), `unrecorded` (the run stopped before the result was saved, as in a crash), or `auxiliary` (a successful
  * auxiliary request of a hook, such as a summary).
  */
 export interface FailedAttempt {

@@ -149,13 +149,13 @@ async function startWithRetry(params: StartParams): Promise<RunResult<State>> {
   try {
     return await startOnThread(params, { claimsOnCommit: true });
   } catch (error) {
-    if (!(error instanceof OvertakenError)) throw error;
+    if (!(error instanceof ClaimRaceError)) throw error;
     return startOnThread(params, { claimsOnCommit: false });
   }
 }
 
-/** Another run claimed the thread before the first commit of this run, which was to claim it. */
-class OvertakenError extends Error {}
+/** Another run claimed the thread before the first commit of this run. The first commit was to claim the thread. */
+class ClaimRaceError extends Error {}
 
 /** Starts a run on its thread. `claimsOnCommit`: the first commit claims the thread, with no claim before it. */
 async function startOnThread(
@@ -203,7 +203,7 @@ async function startOnThread(
       claimMode.claimsOnCommit &&
       (isStatewrightError(error, "unknown_checkpoint") || isStatewrightError(error, "fenced"))
     )
-      throw new OvertakenError();
+      throw new ClaimRaceError();
     const isNew = isStatewrightError(error, "unknown_thread") || isStatewrightError(error, "unknown_branch");
     if (missing.length > 0 && isNew) throw addErrorPlace(createMissingInputError(getPlan(graph), missing), { thread });
     if (!isStatewrightError(error, "thread_busy") || rejectsWhenBusy(caller)) throw error;
@@ -222,7 +222,7 @@ async function startOnThread(
       isStatewrightError(error, "fenced") &&
       !hasStarted(session.position, session.journal)
     )
-      throw new OvertakenError();
+      throw new ClaimRaceError();
     const first = isStatewrightError(error, "run_exists") ? await findRunByKey(caller, thread) : undefined;
     if (first === undefined) throw error;
     // Another process has started or queued the same run under this key.
@@ -285,7 +285,7 @@ async function enqueueAndWait(
 ): Promise<RunResult<State>> {
   const joined = await joinQueue(caller as RunCaller & CallerWithStore, write, events, stops);
   // The run that was to create the thread did not start.
-  if ("deleted" in joined) throw claimsOnCommit ? new OvertakenError() : joined.deleted;
+  if ("deleted" in joined) throw claimsOnCommit ? new ClaimRaceError() : joined.deleted;
   return "result" in joined ? joined.result : joinExistingRun(caller, joined.existing, events, stops);
 }
 

@@ -68,7 +68,7 @@ function copyValue(value: unknown, level: number, traversal: CopyTraversal): unk
   return copy;
 }
 
-/** Returns true for plain data that nobody can change, such as messages from the state of an earlier run. */
+/** Returns true for plain data that is frozen, such as messages from the state of an earlier run. */
 function isDeepFrozen(value: unknown, visited: Set<object>): boolean {
   if (typeof value !== "object" || value === null || visited.has(value)) return true;
   if (!Object.isFrozen(value) || !(Array.isArray(value) || isPlainObject(value))) return false;

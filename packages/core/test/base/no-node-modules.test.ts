@@ -20,12 +20,12 @@ test("core runs, waits, resumes and forks in a platform without Buffer and Node.
     env: { ...process.env, NODE_OPTIONS: "" },
   });
   try {
-    const told = await new Promise((resolve, reject) => {
+    const observed = await new Promise((resolve, reject) => {
       worker.once("message", resolve);
       worker.once("error", reject);
       worker.once("exit", (code) => reject(new Error(`it ended with exit code ${code}`)));
     });
-    expect(told).toEqual({
+    expect(observed).toEqual({
       left: [],
       asked: [],
       first: "waiting",

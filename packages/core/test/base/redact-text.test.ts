@@ -6,14 +6,14 @@ const key = "sk-live-7781-abc";
 
 test("a secret split over several text blocks is redacted once, also when repeated, overlapping or split by empty blocks", () => {
   const secrets = [key, "7781-abc-zz"];
-  const without = (...parts: readonly string[]) =>
+  const redactParts = (...parts: readonly string[]) =>
     redactSplitSecrets(parts.map(text), secrets).map((block) => block.text);
-  expect(without("a sk-li", "ve-7781-abc b")).toEqual(["a [secret]", " b"]);
-  expect(without("a sk-li", "ve-7781-abc sk-live-77", "81-abc")).toEqual(["a [secret]", " [secret]"]);
-  expect(without("a sk-li", "ve-7781-abc-", "zz b")).toEqual(["a [secret]", " b"]);
-  expect(without("", "a sk-li", "", "ve-7781-abc", "")).toEqual(["", "a [secret]", "", ""]);
+  expect(redactParts("a sk-li", "ve-7781-abc b")).toEqual(["a [secret]", " b"]);
+  expect(redactParts("a sk-li", "ve-7781-abc sk-live-77", "81-abc")).toEqual(["a [secret]", " [secret]"]);
+  expect(redactParts("a sk-li", "ve-7781-abc-", "zz b")).toEqual(["a [secret]", " b"]);
+  expect(redactParts("", "a sk-li", "", "ve-7781-abc", "")).toEqual(["", "a [secret]", "", ""]);
   // A secret inside one block is left to the redaction of that block.
-  expect(without(`${key} sk-`, "live-7781-abc")).toEqual([`${key} [secret]`]);
+  expect(redactParts(`${key} sk-`, "live-7781-abc")).toEqual([`${key} [secret]`]);
   const untouched = [text(key), text(key), { type: "image" }];
   expect(redactSplitSecrets(untouched, secrets)).toBe(untouched);
 });

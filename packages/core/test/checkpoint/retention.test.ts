@@ -47,15 +47,15 @@ const retention = fc.record({
 });
 
 /** Returns the remaining checkpoints of each namespace after a plan. */
-function left(
+function listRemaining(
   lines: readonly RetainedNamespace[],
   plan: ReturnType<typeof planRetention>,
 ): readonly RetainedNamespace[] {
   return lines.flatMap((line) => {
     const done = plan.namespaces.find(({ name }) => name === line.name);
     if (done?.isRemoved === true) return [];
-    const goes = (id: number): boolean => (done?.ranges ?? []).some(({ after, at }) => id > after && id <= at);
-    return [{ ...line, checkpoints: line.checkpoints.filter(({ id }) => !goes(id)) }];
+    const isPruned = (id: number): boolean => (done?.ranges ?? []).some(({ after, at }) => id > after && id <= at);
+    return [{ ...line, checkpoints: line.checkpoints.filter(({ id }) => !isPruned(id)) }];
   });
 }
 
@@ -66,17 +66,17 @@ function ids(lines: readonly RetainedNamespace[]): readonly number[] {
 describe("retention plan of a random thread", () => {
   test("retention keeps branch heads, requested checkpoints, fork points and the persistent subgraph state at those checkpoints", () => {
     fc.assert(
-      fc.property(thread, retention, (lines, kept) => {
-        const after = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
+      fc.property(thread, retention, (lines, policy) => {
+        const after = listRemaining(lines, planRetention(lines, policy, Number.POSITIVE_INFINITY));
         const stays = new Set(ids(after));
         for (const line of lines) {
           const branch = !line.name.includes("/");
           if (line.from !== undefined && after.some(({ name }) => name === line.name))
             expect(stays).toContain(line.from);
           if (!branch) continue;
-          const wanted = line.checkpoints.slice(-(kept.keepLast ?? 1));
+          const wanted = line.checkpoints.slice(-(policy.keepLast ?? 1));
           for (const { id } of wanted) expect(stays).toContain(id);
-          for (const { id, at } of line.checkpoints) if (at >= (kept.since ?? 100)) expect(stays).toContain(id);
+          for (const { id, at } of line.checkpoints) if (at >= (policy.since ?? 100)) expect(stays).toContain(id);
           const node = lines.find(({ name }) => name === `${line.name}/node`)?.checkpoints ?? [];
           for (const { id } of line.checkpoints) {
             const then = node.findLast((each) => each.id < id);
@@ -90,8 +90,8 @@ describe("retention plan of a random thread", () => {
 
   test("retention removes a subgraph call with the checkpoint that made it, when nothing continues from the call", () => {
     fc.assert(
-      fc.property(thread, retention, (lines, kept) => {
-        const stays = new Set(ids(left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY))));
+      fc.property(thread, retention, (lines, policy) => {
+        const stays = new Set(ids(listRemaining(lines, planRetention(lines, policy, Number.POSITIVE_INFINITY))));
         for (const { name, checkpoints } of lines.filter((line) => /\/\d+:\d+$/.test(line.name))) {
           const parent = lines.find((line) => line.name === name.slice(0, name.lastIndexOf("/")));
           for (const { id } of checkpoints) {
@@ -105,9 +105,9 @@ describe("retention plan of a random thread", () => {
 
   test("retention keeps a subgraph call with a once effect while a fork may repeat the call", () => {
     fc.assert(
-      fc.property(thread, retention, (plain, kept) => {
+      fc.property(thread, retention, (plain, policy) => {
         const lines = plain.map((line) => ({ ...line, hasOnceEffects: true }));
-        const after = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
+        const after = listRemaining(lines, planRetention(lines, policy, Number.POSITIVE_INFINITY));
         for (const { name, checkpoints } of lines.filter((line) => /\/\d+:\d+$/.test(line.name))) {
           const parentName = name.slice(0, name.lastIndexOf("/"));
           const first = checkpoints[0]?.id ?? 0;
@@ -123,29 +123,33 @@ describe("retention plan of a random thread", () => {
 
   test("retention in small batches removes the same checkpoints as in one batch, and then removes nothing more", () => {
     fc.assert(
-      fc.property(thread, retention, fc.integer({ min: 1, max: 7 }), (lines, kept, limit) => {
-        const whole = left(lines, planRetention(lines, kept, Number.POSITIVE_INFINITY));
+      fc.property(thread, retention, fc.integer({ min: 1, max: 7 }), (lines, policy, limit) => {
+        const whole = listRemaining(lines, planRetention(lines, policy, Number.POSITIVE_INFINITY));
         let some: readonly RetainedNamespace[] = lines;
-        for (let plan = planRetention(some, kept, limit); plan.removed > 0; plan = planRetention(some, kept, limit)) {
+        for (
+          let plan = planRetention(some, policy, limit);
+          plan.removed > 0;
+          plan = planRetention(some, policy, limit)
+        ) {
           expect(plan.removed).toBeLessThanOrEqual(limit);
-          some = left(some, plan);
+          some = listRemaining(some, plan);
         }
         // When a namespace is deleted completely, the checkpoint that it continued from is not needed.
-        for (let plan = planRetention(whole, kept, 100); plan.removed > 0; ) {
-          expect(ids(left(whole, plan))).toEqual(ids(some));
+        for (let plan = planRetention(whole, policy, 100); plan.removed > 0; ) {
+          expect(ids(listRemaining(whole, plan))).toEqual(ids(some));
           break;
         }
         expect(ids(some).every((id) => ids(whole).includes(id))).toBe(true);
-        expect(planRetention(some, kept, limit).removed).toBe(0);
+        expect(planRetention(some, policy, limit).removed).toBe(0);
       }),
     );
   });
 
   test("pruned ranges contain exactly the removed checkpoints, each between retained checkpoints", () => {
     fc.assert(
-      fc.property(thread, retention, fc.integer({ min: 1, max: 50 }), (lines, kept, limit) => {
-        const plan = planRetention(lines, kept, limit);
-        expect(ids(lines).length - ids(left(lines, plan)).length).toBe(plan.removed);
+      fc.property(thread, retention, fc.integer({ min: 1, max: 50 }), (lines, policy, limit) => {
+        const plan = planRetention(lines, policy, limit);
+        expect(ids(lines).length - ids(listRemaining(lines, plan)).length).toBe(plan.removed);
         for (const { name, ranges, isRemoved } of plan.namespaces) {
           const all = lines.find((line) => line.name === name)?.checkpoints.map(({ id }) => id) ?? [];
           for (const { after, at } of ranges) {

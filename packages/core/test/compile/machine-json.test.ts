@@ -20,7 +20,7 @@ import {
   START,
 } from "../../src/index.ts";
 import { toMachineJson } from "../../src/inspect.ts";
-import { createDrawnGraph, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import { createDescribedGraph, generateSoundDescriptions } from "../inspect/random-graphs.ts";
 import { getFailure } from "../support/failure.ts";
 import { listSchemaErrors } from "../support/xstate-schema.ts";
 
@@ -57,8 +57,8 @@ function listCommits(graph: Graph): readonly AnyEventObject[] {
 function listEvents(graph: Graph): (snapshot: AnyMachineSnapshot) => AnyEventObject[] {
   const commits = listCommits(graph);
   return (snapshot) => {
-    const standing = snapshot._nodes.map((state) => state.path.join("."));
-    const executing = [...graph.nodes.keys()].filter((node) => standing.includes(`${node}.executing`));
+    const activeStates = snapshot._nodes.map((state) => state.path.join("."));
+    const executing = [...graph.nodes.keys()].filter((node) => activeStates.includes(`${node}.executing`));
     return [
       ...executing.flatMap((node) => [
         { type: `xstate.done.actor.${node}` },
@@ -93,8 +93,8 @@ function walkMachine(machine: AnyStateMachine, events: Events): object {
 
 type Transitions = Readonly<Record<string, { readonly state: AnyMachineSnapshot }>>;
 
-function statesBelow(state: AnyStateMachine["root"]): readonly AnyStateMachine["root"][] {
-  return [state, ...Object.values(state.states).flatMap(statesBelow)];
+function listStates(state: AnyStateMachine["root"]): readonly AnyStateMachine["root"][] {
+  return [state, ...Object.values(state.states).flatMap(listStates)];
 }
 
 function readBack(machine: AnyStateMachine, json: unknown): AnyStateMachine {
@@ -122,7 +122,7 @@ describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => 
   test("a machine runs under xstate/graph: shortest paths reach every state, and a path reaches the end [E51]", () => {
     const paths = getShortestPaths(machine, { events: events as never, limit: 50_000 });
     const entered = new Set(paths.flatMap(({ state }) => state._nodes.map(({ id }) => id)));
-    const named = statesBelow(machine.root).map(({ id }) => id);
+    const named = listStates(machine.root).map(({ id }) => id);
     expect(named.filter((id) => !entered.has(id))).toEqual([]);
     expect(paths.some(({ state }) => state.status === "done")).toBe(true);
   });
@@ -131,15 +131,15 @@ describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => 
 test("random graphs exported as JSON are read back as the same machines [E51]", () => {
   let shapes = 0;
   fc.assert(
-    fc.property(generateSoundDrawings(2), (drawing) => {
-      const graph = createDrawnGraph(drawing, () => 0);
+    fc.property(generateSoundDescriptions(2), (description) => {
+      const graph = createDescribedGraph(description, () => 0);
       fc.pre(graph.nodes.size <= 7);
       const json = toMachineJson(graph);
       expect(listSchemaErrors(json)).toEqual([]);
       const back = readBack(graph.machine, json);
       expect(serializeMachine(back)).toEqual(json);
       if (graph.machine.root.type === "parallel") shapes += 1;
-      const walk = calm(listEvents(graph));
+      const walk = keepCommitEvents(listEvents(graph));
       expect(walkMachine(back, walk)).toEqual(walkMachine(graph.machine, walk));
     }),
     { numRuns: 100, seed: 51 },
@@ -151,7 +151,7 @@ test("random graphs exported as JSON are read back as the same machines [E51]", 
  * Sets of regions that take an event together, without failures and interrupts: all sets of nodes would be too many
  * states.
  */
-function calm(events: Events): Events {
+function keepCommitEvents(events: Events): Events {
   return (snapshot) => events(snapshot).filter(({ type }) => type === "step.commit" || type.startsWith("xstate.done"));
 }
 

@@ -9,7 +9,12 @@ import { describeGraph, type Outline, type OutlineEdge, toMermaid } from "../../
 import type { RouteIntent } from "../../src/run/session/returns.ts";
 import { reduceSuperstep } from "../../src/run/superstep/superstep.ts";
 import { createShape, each, either, some } from "../inspect/defects.ts";
-import { anyDrawings, type EdgeDrawing, type GraphDrawing, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import {
+  anyDescriptions,
+  type EdgeDescription,
+  type GraphDescription,
+  generateSoundDescriptions,
+} from "../inspect/random-graphs.ts";
 import { readMermaid } from "../support/read-mermaid.ts";
 
 /** Number of random graphs; more with STATEWRIGHT_WHOLE=1. */
@@ -17,8 +22,8 @@ const many = process.env["STATEWRIGHT_WHOLE"] === "1" ? 300 : 60;
 
 test("the edges of outline and Mermaid text are those that the engine takes, for random graphs [E23]", async () => {
   let graphs = 0;
-  const property = fc.asyncProperty(fc.oneof(generateSoundDrawings(3), anyDrawings), async (drawing) => {
-    const graph = compiled(drawing);
+  const property = fc.asyncProperty(fc.oneof(generateSoundDescriptions(3), anyDescriptions), async (description) => {
+    const graph = compiled(description);
     fc.pre(graph !== undefined);
     graphs += 1;
     const taken = takenEdges(getPlan(graph as Graph));
@@ -69,7 +74,7 @@ describe("outline of a durable machine", () => {
   });
 
   test("the outline of a durable machine has every possible transition with its events, and no other [E23]", () => {
-    const edges = allEdges(describeGraph(durableMachine(machine, { version: 1 })));
+    const edges = listAllEdges(describeGraph(durableMachine(machine, { version: 1 })));
     expect(edges.map(({ id, kind, label }) => `${id}${label === undefined ? ` (${kind})` : `: ${label}`}`)).toEqual([
       "__start__ -> paying (to)",
       "cancelled -> __end__ (to)",
@@ -107,8 +112,8 @@ describe("outline of a durable machine", () => {
     const seen = { taken: 0, exact: 0 };
     const property = fc.property(generateMachine(2), (config) => {
       const drawn = createMachine({ ...config, id: "m" } as never);
-      const { taken, visited } = transitionsTaken(drawn);
-      const edges = allEdges(describeGraph(durableMachine(drawn, { version: 1 }))).filter(
+      const { taken, visited } = exploreTransitions(drawn);
+      const edges = listAllEdges(describeGraph(durableMachine(drawn, { version: 1 }))).filter(
         ({ kind }) => kind === "event",
       );
       const shown = edges.flatMap(({ id, label = "" }) => label.split(", ").map((event) => `${event}: ${id}`));
@@ -130,7 +135,7 @@ describe("outline of a durable machine", () => {
       initial: "a",
       states: { a: { id: "a", initial: "b", states: { b: { on: { OUT: { target: "#a", reenter: true } } } } } },
     });
-    expect(allEdges(describeGraph(durableMachine(nested, { version: 1 }))).map(({ id }) => id)).toEqual([
+    expect(listAllEdges(describeGraph(durableMachine(nested, { version: 1 }))).map(({ id }) => id)).toEqual([
       "__start__ -> a",
       "a.__start__ -> a.b",
       "a.b -> a.__start__",
@@ -144,20 +149,20 @@ describe("outline of a durable machine", () => {
   });
 });
 
-function allEdges({ nodes, edges }: Outline): readonly OutlineEdge[] {
-  return [...edges, ...nodes.flatMap(({ inside }) => (inside === undefined ? [] : allEdges(inside)))];
+function listAllEdges({ nodes, edges }: Outline): readonly OutlineEdge[] {
+  return [...edges, ...nodes.flatMap(({ inside }) => (inside === undefined ? [] : listAllEdges(inside)))];
 }
 
-interface StateDrawing {
+interface StateDescription {
   readonly id: string;
   readonly type?: "parallel";
   readonly initial?: string;
-  readonly states?: Readonly<Record<string, StateDrawing>>;
+  readonly states?: Readonly<Record<string, StateDescription>>;
   readonly on: Readonly<Record<string, string>>;
 }
 
 /** Random nested states with transitions between any of them. */
-function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
+function generateMachine(depth: number): fc.Arbitrary<StateDescription> {
   interface Tree {
     readonly parallel: boolean;
     readonly children: readonly Tree[];
@@ -179,7 +184,7 @@ function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
   ];
   return tree(depth).map((root) => {
     const all = ids(root, "s");
-    const draw = ({ parallel, children, on }: Tree, id: string): StateDrawing => ({
+    const draw = ({ parallel, children, on }: Tree, id: string): StateDescription => ({
       id,
       on: Object.fromEntries(on.map(([event, target]) => [event, `#${all[target % all.length]}`])),
       ...(children.length === 0
@@ -194,12 +199,12 @@ function generateMachine(depth: number): fc.Arbitrary<StateDrawing> {
   });
 }
 
-function listStates({ states = {} }: StateDrawing): number {
+function listStates({ states = {} }: StateDescription): number {
   return 1 + Object.values(states).reduce((sum, state) => sum + listStates(state), 0);
 }
 
 /** Transitions of XState for every event in every reachable state, in the form of the outline. */
-function transitionsTaken(machine: AnyStateMachine): {
+function exploreTransitions(machine: AnyStateMachine): {
   readonly taken: ReadonlySet<string>;
   readonly visited: ReadonlySet<string>;
 } {
@@ -215,10 +220,10 @@ function transitionsTaken(machine: AnyStateMachine): {
     for (const type of ["A", "B", "C"]) {
       for (const { source, target } of machine.getTransitionData(snapshot, { type })) {
         for (const to of (target ?? []) as readonly AnyStateNode[]) {
-          const apart = active.filter((state) => within(state, source) && isApart(state, source, to));
-          const outermost = apart.filter((state) => !apart.some((other) => other !== state && within(state, other)));
+          const apart = active.filter((state) => isWithin(state, source) && isApart(state, source, to));
+          const outermost = apart.filter((state) => !apart.some((other) => other !== state && isWithin(state, other)));
           for (const from of outermost) {
-            const again = within(from, to) && Object.keys(to.states).length > 0;
+            const again = isWithin(from, to) && Object.keys(to.states).length > 0;
             taken.add(`${type}: ${getId(from)} -> ${[...to.path, ...(again ? [START] : [])].join(".")}`);
           }
         }
@@ -235,24 +240,24 @@ function transitionsTaken(machine: AnyStateMachine): {
  * contain the target.
  */
 function isApart(state: AnyStateNode, source: AnyStateNode, to: AnyStateNode): boolean {
-  if (!within(to, source)) return state === source;
-  if (within(to, state)) return Object.keys(state.states).length === 0;
+  if (!isWithin(to, source)) return state === source;
+  if (isWithin(to, state)) return Object.keys(state.states).length === 0;
   const shared = state.path.findIndex((key, index) => to.path[index] !== key);
   let meeting = state;
   while (meeting.path.length > Math.max(shared, 0) && meeting.parent !== undefined) meeting = meeting.parent;
   return (
-    meeting.type !== "parallel" || meeting === to || !within(to, meeting) || to.path.length === meeting.path.length
+    meeting.type !== "parallel" || meeting === to || !isWithin(to, meeting) || to.path.length === meeting.path.length
   );
 }
 
-function within(state: AnyStateNode, outer: AnyStateNode): boolean {
+function isWithin(state: AnyStateNode, outer: AnyStateNode): boolean {
   return outer.path.every((key, index) => state.path[index] === key);
 }
 
-function compiled(drawing: GraphDrawing): Graph | undefined {
+function compiled(description: GraphDescription): Graph | undefined {
   try {
     return createShape(
-      Object.fromEntries(Object.entries(drawing).map(([name, edge]) => [name, declared(edge)])),
+      Object.fromEntries(Object.entries(description).map(([name, edge]) => [name, declared(edge)])),
     ) as Graph;
   } catch (error) {
     if (isStatewrightError(error, "invalid_graph")) return undefined;
@@ -260,7 +265,7 @@ function compiled(drawing: GraphDrawing): Graph | undefined {
   }
 }
 
-function declared(edge: EdgeDrawing): unknown {
+function declared(edge: EdgeDescription): unknown {
   switch (edge.kind) {
     case "to":
       return edge.targets;
@@ -280,7 +285,7 @@ function declared(edge: EdgeDrawing): unknown {
 /** Next nodes after each node, for every choice of its edge, as the engine takes them; END when no node runs next. */
 function takenEdges(plan: Plan): readonly string[] {
   const taken = [START, ...plan.nodes.keys()].flatMap((source) =>
-    choicesAt(plan, source).flatMap(({ plan: chosen, leads, always }) =>
+    listChoices(plan, source).flatMap(({ plan: chosen, leads, always }) =>
       [...next(chosen, source, leads), ...always].map((target) => `${source} → ${target}`),
     ),
   );
@@ -294,19 +299,19 @@ interface Choice {
   readonly always: readonly string[];
 }
 
-function choicesAt(plan: Plan, source: string): readonly Choice[] {
+function listChoices(plan: Plan, source: string): readonly Choice[] {
   const edge = plan.graph.edges.get(source);
   if (edge === undefined) return [];
-  const choosing = (answer: unknown): Choice => {
+  const createChoice = (answer: unknown): Choice => {
     const made = { choose: () => answer, select: () => answer };
     const edges = new Map([...plan.graph.edges, [source, { ...edge, ...made }]]) as typeof plan.graph.edges;
     return { plan: { ...plan, graph: { ...plan.graph, edges } }, leads: [], always: [] };
   };
   switch (edge.kind) {
     case "route":
-      return edge.targets.map(choosing);
+      return edge.targets.map(createChoice);
     case "fanOut":
-      return [choosing([0]), choosing([])];
+      return [createChoice([0]), createChoice([])];
     case "commandTargets": {
       const leads = edge.targets.map((target): readonly RouteIntent[] =>
         plan.nodes.get(target)?.logic.takesInput === true

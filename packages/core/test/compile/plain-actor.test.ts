@@ -38,23 +38,23 @@ function plainActor(
     sendBack({ type: "step.commit", to: running });
   });
   const actor = createActor(graph.machine.provide({ actors: { ...Object.fromEntries(nodes), "step.commit": commit } }));
-  const stood: Json[] = [];
-  actor.subscribe({ next: ({ value }) => stood.push(value as Json), error: () => undefined });
+  const enteredStates: Json[] = [];
+  actor.subscribe({ next: ({ value }) => enteredStates.push(value as Json), error: () => undefined });
   actor.start();
   actor.send({ type: "step.commit", to: first });
-  return { actor, stood };
+  return { actor, enteredStates };
 }
 
 type Bodies = Readonly<Record<string, () => unknown>>;
 
 async function listStates(graph: Graph): Promise<readonly Json[]> {
-  const stood: Json[] = [];
+  const enteredStates: Json[] = [];
   const handle = run(graph, {});
   handle.on((event) => {
-    if (event.type === "transition.taken") stood.push(event.to);
+    if (event.type === "transition.taken") enteredStates.push(event.to);
   });
   await handle.result;
-  return stood;
+  return enteredStates;
 }
 
 describe("graph machine under a plain createActor", () => {
@@ -68,11 +68,11 @@ describe("graph machine under a plain createActor", () => {
       });
     let n = 0;
     const next = ([done]: readonly string[]) => (done === "count" ? ["check"] : n < 3 ? ["count"] : []);
-    const { actor, stood } = plainActor(graph as Graph, ["count"], next, { count: () => (n += 1) });
+    const { actor, enteredStates } = plainActor(graph as Graph, ["count"], next, { count: () => (n += 1) });
     await toPromise(actor);
     expect(n).toBe(3);
     expect(actor.getSnapshot()).toMatchObject({ status: "done", value: "done" });
-    expect(stood.slice(1)).toEqual(await listStates(graph as Graph));
+    expect(enteredStates.slice(1)).toEqual(await listStates(graph as Graph));
   });
 
   test("a graph machine with parallel nodes, a fan-out and a join runs under createActor, with one commit per superstep [E51]", async () => {
@@ -92,10 +92,10 @@ describe("graph machine under a plain createActor", () => {
       });
     const next = (done: readonly string[]) =>
       done.includes("plan") ? ["each"] : done.includes("each") ? ["meet"] : [];
-    const { actor, stood } = plainActor(graph as Graph, ["plan", "check"], next, {});
+    const { actor, enteredStates } = plainActor(graph as Graph, ["plan", "check"], next, {});
     await toPromise(actor);
     expect(actor.getSnapshot().status).toBe("done");
-    expect(stood.slice(1)).toEqual(await listStates(graph as Graph));
+    expect(enteredStates.slice(1)).toEqual(await listStates(graph as Graph));
   });
 
   test("a failed node of a graph machine under createActor stays in its state, and continues on run.resumed [E51]", async () => {
@@ -103,7 +103,7 @@ describe("graph machine under a plain createActor", () => {
       .nodes({ work: () => undefined })
       .edges({ [START]: "work", work: END });
     let attempts = 0;
-    const { actor, stood } = plainActor(graph as Graph, ["work"], () => [], {
+    const { actor, enteredStates } = plainActor(graph as Graph, ["work"], () => [], {
       work: () => {
         attempts += 1;
         if (attempts === 1) throw new Error("no luck");
@@ -112,7 +112,7 @@ describe("graph machine under a plain createActor", () => {
     await new Promise<void>((resolve) => actor.subscribe((at) => at.hasTag("failed") && resolve()));
     actor.send({ type: "run.resumed" });
     await toPromise(actor);
-    expect(stood).toEqual([
+    expect(enteredStates).toEqual([
       "start",
       { work: "executing" },
       { work: "failed" },

@@ -79,7 +79,7 @@ test("the tool call machine ends only in answered, takes every transition, and s
     turns: [[call("runs"), call("retries"), call("asks"), call("ends")], ["ok"]],
   });
   ignoreResult(loop.start().result);
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   store.crash();
   const rows = await store.peer().effects("t", "main", 1);
   expect(rows.map(({ name, state, stage }) => [name, state, stage]).sort()).toEqual([
@@ -101,8 +101,8 @@ test("the tool call machine never answers before the after hooks and never execu
 });
 
 test("the tool call machine accepts a cancel in every waiting state, and a skip only before the call has started", () => {
-  const having = (event: string): readonly string[] =>
+  const listStatesWith = (event: string): readonly string[] =>
     Object.entries(toolCallMachine.states).flatMap(([name, state]) => (state.ownEvents.includes(event) ? [name] : []));
-  expect(having("call.skipped")).toEqual(["received"]);
-  expect(having("call.cancelled")).toEqual(["received", "before", "waitingHuman", "executing", "retryWait"]);
+  expect(listStatesWith("call.skipped")).toEqual(["received"]);
+  expect(listStatesWith("call.cancelled")).toEqual(["received", "before", "waitingHuman", "executing", "retryWait"]);
 });

@@ -15,7 +15,12 @@ import {
 } from "../../src/index.ts";
 import { getFailure } from "../support/failure.ts";
 import { type AnyGraph, call, createShape, createWritingNode, defects, each, either, withMachine } from "./defects.ts";
-import { anyDrawings, compileDrawing, createDrawnGraph, generateSoundDrawings } from "./random-graphs.ts";
+import {
+  anyDescriptions,
+  compileDescription,
+  createDescribedGraph,
+  generateSoundDescriptions,
+} from "./random-graphs.ts";
 import { soundGraphs } from "./sound-graphs.ts";
 
 describe("graph with a defect", () => {
@@ -119,8 +124,8 @@ describe("sound graph", () => {
 
   test("checkGraph reports no violation for random sound graphs", () => {
     fc.assert(
-      fc.property(generateSoundDrawings(3), (drawing) => {
-        const { violations } = checkGraph(createDrawnGraph(drawing, () => 0));
+      fc.property(generateSoundDescriptions(3), (description) => {
+        const { violations } = checkGraph(createDescribedGraph(description, () => 0));
         // A walk that exceeds its limit proves nothing and reports the limit.
         fc.pre(!violations.some(({ rule }) => rule === "unchecked"));
         expect(violations).toEqual([]);
@@ -132,24 +137,24 @@ describe("sound graph", () => {
 
 test("checkGraph reports the same violations for a graph nested in another graph, with the path to it [E57]", () => {
   let caught = 0;
-  const property = fc.property(anyDrawings, (drawing) => {
-    const inner = compileDrawing(() => createDrawnGraph(drawing, () => 0));
+  const property = fc.property(anyDescriptions, (description) => {
+    const inner = compileDescription(() => createDescribedGraph(description, () => 0));
     fc.pre(inner !== undefined);
     if (inner === undefined) return;
     const outer = createShape({ [START]: "far", far: "in", in: END }, { in: call(inner as AnyGraph) });
-    const within = (step: string): string =>
+    const toInnerStep = (step: string): string =>
       step.startsWith("(") || step === "done" ? step : step.replaceAll(/[^ +]+/g, (node) => `in.${node}`);
     const { violations } = checkGraph(inner);
     caught += violations.length;
     expect(checkGraph(outer).violations.map(({ rule, path }) => ({ rule, path }))).toEqual(
-      violations.map(({ rule, path }) => ({ rule, path: ["start", "far", "in", ...path.slice(1).map(within)] })),
+      violations.map(({ rule, path }) => ({ rule, path: ["start", "far", "in", ...path.slice(1).map(toInnerStep)] })),
     );
   });
   fc.assert(property, { numRuns: 100 });
   expect(caught).toBeGreaterThan(20);
 });
 
-describe("size of the walk", () => {
+describe("size of the state-space exploration", () => {
   const names = Array.from({ length: 28 }, (_, index) => `n${index}`);
   test.each<[string, () => Graph]>([
     [

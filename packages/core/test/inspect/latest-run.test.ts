@@ -77,16 +77,16 @@ test("a queued or cancelled queued input does not hide the status of the previou
   await run(asking, { store, thread: "t", input: {} }).result;
   const behind = run(asking, { store, thread: "t", input: {}, onBusy: "enqueue" });
   await behind.result;
-  const seen = async () => {
+  const readStatuses = async () => {
     const { status, interrupts } = await getState(asking, { store, thread: "t" });
     return [status, interrupts.length, (await store.thread("t"))?.status];
   };
-  expect(await seen()).toEqual(["waiting", 1, "waiting"]);
+  expect(await readStatuses()).toEqual(["waiting", 1, "waiting"]);
   behind.cancel();
   await expect.poll(async () => (await listRuns(store)).map(({ status }) => status)).toEqual(["cancelled", "waiting"]);
-  expect(await seen()).toEqual(["waiting", 1, "waiting"]);
+  expect(await readStatuses()).toEqual(["waiting", 1, "waiting"]);
   await resume(asking, { store, thread: "t", answers: { q: "yes" } }).result;
-  expect(await seen()).toEqual(["done", 0, "done"]);
+  expect(await readStatuses()).toEqual(["done", 0, "done"]);
 });
 
 test("changes in history entries are frozen for every kind of delta", async () => {

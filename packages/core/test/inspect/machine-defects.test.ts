@@ -98,7 +98,7 @@ function open(config: Config): readonly Break[] {
 }
 
 /** Mutations that remove the tags of leaf states. */
-function silences(config: Config, path: readonly string[] = []): readonly Break[] {
+function listTagRemovals(config: Config, path: readonly string[] = []): readonly Break[] {
   const own: readonly Break[] = Array.isArray(config["tags"])
     ? [
         {
@@ -111,12 +111,12 @@ function silences(config: Config, path: readonly string[] = []): readonly Break[
       ]
     : [];
   const inner = Object.entries((config["states"] ?? {}) as Config).flatMap(([name, state]) =>
-    silences(state as Config, [...path, "states", name]),
+    listTagRemovals(state as Config, [...path, "states", name]),
   );
   return [...own, ...inner];
 }
 
-function broken(graph: AnyGraph, { apply }: Break): AnyGraph {
+function applyBreak(graph: AnyGraph, { apply }: Break): AnyGraph {
   const machine = graph.machine as AnyStateMachine;
   const config = structuredClone(machine.config) as Config;
   apply(config);
@@ -127,7 +127,7 @@ function broken(graph: AnyGraph, { apply }: Break): AnyGraph {
 /** Mutations of a graph's machine, without those that a run cannot observe. */
 function listBreaks(graph: AnyGraph, unnoticed: RegExp): readonly Break[] {
   const config = structuredClone((graph.machine as AnyStateMachine).config) as Config;
-  const all = [...removals(config), ...detours(config), ...open(config), ...silences(config)];
+  const all = [...removals(config), ...detours(config), ...open(config), ...listTagRemovals(config)];
   return all.filter(({ name }) => !unnoticed.test(name));
 }
 
@@ -144,7 +144,7 @@ describe.each([
     const breaks = listBreaks(graph, unnoticed);
     expect(breaks.length).toBeGreaterThan(20);
     const missed = breaks.filter((each) => {
-      const { violations } = checkGraph(broken(graph, each));
+      const { violations } = checkGraph(applyBreak(graph, each));
       return !violations.some(({ rule }) => rule === "machine_mismatch");
     });
     expect(missed.map(({ name }) => name)).toEqual([]);
@@ -156,7 +156,7 @@ test("any single defect in a region of a wide parallel machine is reported [E57]
   const faults = (graph: AnyGraph) => exploreMachine(getMachineKernel(graph as Graph), stations);
   expect(faults(parallel)).toEqual([]);
   const missed = listBreaks(parallel, unnoticedInParallel).filter(
-    (each) => faults(broken(parallel, each)).length === 0,
+    (each) => faults(applyBreak(parallel, each)).length === 0,
   );
   expect(missed.map(({ name }) => name)).toEqual([]);
 });

@@ -21,11 +21,11 @@ import { type Control, plainCodec } from "../../src/store.ts";
 import { ignoreResult } from "../support/failure.ts";
 import { createVirtualWorld, type VirtualWorld } from "../support/virtual-world.ts";
 import {
-  anyDrawings,
-  compileDrawing,
+  anyDescriptions,
+  compileDescription,
   computeDistancesToEnd,
-  createDrawnGraph,
-  type GraphDrawing,
+  createDescribedGraph,
+  type GraphDescription,
 } from "./random-graphs.ts";
 
 /** Possible outcome of a task. */
@@ -33,20 +33,20 @@ const accidents = ["fails", "asks", "hangs", "is cancelled", "dies"] as const;
 
 test("a run reaches only explored control states, and a sound graph can finish from any state where it stops [E57]", async () => {
   const seen = new Map<string, number>();
-  const saw = (what: string): void => {
+  const countEntry = (what: string): void => {
     seen.set(what, (seen.get(what) ?? 0) + 1);
   };
   let graphs = 0;
-  const property = fc.asyncProperty(anyDrawings, fc.infiniteStream(fc.nat()), async (drawing, chance) => {
-    const life = getLife(drawing, (below) => (chance.next().value as number) % below, saw);
-    fc.pre(life !== undefined);
-    if (life === undefined) return;
+  const property = fc.asyncProperty(anyDescriptions, fc.infiniteStream(fc.nat()), async (description, chance) => {
+    const randomRun = createRandomRun(description, (below) => (chance.next().value as number) % below, countEntry);
+    fc.pre(randomRun !== undefined);
+    if (randomRun === undefined) return;
     graphs += 1;
-    const walk = exploreStates(getPlan(life.graph), 100_000);
-    const { violations } = checkGraph(life.graph);
-    saw(violations.length === 0 ? "clean" : "caught");
-    const end = await life.live();
-    await expectWalked(life.store(), walk, saw);
+    const walk = exploreStates(getPlan(randomRun.graph), 100_000);
+    const { violations } = checkGraph(randomRun.graph);
+    countEntry(violations.length === 0 ? "clean" : "caught");
+    const end = await randomRun.runToEnd();
+    await expectWalked(randomRun.store(), walk, countEntry);
     if (end === "finished") return;
     if (end === "endless") {
       expect(violations.map(({ rule }) => rule)).toContain("endless_loop");
@@ -63,21 +63,23 @@ test("a run reaches only explored control states, and a sound graph can finish f
     expect([what, seen.get(what) ?? 0], what).toSatisfy(([, count]: [string, number]) => count > 20);
 });
 
-interface Life {
+interface RandomRun {
   readonly graph: Graph;
   readonly store: () => Store;
   /** Runs until the end; returns the error that no resume fixes, if any. */
-  readonly live: () => Promise<"finished" | "endless" | { readonly error: StatewrightError; readonly what: string }>;
+  readonly runToEnd: () => Promise<
+    "finished" | "endless" | { readonly error: StatewrightError; readonly what: string }
+  >;
 }
 
 /** Runs one thread: random choices first, then only choices that lead to the end. */
-function getLife(
-  drawing: GraphDrawing,
+function createRandomRun(
+  description: GraphDescription,
   pick: (below: number) => number,
   saw: (what: string) => void,
-): Life | undefined {
+): RandomRun | undefined {
   const world = createVirtualWorld();
-  const distances = computeDistancesToEnd(drawing);
+  const distances = computeDistancesToEnd(description);
   let homeward = false;
   let handle: RunHandle<object, unknown> | undefined;
   let store = memoryStore();
@@ -87,9 +89,9 @@ function getLife(
     homeward
       ? targets.toSorted((one, other) => (distances.get(one) ?? 99) - (distances.get(other) ?? 99))[0]
       : undefined;
-  const graph = compileDrawing(() =>
-    createDrawnGraph(
-      drawing,
+  const graph = compileDescription(() =>
+    createDescribedGraph(
+      description,
       pick,
       async ({ interrupt }) => {
         const what = homeward || luck === 0 ? undefined : accidents[pick(16)];
@@ -115,7 +117,7 @@ function getLife(
   return {
     graph,
     store: () => store,
-    live: async () => {
+    runToEnd: async () => {
       handle = run(graph, options());
       for (;;) {
         const end = await getEnd(handle, world, () => died);

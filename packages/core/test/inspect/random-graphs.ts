@@ -22,14 +22,14 @@ import {
 import { defineUntypedGraph } from "../support/from-javascript.ts";
 
 /** Edge of a node, and whether the node is deferred. */
-export type EdgeDrawing = { readonly deferred?: boolean } & (
+export type EdgeDescription = { readonly deferred?: boolean } & (
   | { readonly kind: "to" | "route" | "some" | "commandTargets"; readonly targets: readonly string[] }
   | { readonly kind: "fanOut"; readonly target: string; readonly otherwise?: string }
   | { readonly kind: "join"; readonly target: string }
 );
 
 /** Edges by source node. Names with a capital letter are input nodes. */
-export type GraphDrawing = Readonly<Record<string, EdgeDrawing>>;
+export type GraphDescription = Readonly<Record<string, EdgeDescription>>;
 
 type Part =
   | { readonly kind: "node" }
@@ -38,9 +38,9 @@ type Part =
   | { readonly kind: "loop" | "fan"; readonly part: Part };
 
 /** Sound graphs with parts nested to the given depth. */
-export function generateSoundDrawings(depth: number): fc.Arbitrary<GraphDrawing> {
+export function generateSoundDescriptions(depth: number): fc.Arbitrary<GraphDescription> {
   return getPart(depth).map((part) => {
-    const edges: Record<string, EdgeDrawing> = {};
+    const edges: Record<string, EdgeDescription> = {};
     const { entry, exit } = drawPart(part, edges, { count: 0 });
     return { [START]: { kind: "to", targets: [entry] }, ...edges, [exit]: { kind: "to", targets: [END] } };
   });
@@ -64,13 +64,13 @@ function getPart(depth: number): fc.Arbitrary<Part> {
 /** Draws a part; the following part decides the edge of its exit. */
 function drawPart(
   part: Part,
-  edges: Record<string, EdgeDrawing>,
+  edges: Record<string, EdgeDescription>,
   names: { count: number },
 ): { readonly entry: string; readonly exit: string } {
-  const fresh = (prefix = "n"): string => `${prefix}${names.count++}`;
+  const createName = (prefix = "n"): string => `${prefix}${names.count++}`;
   switch (part.kind) {
     case "node": {
-      const name = fresh();
+      const name = createName();
       return { entry: name, exit: name };
     }
     case "line": {
@@ -82,8 +82,8 @@ function drawPart(
     }
     case "choice":
     case "fork": {
-      const entry = fresh();
-      const exit = fresh();
+      const entry = createName();
+      const exit = createName();
       const drawn = part.parts.map((each) => drawPart(each, edges, names));
       edges[entry] = { kind: part.kind === "fork" ? "to" : "route", targets: drawn.map((each) => each.entry) };
       for (const each of drawn)
@@ -92,15 +92,15 @@ function drawPart(
     }
     case "loop": {
       const inner = drawPart(part.part, edges, names);
-      const again = fresh();
-      const exit = fresh();
+      const again = createName();
+      const exit = createName();
       edges[inner.exit] = { kind: "to", targets: [again] };
       edges[again] = { kind: "route", targets: [inner.entry, exit] };
       return { entry: inner.entry, exit };
     }
     case "fan": {
-      const entry = fresh();
-      const each = fresh("T");
+      const entry = createName();
+      const each = createName("T");
       const inner = drawPart(part.part, edges, names);
       edges[entry] = { kind: "fanOut", target: each, otherwise: inner.entry };
       edges[each] = { kind: "to", targets: [inner.entry] };
@@ -110,7 +110,7 @@ function drawPart(
 }
 
 /** Arbitrary graphs of a few nodes; many of them do not compile. */
-export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
+export const anyDescriptions: fc.Arbitrary<GraphDescription> = fc
   .record({ plain: fc.integer({ min: 2, max: 5 }), tasks: fc.integer({ min: 0, max: 1 }) })
   .chain(({ plain, tasks }) => {
     const names = Array.from({ length: plain }, (_, index) => `n${index}`);
@@ -118,46 +118,46 @@ export const anyDrawings: fc.Arbitrary<GraphDrawing> = fc
     const target = fc.constantFrom(...names);
     const end = fc.constantFrom(...names, END);
     const targets = fc.uniqueArray(end, { minLength: 1, maxLength: 3 });
-    const edge: fc.Arbitrary<EdgeDrawing> = fc.oneof(
-      targets.map((each): EdgeDrawing => ({ kind: "to", targets: each })),
-      targets.map((each): EdgeDrawing => ({ kind: "route", targets: each })),
-      targets.map((each): EdgeDrawing => ({ kind: "some", targets: each })),
+    const edge: fc.Arbitrary<EdgeDescription> = fc.oneof(
+      targets.map((each): EdgeDescription => ({ kind: "to", targets: each })),
+      targets.map((each): EdgeDescription => ({ kind: "route", targets: each })),
+      targets.map((each): EdgeDescription => ({ kind: "some", targets: each })),
       fc
         .uniqueArray(fc.constantFrom(...names, ...taking), { minLength: 1, maxLength: 3 })
-        .map((each): EdgeDrawing => ({ kind: "commandTargets", targets: each })),
-      target.map((each): EdgeDrawing => ({ kind: "join", target: each })),
+        .map((each): EdgeDescription => ({ kind: "commandTargets", targets: each })),
+      target.map((each): EdgeDescription => ({ kind: "join", target: each })),
       ...(tasks === 0
         ? []
         : [
             fc
               .record({ target: fc.constantFrom(...taking), otherwise: fc.option(end, { nil: undefined, freq: 4 }) })
               .map(
-                ({ target: to, otherwise }): EdgeDrawing =>
+                ({ target: to, otherwise }): EdgeDescription =>
                   otherwise === undefined ? { kind: "fanOut", target: to } : { kind: "fanOut", target: to, otherwise },
               ),
           ]),
     );
     const drawn = fc
       .record({ edge, deferred: fc.nat(7) })
-      .map(({ edge: way, deferred }): EdgeDrawing => (deferred === 0 ? { ...way, deferred: true } : way));
+      .map(({ edge: way, deferred }): EdgeDescription => (deferred === 0 ? { ...way, deferred: true } : way));
     return fc.record(Object.fromEntries([START, ...names, ...taking].map((name) => [name, drawn])));
   });
 
 /** Further properties of a drawn graph. */
-export interface DrawnOptions {
+export interface DescribedGraphOptions {
   /** Forces the target; undefined leaves the choice to `pick`. */
   readonly lead?: (targets: readonly string[]) => string | undefined;
   readonly defaults?: GraphDefaults<StateTypes, unknown, InterruptShape>;
 }
 
-/** Creates a graph from its drawing; `pick` decides the results of nodes and edges. */
-export function createDrawnGraph(
-  drawing: GraphDrawing,
+/** Creates a graph from its description; `pick` decides the results of nodes and edges. */
+export function createDescribedGraph(
+  description: GraphDescription,
   pick: (below: number) => number,
   body: NodeBody = () => undefined,
-  { lead = () => undefined, defaults = {} }: DrawnOptions = {},
+  { lead = () => undefined, defaults = {} }: DescribedGraphOptions = {},
 ): Graph {
-  const edge = (drawn: EdgeDrawing): unknown => {
+  const edge = (drawn: EdgeDescription): unknown => {
     switch (drawn.kind) {
       case "to":
         return drawn.targets;
@@ -186,7 +186,7 @@ export function createDrawnGraph(
       }
     }
   };
-  const nodes = Object.entries(drawing).flatMap(([name, drawn]) => {
+  const nodes = Object.entries(description).flatMap(([name, drawn]) => {
     if (name === START) return [];
     const works = async (_state: unknown, runtime: NodeRuntime): Promise<unknown> => {
       await body(runtime);
@@ -195,7 +195,7 @@ export function createDrawnGraph(
     const defer = drawn.deferred === true;
     return [[name, isTask(name) ? inputNode(z.unknown(), works as never, { defer }) : { defer, run: works }]];
   });
-  const edges = Object.fromEntries(Object.entries(drawing).map(([name, drawn]) => [name, edge(drawn)]));
+  const edges = Object.fromEntries(Object.entries(description).map(([name, drawn]) => [name, edge(drawn)]));
   const options = { name: "drawn", state: defineState({}), interrupts: { ask: z.boolean() }, defaults };
   return defineUntypedGraph(options, Object.fromEntries(nodes), edges);
 }
@@ -204,27 +204,27 @@ export function createDrawnGraph(
  * Number of choices from each node to the end when every choice takes the shortest way; an edge to several nodes
  * counts as far as its farthest target. Nodes that cannot reach the end are absent.
  */
-export function computeDistancesToEnd(drawing: GraphDrawing): ReadonlyMap<string, number> {
+export function computeDistancesToEnd(description: GraphDescription): ReadonlyMap<string, number> {
   const known = new Map<string, number>([[END, 0]]);
-  const far = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
-  const ofEdge = (drawn: EdgeDrawing): number => {
+  const getDistance = (target: string): number => known.get(target) ?? Number.POSITIVE_INFINITY;
+  const ofEdge = (drawn: EdgeDescription): number => {
     switch (drawn.kind) {
       case "to":
-        return Math.max(...drawn.targets.map(far));
+        return Math.max(...drawn.targets.map(getDistance));
       case "join":
-        return far(drawn.target);
+        return getDistance(drawn.target);
       case "commandTargets":
         return 0;
       case "route":
       case "some":
-        return Math.min(...drawn.targets.map(far));
+        return Math.min(...drawn.targets.map(getDistance));
       case "fanOut":
-        return Math.min(far(drawn.target), far(drawn.otherwise ?? drawn.target));
+        return Math.min(getDistance(drawn.target), getDistance(drawn.otherwise ?? drawn.target));
     }
   };
   for (let grown = true; grown; ) {
     grown = false;
-    for (const [name, drawn] of Object.entries(drawing)) {
+    for (const [name, drawn] of Object.entries(description)) {
       const distance = 1 + ofEdge(drawn);
       if (known.has(name) || distance === Number.POSITIVE_INFINITY) continue;
       known.set(name, distance);
@@ -234,8 +234,8 @@ export function computeDistancesToEnd(drawing: GraphDrawing): ReadonlyMap<string
   return known;
 }
 
-/** Compiles a drawing; undefined when it is invalid. */
-export function compileDrawing(make: () => Graph): Graph | undefined {
+/** Compiles a description; undefined when it is invalid. */
+export function compileDescription(make: () => Graph): Graph | undefined {
   try {
     return make();
   } catch (error) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { channel, getMessageText, type Message } from "../../src/index.ts";
 import { findMessageIssue } from "../../src/model/message.ts";
 
-const said = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
+const createUserMessage = (block: unknown): unknown => ({ role: "user", id: "u1", content: [block] });
 
 test("the text of a message is the text of its text blocks, and the text of no message is empty", () => {
   const none: readonly Message[] = [];
@@ -24,7 +24,7 @@ describe("message content", () => {
     ["text", { type: "text", text: "" }],
     ["a call", { type: "call", id: "c1", name: "look", args: {} }],
   ])("a message may contain %s", (_what, block) => {
-    expect(findMessageIssue(said(block))).toBeUndefined();
+    expect(findMessageIssue(createUserMessage(block))).toBeUndefined();
   });
 
   test.each<[unknown, string]>([
@@ -45,12 +45,12 @@ describe("message content", () => {
     [{ type: "call", id: "c1", name: "x", approval: 1 }, "expected a string as approval id of a call"],
     [{ type: "call", id: "c1" }, "expected a call with an id and a tool name"],
   ])("a message refuses the block %o", (block, message) => {
-    expect(findMessageIssue(said(block))).toEqual({ path: "content.0", message });
+    expect(findMessageIssue(createUserMessage(block))).toEqual({ path: "content.0", message });
   });
 
   test("a malformed message is refused by a messages channel with its path", () => {
     const broken = { role: "user", id: "u2", content: [{ type: "image", mimeType: "image/png" }] };
-    const parsed = channel.messages().parse([said({ type: "text", text: "Hi" }), broken]);
+    const parsed = channel.messages().parse([createUserMessage({ type: "text", text: "Hi" }), broken]);
     expect(parsed).toEqual({
       ok: false,
       issues: [{ path: "1.content.0", message: "expected the image as data, url or uploaded" }],

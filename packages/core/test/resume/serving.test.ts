@@ -27,12 +27,12 @@ function counted() {
 test("findRuns lists open runs in pages, oldest first", async () => {
   const world = createVirtualWorld();
   let turns = 0;
-  const soon = (work: () => void): void => {
+  const runSoon = (work: () => void): void => {
     turns += 1;
     world.schedule.soon(work);
   };
   const { asked, store } = counted();
-  const found = await findClaimableRuns(store, { ...world, schedule: { ...world.schedule, soon } });
+  const found = await findClaimableRuns(store, { ...world, schedule: { ...world.schedule, soon: runSoon } });
   expect([found.queued.length, found.orphaned.length, found.parked.length]).toEqual([2_000, 4_000, 0]);
   expect(found.orphaned.slice(0, 2).map(({ id }) => id)).toEqual(["r1", "r4"]);
   // The event loop turns between two pages.

@@ -33,7 +33,12 @@ import {
   type Kernel,
   type Snapshot,
 } from "../../src/run/kernel/kernel.ts";
-import { anyDrawings, compileDrawing, createDrawnGraph, generateSoundDrawings } from "../inspect/random-graphs.ts";
+import {
+  anyDescriptions,
+  compileDescription,
+  createDescribedGraph,
+  generateSoundDescriptions,
+} from "../inspect/random-graphs.ts";
 import { collectEvents, getFailure } from "../support/failure.ts";
 
 function createWholeKernel(graph: Graph): Kernel {
@@ -46,12 +51,12 @@ function listKernels(graph: Graph): readonly [whole: Kernel, parts: Kernel] {
 }
 
 /** Result of a step: next state, effects and evaluated guards, or the refusal. */
-function told(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
+function describeStep(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
   try {
     const [next, effects, { guards }] = kernel.step(from, event);
     // An error that no state handles stops all active effects, in the order of their start in this kernel.
-    const told = next.status === "error" ? effects.toSorted(byId) : effects;
-    return { ...standing(next), effects: told, guards };
+    const observed = next.status === "error" ? effects.toSorted(compareIds) : effects;
+    return { ...toComparable(next), effects: observed, guards };
   } catch (error) {
     if (!isStatewrightError(error)) throw error;
     const { accepts = [], ...details } = error.details as { readonly accepts?: readonly string[] };
@@ -59,11 +64,11 @@ function told(kernel: Kernel, from: Snapshot, event: AnyEventObject): unknown {
   }
 }
 
-function byId(one: Effect, other: Effect): number {
+function compareIds(one: Effect, other: Effect): number {
   return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
 }
 
-function standing({ value, context, status, tags, output, error }: Snapshot): object {
+function toComparable({ value, context, status, tags, output, error }: Snapshot): object {
   return { value, context, status, tags: [...tags].toSorted(), output, error };
 }
 
@@ -101,16 +106,16 @@ function compareOn(
 ): { readonly taken: number; readonly refused: number } {
   const [whole, parts] = listKernels(graph);
   const counts = { taken: 0, refused: 0 };
-  let [at, beside] = [whole.enter()[0], parts.enter()[0]];
+  let [at, graphSnapshot] = [whole.enter()[0], parts.enter()[0]];
   for (let step = 0; step < steps; step++) {
-    expect(standing(beside)).toEqual(standing(at));
-    expect([...parts.accepts(beside)].toSorted()).toEqual([...whole.accepts(at)].toSorted());
+    expect(toComparable(graphSnapshot)).toEqual(toComparable(at));
+    expect([...parts.accepts(graphSnapshot)].toSorted()).toEqual([...whole.accepts(at)].toSorted());
     const takes: AnyEventObject[] = [];
     for (const event of events) {
-      const expected = told(whole, at, event);
-      expect(told(parts, beside, event)).toEqual(expected);
+      const expected = describeStep(whole, at, event);
+      expect(describeStep(parts, graphSnapshot, event)).toEqual(expected);
       // Repeats the event with the memoized transition.
-      expect(told(parts, beside, event)).toEqual(expected);
+      expect(describeStep(parts, graphSnapshot, event)).toEqual(expected);
       if ("value" in (expected as object)) takes.push(event);
     }
     counts.taken += takes.length;
@@ -119,33 +124,33 @@ function compareOn(
     const lively = takes.filter(({ type }) => !type.startsWith("xstate.error.") || chance() % 50 === 0);
     const event = lively[chance() % Math.max(1, lively.length)];
     if (event === undefined) break;
-    [at, beside] = [whole.step(at, event)[0], parts.step(beside, event)[0]];
+    [at, graphSnapshot] = [whole.step(at, event)[0], parts.step(graphSnapshot, event)[0]];
     // A process that takes over the run starts from the saved value alone.
     if (chance() % 4 === 0 && at.status === "active")
-      [at, beside] = [whole.restore(at.value), parts.restore(JSON.parse(JSON.stringify(beside.value)))];
+      [at, graphSnapshot] = [whole.restore(at.value), parts.restore(JSON.parse(JSON.stringify(graphSnapshot.value)))];
   }
   return counts;
 }
 
 const way = fc.infiniteStream(fc.nat());
 
-function drawn(stream: Iterator<number>): () => number {
+function createChance(stream: Iterator<number>): () => number {
   return () => Number(stream.next().value);
 }
 
 describe("part kernel equals whole kernel", () => {
   test.each([
-    ["sound graphs", generateSoundDrawings(2), 40],
-    ["any graphs", anyDrawings, 120],
+    ["sound graphs", generateSoundDescriptions(2), 40],
+    ["any graphs", anyDescriptions, 120],
   ])(
     "part kernel and whole kernel agree in states, effects, guards and refusals, for %s",
-    (_name, drawings, numRuns) => {
+    (_name, descriptions, numRuns) => {
       const counts = { taken: 0, refused: 0, parallel: 0, sequential: 0 };
       fc.assert(
-        fc.property(drawings, way, (drawing, stream) => {
-          const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
+        fc.property(descriptions, way, (description, stream) => {
+          const graph = compileDescription(() => createDescribedGraph(description, () => 0));
           if (graph === undefined) return;
-          const chance = drawn(stream);
+          const chance = createChance(stream);
           const nodes = [...graph.nodes.keys()];
           const sets = Array.from({ length: 6 }, () => nodes.filter(() => chance() % 3 === 0));
           const { taken, refused } = compareOn(graph, eventsFor(nodes, sets), 8, chance);
@@ -162,10 +167,10 @@ describe("part kernel equals whole kernel", () => {
   test("part kernel and whole kernel agree on restored values of the graph, of a smaller graph and of no graph", () => {
     const counts = { restored: 0, refused: 0 };
     fc.assert(
-      fc.property(anyDrawings, way, (drawing, stream) => {
-        const graph = compileDrawing(() => createDrawnGraph(drawing, () => 0));
+      fc.property(anyDescriptions, way, (description, stream) => {
+        const graph = compileDescription(() => createDescribedGraph(description, () => 0));
         if (graph === undefined) return;
-        const chance = drawn(stream);
+        const chance = createChance(stream);
         const [whole, parts] = listKernels(graph);
         const nodes = [...graph.nodes.keys()];
         const some = nodes.filter(() => chance() % 2 === 0);
@@ -185,7 +190,7 @@ describe("part kernel equals whole kernel", () => {
         ]) {
           const [expected, given] = [whole, parts].map((kernel) => {
             try {
-              return standing(kernel.restore(value));
+              return toComparable(kernel.restore(value));
             } catch (error) {
               return String(error);
             }
@@ -210,7 +215,7 @@ describe("part kernel equals whole kernel", () => {
         .edges({ [START]: "first", first: nodes, ...Object.fromEntries(nodes.map((name) => [name, END])) }) as Graph;
       const [, kernel] = listKernels(graph);
       const plain = createKernel(graph.machine);
-      let [at, beside] = [plain.enter()[0], kernel.enter()[0]];
+      let [at, graphSnapshot] = [plain.enter()[0], kernel.enter()[0]];
       for (const event of [
         { type: "step.commit", to: ["first"] },
         { type: "xstate.done.actor.first" },
@@ -220,8 +225,8 @@ describe("part kernel equals whole kernel", () => {
         { type: "task.failed", node: nodes[6] },
         { type: "run.resumed" },
       ]) {
-        expect(told(kernel, beside, event)).toEqual(told(plain, at, event));
-        [at, beside] = [plain.step(at, event)[0], kernel.step(beside, event)[0]];
+        expect(describeStep(kernel, graphSnapshot, event)).toEqual(describeStep(plain, at, event));
+        [at, graphSnapshot] = [plain.step(at, event)[0], kernel.step(graphSnapshot, event)[0]];
       }
     }
   });
@@ -235,8 +240,8 @@ test("a kernel stays correct after more node combinations than its cache holds",
   const kernel = createGraphKernel(graph, () => {
     throw new Error("the whole machine was made");
   });
-  const begun = kernel.step(kernel.enter()[0], { type: "step.commit", to: ["n0"] })[0];
-  let at = begun;
+  const startedSnapshot = kernel.step(kernel.enter()[0], { type: "step.commit", to: ["n0"] })[0];
+  let at = startedSnapshot;
   for (let round = 0; round < 1_500; round++) {
     const [one, other] = [`n${round % 150}`, `n${(round * 7 + 1) % 149}`];
     for (const node of Object.entries(at.value as object).filter(
@@ -246,14 +251,16 @@ test("a kernel stays correct after more node combinations than its cache holds",
     at = kernel.step(at, { type: "step.commit", to: [one, other] })[0];
     expect(at.value).toEqual(createExecutingValue(graph, [one, other]));
   }
-  expect(kernel.step(begun, { type: "xstate.done.actor.n0" })[0].value).toEqual(createCommittingValue(graph, ["n0"]));
+  expect(kernel.step(startedSnapshot, { type: "xstate.done.actor.n0" })[0].value).toEqual(
+    createCommittingValue(graph, ["n0"]),
+  );
 });
 
 describe("whole machine of a graph", () => {
   const returnNothing = (): undefined => undefined;
 
   /** Graph that throws when its machine is compiled. */
-  function withoutMachine<Given extends object>(graph: Given): Given {
+  function refuseMachine<Given extends object>(graph: Given): Given {
     return Object.defineProperties(
       {},
       {
@@ -270,7 +277,7 @@ describe("whole machine of a graph", () => {
 
   const State = defineState({ n: z.number().default(0), items: z.array(z.string()).default(["a", "b"]) });
 
-  const line = withoutMachine(
+  const line = refuseMachine(
     defineGraph({ name: "line", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         one: returnNothing,
@@ -287,13 +294,13 @@ describe("whole machine of a graph", () => {
       }),
   );
 
-  const inner = withoutMachine(
+  const inner = refuseMachine(
     defineGraph({ name: "inner", state: State })
       .nodes({ a: returnNothing })
       .edges({ [START]: "a", a: END }),
   );
 
-  const fan = withoutMachine(
+  const fan = refuseMachine(
     defineGraph({ name: "fan", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         plan: returnNothing,

@@ -95,37 +95,37 @@ describe("kernel refusals", () => {
     );
   });
 
-  const boom = (): never => {
+  const throwBoom = (): never => {
     throw new Error("boom");
   };
   const broken: Readonly<Record<string, AnyStateMachine>> = {
-    "a guard": createMachine({ initial: "a", states: { a: { on: { go: { guard: boom, target: "b" } } }, b: {} } }),
+    "a guard": createMachine({ initial: "a", states: { a: { on: { go: { guard: throwBoom, target: "b" } } }, b: {} } }),
     "an expression of assign": createMachine({
       context: { n: 0 },
       initial: "a",
-      states: { a: { on: { go: { target: "b", actions: assign({ n: boom }) } } }, b: {} },
+      states: { a: { on: { go: { target: "b", actions: assign({ n: throwBoom }) } } }, b: {} },
     }),
     "the input of an actor": createMachine({
       initial: "a",
-      states: { a: { on: { go: "b" } }, b: { invoke: { src: fromPromise(async () => 1), input: boom } } },
+      states: { a: { on: { go: "b" } }, b: { invoke: { src: fromPromise(async () => 1), input: throwBoom } } },
     }),
     "an eventless guard": createMachine({
       initial: "a",
-      states: { a: { on: { go: "b" } }, b: { always: { guard: boom, target: "a" } } },
+      states: { a: { on: { go: "b" } }, b: { always: { guard: throwBoom, target: "a" } } },
     }),
     "a delay": createMachine({
       initial: "a",
-      states: { a: { on: { go: "b" } }, b: { entry: raise({ type: "go" }, { delay: boom }) } },
+      states: { a: { on: { go: "b" } }, b: { entry: raise({ type: "go" }, { delay: throwBoom }) } },
     }),
   };
   for (const [name, machine] of Object.entries(broken)) {
     test(`${name} that throws fails the step of the kernel and causes no uncaught exception`, async () => {
       const kernel = createKernel(machine);
       const strays: unknown[] = [];
-      const stray = (error: unknown): void => {
+      const collectStrayError = (error: unknown): void => {
         strays.push(error);
       };
-      process.on("uncaughtException", stray);
+      process.on("uncaughtException", collectStrayError);
       try {
         const [a] = kernel.enter();
         expect(refusal(() => kernel.step(a, { type: "go" }))).toMatchObject({
@@ -135,21 +135,21 @@ describe("kernel refusals", () => {
         expect(a.value).toBe("a");
         await new Promise((resolve) => setTimeout(resolve, 5));
       } finally {
-        process.off("uncaughtException", stray);
+        process.off("uncaughtException", collectStrayError);
       }
       expect(strays).toEqual([]);
     });
   }
 
   test("an action that throws does so when its effect is run, and not in the kernel step", () => {
-    const kernel = createKernel(createMachine({ initial: "a", states: { a: { on: { go: { actions: boom } } } } }));
+    const kernel = createKernel(createMachine({ initial: "a", states: { a: { on: { go: { actions: throwBoom } } } } }));
     const [, [effect]] = kernel.step(kernel.enter()[0], { type: "go" });
     expect(effect?.kind).toBe("action");
     expect(() => effect?.kind === "action" && effect.run?.()).toThrow("boom");
   });
 
   test("an initial state that cannot be entered is an error at once", () => {
-    const machine = createMachine({ context: { n: 0 }, entry: assign({ n: boom }) });
+    const machine = createMachine({ context: { n: 0 }, entry: assign({ n: throwBoom }) });
     expect(refusal(() => createKernel(machine).enter()).code).toBe("machine_failed");
   });
 

@@ -44,12 +44,12 @@ interface Tree {
   readonly tag: boolean;
 }
 
-const maybe = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> =>
+const createOptional = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> =>
   fc.option(value, { nil: undefined, freq: 2 });
 
 const move: fc.Arbitrary<Move> = fc.record({
-  target: maybe(fc.nat(30)),
-  guard: maybe(fc.constantFrom("even" as const, "small" as const)),
+  target: createOptional(fc.nat(30)),
+  guard: createOptional(fc.constantFrom("even" as const, "small" as const)),
   acts: fc.array(
     fc.constantFrom(
       "inc" as const,
@@ -70,7 +70,7 @@ const { tree } = fc.letrec<{ tree: Tree; branch: Branch }>((tie) => ({
     kind: fc.constantFrom("compound" as const, "compound" as const, "parallel" as const),
     children: fc.array(tie("tree"), { minLength: 1, maxLength: 3 }),
     initial: fc.nat(5),
-    onDone: maybe(move),
+    onDone: createOptional(move),
   }),
   tree: fc.record({
     inner: fc.oneof(
@@ -85,8 +85,8 @@ const { tree } = fc.letrec<{ tree: Tree; branch: Branch }>((tie) => ({
       C: fc.array(move, { maxLength: 2 }),
     }),
     always: fc.option(move, { nil: undefined, freq: 5 }),
-    after: maybe(move),
-    invoke: maybe(fc.record({ onDone: maybe(move), onError: maybe(move) })),
+    after: createOptional(move),
+    invoke: createOptional(fc.record({ onDone: createOptional(move), onError: createOptional(move) })),
     tag: fc.boolean(),
   }),
 }));
@@ -127,7 +127,7 @@ interface Counter {
 }
 
 /** Creates the machine of a tree; its actions write into `log`. */
-function machineOf(top: Branch, log: Log): AnyStateMachine {
+function createRandomMachine(top: Branch, log: Log): AnyStateMachine {
   const ids: string[] = [];
   const collectIds = (branch: Branch, path: string): void => {
     for (const [index, child] of branch.children.entries()) {
@@ -170,7 +170,7 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
     actions: actions(given, on),
   });
   /** Eventless transitions increase a counter and stop at its limit. */
-  const eventless = (given: Move) => ({
+  const createEventlessTransition = (given: Move) => ({
     ...transition(given, "always"),
     guard: guards.small,
     actions: [inc, ...actions(given, "always")],
@@ -187,7 +187,7 @@ function machineOf(top: Branch, log: Log): AnyStateMachine {
       entry: note(`enter ${id}`),
       exit: note(`exit ${id}`),
       ...(node.tag ? { tags: [`tag ${id}`] } : {}),
-      ...(node.always === undefined ? {} : { always: eventless(node.always) }),
+      ...(node.always === undefined ? {} : { always: createEventlessTransition(node.always) }),
       ...(node.after === undefined ? {} : { after: { 10: transition(node.after, "after") } }),
       ...(node.invoke === undefined
         ? {}
@@ -222,7 +222,7 @@ function liveActor(top: Branch) {
   const log: Log = { actions: [], timers: [], starts: [] };
   const timers = new Map<number, { readonly fire: () => void; readonly delay: number }>();
   let nextTimer = 0;
-  const actor = createActor(machineOf(top, log), {
+  const actor = createActor(createRandomMachine(top, log), {
     clock: {
       setTimeout: (fire: () => void, delay: number) => {
         log.timers.push(`after ${delay}`);
@@ -255,7 +255,7 @@ function liveActor(top: Branch) {
 /** Drives the kernel and records its effects. */
 function pureRun(top: Branch) {
   const log: Log = { actions: [], timers: [], starts: [] };
-  const kernel = createKernel(machineOf(top, log));
+  const kernel = createKernel(createRandomMachine(top, log));
   const timers = new Map<string, { readonly event: AnyEventObject; readonly delayMs: number }>();
   const children = new Set<string>();
   let [snapshot, effects] = kernel.enter();

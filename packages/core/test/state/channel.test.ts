@@ -30,7 +30,7 @@ function oneChannel(name: string): Channel {
 }
 
 /** Folds writes into a channel, each parsed like a node return. */
-function after(name: string, ...writes: readonly unknown[]): unknown {
+function foldWrites(name: string, ...writes: readonly unknown[]): unknown {
   const { initial, parse, reduce } = oneChannel(name);
   const parsed = writes.map((write) => {
     const result = parse(write);
@@ -45,26 +45,26 @@ function user(id: string, text = id): Message {
 }
 
 describe("fold of each channel kind", () => {
-  test("a last channel keeps the last value", () => expect(after("last", 1, 2)).toBe(2));
+  test("a last channel keeps the last value", () => expect(foldWrites("last", 1, 2)).toBe(2));
   test("a list channel appends", () =>
-    expect(after("list", [{ n: 1 }], [], [{ n: 2 }, { n: 3 }])).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]));
+    expect(foldWrites("list", [{ n: 1 }], [], [{ n: 2 }, { n: 3 }])).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]));
   test("a reduce channel folds writes in order, from its default", () =>
-    expect(after("total", { add: 1 }, { add: 5 })).toBe(16));
+    expect(foldWrites("total", { add: 1 }, { add: 5 })).toBe(16));
   test("a messages channel adds messages, replaces them in place, and removes them by id", () => {
     expect(
-      after("messages", [user("a"), user("b")], user("a", "new"), { remove: "b" }, [user("c"), { remove: "zz" }]),
+      foldWrites("messages", [user("a"), user("b")], user("a", "new"), { remove: "b" }, [user("c"), { remove: "zz" }]),
     ).toEqual([user("a", "new"), user("c")]);
   });
   test("a messages channel treats the same id twice in one write as one message", () => {
-    expect(after("messages", [user("a", "1"), user("a", "2")])).toEqual([user("a", "2")]);
+    expect(foldWrites("messages", [user("a", "1"), user("a", "2")])).toEqual([user("a", "2")]);
   });
   test("a record channel merges by key and removes keys set to undefined", () => {
-    expect(after("record", { a: 1, b: 2 }, { b: undefined, c: 0 })).toEqual({ a: 1, c: 0 });
+    expect(foldWrites("record", { a: 1, b: 2 }, { b: undefined, c: 0 })).toEqual({ a: 1, c: 0 });
   });
   test("ephemeral and untracked channels keep the last value and start undefined", () => {
     expect(oneChannel("ephemeral").initial()).toEqual({ value: undefined });
     expect(oneChannel("untracked").initial()).toEqual({ value: undefined });
-    expect(after("ephemeral", "a", "b")).toBe("b");
+    expect(foldWrites("ephemeral", "a", "b")).toBe("b");
   });
 });
 
@@ -95,7 +95,7 @@ test.each([
 
 test("a written value is frozen, and the list of the caller stays mutable", () => {
   const given = [user("a")];
-  const value = after("messages", given) as Message[];
+  const value = foldWrites("messages", given) as Message[];
   given.push(user("b"));
   expect(value).toEqual([user("a")]);
   expect(() => value.push(user("c"))).toThrow(TypeError);

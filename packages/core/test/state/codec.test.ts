@@ -5,7 +5,7 @@ import { type ClassCodec, createCodec } from "../../src/index.ts";
 import { plainCodec } from "../../src/store.ts";
 import { getFailure } from "../support/failure.ts";
 
-const again = (value: unknown): unknown => plainCodec.decode(plainCodec.encode(value, "the test"));
+const encodeAndDecode = (value: unknown): unknown => plainCodec.decode(plainCodec.encode(value, "the test"));
 
 /** Compares content and class; the comparison of vitest reads a data key `constructor` as the class. */
 function same(left: unknown, right: unknown): boolean {
@@ -102,7 +102,7 @@ test.each([
   ["a part of a larger buffer", new Uint16Array(Uint8Array.of(9, 9, 1, 0, 2, 0).buffer, 2, 2)],
   ["large bytes", new Uint8Array(100_000).map((_, index) => index)],
 ])("%s survives a codec round trip with its class [E48]", (_name, value) => {
-  const back = again(value);
+  const back = encodeAndDecode(value);
   expect(back).toStrictEqual(value);
   if (typeof value === "object") expect(Object.getPrototypeOf(back)).toBe(Object.getPrototypeOf(value));
 });
@@ -116,14 +116,14 @@ test("the codec supports every typed array of the platform [E48]", () => {
         typeof made === "function" && Object.getPrototypeOf(made) === typedArray && made !== (Buffer as never),
     );
   expect(classes.length).toBeGreaterThanOrEqual(11);
-  for (const Class of classes) expect(again(new Class(2))).toStrictEqual(new Class(2));
+  for (const Class of classes) expect(encodeAndDecode(new Class(2))).toStrictEqual(new Class(2));
 });
 
 describe("codec for errors", () => {
   test("class, name, message, stack, cause and own fields of an error survive a codec round trip [E48]", () => {
     const cause = Object.assign(new TypeError("inside"), { code: "EIN" });
     const error = Object.assign(new RangeError("outside", { cause }), { at: new Date(3), status: 502 });
-    const back = again(error) as RangeError & { cause: TypeError & { code: string } };
+    const back = encodeAndDecode(error) as RangeError & { cause: TypeError & { code: string } };
     expect(back).toBeInstanceOf(RangeError);
     expect(back).toMatchObject({ name: "RangeError", message: "outside", status: 502, at: new Date(3) });
     expect(back.stack).toBe(error.stack);
@@ -136,8 +136,8 @@ describe("codec for errors", () => {
     class QuotaError extends Error {
       override readonly name = "QuotaError";
     }
-    expect(again(new QuotaError("full"))).toMatchObject({ name: "QuotaError", message: "full" });
-    const back = again(new AggregateError([new Error("one"), "two"], "both")) as AggregateError;
+    expect(encodeAndDecode(new QuotaError("full"))).toMatchObject({ name: "QuotaError", message: "full" });
+    const back = encodeAndDecode(new AggregateError([new Error("one"), "two"], "both")) as AggregateError;
     expect(back).toBeInstanceOf(AggregateError);
     expect(back.message).toBe("both");
     expect(back.errors[0]).toMatchObject({ message: "one" });
@@ -158,11 +158,11 @@ test("own keys `__proto__` and `constructor` survive as data and pollute no prot
     '{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}},"in":{"__proto__":[1n0]}}'.replace("1n0", "1"),
   );
   for (const value of [hostile, { deep: hostile, big: 1n }, [hostile]]) {
-    const back = again(value);
+    const back = encodeAndDecode(value);
     expect(same(back, value)).toBe(true);
     expect(Object.keys(back as object)).toEqual(Object.keys(value as object));
   }
-  const back = again(hostile) as Record<string, unknown>;
+  const back = encodeAndDecode(hostile) as Record<string, unknown>;
   expect(Object.hasOwn(back, "__proto__")).toBe(true);
   expect(Object.getPrototypeOf(back)).toBe(Object.prototype);
   expect(({} as Record<string, unknown>)["admin"]).toBeUndefined();
@@ -175,7 +175,7 @@ test("objects that look like the codec format are data", () => {
     { toJSON: 1, a: [{ $: undefined }, { $: "hole" }] },
     '{"$":"date","v":1}',
   ])
-    expect(same(again(value), value)).toBe(true);
+    expect(same(encodeAndDecode(value), value)).toBe(true);
 });
 
 describe("codec refusals with path [E48]", () => {
@@ -227,7 +227,7 @@ describe("codec refusals with path [E48]", () => {
 
 test("the codec does not treat a shared object as a cycle", () => {
   const shared = { a: 1 };
-  expect(again([shared, shared])).toEqual([{ a: 1 }, { a: 1 }]);
+  expect(encodeAndDecode([shared, shared])).toEqual([{ a: 1 }, { a: 1 }]);
 });
 
 test("decoding constructs nothing that the text names: unknown tags and malformed texts are refused [R1]", async () => {

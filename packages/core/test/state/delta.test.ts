@@ -169,7 +169,7 @@ test("list holes survive patches and recipes [E48]", () => {
   const graph = defineGraph({ name: "board", state: Board })
     .nodes({ a: () => undefined })
     .edges({ [START]: "a", a: END });
-  const after = (before: unknown[], recipe: (draft: { cells: unknown[] }) => void) => {
+  const applyRecipe = (before: unknown[], recipe: (draft: { cells: unknown[] }) => void) => {
     const outcome = readReturn(getPlan(graph), "a", { cells: before }, edit(recipe));
     const { state, deltas } = reduceSuperstep(
       getPlan(graph),
@@ -181,10 +181,13 @@ test("list holes survive patches and recipes [E48]", () => {
     const saved = row === undefined ? undefined : parseDelta(plainCodec, row);
     return { state: state["cells"], saved: saved && applyDelta(before, saved) };
   };
-  const moved = after(Object.assign(new Array(3), { 0: "o" }), (draft) => void Object.assign(draft.cells, { 2: "x" }));
+  const moved = applyRecipe(
+    Object.assign(new Array(3), { 0: "o" }),
+    (draft) => void Object.assign(draft.cells, { 2: "x" }),
+  );
   expect(moved.state).toStrictEqual(Object.assign(new Array(3), { 0: "o", 2: "x" }));
   expect(moved.saved).toStrictEqual(moved.state);
-  const grown = after(["o"], (draft) => void Object.assign(draft.cells, { 3: "x" }));
+  const grown = applyRecipe(["o"], (draft) => void Object.assign(draft.cells, { 3: "x" }));
   expect(grown.state).toStrictEqual(Object.assign(new Array(4), { 0: "o", 3: "x" }));
   expect(grown.saved).toStrictEqual(grown.state);
 });

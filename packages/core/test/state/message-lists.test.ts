@@ -9,7 +9,7 @@ function message(id: string, isNoted: boolean): Message {
   return isNoted ? { ...said, offered: ["search"] } : said;
 }
 
-const fresh = (from: number, count: number, noted: number): Message[] =>
+const createMessages = (from: number, count: number, noted: number): Message[] =>
   Array.from({ length: count }, (_, nth) => message(`m${from + nth}`, from + nth === noted));
 
 test("a note and an id are found in a message list of any length and origin", () => {
@@ -18,7 +18,7 @@ test("a note and an id are found in a message list of any length and origin", ()
     fc.property(parts, fc.integer({ min: -1, max: 300 }), (sizes, noted) => {
       let list: readonly Message[] = Object.freeze([]);
       for (const size of sizes) {
-        const more = fresh(list.length, size, noted);
+        const more = createMessages(list.length, size, noted);
         expect(hasAnyId(list, more)).toBe(false);
         list = appendMessages(list, more);
         expect(hasAnyId(list, [message(`m${list.length - 1}`, false)])).toBe(true);
@@ -29,8 +29,8 @@ test("a note and an id are found in a message list of any length and origin", ()
 });
 
 test("two message lists that extend the same list are independent", () => {
-  const before = appendMessages([], fresh(0, 100, -1));
-  expect(hasAnyId(before, fresh(100, 1, -1))).toBe(false);
+  const before = appendMessages([], createMessages(0, 100, -1));
+  expect(hasAnyId(before, createMessages(100, 1, -1))).toBe(false);
   const [left, right] = [
     appendMessages(before, [message("left", true)]),
     appendMessages(before, [message("right", false)]),
@@ -43,8 +43,8 @@ test("two message lists that extend the same list are independent", () => {
 });
 
 test("message lists with a common start and the same messages in other positions are distinguished", () => {
-  const before = appendMessages([], fresh(0, 100, -1));
-  expect(hasAnyId(before, fresh(100, 1, -1))).toBe(false);
+  const before = appendMessages([], createMessages(0, 100, -1));
+  expect(hasAnyId(before, createMessages(100, 1, -1))).toBe(false);
   const [left, right] = [message("left", false), message("right", true)];
   const lists = [[left], [right, left], [left, right], [right]].map((added) => appendMessages(before, added));
   expect(lists.map((list) => [hasAnyId(list, [left]), hasAnyId(list, [right]), hasNotes(list)])).toEqual([
@@ -57,7 +57,7 @@ test("message lists with a common start and the same messages in other positions
 
 test("a message list that is extended twice is scanned once", () => {
   let looks = 0;
-  const counted = fresh(0, 100, -1).map((said) => ({
+  const counted = createMessages(0, 100, -1).map((said) => ({
     ...said,
     get id() {
       looks += 1;
@@ -65,11 +65,11 @@ test("a message list that is extended twice is scanned once", () => {
     },
   }));
   const before = appendMessages([], counted);
-  const more = fresh(100, 1, -1);
+  const more = createMessages(100, 1, -1);
   expect(hasAnyId(before, more)).toBe(false);
   const first = looks;
   const next = appendMessages(before, more);
   expect([hasAnyId(before, more), hasAnyId(next, more)]).toEqual([false, true]);
-  expect(hasAnyId(appendMessages(before, more), fresh(101, 1, -1))).toBe(false);
+  expect(hasAnyId(appendMessages(before, more), createMessages(101, 1, -1))).toBe(false);
   expect(looks).toBe(first);
 });

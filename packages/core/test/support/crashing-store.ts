@@ -22,14 +22,14 @@ export function createCrashingStore(owner: MemoryStore, nth: number, when: "befo
     owner.crash();
     die("dead");
   };
-  const commit: Store["commit"] = (write, told) => {
+  const commit: Store["commit"] = (write, onCommitted) => {
     if (isDead) return;
     commits++;
     if (commits === nth && when === "before") end();
     else if (commits === nth) owner.commit(write, end);
     else
       owner.commit(write, (failure) => {
-        if (!isDead) told(failure);
+        if (!isDead) onCommitted(failure);
       });
   };
   return { store: { ...owner, commit }, dead, isDead: () => isDead };

@@ -70,35 +70,41 @@ export function createRandomDescription(seed: number, traits: Traits, depth = 0)
   const joined = chance.share(0.25) ? [] : [chance.of(plain), chance.of(plain)].slice(0, 1 + chance.below(2));
   const joining = chance.of([0.1, 0.25, 0.5]);
   const getSeed = (): number => chance.below(1_000_000);
-  const some = (of: readonly string[], most: number): readonly string[] => [
+  const pickSome = (of: readonly string[], most: number): readonly string[] => [
     ...new Set(Array.from({ length: 1 + chance.below(most) }, () => chance.of(of))),
   ];
 
-  function edgeFrom(index: number, commands: boolean): ModelEdge {
-    const ahead = (of: readonly string[]): readonly string[] =>
+  function createEdgeFrom(index: number, commands: boolean): ModelEdge {
+    const pickAhead = (of: readonly string[]): readonly string[] =>
       loops ? of : of.filter((name) => names.indexOf(name) > index);
-    const [nodes, sendable, joins] = [ahead(plain), ahead(tasks), index < 0 ? [] : ahead(joined)];
+    const [nodes, sendable, joins] = [pickAhead(plain), pickAhead(tasks), index < 0 ? [] : pickAhead(joined)];
     if (nodes.length === 0) return { kind: "to", targets: [END] };
-    if (index < 0 && chance.share(0.4)) return { kind: "to", targets: some(nodes, 4) };
+    if (index < 0 && chance.share(0.4)) return { kind: "to", targets: pickSome(nodes, 4) };
     const dice = chance.below(100);
     if (sendable.length > 0 && dice < 25) {
       const otherwise = chance.share(0.85) ? { otherwise: chance.of([...nodes, END]) } : {};
       return { kind: "fanOut", target: chance.of(sendable), ...otherwise, seed: getSeed() };
     }
     if (commands && dice < 40)
-      return { kind: "commandTargets", targets: some([...nodes, ...sendable, END], 4), seed: getSeed() };
+      return { kind: "commandTargets", targets: pickSome([...nodes, ...sendable, END], 4), seed: getSeed() };
     if (dice < 55) {
-      const targets = new Set([...some(nodes, 3), ...(chance.share(0.6) ? [END] : [])]);
+      const targets = new Set([...pickSome(nodes, 3), ...(chance.share(0.6) ? [END] : [])]);
       return { kind: "route", targets: [...targets], many: chance.share(0.5), seed: getSeed() };
     }
     if (joins.length > 0 && chance.share(joining)) return { kind: "join", target: chance.of(joins) };
-    return { kind: "to", targets: dice < 92 ? some(nodes, 3) : [END] };
+    return { kind: "to", targets: dice < 92 ? pickSome(nodes, 3) : [END] };
   }
 
   const nodes = names.map((name, index): ModelNode => {
     const inner = traits.inner === true && depth < 2 && name.startsWith("n") && chance.share(0.3);
     const kind = name.startsWith("t") ? "task" : inner ? "inner" : "plain";
-    const base = { name, kind, defer: chance.share(0.15), seed: getSeed(), edge: edgeFrom(index, !inner) } as const;
+    const base = {
+      name,
+      kind,
+      defer: chance.share(0.15),
+      seed: getSeed(),
+      edge: createEdgeFrom(index, !inner),
+    } as const;
     if (inner) {
       const persistence = chance.of(traits.asks === true ? (["per-call", "per-thread"] as const) : persistences);
       return {
@@ -112,8 +118,8 @@ export function createRandomDescription(seed: number, traits: Traits, depth = 0)
     const writes = (["last", "overwrite", "flash", "again"] as const).filter((write) => chance.share(likely[write]));
     return { ...base, writes, asks: traits.asks === true && chance.share(0.3) ? 1 + chance.below(2) : 0 };
   });
-  const described = { nodes, start: edgeFrom(-1, false) };
-  return reachable(chance.share(0.4) ? withJoin(chance, described, loops) : described);
+  const described = { nodes, start: createEdgeFrom(-1, false) };
+  return keepReachable(chance.share(0.4) ? withJoin(chance, described, loops) : described);
 }
 
 /** Adds a fan-out whose branches meet in a join; one branch is longer when a node is left for it. */
@@ -148,7 +154,7 @@ function shuffled(chance: Chance, names: readonly string[]): readonly string[] {
   return [...names].sort((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0));
 }
 
-function reachable({ nodes, start }: ModelGraph): ModelGraph {
+function keepReachable({ nodes, start }: ModelGraph): ModelGraph {
   const seen = new Set<string>();
   const waiting = [start];
   for (let edge = waiting.pop(); edge !== undefined; edge = waiting.pop())

@@ -41,12 +41,12 @@ export interface ModelGraph {
 }
 
 /** Overwrite of the log. */
-export interface Over {
+export interface Overwrite {
   readonly over: readonly string[];
 }
 
 export interface ModelWrite {
-  readonly log?: readonly string[] | Over;
+  readonly log?: readonly string[] | Overwrite;
   readonly sum?: number;
   readonly marks?: Readonly<Record<string, number | undefined>>;
   readonly last?: number;
@@ -56,7 +56,7 @@ export interface ModelWrite {
 export type ModelCommand = { readonly goto: string } | { readonly send: string; readonly input: number };
 
 /** Return value of a body. */
-export interface Given {
+export interface BodyReturn {
   readonly writes: readonly ModelWrite[];
   readonly commands: readonly ModelCommand[];
 }
@@ -108,7 +108,7 @@ export function computeReturn(
   state: ModelState,
   input: number | undefined,
   answers: readonly number[],
-): Given {
+): BodyReturn {
   const chance = hash("body", node.seed, digest(state), input, ...answers);
   const does = (what: ModelNode["writes"][number]): boolean => node.writes.includes(what);
   const entry = `${node.name}(${input ?? ""})@${state.log.length}#${answers.join()}`;
@@ -185,7 +185,7 @@ interface ModelTask {
 }
 
 /** Control state after a superstep. */
-interface Standing {
+interface Position {
   readonly tasks: readonly ModelTask[];
   /** Completed sources by join target. */
   readonly arrived: ReadonlyMap<string, ReadonlySet<string>>;
@@ -204,14 +204,14 @@ export function interpret(
   graph: ModelGraph,
   maxSteps: number,
   given: Partial<ModelState> = {},
-  kept: Map<string, ModelState> = new Map(),
+  innerStates: Map<string, ModelState> = new Map(),
   path = "",
 ): ModelOutcome {
   const steps: ModelStep[] = [];
   let state: ModelState = { ...emptyState, ...given };
   let bodies = 0;
 
-  function run({ node, input }: ModelTask): Given {
+  function run({ node, input }: ModelTask): BodyReturn {
     if (node.inner === undefined) {
       bodies++;
       const asked = Array.from({ length: node.asks }, (_, nth) =>
@@ -221,23 +221,23 @@ export function interpret(
     }
     const { graph: inner, persistence } = node.inner;
     const keeps = persistence === "per-thread";
-    const before = keeps ? kept.get(node.name) : undefined;
-    const below = keeps ? keptBelow(kept, node.name) : new Map<string, ModelState>();
+    const before = keeps ? innerStates.get(node.name) : undefined;
+    const below = keeps ? listInnerStates(innerStates, node.name) : new Map<string, ModelState>();
     const called = { ...before, ...innerMapping.input(state) };
     const outcome = interpret(inner, maxSteps, called, below, `${path}/${node.name}`);
     bodies += outcome.bodies;
     if (outcome.error !== undefined) throw new Failure(outcome.error);
     const { flash: _gone, ...left } = outcome.state;
-    if (keeps) keep(kept, node.name, left, below);
+    if (keeps) keep(innerStates, node.name, left, below);
     return { writes: [innerMapping.output(node.name, outcome.state)], commands: [] };
   }
 
   try {
     const nothing = { arrived: new Map(), heldNodes: new Set<string>(), heldSends: [] };
-    let standing = after(graph, nothing, [{ node: undefined, edge: graph.start, commands: [] }], state);
-    while (standing.tasks.length > 0) {
+    let position = advanceState(graph, nothing, [{ node: undefined, edge: graph.start, commands: [] }], state);
+    while (position.tasks.length > 0) {
       if (steps.length >= maxSteps) throw new Failure("step_limit");
-      const { tasks } = standing;
+      const { tasks } = position;
       const results = tasks.map(run);
       const folded = fold(state, results);
       const ended = tasks.map(({ node }, index) => ({
@@ -245,8 +245,8 @@ export function interpret(
         edge: node.edge,
         commands: results[index]?.commands ?? [],
       }));
-      standing = after(graph, standing, ended, folded);
-      steps.push({ state: folded, tasks: tasks.map(getName), next: standing.tasks.map(getName) });
+      position = advanceState(graph, position, ended, folded);
+      steps.push({ state: folded, tasks: tasks.map(getName), next: position.tasks.map(getName) });
       state = folded;
     }
     return { state, steps, bodies };
@@ -258,25 +258,27 @@ export function interpret(
 
 const getName = ({ node }: ModelTask): string => node.name;
 
-function keptBelow(kept: ReadonlyMap<string, ModelState>, node: string): Map<string, ModelState> {
+function listInnerStates(innerStates: ReadonlyMap<string, ModelState>, node: string): Map<string, ModelState> {
   const above = `${node}.`;
   return new Map(
-    [...kept].filter(([name]) => name.startsWith(above)).map(([name, state]) => [name.slice(above.length), state]),
+    [...innerStates]
+      .filter(([name]) => name.startsWith(above))
+      .map(([name, state]) => [name.slice(above.length), state]),
   );
 }
 
 function keep(
-  kept: Map<string, ModelState>,
+  innerStates: Map<string, ModelState>,
   node: string,
   state: ModelState,
   below: ReadonlyMap<string, ModelState>,
 ): void {
-  kept.set(node, state);
-  for (const [name, inner] of below) kept.set(`${node}.${name}`, inner);
+  innerStates.set(node, state);
+  for (const [name, inner] of below) innerStates.set(`${node}.${name}`, inner);
 }
 
 /** Writes of a superstep in task order. */
-function fold(before: ModelState, results: readonly Given[]): ModelState {
+function fold(before: ModelState, results: readonly BodyReturn[]): ModelState {
   const writers = (channel: keyof ModelWrite): number =>
     results.filter(({ writes }) => writes.some((write) => write[channel] !== undefined)).length;
   const all = results.flatMap(({ writes }) => writes);
@@ -299,12 +301,12 @@ function fold(before: ModelState, results: readonly Given[]): ModelState {
  * Computes the control state after these tasks. An edge belongs to its node and is taken once; commands belong to a
  * task.
  */
-function after(
+function advanceState(
   graph: ModelGraph,
-  before: Omit<Standing, "tasks">,
+  before: Omit<Position, "tasks">,
   ended: readonly Ended[],
   state: ModelState,
-): Standing {
+): Position {
   const named = (name: string): ModelNode => graph.nodes.find((node) => node.name === name) as ModelNode;
   const fired = new Set<string>();
   const sent: ModelTask[] = [];

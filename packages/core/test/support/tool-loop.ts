@@ -295,9 +295,9 @@ export function listResults(of: { readonly events: readonly RunEvent[] }): reado
 function watched(store: Store, commits: string[]): Store {
   return {
     ...store,
-    commit: (commit, told) => {
+    commit: (commit, onCommitted) => {
       commits.push(JSON.stringify(commit));
-      store.commit(commit, told);
+      store.commit(commit, onCommitted);
     },
   };
 }

@@ -6,16 +6,16 @@ export class Invoice {
 }
 
 /** Expected result where any data is accepted: kept unchanged, or refused. */
-export type Fate = "kept" | "refused";
+export type Expectation = "accepted" | "refused";
 
 /** A value and its fate. Created for each use, because some values can be used only once. */
 export interface Garbage {
   readonly make: () => unknown;
-  readonly fate: Fate;
+  readonly expectation: Expectation;
 }
 
-const createKept = (make: () => unknown): Garbage => ({ make, fate: "kept" });
-const createRefused = (make: () => unknown): Garbage => ({ make, fate: "refused" });
+const createAccepted = (make: () => unknown): Garbage => ({ make, expectation: "accepted" });
+const createRefused = (make: () => unknown): Garbage => ({ make, expectation: "refused" });
 
 /** Values by name, so that a failing test names the value. */
 export const garbage: Readonly<Record<string, Garbage>> = {
@@ -37,19 +37,21 @@ export const garbage: Readonly<Record<string, Garbage>> = {
   "very deep nesting": createRefused(() => nested(10_000)),
   "an inner thenable that never settles": createRefused(() => ({ inner: createForeverThenable() })),
   "a symbol as a key": createRefused(() => ({ [Symbol("key")]: 1 })),
-  "a list": createKept(() => [1]),
-  "a bigint": createKept(() => 10n),
-  NaN: createKept(() => Number.NaN),
-  "a date": createKept(() => new Date(0)),
-  "an object without a prototype": createKept(() => Object.assign(Object.create(null), { a: 1 })),
-  "a frozen object": createKept(() => Object.freeze({ a: Object.freeze({ b: 1 }) })),
-  "own keys __proto__ and constructor": createKept(() => JSON.parse('{"__proto__":{"polluted":1},"constructor":2}')),
-  "a list with holes": createKept(() => Object.assign([], { 3: 1 })),
-  "a lone surrogate": createKept(() => "\ud800"),
-  "a huge text": createKept(() => "x".repeat(1_000_000)),
-  null: createKept(() => null),
-  "a number": createKept(() => 7),
-  "a text": createKept(() => "text"),
+  "a list": createAccepted(() => [1]),
+  "a bigint": createAccepted(() => 10n),
+  NaN: createAccepted(() => Number.NaN),
+  "a date": createAccepted(() => new Date(0)),
+  "an object without a prototype": createAccepted(() => Object.assign(Object.create(null), { a: 1 })),
+  "a frozen object": createAccepted(() => Object.freeze({ a: Object.freeze({ b: 1 }) })),
+  "own keys __proto__ and constructor": createAccepted(() =>
+    JSON.parse('{"__proto__":{"polluted":1},"constructor":2}'),
+  ),
+  "a list with holes": createAccepted(() => Object.assign([], { 3: 1 })),
+  "a lone surrogate": createAccepted(() => "\ud800"),
+  "a huge text": createAccepted(() => "x".repeat(1_000_000)),
+  null: createAccepted(() => null),
+  "a number": createAccepted(() => 7),
+  "a text": createAccepted(() => "text"),
 };
 
 class Never {

@@ -5,7 +5,7 @@ import type { LogLevel, Schedule, World } from "../../src/index.ts";
 
 export interface VirtualWorld extends World {
   /** Settles promises and stores without advancing the clock. */
-  settle(): Promise<void>;
+  waitUntilIdle(): Promise<void>;
   /** Advances the clock; due timers fire in order, each at its time. */
   advance(ms: number): Promise<void>;
   /** Number of pending timers. */
@@ -35,7 +35,7 @@ export function createVirtualWorld(start = 1_000_000): VirtualWorld {
     soon: real.soon,
   };
 
-  async function settle(): Promise<void> {
+  async function waitUntilIdle(): Promise<void> {
     for (let turn = 0; turn < 6; turn++) await new Promise<void>((resolve) => real.soon(resolve));
   }
 
@@ -51,17 +51,17 @@ export function createVirtualWorld(start = 1_000_000): VirtualWorld {
     log: (level, message, fields) => {
       lines.push({ level, message, fields });
     },
-    settle,
+    waitUntilIdle,
     advance: async (ms) => {
       const until = now + ms;
-      await settle();
+      await waitUntilIdle();
       for (;;) {
         const due = [...timers].filter((timer) => timer.at <= until).sort((one, other) => one.at - other.at)[0];
         if (due === undefined) break;
         timers.delete(due);
         now = Math.max(now, due.at);
         due.work();
-        await settle();
+        await waitUntilIdle();
       }
       now = until;
     },

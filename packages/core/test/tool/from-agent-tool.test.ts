@@ -69,8 +69,8 @@ test("a pi tool extends the model definition by label and execute, and a definit
   const bare: BarePiTool = { name: "lookup", description: "Looks up.", parameters: { type: "object" } };
   const listed: ModelTool = { name: bare.name, description: bare.description, inputSchema: { type: "object" } };
   const registry = toolRegistry([fromPiTool(searchTool)]);
-  const beside = { ...registry, forModel: () => [...registry.forModel(), listed] };
-  const done = await runToolLoop({ tools: beside, turns: [[call("lookup")], ["ok"]] });
+  const extendedRegistry = { ...registry, forModel: () => [...registry.forModel(), listed] };
+  const done = await runToolLoop({ tools: extendedRegistry, turns: [[call("lookup")], ["ok"]] });
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["search_files", "lookup"]);
   expect(listToolAnswers(done).map(({ isError }) => isError)).toEqual([true]);
   expect(listEvents(done, "tool.started")).toEqual([]);

@@ -89,7 +89,7 @@ describe("unknown argument keys", () => {
   });
 });
 
-test("arguments must be an object", () => {
+test("the arguments of a tool call must be an object", () => {
   const spec = createSpec(z.object({}));
   for (const value of [null, undefined, [], "x", 1, new Date(), new Map()])
     expect(parseArgs(spec, value).ok).toBe(false);

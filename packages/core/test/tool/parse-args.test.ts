@@ -163,15 +163,17 @@ describe("unknown argument keys at every depth", () => {
 
 describe("schema edge cases [T16]", () => {
   test("defaults are not required, dates and top-level unions are refused, transforms show their input, and null is no number [T16]", () => {
-    const shown = (input: z.ZodType) => toModelTool(createSpec(input)).inputSchema;
-    expect(shown(z.object({ a: z.string().default("d"), b: z.string() }))["required"]).toEqual(["b"]);
-    expect(shown(z.object({ n: z.string().transform(Number) }))["properties"]).toEqual({ n: { type: "string" } });
+    const getInputSchema = (input: z.ZodType) => toModelTool(createSpec(input)).inputSchema;
+    expect(getInputSchema(z.object({ a: z.string().default("d"), b: z.string() }))["required"]).toEqual(["b"]);
+    expect(getInputSchema(z.object({ n: z.string().transform(Number) }))["properties"]).toEqual({
+      n: { type: "string" },
+    });
     expect(parseArgs(createSpec(z.object({ n: z.string().transform(Number) })), { n: "7" })).toEqual({
       ok: true,
       value: { n: 7 },
     });
     const coerced = z.object({ n: z.coerce.number(), s: z.coerce.string().optional() });
-    expect(shown(coerced)["properties"]).toMatchObject({ n: { type: "number" } });
+    expect(getInputSchema(coerced)["properties"]).toMatchObject({ n: { type: "number" } });
     expect(listIssues(coerced, { n: null })).toEqual(["n: expected number, received null"]);
     expect(listIssues(coerced, { n: 1, s: null })).toEqual(["s: expected string, received null"]);
     expect(listIssues(z.object({ n: z.number().nullable() }), { n: null })).toEqual([]);

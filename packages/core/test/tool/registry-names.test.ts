@@ -55,8 +55,9 @@ test("tool names are snake_case by default, a registry may allow all provider-sa
         expect(refusal(take)).toContain(`${JSON.stringify(name)} is not a tool name`);
     expect(refusal(() => named(name))).toContain(`${JSON.stringify(name)} is not a tool name`);
   }
-  const twice = () => toolRegistry([named("GetWeather"), named("GetWeather")], { names: "provider-safe" });
-  expect(refusal(twice)).toContain('two tools are named "GetWeather"');
+  const createDuplicateRegistry = () =>
+    toolRegistry([named("GetWeather"), named("GetWeather")], { names: "provider-safe" });
+  expect(refusal(createDuplicateRegistry)).toContain('two tools are named "GetWeather"');
   expect(refusal(() => toolRegistry([], { names: "any" as "snake_case" }))).toContain("provider-safe");
 });
 
@@ -88,9 +89,9 @@ test("a foreign tool name becomes snake_case and the original is kept; provider-
   expect(toSnakeCase(long)).toMatch(/^[a-z][a-z0-9_]{63}$/);
   expect(toSnakeCase(long)).not.toBe(toSnakeCase(`${long}z`));
   for (const nothing of ["", "//", "気温"]) expect(refusal(() => foreign(nothing))).toContain("is not a tool name");
-  const kept = toolRegistry([foreign("GetWeather"), foreign("files/read")], { names: "provider-safe" });
-  expect(kept.names()).toEqual(["GetWeather", "files_read"]);
-  const done = await runToolLoop({ tools: kept, turns: [[call("GetWeather"), call("files_read")], ["ok"]] });
+  const renamedRegistry = toolRegistry([foreign("GetWeather"), foreign("files/read")], { names: "provider-safe" });
+  expect(renamedRegistry.names()).toEqual(["GetWeather", "files_read"]);
+  const done = await runToolLoop({ tools: renamedRegistry, turns: [[call("GetWeather"), call("files_read")], ["ok"]] });
   expect(done.requests[0]?.tools.map(({ name }) => name)).toEqual(["GetWeather", "files_read"]);
   expect(listToolAnswers(done).map(getAnswerText)).toEqual(["GetWeather", "files/read"]);
 });
@@ -203,7 +204,7 @@ test("a label appears in every event of its tool and in describe, and in no mode
   });
   const registry = toolRegistry([tool]);
   const done = await runToolLoop({ tools: registry, turns: [[call("act"), call("act", { no: 1 }, "b")], ["ok"]] });
-  const told = listEvents(
+  const observed = listEvents(
     done,
     "tool.started",
     "tool.progress",
@@ -212,7 +213,7 @@ test("a label appears in every event of its tool and in describe, and in no mode
     "tool.rejected",
     "tool.failed",
   );
-  expect(told.map(({ type }) => type).sort()).toEqual([
+  expect(observed.map(({ type }) => type).sort()).toEqual([
     "tool.completed",
     "tool.failed",
     "tool.progress",
@@ -220,7 +221,7 @@ test("a label appears in every event of its tool and in describe, and in no mode
     "tool.started",
     "tool.update",
   ]);
-  expect(new Set(told.map(({ label }) => label))).toEqual(new Set(["SENTINEL label"]));
+  expect(new Set(observed.map(({ label }) => label))).toEqual(new Set(["SENTINEL label"]));
   expect(registry.describe()[0]?.label).toBe("SENTINEL label");
   expect(done.wires.join()).not.toContain("SENTINEL");
 });

@@ -30,7 +30,7 @@ describe("type-check cost of a large graph", () => {
     const [fifty, hundred, machine] = await Promise.all([
       getCost("graph-50", graphImports, createGraph(50)),
       getCost("graph-100", graphImports, createGraph(100)),
-      getCost("machine-60", machineImports, machineOf(60)),
+      getCost("machine-60", machineImports, createMachineSource(60)),
     ]);
     expect(hundred.instantiations).toBeLessThanOrEqual(2 * fifty.instantiations);
     expect(hundred.types).toBeLessThanOrEqual(2 * fifty.types);
@@ -48,7 +48,7 @@ import * as z from "zod";
 function createGraph(size: number): string {
   const indices = Array.from({ length: size }, (_, index) => index);
   const isTask = (index: number): boolean => index % 10 === 3;
-  const after = (index: number): string => {
+  const getNextName = (index: number): string => {
     const next = isTask(index + 1) ? index + 2 : index + 1;
     return next < size ? `"n${next}"` : "END";
   };
@@ -67,7 +67,7 @@ function createGraph(size: number): string {
       case 7:
         return `(state) => edit((draft) => { draft.verdict = state.findings.length > ${index} ? "fix" : "ship"; })`;
       case 8:
-        return `(state) => (state.count > ${index} ? goto(${after(index)}, { count: 1 }) : goto("n0"))`;
+        return `(state) => (state.count > ${index} ? goto(${getNextName(index)}, { count: 1 }) : goto("n0"))`;
       default:
         return `(state) => ({ count: state.count + ${index}, findings: [{ file: state.files[0] ?? "", severe: false }] })`;
     }
@@ -75,13 +75,13 @@ function createGraph(size: number): string {
   const createEdge = (index: number): string => {
     switch (index % 10) {
       case 2:
-        return `fanOut("n${index + 1}", (state) => state.files.map((file) => ({ file, size: state.count })), { otherwise: ${after(index)} })`;
+        return `fanOut("n${index + 1}", (state) => state.files.map((file) => ({ file, size: state.count })), { otherwise: ${getNextName(index)} })`;
       case 6:
-        return `route([${after(index)}, END], (state) => (state.verdict === "fix" ? ${after(index)} : END))`;
+        return `route([${getNextName(index)}, END], (state) => (state.verdict === "fix" ? ${getNextName(index)} : END))`;
       case 8:
-        return `commandTargets(${after(index)}, "n0")`;
+        return `commandTargets(${getNextName(index)}, "n0")`;
       default:
-        return after(index);
+        return getNextName(index);
     }
   };
   return `const State = defineState({
@@ -105,7 +105,7 @@ const machineImports = `import { assign, fromPromise, setup } from "xstate";
 `;
 
 /** Typical machine: typed context and events, actions, guards and a named actor. */
-function machineOf(size: number): string {
+function createMachineSource(size: number): string {
   const getState = (index: number): string => {
     const next = `"n${(index + 1) % size}"`;
     switch (index % 5) {

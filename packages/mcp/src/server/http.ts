@@ -28,6 +28,12 @@ export interface McpListenOptions extends McpHttpOptions {
   readonly port: number;
   /** Address to bind to. Default 127.0.0.1, not reachable from other machines; any other address needs `hosts`. */
   readonly host?: string;
+  /** Maximum number of open connections. Default 256. */
+  readonly maxConnections?: number;
+  /** Maximum bytes of all headers of a request. Default 16,384. */
+  readonly maxHeaderBytes?: number;
+  /** Milliseconds until an idle connection is closed. Default 5,000. */
+  readonly keepAliveTimeoutMs?: number;
 }
 
 /** Listening HTTP server. */
@@ -106,7 +112,8 @@ function addCorsHeaders(response: Response, origin: string | undefined): Respons
 
 /** Listens on an address of this machine. Throws `invalid_option` for a non-loopback address without `hosts`. */
 export async function listenHttp(config: ServerConfig, options: McpListenOptions): Promise<McpListener> {
-  const { port, host = "127.0.0.1", path = "/mcp", ...accessOptions } = options;
+  const { port, host = "127.0.0.1", path = "/mcp", ...otherOptions } = options;
+  const { maxConnections, maxHeaderBytes, keepAliveTimeoutMs, ...accessOptions } = otherOptions;
   const isLocal = loopback.includes(host) || host === "::1";
   if (!isLocal && accessOptions.hosts === undefined)
     throw invalidOption({
@@ -124,6 +131,9 @@ export async function listenHttp(config: ServerConfig, options: McpListenOptions
     port,
     host,
     requestTimeoutMs: config.limits.requestMs,
+    ...(maxConnections === undefined ? {} : { maxConnections }),
+    ...(maxHeaderBytes === undefined ? {} : { maxHeaderBytes }),
+    ...(keepAliveTimeoutMs === undefined ? {} : { keepAliveTimeoutMs }),
     onError: (error) => config.world.log("error", "an HTTP request failed", { error }),
   });
   return {

@@ -17,6 +17,7 @@ import {
   type ToolRegistry,
   toolNode,
 } from "@statewright/core";
+import { canRequestApproval } from "@statewright/core/adapter";
 
 /** State of tools called by MCP clients: the message with the tool call. */
 export interface CallState {
@@ -25,7 +26,7 @@ export interface CallState {
 
 /** Creates the graph of a server. Throws the errors of `toolNode` and `defineGraph`. */
 export function createToolGraph(registry: ToolRegistry<CallState>, userMiddleware: readonly Middleware[]): Graph {
-  const middleware = userMiddleware.some(hasInterrupts) ? userMiddleware : [...userMiddleware, confirmMiddleware];
+  const middleware = userMiddleware.some(canRequestApproval) ? userMiddleware : [...userMiddleware, confirmMiddleware];
   const channels: StateShape = Object.assign({}, ...middleware.map((each) => each.channels));
   const interrupts: InterruptShape = Object.assign({}, ...middleware.map((each) => each.interrupts));
   const clientTools = [...registry.tools().values()].filter(({ spec }) => spec.client === true);
@@ -42,19 +43,11 @@ export function createToolGraph(registry: ToolRegistry<CallState>, userMiddlewar
     .edges({ [START]: "tools", tools: END }) as Graph;
 }
 
-/**
- * Returns true for middleware that declares interrupts of tool calls. Middleware without interrupts may only observe
- * calls.
- */
-function hasInterrupts({ beforeTool, asks = [] }: Middleware): boolean {
-  return beforeTool !== undefined && asks.length > 0;
-}
-
 /** Asks for approval of tools with `confirm: "always"` if no other middleware does. */
 const confirmMiddleware: Middleware = defineMiddleware({
   name: "confirmsForMcp",
   required: true,
-  asks: ["approve"],
+  interrupts: { approve: approval },
   beforeTool: ({ call, tool }) =>
     tool.safety.confirm === "always" ? decide.interrupt(call, `${tool.label} needs approval`) : undefined,
 });

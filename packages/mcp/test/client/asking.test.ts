@@ -198,8 +198,8 @@ test("an unsent MCP call is retried, a sent one is in doubt, and nothing is sent
   const third = second.peer();
   const doubt = await resume(graph, { store: third, thread: "t" }).result;
   expect(listOpenInterrupts(doubt)).toMatchObject([{ key: "hold.in_doubt" }]);
-  const told = { [getId(doubt)]: { happened: true } };
-  const done = await resume(graph, { store: third, thread: "t", answers: told }).result;
+  const observed = { [getId(doubt)]: { happened: true } };
+  const done = await resume(graph, { store: third, thread: "t", answers: observed }).result;
   expect(getAnswer(done.state)).toContain("A person confirmed that the call happened.");
   expect(calls()).toBe(1);
 });

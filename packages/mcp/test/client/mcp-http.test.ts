@@ -11,7 +11,7 @@ import { connect, endServers, formatVariable } from "../support/mcp.ts";
 
 endServers();
 
-interface Asked {
+interface RecordedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
@@ -20,7 +20,7 @@ interface Asked {
 
 interface Site {
   readonly url: string;
-  readonly asked: Asked[];
+  readonly asked: RecordedRequest[];
 }
 
 const open: (() => void)[] = [];
@@ -29,8 +29,8 @@ afterEach(() => {
 });
 
 /** Starts a web server with an MCP server at /mcp; `answer` may handle a request itself. */
-async function site(answer: (asked: Asked, response: ServerResponse, url: string) => boolean): Promise<Site> {
-  const asked: Asked[] = [];
+async function site(answer: (asked: RecordedRequest, response: ServerResponse, url: string) => boolean): Promise<Site> {
+  const asked: RecordedRequest[] = [];
   const server = createServer((request, response) => {
     let text = "";
     request.setEncoding("utf8");
@@ -40,7 +40,7 @@ async function site(answer: (asked: Asked, response: ServerResponse, url: string
     request.on("end", () => {
       const isJson = request.headers["content-type"] === "application/json" && text !== "";
       const { method = "", url: path = "", headers } = request;
-      const one: Asked = { method, path, headers, message: isJson ? JSON.parse(text) : { params: { text } } };
+      const one: RecordedRequest = { method, path, headers, message: isJson ? JSON.parse(text) : { params: { text } } };
       asked.push(one);
       if (!answer(one, response, url)) getUsualSize(one, response);
     });
@@ -57,7 +57,7 @@ async function site(answer: (asked: Asked, response: ServerResponse, url: string
 const tools = ["echo", "stream", "break"].map((name) => ({ name, inputSchema: { type: "object" } }));
 
 function getUsualSize(
-  { method, message: { id, method: about, params } }: Asked,
+  { method, message: { id, method: about, params } }: RecordedRequest,
   response: ServerResponse,
 ): ServerResponse {
   const result = (value: unknown): ServerResponse => reply(response, 200, { jsonrpc: "2.0", id, result: value });
@@ -288,30 +288,30 @@ test("a token is sent with every request, and an OAuth login completes the conne
   const plain = await connect({ name: "web", url, authProvider: { token: async () => "t1" } });
   expect(await callTool(plain.tools, {})).toBe("echo");
 
-  const kept: Record<string, unknown> = {};
+  const savedTokens: Record<string, unknown> = {};
   let sentTo: URL | undefined;
   const authProvider: OAuthClientProvider = {
     redirectUrl: "http://127.0.0.1/back",
     clientMetadata: { redirect_uris: ["http://127.0.0.1/back"], client_name: "test" },
-    clientInformation: () => kept["client"] as undefined,
+    clientInformation: () => savedTokens["client"] as undefined,
     saveClientInformation: (client) => {
-      kept["client"] = client;
+      savedTokens["client"] = client;
     },
-    tokens: () => kept["tokens"] as undefined,
+    tokens: () => savedTokens["tokens"] as undefined,
     saveTokens: (given) => {
-      kept["tokens"] = given;
+      savedTokens["tokens"] = given;
     },
     redirectToAuthorization: (target) => {
       sentTo = target;
     },
     saveCodeVerifier: (verifier) => {
-      kept["verifier"] = verifier;
+      savedTokens["verifier"] = verifier;
     },
-    codeVerifier: () => String(kept["verifier"]),
+    codeVerifier: () => String(savedTokens["verifier"]),
     saveDiscoveryState: (found) => {
-      kept["discovery"] = found;
+      savedTokens["discovery"] = found;
     },
-    discoveryState: () => kept["discovery"] as undefined,
+    discoveryState: () => savedTokens["discovery"] as undefined,
   };
   await expect(connect({ name: "web", url, authProvider })).rejects.toMatchObject({
     code: "mcp_failed",

@@ -197,9 +197,9 @@ test("MCP tool definitions are pinned: a tool changed by a restart is not called
 });
 
 test("approving MCP definitions does not approve definitions that replace them during the decision", async () => {
-  let turned = (): void => undefined;
+  let resolveTurned = (): void => undefined;
   const hasTurned = new Promise<void>((resolve) => {
-    turned = resolve;
+    resolveTurned = resolve;
   });
   const asked: McpChange[] = [];
   let sayMore = (): void => undefined;
@@ -209,7 +209,7 @@ test("approving MCP definitions does not approve definitions that replace them d
   const { tools } = await serve("turncoat", {
     pins: {},
     only: ["blocks"],
-    onStderr: turned,
+    onStderr: resolveTurned,
     onChange: async (change) => {
       asked.push(change);
       if (asked.length > 1) {

@@ -100,7 +100,7 @@ const office = defineGraph({
       middleware: [
         defineMiddleware({
           name: "asks",
-          asks: ["approve"],
+          interrupts: { approve: approval },
           beforeTool: ({ call }) => decide.interrupt(call, "Much money"),
         }),
       ],
@@ -108,7 +108,7 @@ const office = defineGraph({
   })
   .edges({ [START]: "plan", plan: "tools", tools: END });
 
-interface Told {
+interface GraphCallOutput {
   readonly thread: string;
   readonly status: string;
   readonly output?: unknown;
@@ -144,7 +144,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     return {
       text: content.map((block) => ("text" in block ? block.text : "")).join("\n"),
       isError,
-      told: structuredContent as Told,
+      observed: structuredContent as GraphCallOutput,
     };
   };
 
@@ -170,7 +170,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
         return { action: "accept", content: { street: "Main Street 1", fast: true } };
       },
     });
-    const { told, text } = await call("parcel", { item: "book" }, host);
+    const { observed, text } = await call("parcel", { item: "book" }, host);
     expect(asked).toMatchObject([
       {
         message: 'parcel asks: address {"item":"book"}',
@@ -180,8 +180,8 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
         },
       },
     ]);
-    expect(told).toMatchObject({ status: "done", output: { item: "book", to: "Main Street 1, fast", sent: true } });
-    expect(text).toContain(`Thread "${told.thread}" of parcel is done`);
+    expect(observed).toMatchObject({ status: "done", output: { item: "book", to: "Main Street 1, fast", sent: true } });
+    expect(text).toContain(`Thread "${observed.thread}" of parcel is done`);
     expect(log).toEqual(["packed book", "sent to Main Street 1, fast"]);
     await host.close();
   });
@@ -189,11 +189,11 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
   test("an MCP client without elicitation receives the pending interrupts and answers them in a second call", async () => {
     log.length = 0;
     const first = await call("parcel", { item: "vase", thread: "vase" });
-    expect(first.told).toMatchObject({ thread: "vase", status: "waiting", interrupts: [{ key: "address" }] });
-    const [{ id = "" } = {}] = first.told.interrupts ?? [];
+    expect(first.observed).toMatchObject({ thread: "vase", status: "waiting", interrupts: [{ key: "address" }] });
+    const [{ id = "" } = {}] = first.observed.interrupts ?? [];
     expect(first.text).toContain(`Answer "${id}" with`);
     // A repeated call starts no run; another input is queued.
-    expect((await call("parcel", { item: "vase", thread: "vase" })).told).toEqual(first.told);
+    expect((await call("parcel", { item: "vase", thread: "vase" })).observed).toEqual(first.observed);
     expect(await call("parcel", { item: "cup", thread: "vase" })).toMatchObject({
       isError: true,
       text: expect.stringContaining("waiting"),
@@ -201,8 +201,8 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     const wrong = await call("parcel_continue", { thread: "vase", answers: { [id]: { street: 7 } } });
     expect(wrong).toMatchObject({ isError: true, text: expect.stringContaining("street") });
     const second = await call("parcel_continue", { thread: "vase", answers: { [id]: { street: "Hill 2" } } });
-    expect(second.told).toMatchObject({ status: "done", output: { to: "Hill 2", sent: true } });
-    expect((await call("parcel_continue", { thread: "vase" })).told).toEqual(second.told);
+    expect(second.observed).toMatchObject({ status: "done", output: { to: "Hill 2", sent: true } });
+    expect((await call("parcel_continue", { thread: "vase" })).observed).toEqual(second.observed);
     expect(log).toEqual(["packed vase", "sent to Hill 2"]);
     expect((await call("parcel_continue", { thread: "nobody" })).isError).toBe(true);
     expect((await call("parcel", { item: "x", thread: "../etc" })).isError).toBe(true);
@@ -217,11 +217,11 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
 
   test("an MCP client without elicitation cannot confirm a call that requires a person", async () => {
     log.length = 0;
-    const { told, text } = await call("office", { euros: 900 });
+    const { observed, text } = await call("office", { euros: 900 });
     expect(text).toContain("A person must answer at the host of this server");
-    const [{ id = "" } = {}] = told.interrupts ?? [];
+    const [{ id = "" } = {}] = observed.interrupts ?? [];
     for (const key of [id, "approve"])
-      expect(await call("office_continue", { thread: told.thread, answers: { [key]: true } })).toMatchObject({
+      expect(await call("office_continue", { thread: observed.thread, answers: { [key]: true } })).toMatchObject({
         isError: true,
         text: 'Only a person may answer "approve", not this call.',
       });
@@ -230,7 +230,7 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
       generation,
       person: () => ({ action: "accept", content: { approved: true } }),
     });
-    expect((await call("office_continue", { thread: told.thread }, host)).told.status).toBe("done");
+    expect((await call("office_continue", { thread: observed.thread }, host)).observed.status).toBe("done");
     expect(log).toEqual(["paid 900"]);
     await host.close();
   });
@@ -252,8 +252,8 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
     await expect.poll(getStatus, patient).toBe(generation === "2025" ? "cancelled" : "paused");
     expect(log).toEqual([generation === "2025" ? "first was stopped" : "first is done"]);
     if (generation === "2025") return;
-    const { told } = await call("slow_continue", { thread: "long" });
-    expect(told).toMatchObject({ status: "done", output: { n: 2 } });
+    const { observed } = await call("slow_continue", { thread: "long" });
+    expect(observed).toMatchObject({ status: "done", output: { n: 2 } });
     expect(log).toEqual(["first is done", "second is done"]);
   });
 });

@@ -95,7 +95,6 @@ const broken = defineTool({
 
 const nightShift = defineMiddleware({
   name: "nightShift",
-  asks: [],
   beforeTool: ({ call }) =>
     refund.is(call) && call.args.cents > 10_000 ? decide.deny("Too much for one night") : undefined,
 });
@@ -148,16 +147,16 @@ describe.each(["2025", "2026"] as const)("an MCP client of %s", (generation) => 
 
   test("an MCP client gets results with hidden values injected, secrets redacted, and data next to the text", async () => {
     paid.length = 0;
-    const told: (string | undefined)[] = [];
+    const observed: (string | undefined)[] = [];
     const result = await client.callTool(
       { name: "refund", arguments: { orderId: "o7", cents: 900 } },
-      { onprogress: ({ message }) => told.push(message) },
+      { onprogress: ({ message }) => observed.push(message) },
     );
     expect(paid).toEqual(["customer of local sk-very-secret o7 900"]);
     expect(JSON.stringify(result)).not.toContain("sk-very");
     expect(result.structuredContent).toEqual({ order: "o7", cents: 900 });
     expect(result.isError).not.toBe(true);
-    expect(told).toContain("Refund an order: Asking the bank");
+    expect(observed).toContain("Refund an order: Asking the bank");
     await call("refund", { orderId: "o8", cents: 1, customer: "somebody else" });
     expect(paid[1]).toBe("customer of local sk-very-secret o8 1");
     const { content } = await call("draw", {});

@@ -23,7 +23,7 @@ import {
 import { systemWorld } from "@statewright/core/adapter";
 
 /** A recorded request. */
-export interface Told {
+export interface RecordedRequest {
   readonly method: string;
   /** URL as sent. */
   readonly url: string;
@@ -41,7 +41,7 @@ export interface Answer {
 /** A local server. */
 export interface EchoServer {
   readonly base: string;
-  readonly told: Told[];
+  readonly observed: RecordedRequest[];
   /** Answers by path prefix; the longest prefix wins. "drop" closes the connection, "hang" never answers. */
   readonly answers: Map<string, Answer | "drop" | "hang">;
   readonly close: () => Promise<void>;
@@ -49,7 +49,7 @@ export interface EchoServer {
 
 /** Starts the server. */
 export async function startEchoServer(): Promise<EchoServer> {
-  const told: Told[] = [];
+  const observed: RecordedRequest[] = [];
   const answers: EchoServer["answers"] = new Map();
   const server: Server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -57,7 +57,7 @@ export async function startEchoServer(): Promise<EchoServer> {
     request.on("end", () => {
       const { method = "", url = "", headers } = request;
       const asked = { method, url, headers, body: Buffer.concat(chunks).toString("latin1") };
-      told.push(asked);
+      observed.push(asked);
       const [, found] =
         [...answers].filter(([start]) => url.startsWith(start)).sort(([a], [b]) => b.length - a.length)[0] ?? [];
       if (found === "drop") request.socket.destroy();
@@ -68,7 +68,7 @@ export async function startEchoServer(): Promise<EchoServer> {
   await new Promise((ready) => server.once("listening", ready));
   return {
     base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    told,
+    observed,
     answers,
     close: async () => {
       server.closeAllConnections();
@@ -78,7 +78,7 @@ export async function startEchoServer(): Promise<EchoServer> {
 }
 
 /** Result of one call: answer for the model, result for programs, and all emitted and saved data. */
-export interface Came {
+export interface CallOutcome {
   readonly text: string;
   readonly result: ToolResult;
   readonly events: readonly RunEvent[];
@@ -96,7 +96,7 @@ export async function call(
     readonly signal?: AbortSignal;
     readonly onEvent?: (event: RunEvent) => void;
   } = {},
-): Promise<Came> {
+): Promise<CallOutcome> {
   const { secrets = {}, world = systemWorld(), signal, onEvent } = options;
   const store = memoryStore();
   const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })

@@ -48,12 +48,12 @@ export function readPicture(svg: string): Picture {
   const root = new DOMParser({ onError: onErrorStopParsing }).parseFromString(svg, "image/svg+xml").documentElement;
   if (root === null) throw new Error("the picture is empty");
   const [x = 0, y = 0, width = 0, height = 0] = (root.getAttribute("viewBox") ?? "").split(" ").map(Number);
-  const all = elementsBelow(root);
+  const all = listElements(root);
   const groups = all.filter((element) => element.hasAttribute("data-id"));
   const isEdge = (element: Element): boolean => listClasses(element).includes("edge");
   const nodes = groups
     .filter((element) => !isEdge(element))
-    .map((element) => ({ ...getPart(element), rect: around(element), heading: getHeading(element) }));
+    .map((element) => ({ ...getPart(element), rect: getBoundingBox(element), heading: getHeading(element) }));
   return {
     box: { x, y, width, height },
     root,
@@ -64,7 +64,7 @@ export function readPicture(svg: string): Picture {
     labels: all
       .filter((element) => listClasses(element).includes("label"))
       .map((element) => {
-        const back = elementsBelow(element).find(({ tagName }) => tagName === "rect");
+        const back = listElements(element).find(({ tagName }) => tagName === "rect");
         const id = element.getAttribute("data-of") ?? "";
         return { ...getRect(back), id, text: getPart(element).texts[0] ?? "" };
       }),
@@ -73,9 +73,9 @@ export function readPicture(svg: string): Picture {
 
 /** Returns whether two rectangles share more than a border. */
 export function isOverlapping(one: Rect, other: Rect): boolean {
-  const apart = (low: number, size: number, otherLow: number, otherSize: number): boolean =>
+  const areApart = (low: number, size: number, otherLow: number, otherSize: number): boolean =>
     low + size <= otherLow + 0.2 || otherLow + otherSize <= low + 0.2;
-  return !apart(one.x, one.width, other.x, other.width) && !apart(one.y, one.height, other.y, other.height);
+  return !areApart(one.x, one.width, other.x, other.width) && !areApart(one.y, one.height, other.y, other.height);
 }
 
 /** Returns whether a rectangle is inside another one. */
@@ -88,7 +88,7 @@ export function isInside(inner: Rect, outer: Rect): boolean {
   );
 }
 
-function elementsBelow(element: Element): readonly Element[] {
+function listElements(element: Element): readonly Element[] {
   return [...element.getElementsByTagName("*")];
 }
 
@@ -97,14 +97,14 @@ function listClasses(element: Element): readonly string[] {
 }
 
 function getPart(element: Element): Part {
-  const below = elementsBelow(element);
-  const said = (name: string): readonly string[] =>
+  const below = listElements(element);
+  const readTexts = (name: string): readonly string[] =>
     below.flatMap(({ tagName, textContent }) => (tagName === name ? [textContent ?? ""] : []));
   return {
     id: element.getAttribute("data-id") ?? "",
     classes: listClasses(element),
-    title: said("title")[0] ?? "",
-    texts: said("text"),
+    title: readTexts("title")[0] ?? "",
+    texts: readTexts("text"),
   };
 }
 
@@ -119,14 +119,14 @@ function getRect(element: Element | undefined): Rect {
 
 /** The label of a region, in a monospaced font of 13, starts at the position of its text. */
 function getHeading(element: Element): Rect {
-  const text = elementsBelow(element).find(({ tagName }) => tagName === "text");
+  const text = listElements(element).find(({ tagName }) => tagName === "text");
   const { x = 0, y = 0 } = listNumbers(text, "x", "y");
   return { x, y: y - 11, width: (text?.textContent ?? "").length * 8, height: 14 };
 }
 
 /** Returns the bounding box of the shapes of a node. */
-function around(element: Element): Rect {
-  const rects = elementsBelow(element).flatMap((shape): readonly Rect[] => {
+function getBoundingBox(element: Element): Rect {
+  const rects = listElements(element).flatMap((shape): readonly Rect[] => {
     if (shape.tagName === "rect") return [getRect(shape)];
     if (shape.tagName === "circle") {
       const { cx = 0, cy = 0, r = 0 } = listNumbers(shape, "cx", "cy", "r");
@@ -149,7 +149,7 @@ function around(element: Element): Rect {
 /** Samples the line of an edge. Its path has absolute moves, lines and cubic curves. */
 function listPoints(element: Element): Edge["points"] {
   const path =
-    elementsBelow(element)
+    listElements(element)
       .find((each) => listClasses(each).includes("line"))
       ?.getAttribute("d") ?? "";
   const points: { x: number; y: number }[] = [];

@@ -22,7 +22,7 @@ import {
 import { systemWorld } from "@statewright/core/adapter";
 
 /** A tool call as a model makes it. */
-export interface Asked {
+export interface RequestedCall {
   readonly name?: string;
   readonly id?: string;
   readonly args: JsonObject;
@@ -39,7 +39,7 @@ export interface LiveCalls {
 /** Starts tool calls of one message. */
 export function startCalls(
   tools: readonly Tool[],
-  asked: readonly Asked[],
+  asked: readonly RequestedCall[],
   options: {
     readonly world?: World;
     readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"];
@@ -60,8 +60,8 @@ export function startCalls(
       args,
     })),
   };
-  const kept = options.store === undefined ? {} : { store: options.store, thread: "calls" };
-  const handle = run(graph, { input: { messages: [asks] }, world: options.world ?? systemWorld(), ...kept });
+  const threadOptions = options.store === undefined ? {} : { store: options.store, thread: "calls" };
+  const handle = run(graph, { input: { messages: [asks] }, world: options.world ?? systemWorld(), ...threadOptions });
   const events: RunEvent[] = [];
   handle.on((event) => {
     events.push(event);
@@ -82,7 +82,7 @@ export function startCalls(
 /** Runs tool calls and returns their answers. */
 export function collectAnswers(
   tools: readonly Tool[],
-  asked: readonly Asked[],
+  asked: readonly RequestedCall[],
   options: Parameters<typeof startCalls>[2] = {},
 ): Promise<readonly ToolMessage[]> {
   return startCalls(tools, asked, options).answers();

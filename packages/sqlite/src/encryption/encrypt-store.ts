@@ -100,17 +100,19 @@ function encryptThread(
 function rehash(db: Database, plain: Reader, thread: string, cipher: ThreadCipher): void {
   const prunedRanges = new PrunedRanges(db);
   const putHash = db.prepare<[string, number]>("UPDATE checkpoints SET hash = ? WHERE key = ?");
-  const putAnchor = db.prepare<[string, string, number]>("UPDATE anchors SET hash = ?, kept = ? WHERE key = ?");
+  const putAnchor = db.prepare<[string, string, number]>(
+    "UPDATE anchors SET hash = ?, remaining_hash = ? WHERE key = ?",
+  );
   const hashes = new Map<number, string>();
   const namespaces = plain.namespaces.list(thread);
   const anchors = namespaces.flatMap((namespace) =>
     prunedRanges.list({ thread, namespace, cipher: undefined }).map(({ id, deltas }) => ({
       key: toRowKey(namespace.key, id),
       id,
-      kept: hashRemainingDeltas(cipher, namespace.name, deltas),
+      remainingHash: hashRemainingDeltas(cipher, namespace.name, deltas),
     })),
   );
-  for (const { id, kept } of anchors) hashes.set(id, kept);
+  for (const { id, remainingHash } of anchors) hashes.set(id, remainingHash);
   const checkpoints = namespaces.flatMap((namespace) =>
     plain.checkpoints.listIds(namespace).map((id) => ({ id, namespace })),
   );
@@ -120,6 +122,6 @@ function rehash(db: Database, plain: Reader, thread: string, cipher: ThreadCiphe
       hashes.set(id, hashCheckpoint(row, writtenBy, deltas, { parentHash: parent, cipher }));
     }
   }
-  for (const { key, kept } of anchors) putAnchor.run(kept, kept, key);
+  for (const { key, remainingHash } of anchors) putAnchor.run(remainingHash, remainingHash, key);
   for (const { id, namespace } of checkpoints) putHash.run(hashes.get(id) ?? "", toRowKey(namespace.key, id));
 }

@@ -264,7 +264,7 @@ export function readInboxMessage(
 ): InboxMessage {
   const { id, branch, kind, at, run, sum } = columns;
   const messages = decryptPayload(cipher, thread, columns.messages, () => toInboxMessageContext(columns));
-  const row = { id, branch, kind, messages, at, ...(run === "" ? {} : { taken: run }) };
+  const row = { id, branch, kind, messages, at, ...(run === "" ? {} : { deliveredTo: run }) };
   if (computeInboxMessageSum(cipher === undefined ? row : { ...row, messages: "" }) === sum) return row;
   throw createCorruptError(`the inbox message "${id}" does not match its checksum`, { thread, branch });
 }

@@ -46,7 +46,7 @@ interface Link {
  * Age in milliseconds from which a change time of a folder is final: a later change has another time. Kernels update
  * the time in steps of up to 10 ms.
  */
-const settledMs = 100;
+const stableAfterMs = 100;
 
 /** Byte of the `-shm` file that every open connection locks, and byte that a writer locks. */
 const connectionLockByte = 128;
@@ -85,7 +85,7 @@ class LinkGuard implements FileGuard {
   #hasLockTable = false;
   #isClosed = false;
   /** State of the folder at the last full check; undefined if the next check must be full. */
-  #settled: Pick<Stats, "mtimeMs" | "ctimeMs"> | undefined;
+  #stableTimes: Pick<Stats, "mtimeMs" | "ctimeMs"> | undefined;
   #fault: StatewrightError | undefined;
 
   constructor(db: Database.Database, file: string, world: World) {
@@ -123,7 +123,7 @@ class LinkGuard implements FileGuard {
 
   addOwnerFile(path: string): void {
     this.#ownerLink = readLink(path);
-    this.#settled = undefined;
+    this.#stableTimes = undefined;
   }
 
   checkBeforeCommit(): StatewrightError | undefined {
@@ -143,7 +143,7 @@ class LinkGuard implements FileGuard {
 
   removeOwnerFile(): void {
     this.#ownerLink = undefined;
-    this.#settled = undefined;
+    this.#stableTimes = undefined;
   }
 
   close(log: "delete-log" | "keep-log"): void {
@@ -161,11 +161,11 @@ class LinkGuard implements FileGuard {
   #findLostFile(): string | undefined {
     const before = fstatSync(this.#folder);
     const { mtimeMs, ctimeMs } = before;
-    if (this.#settled?.mtimeMs === mtimeMs && this.#settled.ctimeMs === ctimeMs) return undefined;
+    if (this.#stableTimes?.mtimeMs === mtimeMs && this.#stableTimes.ctimeMs === ctimeMs) return undefined;
     for (const link of this.#links) if (!isLinked(link)) return link.path;
     if (this.#ownerLink !== undefined && !isLinked(this.#ownerLink)) return this.#ownerLink.path;
     const ageMs = this.#world.clock.now() - Math.max(mtimeMs, ctimeMs);
-    this.#settled = ageMs > settledMs ? before : undefined;
+    this.#stableTimes = ageMs > stableAfterMs ? before : undefined;
     return undefined;
   }
 }

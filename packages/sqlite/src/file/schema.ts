@@ -143,7 +143,7 @@ export const migrations: readonly (readonly string[])[] = [
   key INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,
   hash TEXT NOT NULL,
-  kept TEXT NOT NULL
+  remaining_hash TEXT NOT NULL
 ) STRICT`,
     `CREATE TABLE effects (
   key INTEGER PRIMARY KEY,

@@ -60,8 +60,9 @@ export class EventReader {
     const until = id === undefined ? Number.MAX_SAFE_INTEGER : (checkpoints[checkpoints.length - 1]?.seq ?? 0);
     const durableEvents = this.#sql.eventsBetween
       .all(thread, after, until, limit)
-      .map((columns): StoredEvent => ({ fact: readEvent(this.#ciphers.get(thread), thread, columns) }));
-    const getSeq = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
+      .map((columns): StoredEvent => ({ durableEvent: readEvent(this.#ciphers.get(thread), thread, columns) }));
+    const getSeq = (event: StoredEvent): number =>
+      "durableEvent" in event ? event.durableEvent.seq : event.checkpoint.seq;
     return [...durableEvents, ...checkpoints.map((checkpoint) => ({ checkpoint }))]
       .sort((left, right) => getSeq(left) - getSeq(right))
       .slice(0, limit);

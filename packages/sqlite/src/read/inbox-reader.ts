@@ -41,7 +41,7 @@ export class InboxReader {
     return this.#readMessages(this.#sql.waitingMessages.all(branch, thread), thread, branch);
   }
 
-  /** Lists all messages of a branch, including messages taken by a run that may still restore them. */
+  /** Lists all messages of a branch, including messages delivered to a run that may still restore them. */
   list(thread: string, branch: string): readonly InboxMessage[] {
     return this.#readMessages(this.#sql.allMessages.all(branch, thread), thread, branch);
   }

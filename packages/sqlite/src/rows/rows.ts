@@ -373,8 +373,8 @@ export function computeEventSum({ seq, branch, at, text }: EventRow): number {
   return crc32(JSON.stringify([seq, branch, at, text]));
 }
 
-export function computeInboxMessageSum({ branch, id, kind, at, messages, taken }: InboxMessage): number {
-  return crc32(JSON.stringify([branch, id, kind, at, messages, taken ?? ""]));
+export function computeInboxMessageSum({ branch, id, kind, at, messages, deliveredTo }: InboxMessage): number {
+  return crc32(JSON.stringify([branch, id, kind, at, messages, deliveredTo ?? ""]));
 }
 
 export function computeTimerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {

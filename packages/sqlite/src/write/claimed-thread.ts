@@ -21,7 +21,7 @@ export interface ClaimedThread {
   queued: number;
   /** True after a release that could not be written. */
   isReleased: boolean;
-  /** True when the run may have taken inbox messages. */
+  /** True when inbox messages may have been delivered to the run. */
   mayHaveTakenMessages: boolean;
   /** True when interrupts may be awaiting an answer. */
   mayAwaitAnswers: boolean;

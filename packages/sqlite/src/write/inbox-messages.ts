@@ -29,10 +29,10 @@ function prepareStatements(db: Database) {
     waiting: db.prepare<[number, string], KeyedColumns>(
       "SELECT key, id, kind, at, run, sum, messages FROM inbox_messages WHERE branch = ? AND run = '' AND id = ?",
     ),
-    takenBy: db.prepare<[number, string], KeyedColumns>(
+    deliveredTo: db.prepare<[number, string], KeyedColumns>(
       "SELECT key, id, kind, at, run, sum, messages FROM inbox_messages WHERE branch = ? AND run = ? ORDER BY key",
     ),
-    // A message posted again under its id and taken again replaces the first one.
+    // A message posted again under its id and delivered again replaces the first one.
     updateTaken: db.prepare<[string, number, number]>(
       "UPDATE OR REPLACE inbox_messages SET run = ?, sum = ? WHERE key = ?",
     ),
@@ -50,10 +50,10 @@ export class InboxMessages {
 
   write({ key, cipher }: InboxNamespace, row: InboxMessage): void {
     const { sum, messages } = toInboxMessageColumns(cipher, row);
-    this.#sql.add.run(key, row.id, row.kind, row.at, row.taken ?? "", sum, messages);
+    this.#sql.add.run(key, row.id, row.kind, row.at, row.deliveredTo ?? "", sum, messages);
   }
 
-  /** Marks messages as taken by a run; ids that are not waiting are ignored. */
+  /** Marks messages as delivered to a run; ids that are not waiting are ignored. */
   markTaken(namespace: InboxNamespace, ids: readonly string[], run: string): void {
     for (const id of ids) {
       const row = this.#sql.waiting.get(namespace.key, id);
@@ -61,22 +61,22 @@ export class InboxMessages {
     }
   }
 
-  /** Marks all messages taken by a run as waiting again, in their former order. */
+  /** Marks all messages delivered to a run as waiting again, in their former order. */
   restore(namespace: InboxNamespace, run: string): void {
-    for (const row of this.#sql.takenBy.all(namespace.key, run)) {
+    for (const row of this.#sql.deliveredTo.all(namespace.key, run)) {
       if (this.#sql.waiting.get(namespace.key, row.id) === undefined) this.#setTaken(namespace, row, undefined);
       else this.#sql.dropOne.run(row.key);
     }
   }
 
-  /** Deletes the messages taken by a finished run. */
+  /** Deletes the messages delivered to a finished run. */
   deleteTaken(namespaceKey: number, run: string): void {
     this.#sql.dropAll.run(namespaceKey, run);
   }
 
   #setTaken({ thread, name, cipher }: InboxNamespace, row: KeyedColumns, run: string | undefined): void {
-    const { taken: _, ...message } = readInboxMessage(cipher, thread, { ...row, branch: name });
-    const { sum } = toInboxMessageColumns(cipher, run === undefined ? message : { ...message, taken: run });
+    const { deliveredTo: _, ...message } = readInboxMessage(cipher, thread, { ...row, branch: name });
+    const { sum } = toInboxMessageColumns(cipher, run === undefined ? message : { ...message, deliveredTo: run });
     this.#sql.updateTaken.run(run ?? "", sum, row.key);
   }
 }

@@ -31,7 +31,7 @@ export class Inbox {
     return row;
   }
 
-  /** Marks messages as taken by the run, restores them, or deletes them with the end of the run. */
+  /** Marks messages as delivered to the run, restores them, or deletes them with the end of the run. */
   move(
     claimed: ClaimedThread,
     { name, key }: NamespaceState,

@@ -20,13 +20,13 @@ export interface NamespaceContext {
 interface AnchorColumns {
   readonly id: number;
   readonly seq: number;
-  readonly kept: string;
+  readonly remainingHash: string;
 }
 
 function prepareStatements(db: Database) {
   return {
     anchors: db.prepare<[number, number], AnchorColumns>(
-      "SELECT key & 0xffffff AS id, seq, kept FROM anchors WHERE key BETWEEN ? AND ? ORDER BY key",
+      "SELECT key & 0xffffff AS id, seq, remaining_hash AS remainingHash FROM anchors WHERE key BETWEEN ? AND ? ORDER BY key",
     ),
     // Rows between two anchors may have been pruned after the second anchor: then each range starts after the previous
     // one.
@@ -51,7 +51,7 @@ function prepareStatements(db: Database) {
     addDelta: db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)"),
     dropAnchors: db.prepare<[number, number]>("DELETE FROM anchors WHERE key > ? AND key <= ?"),
     addAnchor: db.prepare<[number, number, string, string]>(
-      "INSERT INTO anchors (key, seq, hash, kept) VALUES (?, ?, ?, ?)",
+      "INSERT INTO anchors (key, seq, hash, remaining_hash) VALUES (?, ?, ?, ?)",
     ),
   };
 }
@@ -81,7 +81,7 @@ export class PrunedRanges {
   list(at: NamespaceContext): readonly PrunedRange[] {
     return this.#sql.anchors
       .all(toRowKey(at.namespace.key, 0), toRowKey(at.namespace.key, maxCheckpointId))
-      .map(({ id, seq, kept: remainingHash }) => {
+      .map(({ id, seq, remainingHash }) => {
         const after =
           this.#sql.newestBefore.get({ from: toRowKey(at.namespace.key, 0), until: toRowKey(at.namespace.key, id) }) ??
           0;

@@ -10,7 +10,7 @@ import { threadHeadCheckpoint } from "../read/thread-head.ts";
  * `kind`.
  */
 export interface PruneStep {
-  readonly kind: "reads" | "writes" | "thinks";
+  readonly kind: "reads" | "writes" | "plans";
   readonly run: () => void;
 }
 

@@ -104,7 +104,7 @@ export class Retention {
       const { key, namespaces } = yield* this.#planRows.load(write.thread);
       const steps = retentionRules.planRetentionInSteps(namespaces, write, limit - removed);
       let plan = steps.next();
-      for (; plan.done !== true; plan = steps.next()) yield { kind: "thinks", run: () => undefined };
+      for (; plan.done !== true; plan = steps.next()) yield { kind: "plans", run: () => undefined };
       for (const slice of retentionRules.splitPlan(plan.value, checkpointsPerStep)) {
         yield {
           kind: "writes",

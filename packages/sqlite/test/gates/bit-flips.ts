@@ -32,7 +32,7 @@ async function image(path: string): Promise<Buffer> {
     await saveCommit(store, {
       ...createSuperstep(thread, claim, 1),
       run,
-      events: [fact(thread, 2, "started")],
+      events: [createDurableEvent(thread, 2, "started")],
       seq: 2,
     });
     for (let id = 2; id <= 6; id++) {
@@ -48,7 +48,7 @@ async function image(path: string): Promise<Buffer> {
       run: { ...run, status: "waiting", error: { name: "Error", message: "an error of before" } },
       interrupts: [createInterruptRow("q1", "yes"), open("q2")],
       timers: [{ arm: { id: "wait", kind: "after", generation: 6, dueAt: 9_000, about: "timer" } }],
-      events: [fact(thread, 8, "waits")],
+      events: [createDurableEvent(thread, 8, "waits")],
       release: true,
     });
     const from = { ...at(3).row, branch: "other", parent: 3, source: "fork" } as const;
@@ -71,7 +71,7 @@ function replace(channel: string, value: string) {
   return { channel, kind: "replace", base: true, text: JSON.stringify(value) } as const;
 }
 
-function fact(thread: string, seq: number, what: string) {
+function createDurableEvent(thread: string, seq: number, what: string) {
   return { seq, branch: "main", at: 1_000 + seq, text: JSON.stringify({ thread, what }) };
 }
 
@@ -158,12 +158,12 @@ export async function runBitFlips(
     bytes[place] = (bytes[place] ?? 0) ^ (1 << bit);
     for (const part of ["-wal", "-shm"]) rmSync(copy + part, { force: true });
     writeFileSync(copy, bytes);
-    return met(copy, before, `bit ${bit} of byte ${place}`);
+    return classifyFile(copy, before, `bit ${bit} of byte ${place}`);
   });
 }
 
 /** Classifies a file; throws for a value that is silently wrong. */
-async function met(copy: string, before: ReadonlyMap<string, Read>, where: string): Promise<string> {
+async function classifyFile(copy: string, before: ReadonlyMap<string, Read>, where: string): Promise<string> {
   let store: SqliteStore;
   try {
     store = sqliteStore(copy, { world: quiet });

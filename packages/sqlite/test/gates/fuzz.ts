@@ -140,7 +140,7 @@ function getId(random: Random): unknown {
   return random.whole(2) === 0 ? random.pick(texts) : garbage(random);
 }
 
-async function told(work: () => unknown): Promise<string> {
+async function getOutcome(work: () => unknown): Promise<string> {
   try {
     await work();
     return "taken";
@@ -160,7 +160,7 @@ async function listed(store: SqliteStore, random: Random): Promise<string> {
     random.whole(8) === 0
       ? garbage(random)
       : createObject(random, () => garbage(random, 1), [...known, ...known, ...strange]);
-  const met = await told(() => ask(store, given as never, random));
+  const met = await getOutcome(() => ask(store, given as never, random));
   if (typeof given !== "object" || given === null) return `${name} ${met}`;
   const unknown = Object.keys(given).filter((key) => !known.includes(key));
   const { limit } = given as { readonly limit?: unknown };
@@ -172,7 +172,7 @@ async function listed(store: SqliteStore, random: Random): Promise<string> {
 
 async function written(store: SqliteStore, random: Random): Promise<string> {
   const id = getId(random);
-  const met = await told(() => random.pick(writes)(store, id as never, random));
+  const met = await getOutcome(() => random.pick(writes)(store, id as never, random));
   if (met === "taken") assert.ok(typeof id === "string" && grammar.test(id), "an id outside the grammar is taken");
   return `write ${met}`;
 }
@@ -186,7 +186,7 @@ async function opened(random: Random): Promise<string> {
     ...strange,
   ]);
   const path = random.whole(3) === 0 ? garbage(random) : ":memory:";
-  const met = await told(() => {
+  const met = await getOutcome(() => {
     // A value that could be a path is not opened: it would create a file.
     if (typeof path === "string" && path !== ":memory:" && path.trim() !== "" && !path.includes("\0")) return;
     sqliteStore(path as never, given as never).close();
@@ -205,7 +205,7 @@ export async function fuzz(home: string, range: { readonly first: number; readon
     const found = await runCases(range, async (random) => {
       const way = random.whole(10);
       if (way < 5) return listed(store, random);
-      if (way < 7) return `read ${await told(() => random.pick(reads)(store, getId(random) as never, random))}`;
+      if (way < 7) return `read ${await getOutcome(() => random.pick(reads)(store, getId(random) as never, random))}`;
       if (way < 9) return written(store, random);
       return opened(random);
     });

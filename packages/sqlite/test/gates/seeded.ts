@@ -14,8 +14,8 @@ export function createRandom(seed: number): Random {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  const whole = (below: number): number => Math.floor(next() * below);
-  return { whole, pick: (items) => items[whole(items.length)] as (typeof items)[number] };
+  const drawBelow = (below: number): number => Math.floor(next() * below);
+  return { whole: drawBelow, pick: (items) => items[drawBelow(items.length)] as (typeof items)[number] };
 }
 
 /** Result of a gate; `repeat` runs only the first failing case. */

@@ -19,7 +19,7 @@ export interface Child {
   ask(ask: Without<Ask, "no">): Promise<unknown>;
   claim(thread: string): Promise<Claim>;
   /** Numbers of the steps reported as saved to the child. */
-  onTold(listen: (step: number | string) => void): void;
+  onObserved(listen: (step: number | string) => void): void;
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
   /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
@@ -27,7 +27,7 @@ export interface Child {
 
 interface Message {
   readonly ready?: true;
-  readonly told?: number | string;
+  readonly observed?: number | string;
   readonly id?: number;
   readonly value?: unknown;
   readonly failure?: string;
@@ -46,7 +46,7 @@ export async function startChild(file: string): Promise<Child> {
     child.once("exit", () => reject(new Error("the child ended before it was ready")));
     child.on("message", (message: Message) => {
       if (message.ready === true) resolve();
-      if (message.told !== undefined) listener(message.told);
+      if (message.observed !== undefined) listener(message.observed);
       const waiter = waiting.get(message.id ?? -1);
       if (message.failure === undefined) waiter?.resolve(message.value);
       else waiter?.reject(new Error(message.failure));
@@ -62,7 +62,7 @@ export async function startChild(file: string): Promise<Child> {
     pid: child.pid as number,
     ask,
     claim: (thread) => ask({ do: "claim", thread }) as Promise<Claim>,
-    onTold: (listen) => {
+    onObserved: (listen) => {
       listener = listen;
     },
     signal: (signal) => {

@@ -19,11 +19,11 @@ export const secondSteps: number = statements.length;
 export function createSecondFormat(killedAt = 0): Migrations {
   if (killedAt === 0) return [...migrations, statements];
   const deadly: string[] = [];
-  const deadlyAt = (number: number, statement: string): string => {
+  const insertKill = (number: number, statement: string): string => {
     if (number === killedAt) process.kill(process.pid, "SIGKILL");
     return statement;
   };
   for (const [index, statement] of statements.entries())
-    Object.defineProperty(deadly, index, { enumerable: true, get: () => deadlyAt(index + 1, statement) });
+    Object.defineProperty(deadly, index, { enumerable: true, get: () => insertKill(index + 1, statement) });
   return [...migrations, deadly];
 }

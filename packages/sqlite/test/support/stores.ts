@@ -45,8 +45,8 @@ export function openFile(options: SqliteStoreOptions = { durability: "normal" })
 
 export function openMemory(): StoreUnderTest {
   const store = sqliteStore(":memory:");
-  const none = (): never => {
+  const throwMissing = (): never => {
     throw new Error("a store in memory has one owner");
   };
-  return { store, peer: none, crash: none, dispose: () => store.close() };
+  return { store, peer: throwMissing, crash: throwMissing, dispose: () => store.close() };
 }

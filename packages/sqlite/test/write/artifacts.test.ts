@@ -80,14 +80,14 @@ test("an artifact of many pieces is unchanged, complete and in part, after close
 test("interleaved artifacts of several threads are rekeyed thread by thread, every piece", async () => {
   const sealed = open({ encryption: keys });
   const bodies = [0, 1, 2].map((nth) => randomBytes((7 + nth) * pieceBytes));
-  const kept: Record<string, string[]> = { t: [], u: [] };
+  const storedKeys: Record<string, string[]> = { t: [], u: [] };
   for (const [nth, body] of bodies.entries())
     for (const thread of ["t", "u"]) {
       const { epoch, branch, nextSeq } = await sealed.claim({ ...graph, thread });
       // The second artifact has the same body: the thread stores it once.
       const artifacts = [await createArtifactWrite(body), ...(nth === 1 ? [await createArtifactWrite(body)] : [])];
       await saveCommit(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
-      kept[thread]?.push(artifacts[0]?.row.key ?? "");
+      storedKeys[thread]?.push(artifacts[0]?.row.key ?? "");
     }
   sealed.close();
   const fresh = { id: "k2", key: new Uint8Array(32).fill(6) };
@@ -100,7 +100,7 @@ test("interleaved artifacts of several threads are rekeyed thread by thread, eve
   const after = open({ encryption: { keys: () => [fresh] } });
   for (const thread of ["t", "u"])
     for (const [nth, body] of bodies.entries()) {
-      const read = await after.artifacts.read(thread, kept[thread]?.[nth] ?? "");
+      const read = await after.artifacts.read(thread, storedKeys[thread]?.[nth] ?? "");
       expect(Buffer.compare(read ?? new Uint8Array(), body)).toBe(0);
     }
   expect(await after.verify()).toMatchObject({ threads: 2, artifacts: 6, faults: [] });
@@ -136,8 +136,8 @@ test.each([
 
 test("verify checks every artifact of a thread above the list page size, and each is sealed", async () => {
   const store = open();
-  const kept = await keep(store, ...Array.from({ length: 2_100 }, (_, index) => `body ${index}`));
-  await store.artifacts.delete("t", kept[2_000] ?? "");
+  const storedKeys = await keep(store, ...Array.from({ length: 2_100 }, (_, index) => `body ${index}`));
+  await store.artifacts.delete("t", storedKeys[2_000] ?? "");
   store.close();
   encryptStore(file, keys);
   expect(readBytes(file)).not.toContain("body 1");
@@ -147,7 +147,7 @@ test("verify checks every artifact of a thread above the list page size, and eac
   expect(artifacts).toBe(2_099);
   for (const index of [0, 2_049])
     expect(
-      faults.filter(({ what }) => what.includes(kept[index] ?? "")),
+      faults.filter(({ what }) => what.includes(storedKeys[index] ?? "")),
       String(index),
     ).toHaveLength(1);
   damaged.close();

@@ -49,9 +49,9 @@ async function claimThread(store: Store, thread: string): Promise<Claim> {
 }
 
 /** Queues a commit and keeps its report by name. */
-function queue(store: Store, commit: Commit, name: string, told: string[]): void {
+function queue(store: Store, commit: Commit, name: string, observed: string[]): void {
   store.commit(commit, (failure?: StatewrightError) =>
-    told.push(failure === undefined ? name : `${name} ${failure.code}`),
+    observed.push(failure === undefined ? name : `${name} ${failure.code}`),
   );
 }
 
@@ -71,14 +71,14 @@ describe("concurrent commits", () => {
     const store = open();
     const claims = [await claimThread(store, "a"), await claimThread(store, "b"), await claimThread(store, "c")];
     const before = transactions();
-    const told: string[] = [];
+    const observed: string[] = [];
     for (let id = 1; id <= 20; id++) {
       for (const [index, thread] of ["a", "b", "c"].entries())
-        queue(store, createSuperstep(thread, claims[index] as Claim, id), `${thread}${id}`, told);
+        queue(store, createSuperstep(thread, claims[index] as Claim, id), `${thread}${id}`, observed);
     }
-    expect(told).toEqual([]);
+    expect(observed).toEqual([]);
     expect(world.turn()).toBe(1);
-    expect(told).toEqual(
+    expect(observed).toEqual(
       Array.from({ length: 20 }, (_, index) => ["a", "b", "c"].map((thread) => `${thread}${index + 1}`)).flat(),
     );
     expect(transactions() - before).toBe(1);
@@ -92,10 +92,10 @@ describe("concurrent commits", () => {
     const store = open({ world: slow });
     const a = await claimThread(store, "a");
     const before = transactions();
-    const told: string[] = [];
-    for (let id = 1; id <= 10; id++) queue(store, createSuperstep("a", a, id), `${id}`, told);
+    const observed: string[] = [];
+    for (let id = 1; id <= 10; id++) queue(store, createSuperstep("a", a, id), `${id}`, observed);
     const turns: string[][] = [];
-    while (world.turn() > 0) turns.push(told.splice(0));
+    while (world.turn() > 0) turns.push(observed.splice(0));
     expect(turns.flat()).toEqual(Array.from({ length: 10 }, (_, index) => `${index + 1}`));
     expect(turns.map(({ length }) => length)).toEqual([4, 4, 2]);
     expect(transactions() - before).toBe(3);
@@ -105,20 +105,20 @@ describe("concurrent commits", () => {
   test("a refused commit among concurrent ones is reported as refused, and the others are saved", async () => {
     const store = open();
     const [a, b] = [await claimThread(store, "a"), await claimThread(store, "b")];
-    const told: string[] = [];
-    queue(store, createSuperstep("a", a, 1), "a1", told);
-    queue(store, { ...createSuperstep("a", a, 2), epoch: 7 }, "stale", told);
-    queue(store, createSuperstep("a", a, 5), "gap", told);
+    const observed: string[] = [];
+    queue(store, createSuperstep("a", a, 1), "a1", observed);
+    queue(store, { ...createSuperstep("a", a, 2), epoch: 7 }, "stale", observed);
+    queue(store, createSuperstep("a", a, 5), "gap", observed);
     queue(
       store,
       { ...createSuperstep("a", a, 2), effects: [{ ...createEffectRow(9), startedAt: 0.5 }] },
       "wrong type",
-      told,
+      observed,
     );
-    queue(store, createSuperstep("a", a, 2), "a2", told);
-    queue(store, createSuperstep("b", b, 1), "b1", told);
+    queue(store, createSuperstep("a", a, 2), "a2", observed);
+    queue(store, createSuperstep("b", b, 1), "b1", observed);
     world.turn();
-    expect(told).toEqual(["a1", "stale fenced", "gap store_failed", "wrong type store_failed", "a2", "b1"]);
+    expect(observed).toEqual(["a1", "stale fenced", "gap store_failed", "wrong type store_failed", "a2", "b1"]);
     expect(await readItems(store, "a")).toEqual(["1", "2"]);
     expect(await store.effects("a", "main", 9)).toEqual([]);
     expect(await store.history("a", { limit: 9 })).toHaveLength(2);
@@ -127,50 +127,50 @@ describe("concurrent commits", () => {
   test("a channel whose first delta was refused is recognized in a later commit", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
+    const observed: string[] = [];
     const bad: Commit = { ...createSuperstep("a", a, 1), interrupts: [createInterruptRow("\ud800", "yes")] };
-    queue(store, bad, "bad", told);
-    queue(store, createSuperstep("a", a, 1), "good", told);
+    queue(store, bad, "bad", observed);
+    queue(store, createSuperstep("a", a, 1), "good", observed);
     world.turn();
-    queue(store, createSuperstep("a", a, 2), "next", told);
+    queue(store, createSuperstep("a", a, 2), "next", observed);
     world.turn();
-    expect(told).toEqual(["bad invalid_id", "good", "next"]);
+    expect(observed).toEqual(["bad invalid_id", "good", "next"]);
     expect(await readItems(store, "a")).toEqual(["1", "2"]);
   });
 
   test("an effect whose key is not well-formed text is refused, with or without its own row", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
-    queue(store, createSuperstep("a", a, 1), "first", told);
+    const observed: string[] = [];
+    queue(store, createSuperstep("a", a, 1), "first", observed);
     const effects = [{ ...createEffectRow(1, "pure"), key: "\ud800" }];
-    queue(store, { ...createSuperstep("a", a, 2), effects }, "bad", told);
-    queue(store, createSuperstep("a", a, 2), "good", told);
+    queue(store, { ...createSuperstep("a", a, 2), effects }, "bad", observed);
+    queue(store, createSuperstep("a", a, 2), "good", observed);
     world.turn();
-    expect(told).toEqual(["first", "bad invalid_id", "good"]);
+    expect(observed).toEqual(["first", "bad invalid_id", "good"]);
   });
 
   test("a commit listener that throws does not stop reports to others", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
+    const observed: string[] = [];
     store.commit(createSuperstep("a", a, 1), () => {
       throw new Error("a bug of a listener");
     });
-    queue(store, createSuperstep("a", a, 2), "a2", told);
+    queue(store, createSuperstep("a", a, 2), "a2", observed);
     world.turn();
-    expect(told).toEqual(["a2"]);
+    expect(observed).toEqual(["a2"]);
   });
 
   test("more than 256 commits are saved in several turns, and the event loop continues between them", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
-    for (let id = 1; id <= 600; id++) queue(store, createSuperstep("a", a, id), String(id), told);
+    const observed: string[] = [];
+    for (let id = 1; id <= 600; id++) queue(store, createSuperstep("a", a, id), String(id), observed);
     world.turn();
-    expect(told).toHaveLength(256);
+    expect(observed).toHaveLength(256);
     while (world.turn() > 0);
-    expect(told).toEqual(Array.from({ length: 600 }, (_, index) => String(index + 1)));
+    expect(observed).toEqual(Array.from({ length: 600 }, (_, index) => String(index + 1)));
   });
 });
 
@@ -185,28 +185,28 @@ describe("locked files", () => {
   test("a locked file is retried outside SQLite with growing waits and without an error", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
+    const observed: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, createSuperstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", observed);
     world.turn();
     expect(world.delays).toEqual([2]);
     world.fire();
     expect(world.delays).toEqual([4]);
-    queue(store, createSuperstep("a", a, 2), "a2", told);
+    queue(store, createSuperstep("a", a, 2), "a2", observed);
     expect(world.turn()).toBe(0);
     world.fire();
-    expect([told, world.delays]).toEqual([[], [8]]);
+    expect([observed, world.delays]).toEqual([[], [8]]);
     other.exec("COMMIT");
     world.fire();
-    expect([told, world.delays]).toEqual([["a1", "a2"], []]);
+    expect([observed, world.delays]).toEqual([["a1", "a2"], []]);
   });
 
   test("a locked file is given up after half a minute of waits with a retryable error", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
+    const observed: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, createSuperstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", observed);
     const claim = store.claim({ ...graph, thread: "b" });
     world.turn();
     let waited = 0;
@@ -217,24 +217,24 @@ describe("locked files", () => {
       longest = Math.max(longest, delay);
       world.fire();
     }
-    expect(told).toEqual(["a1 store_locked"]);
+    expect(observed).toEqual(["a1 store_locked"]);
     await expect(claim).rejects.toMatchObject({ code: "store_locked" });
     expect([waited >= 30_000, waited < 31_000, longest]).toEqual([true, true, 250]);
     other.exec("COMMIT");
-    queue(store, createSuperstep("a", a, 1), "again", told);
+    queue(store, createSuperstep("a", a, 1), "again", observed);
     world.turn();
-    expect(told).toEqual(["a1 store_locked", "again"]);
+    expect(observed).toEqual(["a1 store_locked", "again"]);
   });
 
   test("a thread released while the file is locked is free for this store and for no other", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
+    const observed: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, { ...createSuperstep("a", a, 1), release: true }, "let go", told);
+    queue(store, { ...createSuperstep("a", a, 1), release: true }, "let go", observed);
     world.turn();
     while (world.delays.length > 0) world.fire();
-    expect(told).toEqual(["let go store_locked"]);
+    expect(observed).toEqual(["let go store_locked"]);
     other.exec("COMMIT");
     const peer = sqliteStore(file);
     await expect(peer.claim({ ...graph, thread: "a" })).rejects.toMatchObject({ code: "thread_busy" });
@@ -251,8 +251,8 @@ describe("locked files", () => {
   test("a locked file does not block reads", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
-    queue(store, createSuperstep("a", a, 1), "a1", told);
+    const observed: string[] = [];
+    queue(store, createSuperstep("a", a, 1), "a1", observed);
     world.turn();
     other.exec("BEGIN IMMEDIATE");
     expect(await readItems(store, "a")).toEqual(["1"]);
@@ -262,12 +262,12 @@ describe("locked files", () => {
   test("a store closed while the file is locked rejects the waiting commits", async () => {
     const store = open();
     const a = await claimThread(store, "a");
-    const told: string[] = [];
+    const observed: string[] = [];
     other.exec("BEGIN IMMEDIATE");
-    queue(store, createSuperstep("a", a, 1), "a1", told);
+    queue(store, createSuperstep("a", a, 1), "a1", observed);
     world.turn();
     store.close();
-    expect(told).toEqual(["a1 store_locked"]);
+    expect(observed).toEqual(["a1 store_locked"]);
     expect(world.delays).toEqual([]);
     other.exec("COMMIT");
   });
@@ -313,9 +313,9 @@ describe("full disks", () => {
     const store = open({ maxBytes: 300_000 });
     const claim = await store.claim({ ...graph, thread: "a" });
     const other = await store.claim({ ...graph, thread: "b" });
-    const told: string[] = [];
+    const observed: string[] = [];
     await new Promise<void>((resolve) => {
-      queue(store, createSuperstep("a", claim, 1), "a1", told);
+      queue(store, createSuperstep("a", claim, 1), "a1", observed);
       queue(
         store,
         {
@@ -323,17 +323,17 @@ describe("full disks", () => {
           checkpoint: createCheckpoint(2, [{ channel: "big", kind: "replace", base: true, text: large }]),
         },
         "a2",
-        told,
+        observed,
       );
       store.commit(createSuperstep("b", other, 1), (failure) => {
-        told.push(failure === undefined ? "b1" : `b1 ${failure.code}`);
+        observed.push(failure === undefined ? "b1" : `b1 ${failure.code}`);
         resolve();
       });
     });
     const saved = { a: (await store.head("a"))?.id ?? 0, b: (await store.head("b"))?.id ?? 0 };
-    expect(told).toContain("a2 store_full");
-    expect(told.includes("a1")).toBe(saved.a === 1);
-    expect(told.includes("b1")).toBe(saved.b === 1);
+    expect(observed).toContain("a2 store_full");
+    expect(observed.includes("a1")).toBe(saved.a === 1);
+    expect(observed.includes("b1")).toBe(saved.b === 1);
   });
 });
 

@@ -111,7 +111,7 @@ function pieces(path: string, write: PruneWrite) {
       rows = 0;
       const next = prune.next();
       if (next.done === true) return undefined;
-      if (next.value.kind === "thinks") next.value.run();
+      if (next.value.kind === "plans") next.value.run();
       else db.transaction(next.value.run)();
       return { piece: next.value, rows };
     },
@@ -132,10 +132,10 @@ async function listPieces(steps: number) {
   for (let next = all.next(); next !== undefined; next = all.next())
     counts.push({ does: next.piece.kind, rows: next.rows });
   all.close();
-  const most = (does: PruneStep["kind"]) =>
+  const getLargestStep = (does: PruneStep["kind"]) =>
     Math.max(...counts.filter((each) => each.does === does).map(({ rows }) => rows));
   const total = counts.reduce((sum, { rows }) => sum + rows, 0);
-  return { pieces: counts.length, reads: most("reads"), writes: most("writes"), total };
+  return { pieces: counts.length, reads: getLargestStep("reads"), writes: getLargestStep("writes"), total };
 }
 
 test("a prune piece reads and removes a bounded number of rows, and the total is proportional to the thread [E47]", async () => {

@@ -43,7 +43,7 @@ test("the hash chain of a pruned thread verifies from its anchor, and one change
   expect(await store.verify()).toEqual({ threads: 1, checkpoints: 10, artifacts: 0, faults: [] });
   const changes = [
     "UPDATE anchors SET hash = 'other'",
-    "UPDATE anchors SET kept = 'other'",
+    "UPDATE anchors SET remaining_hash = 'other'",
     "DELETE FROM anchors",
     "DELETE FROM checkpoints WHERE key & 0xffffff = 35",
     "DELETE FROM checkpoints WHERE key & 0xffffff = 40",
@@ -78,11 +78,11 @@ test("the remainder of a pruned list is one delta, and the list is complete [E47
 test("a process that writes continuously is pruned by another and loses nothing [E47]", async () => {
   child = await startChild(file);
   const { epoch } = await child.claim("t");
-  let told = 0;
+  let observed = 0;
   const done = new Promise<void>((resolve) => {
-    child?.onTold((step) => {
+    child?.onObserved((step) => {
       if (typeof step === "string") throw new Error(step);
-      told = step;
+      observed = step;
       if (step >= 300) resolve();
     });
   });
@@ -102,7 +102,7 @@ test("a process that writes continuously is pruned by another and loses nothing 
   while ((await store.prune(keepFive)) > 0) removed += 1;
   expect(removed).toBeGreaterThan(0);
   expect((await store.history("t", { limit: 100 })).length).toBe(5);
-  expect((await readItems(store, "t")).length).toBeGreaterThanOrEqual(told);
+  expect((await readItems(store, "t")).length).toBeGreaterThanOrEqual(observed);
   expect((await store.verify()).faults).toEqual([]);
 });
 

@@ -77,11 +77,11 @@ export function crashAt(
       resolve();
     };
   });
-  const commit: Store["commit"] = (write, told) => {
+  const commit: Store["commit"] = (write, onCommitted) => {
     if (isDead) return;
     const last = fatal(write);
     if (last && when === "before") return die();
-    store.commit(write, (failure, queued) => (last ? die() : told(failure, queued)));
+    store.commit(write, (failure, queued) => (last ? die() : onCommitted(failure, queued)));
   };
   return { store: Object.assign(Object.create(store) as Store, { commit }), dead };
 }

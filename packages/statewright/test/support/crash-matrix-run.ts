@@ -155,14 +155,14 @@ async function continueRun(
 ): Promise<unknown> {
   const options = { store, thread, branch, onPriorEffect: "reuse" } as const;
   for (;;) {
-    const begun = (await store.head(thread, branch)) !== undefined;
-    const { interrupts } = begun ? await getState(graph, { store, thread, branch }) : { interrupts: [] };
+    const hasStarted = (await store.head(thread, branch)) !== undefined;
+    const { interrupts } = hasStarted ? await getState(graph, { store, thread, branch }) : { interrupts: [] };
     const answers: Record<string, unknown> = {};
     for (const { id, key, payload } of interrupts) {
       log({ what: "answers", id, key });
-      answers[id] = key === "in_doubt" ? found(folder, payload) : { ok: true };
+      answers[id] = key === "in_doubt" ? createInDoubtAnswer(folder, payload) : { ok: true };
     }
-    const { status, state } = begun
+    const { status, state } = hasStarted
       ? await resume(graph, { ...options, answers }).result
       : await run(graph, options).result;
     if (status === "done") return state;
@@ -178,7 +178,7 @@ async function forkAfterTools(graph: Graph, store: Store): Promise<void> {
 }
 
 /** Answer of a person who has checked the external system. */
-function found(folder: string, payload: unknown): object {
+function createInDoubtAnswer(folder: string, payload: unknown): object {
   const { idempotencyKey } = z.object({ idempotencyKey: z.string() }).parse(payload);
   return happened(folder, idempotencyKey) ? { happened: true, content: `did ${idempotencyKey}` } : { happened: false };
 }

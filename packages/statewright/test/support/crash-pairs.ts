@@ -26,7 +26,7 @@ interface Death {
 }
 
 interface End {
-  readonly told: string;
+  readonly observed: string;
   /** Number of occurrences per effect key. */
   readonly acts: ReadonlyMap<string, number>;
 }
@@ -44,12 +44,12 @@ export async function runPairs(kind: Kind, home: string, { every, part, parts }:
   let pairs = 0;
   for (const [nth, first] of deaths.entries()) {
     const second = await liveAndCopy(kind, first.folder, (at) => (at + nth) % step === 0);
-    wrong.push(...differences(kind, undisturbed, second.end).map((what) => `${kind}: ${first.point}: ${what}`));
+    wrong.push(...listDifferences(kind, undisturbed, second.end).map((what) => `${kind}: ${first.point}: ${what}`));
     for (const { point, folder } of second.deaths) {
       pairs += 1;
       const third = await getEnd(kind, folder);
       wrong.push(
-        ...differences(kind, undisturbed, third).map((what) => `${kind}: ${first.point}, then ${point}: ${what}`),
+        ...listDifferences(kind, undisturbed, third).map((what) => `${kind}: ${first.point}, then ${point}: ${what}`),
       );
       rmSync(folder, { recursive: true });
     }
@@ -79,7 +79,7 @@ async function liveAndCopy(
 
 async function getEnd(kind: Kind, folder: string, point: (name: string) => void = () => undefined): Promise<End> {
   const file = join(folder, "effects.ndjson");
-  const told = await runMatrix(kind, {
+  const observed = await runMatrix(kind, {
     folder,
     point,
     log: (effect) => appendFileSync(file, `${JSON.stringify(effect)}\n`),
@@ -87,16 +87,16 @@ async function getEnd(kind: Kind, folder: string, point: (name: string) => void 
   const acts = new Map<string, number>();
   for (const { what, key } of listLines(file))
     if (what === "act") acts.set(String(key), (acts.get(String(key)) ?? 0) + 1);
-  return { told, acts };
+  return { observed, acts };
 }
 
 /** Checks for the same end and the same effects as without a crash; only repeatable effects may occur twice. */
-function differences(kind: Kind, expected: End, { told, acts }: End): readonly string[] {
+function listDifferences(kind: Kind, expected: End, { observed, acts }: End): readonly string[] {
   const lost = [...expected.acts.keys()].filter((key) => !acts.has(key)).map((key) => `lost ${key}`);
   const more = [...acts.keys()].filter((key) => !expected.acts.has(key)).map((key) => `unknown ${key}`);
   const twice = [...acts].filter(([, count]) => count > 1).map(([key, count]) => `${key} ${count} times`);
   return [
-    ...(told === expected.told ? [] : [`ended with ${told}`]),
+    ...(observed === expected.observed ? [] : [`ended with ${observed}`]),
     ...lost,
     ...more,
     ...(kind === "idempotent" ? [] : twice),

@@ -12,7 +12,7 @@ export function createStoreWithPoints(inner: Store, point: (name: string) => voi
   const seen = new Map<string, number>();
   return {
     ...inner,
-    commit: (commit, told) => {
+    commit: (commit, onCommitted) => {
       const name = getName(commit);
       const times = (seen.get(name) ?? 0) + 1;
       seen.set(name, times);
@@ -22,7 +22,7 @@ export function createStoreWithPoints(inner: Store, point: (name: string) => voi
         { ...commit, events: new EventsWithPoint(commit.events ?? [], () => point(`inside ${own}`)) },
         (failure, queued) => {
           point(`after ${own}`);
-          told(failure, queued);
+          onCommitted(failure, queued);
           point(`told ${own}`);
         },
       );

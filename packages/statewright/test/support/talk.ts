@@ -34,7 +34,7 @@ export async function talk(
   watch: (handle: RunHandle<AgentState<NoState>["state"]>, event: RunEvent) => void = () => undefined,
 ): Promise<Talk> {
   const model = scriptedModel([...script, say("Done.")]);
-  const handle = agentOf(model, tools, settings).run({ input: "Go." });
+  const handle = createTalkAgent(model, tools, settings).run({ input: "Go." });
   const events: RunEvent[] = [];
   handle.on((event) => {
     events.push(event);
@@ -50,7 +50,7 @@ export async function talk(
   return { events, results, wires: model.requests, status };
 }
 
-function agentOf(model: Model, tools: readonly Tool[], settings: Settings) {
+function createTalkAgent(model: Model, tools: readonly Tool[], settings: Settings) {
   return createAgent({ ...settings, name: "talker", model, tools });
 }
 

@@ -106,15 +106,15 @@ export const artifactTests: readonly StoreTest[] = [
     await thread.commit({ artifacts: [one, other, again], release: true });
     const rows = await store.artifacts.list("t");
     const text = await exportThread(store, "t");
-    const elsewhere = memoryStore();
-    await importThread(elsewhere, text);
+    const otherStore = memoryStore();
+    await importThread(otherStore, text);
     await copyThread(store, "t", "copy");
     await deleteThread(store, "t");
     assertEqual(await store.artifacts.list("t"), [], "the rows of the deleted thread");
     assertEqual(await store.artifacts.read("t", one.row.key), undefined, "a body of the deleted thread");
     for (const [at, id] of [
       [store, "copy"],
-      [elsewhere, "t"],
+      [otherStore, "t"],
     ] as const) {
       assertEqual(await at.artifacts.list(id), rows, `the artifact rows of thread "${id}"`);
       assertTrue(
@@ -122,7 +122,7 @@ export const artifactTests: readonly StoreTest[] = [
         `the artifact body differs in thread "${id}"`,
       );
     }
-    await importThread(store, await exportThread(elsewhere, "t"));
+    await importThread(store, await exportThread(otherStore, "t"));
     assertEqual(await store.artifacts.list("t"), rows, "the rows of the imported thread");
     assertEqual(await exportThread(store, "t"), text, "its text");
   }),

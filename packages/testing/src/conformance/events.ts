@@ -38,7 +38,7 @@ export const eventTests: readonly StoreTest[] = [
     const rows = await writeRounds(store, 6);
     const events = await store.events("t", { after: 0, limit: 100 });
     assertEqual(
-      events.flatMap((event) => ("fact" in event ? [event.fact] : [])),
+      events.flatMap((event) => ("durableEvent" in event ? [event.durableEvent] : [])),
       [createEvent(2), createEvent(5), createEvent(8), createEvent(11), createEvent(14), createEvent(17)],
       "the durable events",
     );
@@ -88,7 +88,7 @@ async function readSequence(store: Store, after: number, limit: number): Promise
   for (let from: number | undefined; ; ) {
     const page = await store.events("t", { after: numbers.at(-1) ?? after, from, limit });
     for (const event of page) {
-      numbers.push("fact" in event ? event.fact.seq : event.checkpoint.seq);
+      numbers.push("durableEvent" in event ? event.durableEvent.seq : event.checkpoint.seq);
       if ("checkpoint" in event) from = event.checkpoint.id;
     }
     if (page.length < limit) return numbers;

@@ -6,6 +6,6 @@ export { wordConformance } from "./long-term.ts";
 export { type ModelTest, type ModelUnderTest, modelConformance, type OpenModel } from "./models.ts";
 export { storeConformance } from "./store-conformance.ts";
 export type { StoreTest, StoreUnderTest } from "./store-test.ts";
-export { fillThread, readThreadSnapshot as portraitOf } from "./thread-snapshot.ts";
+export { fillThread, readThreadSnapshot } from "./thread-snapshot.ts";
 export type { PackWorld } from "./tool-run.ts";
 export { type ToolPack, type ToolSamples, type ToolTest, toolConformance } from "./tools.ts";

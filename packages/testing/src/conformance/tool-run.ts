@@ -217,7 +217,7 @@ async function waitForRun<State>(
       isFinished = true;
     });
   if ("next" in world) {
-    for (await world.settle(); !isFinished; await world.settle()) if (!isFinished) await world.next();
+    for (await world.waitUntilIdle(); !isFinished; await world.waitUntilIdle()) if (!isFinished) await world.next();
   }
   return end;
 }
@@ -237,7 +237,7 @@ async function waitForBodies(
       cancel();
     });
   });
-  if ("next" in world) for (await world.settle(); !isFinished && (await world.next()); );
+  if ("next" in world) for (await world.waitUntilIdle(); !isFinished && (await world.next()); );
   return Promise.race([end, timeout]);
 }
 

@@ -177,7 +177,7 @@ async function waitForRun(handle: RunHandle<unknown>, { alive, clock }: ProcessC
   );
   const isRunning = (): boolean => end === undefined && alive();
   while (isRunning()) {
-    await clock.settle();
+    await clock.waitUntilIdle();
     if (isRunning() && !(await clock.next()) && !(await waitForExternalWork(isRunning)))
       return { error: new Error("the run is stuck: no timer is set and no operation is pending") };
   }

@@ -161,7 +161,7 @@ async function loadMessages(store: Store, thread: string, codec: Codec): Promise
   for (let after = 0; ; ) {
     const page = await store.events(thread, { after, limit: 200 });
     for (const event of page) {
-      after = "checkpoint" in event ? event.checkpoint.seq : event.fact.seq;
+      after = "checkpoint" in event ? event.checkpoint.seq : event.durableEvent.seq;
       if (!("checkpoint" in event) || event.checkpoint.source === "input") continue;
       for (const { text } of event.checkpoint.deltas)
         for (const message of findMessages(codec.decode(text))) found.set(message.id, message);

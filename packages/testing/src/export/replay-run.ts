@@ -142,7 +142,7 @@ export async function playRecording(
         path.push(entry.nodes);
     if (run.status === "failed") break;
   }
-  const run = { path, status: t?.status ?? "not begun", state: toRecordedState(t?.state ?? {}, codec) };
+  const run = { path, status: t?.status ?? "not started", state: toRecordedState(t?.state ?? {}, codec) };
   return { run, error: unrecorded ?? (t?.status === "failed" ? t.error : undefined) };
 }
 

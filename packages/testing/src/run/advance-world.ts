@@ -23,14 +23,14 @@ export async function advanceWorld(world: World, advance: WorldAdvance): Promise
     return;
   }
   while (isAdvancing()) {
-    await world.settle();
+    await world.waitUntilIdle();
     if (!isAdvancing() || order?.release() === true) continue;
     if (!(await world.next()) && !(await waitForExternalEvent(isAdvancing))) throw createStuckError();
   }
 }
 
 function isVirtual(world: World): world is VirtualClock {
-  return "settle" in world;
+  return "waitUntilIdle" in world;
 }
 
 function waitForTurn(): Promise<void> {

@@ -3,7 +3,7 @@ import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
 import { office, words } from "../support/claims-graph.ts";
 
-async function letters() {
+async function runLetterTool() {
   const model = scriptedModel([
     [call("look_up", { id: "7" }), call("look_up", { id: "8" })],
     call("send_mail", { to: "Ann", text: "" }),
@@ -20,7 +20,7 @@ const mail = { name: "send_mail", args: { to: "Ann", text: expect.any(String) } 
 
 describe("toHaveCalledTools", () => {
   test("toHaveCalledTools compares in five ways, with exact arguments or matchers", async () => {
-    const t = await letters();
+    const t = await runLetterTool();
     expect(t).toHaveCalledTools([look("7"), look("8"), mail]);
     expect(t).toHaveCalledTools([{ name: "look_up" }, { name: "look_up" }, { name: "send_mail" }]);
     expect(t).toHaveCalledTools([look("7"), mail], { mode: "in-order" });
@@ -36,7 +36,7 @@ describe("toHaveCalledTools", () => {
   });
 
   test("toHaveCalledTools names the first different call and failed calls", async () => {
-    const t = await letters();
+    const t = await runLetterTool();
     expect(() => expect(t).toHaveCalledTools([look("7"), look("9"), mail])).toThrowErrorMatchingInlineSnapshot(`
       [Error: call 2 differs: expected look_up {"id":"9"}, found look_up {"id":"8"} (args.id is "8", not "9").
       The calls:

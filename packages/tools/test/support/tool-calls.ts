@@ -19,7 +19,7 @@ import {
 } from "@statewright/core";
 
 /** A tool call as a model makes it. */
-export interface Asked {
+export interface RequestedCall {
   readonly name: string;
   readonly args: JsonObject;
 }
@@ -40,7 +40,7 @@ export interface LiveCalls {
 }
 
 /** Starts tool calls of one message. */
-export function startCalls(tools: readonly Tool[], asked: readonly Asked[]): LiveCalls {
+export function startCalls(tools: readonly Tool[], asked: readonly RequestedCall[]): LiveCalls {
   const store = memoryStore();
   const graph = defineGraph({ name: "calls", state: defineState({ messages: channel.messages() }) })
     .nodes({ tools: toolNode({ tools }) })
@@ -87,7 +87,7 @@ export function startCalls(tools: readonly Tool[], asked: readonly Asked[]): Liv
 }
 
 /** Result of one call: answer for the model and result for programs. */
-export interface Came {
+export interface CallOutcome {
   readonly text: string;
   readonly isError: boolean;
   readonly answer: ToolMessage;
@@ -95,7 +95,7 @@ export interface Came {
 }
 
 /** Runs one tool call. */
-export async function runCall(tool: Tool, args: JsonObject): Promise<Came> {
+export async function runCall(tool: Tool, args: JsonObject): Promise<CallOutcome> {
   const live = startCalls([tool], [{ name: tool.spec.name, args }]);
   const [[answer], [result]] = [await live.answers(), await live.results()];
   if (answer === undefined || result === undefined) throw new Error("the call has no answer");

@@ -144,7 +144,7 @@ export const inboxMessageShape: RowShape<InboxMessage> = {
   id: isName,
   branch: isName,
   kind: checkOneOf(["steer", "followUp"] satisfies InboxMessage["kind"][]),
-  taken: checkOptional(isName),
+  deliveredTo: checkOptional(isName),
   messages: isText,
   at: isTime,
 };

@@ -99,7 +99,7 @@ function checkNamespace(
     effects.map(({ step, task, key }) => JSON.stringify(["effect", step, task, key])),
     interrupts.map(({ id }) => JSON.stringify(["interrupt", id])),
     timers.map(({ id }) => JSON.stringify(["timer", id])),
-    inbox.map(({ id, taken }) => JSON.stringify(["message", id, taken])),
+    inbox.map(({ id, deliveredTo }) => JSON.stringify(["message", id, deliveredTo])),
     prunedRanges.flatMap(({ deltas }) =>
       deltas.map(({ channel, checkpoint }) => JSON.stringify(["change", channel, checkpoint])),
     ),

@@ -42,8 +42,9 @@ export function loadChannels(thread: Thread | undefined, id: string, checkpoint:
 export function listEvents(thread: Thread | undefined, page: Parameters<Store["events"]>[1]): readonly StoredEvent[] {
   checkFilter("events", page, ["after", "from"]);
   const checkpoints = [...(thread?.checkpoints.values() ?? [])].map(({ checkpoint }) => ({ checkpoint }));
-  const durableEvents = (thread?.events ?? []).map((fact) => ({ fact }));
-  const getSeq = (event: StoredEvent): number => ("fact" in event ? event.fact.seq : event.checkpoint.seq);
+  const durableEvents = (thread?.events ?? []).map((durableEvent) => ({ durableEvent }));
+  const getSeq = (event: StoredEvent): number =>
+    "durableEvent" in event ? event.durableEvent.seq : event.checkpoint.seq;
   return [...checkpoints, ...durableEvents]
     .filter((event) => getSeq(event) > page.after)
     .sort((one, other) => getSeq(one) - getSeq(other))

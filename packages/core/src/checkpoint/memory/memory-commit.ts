@@ -136,7 +136,7 @@ export function postMessage(threads: Threads, { thread: id, branch, ...message }
 
 /** Lists the messages not yet received by a run. */
 export function listWaiting(inbox: readonly InboxMessage[]): readonly InboxMessage[] {
-  return inbox.filter(({ taken }) => taken === undefined);
+  return inbox.filter(({ deliveredTo }) => deliveredTo === undefined);
 }
 
 /**
@@ -151,21 +151,21 @@ function applyToInbox(inbox: readonly InboxMessage[], commit: Commit): readonly 
   // Same id sent and received again: one message.
   if (deliveredMessages.length > 0 && receiver !== undefined)
     remaining = remaining
-      .filter((message) => message.taken !== receiver || !deliveredMessages.includes(message.id))
+      .filter((message) => message.deliveredTo !== receiver || !deliveredMessages.includes(message.id))
       .map((message) =>
-        message.taken === undefined && deliveredMessages.includes(message.id)
-          ? { ...message, taken: receiver }
+        message.deliveredTo === undefined && deliveredMessages.includes(message.id)
+          ? { ...message, deliveredTo: receiver }
           : message,
       );
   if (rolledBackRun !== undefined) remaining = requeueMessages(remaining, rolledBackRun);
-  return ended === undefined ? remaining : remaining.filter((message) => message.taken !== ended);
+  return ended === undefined ? remaining : remaining.filter((message) => message.deliveredTo !== ended);
 }
 
 function requeueMessages(inbox: readonly InboxMessage[], run: string): readonly InboxMessage[] {
   const waiting = new Set(listWaiting(inbox).map(({ id }) => id));
   return inbox.flatMap((message): readonly InboxMessage[] => {
-    if (message.taken !== run) return [message];
-    const { taken: _, ...requeued } = message;
+    if (message.deliveredTo !== run) return [message];
+    const { deliveredTo: _, ...requeued } = message;
     return waiting.has(message.id) ? [] : [requeued];
   });
 }

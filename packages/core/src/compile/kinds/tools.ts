@@ -64,7 +64,7 @@ function findToolNodeProblems(
       code: "tools_without_messages",
       node,
       message: `the tool node "${node}" has no channel "messages" with tool calls`,
-      hint: "add messages: messages() to the state",
+      hint: "add messages: channel.messages() to the state",
     });
   if (registry.names().length === 0 && !isDynamic && final === undefined)
     problems.push({

@@ -48,7 +48,7 @@ export function toCallKey(id: string): string {
 }
 
 /** Reserved keys: of tasks, hooks, graphs run by calls, prefixed calls, and the suffixes of in-doubt interrupt ids. */
-const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/elsewhere$`);
+const reservedKeys = new RegExp(`^(?:$|${afterCallsKey}:|call:|\\d+/)|:${inDoubtKey}$|/prior_effect$`);
 
 /** True when the tool calls of a message with this finish reason run. */
 export function isRunnable(finish: FinishReason): boolean {

@@ -1,5 +1,5 @@
 /**
- * Auxiliary journal rows of a task, for facts that are known before its outcome. The rows are deleted when the
+ * Auxiliary journal rows of a task, for data known before its outcome. The rows are deleted when the
  * superstep is committed.
  */
 

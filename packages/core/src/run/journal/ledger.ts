@@ -139,7 +139,7 @@ function findDeclaration({ session, task }: TaskScope, middleware: Middleware, c
 }
 
 /**
- * Returns true when the channel belongs to other middleware of the graph, which uses the channel for its own facts.
+ * Returns true when the channel belongs to other middleware of the graph, which uses the channel for its own data.
  */
 function isUsedByOthers({ graph }: Plan, middleware: Middleware, channel: Channel): boolean {
   const all = [...graph.middleware];

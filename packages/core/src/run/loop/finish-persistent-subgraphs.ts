@@ -108,7 +108,7 @@ async function commitEndState(
   const { row, place } = await saveCheckpoint(inner.position, inner.progress, saved, {
     result: endState,
     control,
-    facts: {
+    options: {
       nodes: [],
       source,
       durationMs: 0,

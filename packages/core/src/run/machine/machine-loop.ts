@@ -395,11 +395,11 @@ async function commitMacrostep(
   } else {
     const run = done ? toRunRow(session.position, session.env.world, "done") : first ? session.position.run : undefined;
     const applyCarriedRows = carryRows(session.position, session.journal, tree.promises.values(), options.outcomes);
-    const saveFacts = { nodes, source, durationMs, run, release: done, assignNumbers };
+    const saveOptions = { nodes, source, durationMs, run, release: done, assignNumbers };
     const durable = saveCheckpoint(session.position, session.progress, session.journal.saved, {
       result: saving,
       control,
-      facts: saveFacts,
+      options: saveOptions,
     });
     // Outcomes from here on are recorded in the new step: the store keeps the order of writes.
     session.position.step += 1;
@@ -689,9 +689,9 @@ function describePriorOutcome(loop: MachineLoop, work: InvokedPromise): object {
   return "error" in priorOutcome ? { error: toErrorRecord(priorOutcome.error) } : { outcome: priorOutcome.output };
 }
 
-/** A prior effect on another branch and a start on this branch are different facts: each has its own interrupt. */
+/** A prior effect on another branch and a start on this branch are different events: each has its own interrupt. */
 function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise): string {
-  return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:elsewhere:${inDoubtKey}`;
+  return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:prior_effect:${inDoubtKey}`;
 }
 
 function listEventInterrupts(

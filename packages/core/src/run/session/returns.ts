@@ -212,7 +212,7 @@ function checkSingleGoto(plan: Plan, node: string, routes: readonly RouteIntent[
   const targets = new Set(routes.flatMap((route) => (route.kind === "goto" ? [route.target] : [])));
   if (targets.size < 2) return;
   throw new StatewrightError("dead_route", {
-    what: `the node "${node}" in graph "${plan.graph.name}" returned gotos to ${[...targets].map((target) => `"${target}"`).join(" and ")}`,
+    what: `the node "${node}" in graph "${plan.graph.name}" returned several goto commands, to ${[...targets].map((target) => `"${target}"`).join(" and ")}`,
     next: "Return one goto; for several nodes use edges, sends, or a route with { many: true }",
     place: { graph: plan.graph.name, node },
   });

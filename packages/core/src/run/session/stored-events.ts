@@ -36,7 +36,7 @@ export async function* streamStoredEvents(
 
 function toRunEvent(codec: Codec, stored: StoredEvent): RunEvent {
   if ("checkpoint" in stored) return toCommittedEvent(codec, stored.checkpoint);
-  const { seq, at, text } = stored.fact;
+  const { seq, at, text } = stored.durableEvent;
   const body = codec.decode(text);
   if (!isFactBody(body)) throw createInvalidEventError(seq);
   return { ...deepFreeze(body), seq, at };

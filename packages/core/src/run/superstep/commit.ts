@@ -177,7 +177,7 @@ interface CommitOptions {
 export async function commit(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "lineage">,
   result: StepResult,
-  facts: CommitOptions,
+  options: CommitOptions,
 ): Promise<void> {
   const { nesting } = session.position;
   const next = listNodes(result.tasks);
@@ -188,7 +188,7 @@ export async function commit(
   const { startedAgents = session.progress.control.startedAgents ?? [] } = session.progress;
   // New input or inbox messages expect an answer: reset the turn count.
   const turns =
-    facts.source === "input" || (facts.inboxMessages ?? []).length > 0
+    options.source === "input" || (options.inboxMessages ?? []).length > 0
       ? undefined
       : getTurns(session.position, session.progress);
   const control: Control = {
@@ -198,60 +198,61 @@ export async function commit(
     inputs: result.inputs,
     joins: result.joins,
     ...(result.deferred === undefined ? {} : { deferred: result.deferred }),
-    steps: countSteps(session.position) + (facts.source === "step" ? 1 : 0),
-    ...(facts.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
+    steps: countSteps(session.position) + (options.source === "step" ? 1 : 0),
+    ...(options.source === "input" || startedAgents.length === 0 ? {} : { startedAgents }),
     ...(turns === undefined ? {} : { turns }),
     ...(nesting === undefined ? {} : { caller: nesting.caller }),
   };
   const done = result.tasks.length === 0;
   if (done) readOutput(session.position.plan, result.state);
-  const durationMs = session.env.world.clock.monotonic() - facts.startedAt;
+  const durationMs = session.env.world.clock.monotonic() - options.startedAt;
   const run =
-    facts.final !== undefined
-      ? facts.final.run
+    options.final !== undefined
+      ? options.final.run
       : done
         ? toRunRow(session.position, session.env.world, "done")
-        : facts.isFirst
+        : options.isFirst
           ? session.position.run
           : undefined;
-  const release = done || facts.final !== undefined;
-  const steps = session.position.stepsOfRun + (facts.source === "step" ? 1 : 0);
+  const release = done || options.final !== undefined;
+  const steps = session.position.stepsOfRun + (options.source === "step" ? 1 : 0);
   const number = (): EventNumbers => ({
     started:
-      facts.isFirst && nesting === undefined
+      options.isFirst && nesting === undefined
         ? createDurableEvent(session.events, session.journal, {
             type: "run.started",
             ...toRunStarted(session.position, session.journal),
           })
         : undefined,
     place: allocateEventPlace(session.events),
-    ended: nesting === undefined ? createEndEvent(session.events, session.journal, facts, { done, steps }) : undefined,
+    ended:
+      nesting === undefined ? createEndEvent(session.events, session.journal, options, { done, steps }) : undefined,
   });
-  const saving = nesting === undefined ? { ...facts, durationMs, run, release } : { ...facts, durationMs };
+  const saving = nesting === undefined ? { ...options, durationMs, run, release } : { ...options, durationMs };
   const { row, started, place, ended } =
     session.journal.saved === undefined
       ? { row: undefined, ...number() }
       : await saveCheckpoint(session.position, session.progress, session.journal.saved, {
           result,
           control,
-          facts: {
+          options: {
             ...saving,
             assignNumbers: number,
           },
         });
-  if (session.journal.saved === undefined && facts.longTerm !== undefined)
-    session.journal.longTerm?.buffered?.push(...facts.longTerm);
-  advance(session, result.state, control, { snapshot, isPartial: facts.isPartial });
+  if (session.journal.saved === undefined && options.longTerm !== undefined)
+    session.journal.longTerm?.buffered?.push(...options.longTerm);
+  advance(session, result.state, control, { snapshot, isPartial: options.isPartial });
   if (done && session.journal.saved !== undefined && row !== undefined)
     cacheFinalState(session.position, session.progress, session.journal.saved, row);
-  if (facts.source === "step") session.position.stepsOfRun += 1;
+  if (options.source === "step") session.position.stepsOfRun += 1;
   inspectTransition(session.position, session.events, from, { event, step });
   if (!session.events.stream.hasReaders()) {
     session.events.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
     return;
   }
   started?.emit();
-  emitDelivered(session.events, facts.inboxMessages ?? []);
+  emitDelivered(session.events, options.inboxMessages ?? []);
   // Model arguments are saved without masking, since the run acts on them, and emitted with secrets masked.
   const saved = {
     changes: session.env.redactor.redactUncommon(result.deltas),
@@ -265,7 +266,7 @@ export async function commit(
       type: "step.committed",
       step: session.position.step,
       checkpoint: row?.id,
-      nodes: facts.nodes,
+      nodes: options.nodes,
       next: done ? [END] : next,
       ...saved,
     },
@@ -353,7 +354,7 @@ export interface EventNumbers {
 interface SaveCheckpointOptions {
   readonly result: Pick<StepResult, "deltas" | "state">;
   readonly control: Control;
-  readonly facts: SaveOptions;
+  readonly options: SaveOptions;
 }
 
 /** Writes a checkpoint as the next step of the branch, and deletes the journal of the step before. */
@@ -361,40 +362,40 @@ export async function saveCheckpoint(
   position: Position,
   progress: Progress,
   saved: Persistence,
-  { result, control, facts }: SaveCheckpointOptions,
+  { result, control, options }: SaveCheckpointOptions,
 ): Promise<EventNumbers & { readonly row: CheckpointRow }> {
   const { thread } = saved;
   const deltas = saved.writer.rows(result.deltas, result.state);
   const text = encodeWrapper(saved.codec, control, "the control state");
-  const numbers = facts.assignNumbers();
+  const numbers = options.assignNumbers();
   const row: CheckpointRow = {
     id: thread.nextCheckpoint,
     branch: position.namespace,
-    step: facts.isPartial === true ? position.step : position.step + 1,
+    step: options.isPartial === true ? position.step : position.step + 1,
     parent: saved.parent,
-    source: facts.source,
-    nodes: facts.nodes,
+    source: options.source,
+    nodes: options.nodes,
     control: text,
     run: position.run.id,
     at: numbers.place.at,
-    durationMs: Math.round(facts.durationMs),
+    durationMs: Math.round(options.durationMs),
     seq: numbers.place.seq,
     bytes: deltas.reduce((sum, delta) => sum + delta.text.length, 0),
   };
   thread.nextCheckpoint += 1;
-  const { run, release = false, interrupts, longTerm, rolledBackRun } = facts;
+  const { run, release = false, interrupts, longTerm, rolledBackRun } = options;
   const interruptPart = interrupts === undefined ? {} : { interrupts };
   const events = listEventRows(numbers);
   const timerMoves = listTimerChanges(progress.control, control);
   // Interrupts belong to the namespace of the outermost graph and end with its superstep, whether closed or not.
-  const closingInterrupts = facts.isPartial === true ? (interrupts ?? []) : saved.interrupts.values();
+  const closingInterrupts = options.isPartial === true ? (interrupts ?? []) : saved.interrupts.values();
   const disarmedTimers =
     position.nesting === undefined && saved.interrupts.size > 0 ? disarmTimers(closingInterrupts) : [];
   const timers = disarmedTimers.length === 0 ? timerMoves : [...(timerMoves ?? []), ...disarmedTimers];
   const deliveredMessages =
-    facts.inboxMessages === undefined || facts.inboxMessages.length === 0
+    options.inboxMessages === undefined || options.inboxMessages.length === 0
       ? undefined
-      : facts.inboxMessages.map(({ id }) => id);
+      : options.inboxMessages.map(({ id }) => id);
   const parts = {
     checkpoint: { row, deltas },
     timers,
@@ -490,7 +491,7 @@ async function commitFinal(
       : await saveCheckpoint(session.position, session.progress, session.journal.saved, {
           result,
           control,
-          facts: {
+          options: {
             ...checkpointFields,
             assignNumbers: number,
             release: true,

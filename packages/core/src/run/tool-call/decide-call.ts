@@ -23,8 +23,8 @@ import { deny, interrupt } from "../../tool/policy/decide.ts";
 import type { Expiry } from "../../tool/policy/interrupt.ts";
 import {
   type AskOptions,
-  asksAboutCalls,
   type BeforeToolDecision,
+  canRequestApproval,
   type Middleware,
 } from "../../tool/policy/middleware.ts";
 import { type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
@@ -78,7 +78,7 @@ export function decideCall(call: ToolCallContext, tool: Tool<never, never>): Cal
   if (
     tool.spec.safety.confirm === "always" &&
     call.node.unconfirmed === "deny" &&
-    !listCallMiddleware(call).some(asksAboutCalls)
+    !listCallMiddleware(call).some(canRequestApproval)
   )
     return denyUnconfirmed(call, tool);
   const hasBeforeHook = listReviewers(call, tool).some(({ beforeTool }) => beforeTool !== undefined);

@@ -54,7 +54,7 @@ export function resolvePriorCall(
 
 /** Returns the id of the interrupt that asks if the prior call counts here. */
 export function getPriorCallInterruptId({ id }: Pick<Task, "id">, call: string): string {
-  return `${id}:${call}/elsewhere:${inDoubtKey}`;
+  return `${id}:${call}/prior_effect:${inDoubtKey}`;
 }
 
 /** Finds the matching call on each branch. */

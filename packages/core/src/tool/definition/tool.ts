@@ -569,7 +569,7 @@ function checkFunctions(
       `injection "${name}"`,
       injection,
       isInjection,
-      "the result of from(…) of a state or a context, or of secret(…)",
+      "the result of from(…) of a state or a context, or of inject.secret(…)",
     );
   }
 }

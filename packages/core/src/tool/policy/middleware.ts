@@ -8,7 +8,7 @@ import type { RunIdentity } from "../../base/injection.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { describeValue, isPlainObject, type Json } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
-import { checkFlag, checkFunction, checkOptions, checkStrings, listOptionNames } from "../../base/options.ts";
+import { checkFlag, checkFunction, checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Clock } from "../../base/time.ts";
 import {
   callPolicyNames,
@@ -21,6 +21,7 @@ import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../model/mo
 import type { Channel } from "../../state/channel.ts";
 import type { ToolCall, ToolSpec } from "../definition/tool.ts";
 import type { ToolOutput, ToolResult } from "../result.ts";
+import { approveKey } from "./approval.ts";
 import { type AnswerOf, checkInterrupts, type InterruptShape, type PayloadOf } from "./interrupt.ts";
 import type { OpenLedger } from "./ledger.ts";
 
@@ -70,7 +71,7 @@ export interface WritingRuntime<Context = unknown, State = unknown> extends Midd
   /**
    * Calls another model, such as a small model for summaries. The answer is recorded by `key`: after a crash the
    * recorded answer is used. The call does not stream and adds no message to the conversation. Its usage is reported
-   * by `model.auxiliary_called` and, around a model call, in `failedAttempts` of the message with the kind `beside`.
+   * by `model.auxiliary_called` and, around a model call, in `failedAttempts` of the message with the kind `auxiliary`.
    * Default: 3 attempts.
    */
   readonly ask: (key: string, call: AuxiliaryCall) => Promise<ModelReply>;
@@ -153,11 +154,6 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   readonly name: string;
   readonly required?: boolean;
   /**
-   * Keys of the approvals that `beforeTool` may request: a graph without these interrupts is refused at definition.
-   * Tools with `confirm: "always"` require middleware with at least one key.
-   */
-  readonly asks?: readonly string[];
-  /**
    * Channels for data of the middleware, written by its hooks and by the `command` of results. Agents add the
    * channels to their state; graphs must declare them.
    */
@@ -172,7 +168,11 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
    * policy of the outermost middleware applies, before the policy of the call.
    */
   readonly modelCall?: ModelCallPolicy;
-  /** Interrupts of the hooks before the model call. Agents add them to their graph; graphs must declare them. */
+  /**
+   * Interrupts of the hooks. Agents add them to their graph; a graph without these interrupts is refused at definition.
+   * Middleware with `{ approve: approval }` and a `beforeTool` hook can request approval of tool calls, as tools with
+   * `confirm: "always"` require.
+   */
   readonly interrupts?: Interrupts;
   /**
    * Decides about a call before it runs, once for all its retries. After a person's answer the call is prepared
@@ -294,7 +294,7 @@ export function defineMiddleware<
 }
 
 const hookNames = listOptionNames<
-  Omit<Middleware, "name" | "required" | "asks" | "channels" | "inherited" | "interrupts" | "modelCall">
+  Omit<Middleware, "name" | "required" | "channels" | "inherited" | "interrupts" | "modelCall">
 >({
   beforeTool: true,
   aroundTool: true,
@@ -345,17 +345,15 @@ function checkSingleMiddleware(middleware: unknown): void {
     checkOptions(owner, middleware, [
       "name",
       "required",
-      "asks",
       "channels",
       "inherited",
       "interrupts",
       "modelCall",
       ...hookNames,
     ]);
-  checkStrings(owner, { asks: Reflect.get(middleware, "asks") });
   const channels: unknown = Reflect.get(middleware, "channels");
   if (channels !== undefined && !isPlainObject(channels))
-    throw invalidOption({ where: owner, option: "channels", expected: "{ name: reduce(…) }", got: channels });
+    throw invalidOption({ where: owner, option: "channels", expected: "{ name: channel.reduce(…) }", got: channels });
   const inherited: unknown = Reflect.get(middleware, "inherited");
   if (inherited !== undefined) checkFlag(owner, { inherited });
   checkInterrupts(owner, Reflect.get(middleware, "interrupts"));
@@ -373,8 +371,9 @@ function createMiddlewareError(found: string): StatewrightError {
 }
 
 /**
- * Returns true if `beforeTool` of the middleware declares approvals in `asks`. Without `asks` the hook may be a log.
+ * Returns true if the middleware has a `beforeTool` hook and declares the interrupt `approve`. Without the interrupt the
+ * hook may be a log.
  */
-export function asksAboutCalls(middleware: Middleware | undefined): boolean {
-  return middleware?.beforeTool !== undefined && (middleware.asks?.length ?? 0) > 0;
+export function canRequestApproval(middleware: Middleware | undefined): boolean {
+  return middleware?.beforeTool !== undefined && Object.hasOwn(middleware.interrupts ?? {}, approveKey);
 }

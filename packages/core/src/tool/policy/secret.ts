@@ -16,7 +16,7 @@ export function secret(name: string): Injection<SecretValue> {
       where: "secret",
       expected: "the name of a secret",
       found: describeKind(name),
-      fix: 'Pass secret("NAME")',
+      fix: 'Pass inject.secret("NAME")',
     });
   return {
     kind: "secret",

@@ -32,11 +32,11 @@ function watched(hold: (commit: Commit) => Promise<void> | undefined = () => und
   const inner = memoryStore();
   const commits: Commit[] = [];
   const store: Store = Object.assign(Object.create(inner) as MemoryStore, {
-    commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+    commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) => {
       commits.push(commit);
       const held = hold(commit);
-      if (held === undefined) inner.commit(commit, told);
-      else void held.then(() => inner.commit(commit, told));
+      if (held === undefined) inner.commit(commit, onCommitted);
+      else void held.then(() => inner.commit(commit, onCommitted));
     },
   });
   return { store, inner, commits };
@@ -57,7 +57,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   const world = createVirtualWorld();
   const { store, inner, commits } = watched();
   const handle = run(graph, { store, world, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   // The first commit is durable while the second effect runs.
   expect(await inner.effects("t", "main", 0)).toMatchObject([{ task: "0:0", name: "quick", state: "ok" }]);
   expect((await inner.head("t"))?.step).toBe(0);
@@ -77,7 +77,7 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
   );
   const ended = run(graph, { store: full.store, thread: "t" });
   ended.result.catch((error: unknown) => error);
-  await world.settle();
+  await world.waitUntilIdle();
   expect((await full.inner.head("t"))?.step).toBe(0);
   expect(await full.inner.state("t", 1)).toEqual([]);
   expect((await full.inner.thread("t"))?.status).not.toBe("done");
@@ -85,27 +85,27 @@ test("outcomes are journaled as tasks complete; deltas, control state, journal, 
 
 test("effects of a superstep start after the commit of the superstep that scheduled them [E40]", async () => {
   const durable = createDeferred();
-  const begun: string[] = [];
+  const startedTasks: string[] = [];
   const graph = defineGraph({ name: "g", state: Log })
     .nodes({
       one: () => {
-        begun.push("one");
+        startedTasks.push("one");
         return { log: ["one"] };
       },
       two: async (_state, { step }) => {
-        begun.push("two");
-        await step("inside", () => begun.push("inside"));
+        startedTasks.push("two");
+        await step("inside", () => startedTasks.push("inside"));
       },
     })
     .edges({ [START]: "one", one: "two", two: END });
   const { store } = watched(({ checkpoint }) => (checkpoint?.row.step === 1 ? durable.promise : undefined));
   const world = createVirtualWorld();
   const handle = run(graph, { store, world, thread: "t" });
-  await world.settle();
-  expect(begun).toEqual(["one"]);
+  await world.waitUntilIdle();
+  expect(startedTasks).toEqual(["one"]);
   durable.resolve();
   await handle.result;
-  expect(begun).toEqual(["one", "two", "inside"]);
+  expect(startedTasks).toEqual(["one", "two", "inside"]);
 });
 
 /** Creates a graph whose turn appends an item and changes one key of a large record. */
@@ -263,7 +263,7 @@ test("host diagnostics go to one log port that is silent by default, and no outp
       await world.advance(20);
       await result;
       late.resolve();
-      await world.settle();
+      await world.waitUntilIdle();
     }
   } finally {
     process.stdout.write = written;

@@ -25,9 +25,9 @@ function echo(log: string[]) {
   return defineGraph({ name: "echo", state: defineState({ messages: channel.messages() }) })
     .nodes({
       answer: (state, { run: { step } }) => {
-        const heard = getMessageText(state.messages.at(-1) as Message);
-        log.push(heard);
-        return { messages: [createUserMessage(`answer_${step}_${heard}`, `${heard}, you say`)] };
+        const userText = getMessageText(state.messages.at(-1) as Message);
+        log.push(userText);
+        return { messages: [createUserMessage(`answer_${step}_${userText}`, `${userText}, you say`)] };
       },
     })
     .edges({ [START]: "answer", answer: END });

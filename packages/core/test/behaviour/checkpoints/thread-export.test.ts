@@ -28,7 +28,7 @@ const chat = defineGraph({ name: "chat", version: 3, state: Chat, interrupts: { 
   })
   .edges({ [START]: "say", say: "ask", ask: END });
 
-async function asked(thread: string): Promise<Store> {
+async function createWaitingThread(thread: string): Promise<Store> {
   const store = memoryStore();
   await run(chat, { store, thread, input: { said: ["hello"] }, metadata: { of: "test" } }).result;
   return store;
@@ -60,7 +60,7 @@ function find(rows: Record<string, unknown>[], kind: string): Row {
 
 describe("thread export", () => {
   test("a thread export contains its format, version, thread, graph and end", async () => {
-    const store = await asked("t");
+    const store = await createWaitingThread("t");
     const lines = (await exportThread(store, "t"))
       .trimEnd()
       .split("\n")
@@ -80,7 +80,7 @@ describe("thread export", () => {
   });
 
   test("a thread export with any byte changed is refused and nothing is imported [E46]", async () => {
-    const text = await exportThread(await asked("t"), "t");
+    const text = await exportThread(await createWaitingThread("t"), "t");
     const store = memoryStore();
     for (let at = 0; at < text.length; at += 7) {
       const changed = text.slice(0, at) + (text[at] === "x" ? "y" : "x") + text.slice(at + 1);
@@ -95,7 +95,7 @@ describe("thread export", () => {
   });
 
   test("a thread export in a newer format is refused as newer", async () => {
-    const text = await exportThread(await asked("t"), "t");
+    const text = await exportThread(await createWaitingThread("t"), "t");
     const newer = await forged(text, (rows) => {
       (rows[0] as { version: number }).version = 2;
       (rows[0] as { novelty?: number }).novelty = 1;
@@ -183,7 +183,7 @@ describe("thread export", () => {
   test.each(Object.keys(hostile))(
     "a thread export with %s is refused, also under a correct hash [E46]",
     async (what) => {
-      const text = await exportThread(await asked("t"), "t");
+      const text = await exportThread(await createWaitingThread("t"), "t");
       const store = memoryStore();
       const bad = await forged(text, hostile[what] ?? (() => undefined));
       await expect(importThread(store, bad)).rejects.toMatchObject({
@@ -194,7 +194,7 @@ describe("thread export", () => {
   );
 
   test("a thread export that is too long, too deep or too large is refused (rule R15)", async () => {
-    const text = await exportThread(await asked("t"), "t");
+    const text = await exportThread(await createWaitingThread("t"), "t");
     const store = memoryStore();
     await expect(importThread(store, text, { maxBytes: 100 })).rejects.toMatchObject({ code: "invalid_export" });
     const rows = text.trimEnd().split("\n").slice(0, -1);
@@ -213,7 +213,7 @@ describe("thread export", () => {
   });
 
   test("a key __proto__ inside exported data is imported as data and pollutes no prototype", async () => {
-    const text = await exportThread(await asked("t"), "t");
+    const text = await exportThread(await createWaitingThread("t"), "t");
     const odd = await forged(text, (rows) => {
       find(rows, "run")["run"]!["metadata"] = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1}');
     });
@@ -230,14 +230,14 @@ describe("thread export", () => {
     await expect(importThread(store, 7 as never)).rejects.toMatchObject({ code: "invalid_option" });
     await expect(importThread(store, "", { as: "t" })).rejects.toMatchObject({ code: "invalid_export" });
     await expect(importThread(store, "", { into: "t" } as never)).rejects.toMatchObject({ code: "invalid_option" });
-    const text = await exportThread(await asked("t"), "t");
+    const text = await exportThread(await createWaitingThread("t"), "t");
     await expect(importThread(store, text, { as: "a b" })).rejects.toMatchObject({ code: "invalid_id" });
   });
 });
 
 describe("copied or pruned thread", () => {
   test("an answer to a copied thread resumes the copy, and the original still waits", async () => {
-    const store = await asked("t");
+    const store = await createWaitingThread("t");
     await copyThread(store, "t", "copy");
     const done = await resume(chat, { store, thread: "copy", answers: { more: true } }).result;
     expect(done).toMatchObject({ status: "done", state: { last: "more" } });
@@ -259,7 +259,7 @@ describe("copied or pruned thread", () => {
   });
 
   test("a fork from a retained checkpoint of a pruned thread starts with the state of that checkpoint [E47]", async () => {
-    const store = await asked("t");
+    const store = await createWaitingThread("t");
     await resume(chat, { store, thread: "t", answers: { more: true } }).result;
     const head = (await store.head("t"))?.id ?? 0;
     await pruneThread(store, { keepLast: 1 });

@@ -30,12 +30,12 @@ type Commit = Parameters<Store["commit"]>[0];
 function refusing(store: MemoryStore, refuses: (commit: Commit) => "store_full" | "store_failed" | undefined): Store {
   return {
     ...store,
-    commit: (commit, told) => {
+    commit: (commit, onCommitted) => {
       const code = refuses(commit);
-      if (code === undefined) return store.commit(commit, told);
+      if (code === undefined) return store.commit(commit, onCommitted);
       // The refused write keeps its position, and the other writes are unaffected.
       const refusal = new StatewrightError(code, { what: "the test refuses it", next: "Try again" });
-      store.commit({ ...commit, after: Number.MAX_SAFE_INTEGER }, () => told(refusal));
+      store.commit({ ...commit, after: Number.MAX_SAFE_INTEGER }, () => onCommitted(refusal));
     },
   };
 }
@@ -70,12 +70,12 @@ test("the end event of a run that could not be saved has the number before it, a
       store: refusing(store, () => (broken ? code : undefined)),
       world: createVirtualWorld(),
     });
-    const told: RunEvent[] = [];
-    handle.on((event) => told.push(event));
+    const observed: RunEvent[] = [];
+    handle.on((event) => observed.push(event));
     if (code === "store_full") expect((await handle.result).status).toBe("paused");
     else await getFailure(handle.result, "store_failed");
     const saved = await store.events(code, { after: 0, limit: 10 });
-    expect(told.filter(({ type }) => /^run|^step/.test(type)).map(({ type, seq }) => [type, seq])).toEqual([
+    expect(observed.filter(({ type }) => /^run|^step/.test(type)).map(({ type, seq }) => [type, seq])).toEqual([
       ["run.started", 1],
       ["step.committed", 2],
       [code === "store_full" ? "run.paused" : "run.failed", 2],
@@ -95,11 +95,11 @@ test("supersteps of an unsaved inner graph take no event numbers of the thread",
       end: () => ({ log: ["end"] }),
     })
     .edges({ [START]: "call", call: "end", end: END });
-  const told: RunEvent[] = [];
+  const observed: RunEvent[] = [];
   const handle = run(graph, { thread: "t", store });
-  handle.on((event) => told.push(event));
+  handle.on((event) => observed.push(event));
   await handle.result;
-  expect(told.filter(({ type }) => type === "step.committed")).toHaveLength(6);
+  expect(observed.filter(({ type }) => type === "step.committed")).toHaveLength(6);
   const saved = await numbers(store);
   expect(saved).toEqual(listNumbersUpTo(saved.length));
 });
@@ -142,11 +142,15 @@ describe("thread after a failed write", () => {
   test("a store refuses a write whose number does not follow the last", async () => {
     const store = memoryStore();
     const { epoch, branch } = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 0 });
-    const told = (after: number, seq: number): Promise<string> =>
+    const commitAfter = (after: number, seq: number): Promise<string> =>
       new Promise((resolve) =>
         store.commit({ thread: "t", branch, epoch, after, seq }, (failure) => resolve(failure?.code ?? "ok")),
       );
-    expect([await told(0, 1), await told(2, 3), await told(1, 2)]).toEqual(["ok", "store_failed", "ok"]);
+    expect([await commitAfter(0, 1), await commitAfter(2, 3), await commitAfter(1, 2)]).toEqual([
+      "ok",
+      "store_failed",
+      "ok",
+    ]);
   });
 });
 
@@ -200,7 +204,7 @@ describe("tool call interrupted by a pause", () => {
     );
     const first = run(graph, { thread: "t", store: full, world });
     const ended = first.result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await ended).status).toBe("paused");
     hangs = false;
     const { status, state } = await resume(graph, { thread: "t", store: full, world }).result;
@@ -215,9 +219,9 @@ describe("tool call interrupted by a pause", () => {
     const host = engine({ store, graphs: [graph], world });
     await host.start();
     const handle = host.run(graph, { thread: "t" });
-    await world.settle();
+    await world.waitUntilIdle();
     const stopped = host.stop({ now: true });
-    await world.settle();
+    await world.waitUntilIdle();
     await stopped;
     expect((await handle.result).status).toBe("paused");
     hangs = false;

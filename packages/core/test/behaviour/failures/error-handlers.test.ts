@@ -133,10 +133,10 @@ describe("error handler", () => {
       .edges({ [START]: "ask", ask: "hang", hang: END });
     expect((await run(graph, { world, store, thread: "t" }).result).status).toBe("waiting");
     const going = resume(graph, { world, store, thread: "t", answers: { go: true } });
-    await world.settle();
+    await world.waitUntilIdle();
     going.cancel("enough");
     expect(await going.result).toMatchObject({ status: "cancelled", reason: "enough", state: { log: ["true"] } });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(handled).toEqual([]);
   });
 
@@ -153,7 +153,7 @@ describe("error handler", () => {
       })
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world, store: memoryStore() });
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
   });
@@ -162,7 +162,7 @@ describe("error handler", () => {
 describe("failing error handler", () => {
   test.each(["without a store", "with one"])(
     "a failing error handler fails the run %s and is not called for its own failure [E21]",
-    async (kept) => {
+    async (store) => {
       let calls = 0;
       const graph = defineGraph({ name: "bad", state: Log })
         .nodes({
@@ -177,7 +177,7 @@ describe("failing error handler", () => {
           },
         })
         .edges({ [START]: "a", a: END });
-      const handle = run(graph, kept === "with one" ? { store: memoryStore() } : {});
+      const handle = run(graph, store === "with one" ? { store: memoryStore() } : {});
       const events = collectEvents(handle);
       const error = await getFailure(handle.result, "node_failed");
       expect(error.cause).toMatchObject({ message: "second" });
@@ -234,7 +234,7 @@ describe("failing error handler", () => {
 });
 
 describe("error handler after a resume", () => {
-  const asking = (seen: unknown[], ran: string[]) =>
+  const createAskingGraph = (seen: unknown[], ran: string[]) =>
     defineGraph({ name: "asks", state: Log, interrupts: { go: z.string() } })
       .nodes({
         pay: {
@@ -261,7 +261,7 @@ describe("error handler after a resume", () => {
     const store = memoryStore();
     const seen: unknown[] = [];
     const ran: string[] = [];
-    const graph = asking(seen, ran);
+    const graph = createAskingGraph(seen, ran);
     await run(graph, { store, thread: "t" }).result;
     const first = await resume(graph, { store, thread: "t", answers: { go: "one" } }).result;
     expect(first).toMatchObject({ status: "waiting", interrupts: [{ key: "go", node: "pay" }] });
@@ -296,10 +296,10 @@ describe("error handler after a resume", () => {
       })
       .edges({ [START]: "a", a: END });
     ignoreResult(run(graph, { world, store, thread: "t" }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     const { state } = await resume(graph, { world, store: store.peer(), thread: "t" }).result;
     expect(state.log).toEqual(["Error: once"]);
     expect(ran).toEqual(["body", "handler", "handler"]);

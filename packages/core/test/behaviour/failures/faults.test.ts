@@ -73,7 +73,7 @@ test("a run aborted at any point settles each tool call once and leaks no timer,
     controller.abort();
     const { status } = await handle.result;
     ends.set(status, (ends.get(status) ?? 0) + 1);
-    await world.settle();
+    await world.waitUntilIdle();
     expect(new Set(settled).size).toBe(settled.length);
     expect([world.timers, getEventListeners(controller.signal, "abort").length]).toEqual([0, 0]);
     // The thread is free for the next owner.
@@ -103,17 +103,17 @@ test("a transient failure is retried as attempts of one journal row; a once tool
         return attempt < 3 ? (fail() as never) : "done";
       },
     });
-  const away = (): never => {
+  const throwUnavailable = (): never => {
     throw ToolError.unavailable("away");
   };
   const world = createVirtualWorld();
   const loop = createToolLoop({
     world,
     tools: [
-      failing("away", "once", away),
+      failing("away", "once", throwUnavailable),
       failing("late", "once", () => new Promise(() => undefined)),
       failing("broken", "once", () => Promise.reject(new Error("broken"))),
-      failing("again", "idempotent", away),
+      failing("again", "idempotent", throwUnavailable),
       failing("slow", "idempotent", () => new Promise(() => undefined)),
     ],
     turns: [[call("away"), call("late"), call("broken"), call("again"), call("slow")], ["ok"]],

@@ -78,7 +78,7 @@ describe("idle timeout", () => {
       "a part of a model's answer",
       ({ model: ask }, nth) => ask({ model, request: { messages: [], tools: [] } }, `m${nth}`),
     ],
-  ])("%s counts as a sign of life, also when nobody reads the events", async (_name, sign) => {
+  ])("%s counts as a sign of life, also when no reader receives the events", async (_name, sign) => {
     const graph = createOneNodeGraph(
       async (runtime) => {
         for (let nth = 1; nth <= 3; nth++) {

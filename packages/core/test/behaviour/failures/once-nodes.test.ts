@@ -46,11 +46,11 @@ async function runUntilDeath(world: VirtualWorld, store: MemoryStore, charges: s
       after: END,
     });
   ignoreResult(run(graph, { world, store, thread: "t" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   alive = false;
   hold.resolve();
-  await world.settle();
+  await world.waitUntilIdle();
   return graph;
 }
 
@@ -122,7 +122,7 @@ describe("once node", () => {
     ignoreResult(run(graph, { world, store: owner, thread: "t" }).result);
     const ids: string[] = [];
     for (let nth = 1; nth <= 3; nth++) {
-      await world.settle();
+      await world.waitUntilIdle();
       owner.crash();
       owner = owner.peer();
       const waiting = await resume(graph, { world, store: owner, thread: "t" }).result;
@@ -179,10 +179,10 @@ describe("once node", () => {
       })
       .edges({ [START]: "pay", pay: END });
     ignoreResult(run(graph, { world, store, thread: "t" }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await resume(graph, { world, store: store.peer(), thread: "t" }).result).state.log).toEqual([
       "Error: declined",
     ]);
@@ -196,13 +196,13 @@ describe("once node", () => {
     const ran: string[] = [];
     const store = {
       ...inner,
-      commit: ((commit, told) => {
+      commit: ((commit, onCommitted) => {
         const starts = commit.effects?.some((row) => row.kind === "task" && row.endedAt === undefined);
         if (starts === true) {
           ran.push("start saved");
           cancel?.();
         }
-        inner.commit(commit, told);
+        inner.commit(commit, onCommitted);
       }) as MemoryStore["commit"],
     };
     const graph = defineGraph({ name: "shop", state: Log })
@@ -213,7 +213,7 @@ describe("once node", () => {
     const handle = run(graph, { world, store, thread: "u" });
     cancel = () => handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
-    await world.settle();
+    await world.waitUntilIdle();
     expect(ran).toEqual(["start saved", "body", "start saved"]);
   });
 
@@ -283,7 +283,7 @@ describe("idempotent node", () => {
     await world.advance(100);
     expect((await handle.result).status).toBe("waiting");
     ignoreResult(resume(graph, { world, store, thread: "t", answers: { go: "yes" } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     dead = true;
     const last = resume(graph, { world, store: store.peer(), thread: "t" });

@@ -138,7 +138,7 @@ describe("resume after a failure", () => {
     await getFailure(run(graph, { world, store, thread: "t" }).result);
     broken = false;
     const going = resume(graph, { world, store, thread: "t" });
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await store.runs())[0]).toMatchObject({
       status: "running",
       attempt: 2,
@@ -199,10 +199,10 @@ describe("resume after a crash", () => {
       .edges({ [START]: "first", first: ["quick", "slow"], quick: END, slow: END });
     const handle = run(graph, { world, store, thread: "t" });
     ignoreResult(handle.result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(ran.splice(0)).toEqual(["first", "quick", "one", "two"]);
     const going = resume(graph, { world, store: store.peer(), thread: "t" });
     const events = collectEvents(going);
@@ -326,7 +326,7 @@ describe("resume after a crash", () => {
       })
       .edges({ [START]: ["a", "b", "empty"], a: END, b: END, empty: END });
     await run(graph, { world, store, thread: "t" }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     const { state } = await resume(graph, { world, store, thread: "t", answers: { go: true } }).result;
     expect(state.log).toEqual(["one", "two", "repeated_step"]);
   });
@@ -403,7 +403,7 @@ describe("unsavable values", () => {
         .edges({ [START]: ["bad", "good"], bad: END, good: END });
       const handle = run(graph, { world, store, thread: "t" });
       const failing = getFailure(handle.result, "unencodable_value");
-      await world.settle();
+      await world.waitUntilIdle();
       hold.resolve();
       const error = await failing;
       expect(error.message).toContain("contains a symbol at ");
@@ -432,7 +432,7 @@ describe("unsavable values", () => {
       })
       .edges({ [START]: ["open", "other"], open: "use", other: END, use: END });
     const handle = run(graph, { world, store: memoryStore(), thread: "t" });
-    await world.settle();
+    await world.waitUntilIdle();
     hold.resolve();
     expect((await handle.result).state.log).toEqual(["7 x"]);
   });
@@ -444,10 +444,10 @@ describe("failing store", () => {
     const store = memoryStore();
     return {
       ...store,
-      commit: (commit, told) => {
+      commit: (commit, onCommitted) => {
         const failure = trouble(commit);
-        if (failure === undefined) store.commit(commit, told);
-        else queueMicrotask(() => told(failure));
+        if (failure === undefined) store.commit(commit, onCommitted);
+        else queueMicrotask(() => onCommitted(failure));
       },
     };
   }
@@ -513,7 +513,7 @@ describe("failing store", () => {
       .edges({ [START]: ["a", "b"], a: END, b: END });
     const handle = run(graph, { world, store, thread: "t" });
     const failing = getFailure(handle.result, "fenced");
-    await world.settle();
+    await world.waitUntilIdle();
     await failing;
     expect(reasons).toEqual(["fenced"]);
   });
@@ -571,12 +571,12 @@ describe("failing store", () => {
     let failing: ((failure: StatewrightError) => void) | undefined;
     const store: Store = {
       ...inner,
-      commit: (commit, told) => {
-        if (commit.checkpoint === undefined && (commit.effects?.length ?? 0) > 0) failing = told;
+      commit: (commit, onCommitted) => {
+        if (commit.checkpoint === undefined && (commit.effects?.length ?? 0) > 0) failing = onCommitted;
         else {
           failing?.(full());
           failing = undefined;
-          inner.commit(commit, told);
+          inner.commit(commit, onCommitted);
         }
       },
     };
@@ -584,7 +584,7 @@ describe("failing store", () => {
       .nodes({
         a: async (_state, { step }) => {
           await step("one", () => 1);
-          await world.settle();
+          await world.waitUntilIdle();
           return { log: ["a"] };
         },
         b: () => ({ log: ["b"] }),

@@ -189,7 +189,7 @@ describe("node timeout", () => {
     await world.advance(50);
     expect((await failing).message).toContain("50 ms");
     late.reject(new Error("too late"));
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.lines).toMatchObject([
       { message: 'a late failure of "a" was dropped', fields: { error: { message: "too late" } } },
     ]);
@@ -213,7 +213,7 @@ describe("node timeout", () => {
     await world.advance(50);
     await failing;
     late.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(steps).toEqual(["one"]);
   });
 
@@ -242,7 +242,7 @@ describe("node timeout", () => {
         },
         b: async () => {
           hold.resolve();
-          await world.settle();
+          await world.waitUntilIdle();
           return { log: ["b"] };
         },
       })

@@ -200,11 +200,11 @@ describe.each(Object.entries(failing))("thrown values: %s throws", (_place, { gr
     async (_name, make) => {
       for (const store of [memoryStore(), undefined]) {
         const thrown = make();
-        const boom: Throw = () => {
+        const throwBoom: Throw = () => {
           throw thrown;
         };
-        const built = graph(boom);
-        const given = { ...options?.(boom), ...(store === undefined ? {} : { store }) };
+        const built = graph(throwBoom);
+        const given = { ...options?.(throwBoom), ...(store === undefined ? {} : { store }) };
         const error = await end(built, given, createVirtualWorld());
         if (!isStatewrightError(error)) throw new Error(`not one of ours: ${String(error)}`);
         expect(carries(error, thrown), error.message).toBe(true);
@@ -229,13 +229,13 @@ describe.each(Object.entries(failing))("thrown values: %s throws", (_place, { gr
 test("a failed node succeeds in a resume after its fix, whatever value was thrown", async () => {
   for (const make of Object.values(thrownThings)) {
     const store = memoryStore();
-    let mended = false;
+    let isFixed = false;
     const graph = createGraph(() => {
-      if (!mended) throw make();
+      if (!isFixed) throw make();
       return { n: 2 };
     });
     await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
-    mended = true;
+    isFixed = true;
     expect(await resume(graph, { store, thread: "t" }).result).toMatchObject({ status: "done", state: { n: 2 } });
   }
 });
@@ -313,7 +313,7 @@ describe("throws that do not fail the run are logged", () => {
         throw thing();
       });
       expect((await handle.result).status).toBe("done");
-      await world.settle();
+      await world.waitUntilIdle();
       expect(new Set(world.lines.map(({ message }) => message))).toEqual(new Set(["a reader of events threw"]));
     },
   );

@@ -29,10 +29,10 @@ function crowded() {
     checkpoint?.row.source === "step" || (effects ?? []).some(({ outcome }) => outcome !== undefined);
   const store: Store = {
     ...inner,
-    commit: (commit, told) => {
-      if (state.room || !isLarge(commit)) return inner.commit(commit, told);
+    commit: (commit, onCommitted) => {
+      if (state.room || !isLarge(commit)) return inner.commit(commit, onCommitted);
       state.refused += 1;
-      queueMicrotask(() => told(new StatewrightError("store_full", { what: "no room", next: "Make room" })));
+      queueMicrotask(() => onCommitted(new StatewrightError("store_full", { what: "no room", next: "Make room" })));
     },
   };
   return { store, inner, state };
@@ -95,11 +95,11 @@ test("an unsaved outcome is unknown to another store object: the once effect is 
 
 test("unsaved outcomes are dropped when another owner has claimed the thread before they were written", async () => {
   const store = memoryStore();
-  const told: number[] = [];
+  const observed: number[] = [];
   const refusing: Store = {
     ...store,
     commit: ({ epoch }, answer) => {
-      told.push(epoch);
+      observed.push(epoch);
       queueMicrotask(() => answer(new StatewrightError("fenced", { what: "another owner", next: "Nothing" })));
     },
   };
@@ -107,5 +107,5 @@ test("unsaved outcomes are dropped when another owner has claimed the thread bef
   retainOutcomes(refusing, "t", { epoch: 1, namespaces: new Map([["main", { effects: [], artifacts: [] }]]) });
   await expect(writeUnsavedOutcomes(refusing, "t", { ...claimed, epoch: 2 })).rejects.toThrow(/fenced/);
   await writeUnsavedOutcomes(refusing, "t", { ...claimed, epoch: 3 });
-  expect(told).toEqual([2]);
+  expect(observed).toEqual([2]);
 });

@@ -124,7 +124,7 @@ test("deferred tasks survive a crash and a resume [E15]", async () => {
       z: END,
     });
   ignoreResult(run(graph, { world, store, thread: "t" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   hold.resolve();
   const peer = store.peer();

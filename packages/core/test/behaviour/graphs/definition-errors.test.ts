@@ -35,7 +35,7 @@ const State = defineState({ n: z.number().default(0) });
 const returnNothing = (): undefined => undefined;
 
 /** Invalid definition, its error code and the expected message parts. */
-type Wrong = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
+type InvalidDefinition = readonly [name: string, define: () => unknown, code: ErrorCode, ...says: string[]];
 
 /** Checks that there is one error with code, place and fix, and without internal names. */
 function expectClear(error: StatewrightError, says: readonly string[]): void {
@@ -44,7 +44,7 @@ function expectClear(error: StatewrightError, says: readonly string[]): void {
   expect(error.message).not.toMatch(/Cannot read|is not a function|not iterable|\[object /);
 }
 
-function expectRefusals(wrongs: readonly Wrong[]): void {
+function expectRefusals(wrongs: readonly InvalidDefinition[]): void {
   for (const [name, define, code, ...says] of wrongs)
     test(name, async () => expectClear(await getFailure(async () => define(), code), says));
 }
@@ -170,7 +170,7 @@ const policies = (
     ["an error handler that is a text", { onError: "retry" }, '"retry"'],
   ] as const
 ).map(
-  ([name, policy, said]): Wrong => [
+  ([name, policy, said]): InvalidDefinition => [
     name,
     () => toUntyped(graphWith({}).nodes)({ a: { run: returnNothing, ...policy } }),
     "invalid_option",
@@ -207,7 +207,7 @@ async function listProblems(nodes: object, edges: object): Promise<readonly stri
   return problems.map(({ code, node }) => `${code} ${node}`).toSorted();
 }
 
-class Hand {
+class EdgeLike {
   readonly target = "a";
 }
 
@@ -220,7 +220,7 @@ test("invalid nodes and edges are reported together with the other problems of t
       text: "body",
       list: [returnNothing],
       promise: Promise.resolve(returnNothing),
-      instance: new Hand(),
+      instance: new EdgeLike(),
       bodiless: { timeoutMs: 5 },
       misspelt: { run: returnNothing, timeout: 5 },
       handmade: { kind: "tools", tools: [] },
@@ -280,7 +280,7 @@ test("invalid edges are reported together, and no node is reported as unreachabl
     missing: undefined,
     empty: null,
     promise: Promise.resolve("number"),
-    instance: new Hand(),
+    instance: new EdgeLike(),
     mixed: ["number", 7],
     object: { target: "number" },
     chooser: { kind: "route", targets: ["number"], choose: "number", many: false },
@@ -302,7 +302,7 @@ test("invalid edges are reported together, and no node is reported as unreachabl
 });
 
 test("edges that are not an object are refused", async () => {
-  for (const edges of [undefined, "a", [START, "a"], new Hand()]) {
+  for (const edges of [undefined, "a", [START, "a"], new EdgeLike()]) {
     const graph = defineGraph({ name: "g", state: State }).nodes({ a: returnNothing });
     expectClear(await getFailure(() => toUntyped(graph.edges)(edges), "invalid_graph"), ['"g"', "edges"]);
   }
@@ -430,7 +430,7 @@ const graph = defineGraph({ name: "g", state: State, interrupts: { ask: z.boolea
   .nodes({ a: () => ({ n: 1 }) })
   .edges({ [START]: "a", a: END });
 
-function ran(options: unknown, of: unknown = graph): Promise<unknown> {
+function runUntyped(options: unknown, of: unknown = graph): Promise<unknown> {
   return toUntyped(run)(of, options).result;
 }
 
@@ -440,46 +440,53 @@ function resumed(options: object): Promise<unknown> {
 
 describe("invalid run", () => {
   expectRefusals([
-    ["no options", () => ran(undefined), "invalid_option", "run"],
-    ["a text for a graph", () => ran({}, "g"), "invalid_option", "run", '"g"'],
+    ["no options", () => runUntyped(undefined), "invalid_option", "run"],
+    ["a text for a graph", () => runUntyped({}, "g"), "invalid_option", "run", '"g"'],
     [
       "a graph without its edges",
-      () => ran({}, defineGraph({ name: "g", state: State }).nodes({ a: returnNothing })),
+      () => runUntyped({}, defineGraph({ name: "g", state: State }).nodes({ a: returnNothing })),
       "invalid_option",
       "run: expected a graph, got an object",
     ],
-    ["an unknown option", () => ran({ imput: {} }), "invalid_option", '"imput"', "input"],
-    ["answers, which are for resume", () => ran({ answers: {} }), "invalid_option", '"answers"'],
-    ["a number for its thread", () => ran({ thread: 7 }), "invalid_id", "7"],
-    ["a path for its store", () => ran({ store: "agent.db" }), "invalid_option", '"agent.db"', "sqliteStore"],
-    ["an object for its secrets", () => ran({ secrets: { KEY: "sk-1" } }), "invalid_option", "secrets", "env"],
-    ["a list for its secrets", () => ran({ secrets: ["KEY"] }), "invalid_option", "secrets"],
-    ["a text for its world", () => ran({ world: "virtual" }), "invalid_option", "world"],
-    ["a text for its codec", () => ran({ codec: "json" }), "invalid_option", "codec"],
-    ["a controller for its signal", () => ran({ signal: new AbortController() }), "invalid_option", "signal"],
+    ["an unknown option", () => runUntyped({ imput: {} }), "invalid_option", '"imput"', "input"],
+    ["answers, which are for resume", () => runUntyped({ answers: {} }), "invalid_option", '"answers"'],
+    ["a number for its thread", () => runUntyped({ thread: 7 }), "invalid_id", "7"],
+    ["a path for its store", () => runUntyped({ store: "agent.db" }), "invalid_option", '"agent.db"', "sqliteStore"],
+    ["an object for its secrets", () => runUntyped({ secrets: { KEY: "sk-1" } }), "invalid_option", "secrets", "env"],
+    ["a list for its secrets", () => runUntyped({ secrets: ["KEY"] }), "invalid_option", "secrets"],
+    ["a text for its world", () => runUntyped({ world: "virtual" }), "invalid_option", "world"],
+    ["a text for its codec", () => runUntyped({ codec: "json" }), "invalid_option", "codec"],
+    ["a controller for its signal", () => runUntyped({ signal: new AbortController() }), "invalid_option", "signal"],
     [
       "a list for its breakpoints",
-      () => ran({ store: memoryStore(), breakpoints: ["a"] }),
+      () => runUntyped({ store: memoryStore(), breakpoints: ["a"] }),
       "invalid_option",
       "breakpoints",
     ],
     [
       "a text for its breakpoints",
-      () => ran({ store: memoryStore(), breakpoints: { before: "a" } }),
+      () => runUntyped({ store: memoryStore(), breakpoints: { before: "a" } }),
       "invalid_option",
       "before",
     ],
-    ["a misspelt side of its breakpoints", () => ran({ breakpoints: { befor: ["a"] } }), "invalid_option", '"befor"'],
-    ["a limit that is a text", () => ran({ maxSteps: "5" }), "invalid_option", "maxSteps", '"5"'],
-    ["a limit below 0", () => ran({ maxSteps: -5 }), "invalid_option", "-5"],
-    ["a limit that is not a number", () => ran({ maxConcurrency: Number.NaN }), "invalid_option", "NaN"],
-    ["a list for its input", () => ran({ input: [1] }), "invalid_input", '"g"'],
-    ["null for its input", () => ran({ input: null }), "invalid_input", '"g"'],
+    [
+      "a misspelt side of its breakpoints",
+      () => runUntyped({ breakpoints: { befor: ["a"] } }),
+      "invalid_option",
+      '"befor"',
+    ],
+    ["a limit that is a text", () => runUntyped({ maxSteps: "5" }), "invalid_option", "maxSteps", '"5"'],
+    ["a limit below 0", () => runUntyped({ maxSteps: -5 }), "invalid_option", "-5"],
+    ["a limit that is not a number", () => runUntyped({ maxConcurrency: Number.NaN }), "invalid_option", "NaN"],
+    ["a list for its input", () => runUntyped({ input: [1] }), "invalid_input", '"g"'],
+    ["null for its input", () => runUntyped({ input: null }), "invalid_input", '"g"'],
   ]);
 
   test("an invalid secrets option is not shown in the error", async () => {
     for (const secrets of [{ KEY: "sk-12345" }, "sk-12345", ["sk-12345"]])
-      expect((await getFailure(async () => ran({ secrets }), "invalid_option")).message).not.toContain("sk-12345");
+      expect((await getFailure(async () => runUntyped({ secrets }), "invalid_option")).message).not.toContain(
+        "sk-12345",
+      );
   });
 });
 
@@ -526,16 +533,16 @@ describe("invalid resume and inspection calls", () => {
     const asking = defineGraph({ name: "g", state: State, interrupts: { ask: z.boolean() } })
       .nodes({ a: async (_state, { interrupt }) => ({ n: (await interrupt("ask")) ? 1 : 2 }) })
       .edges({ [START]: "a", a: END });
-    const kept = memoryStore();
-    await run(asking, { store: kept, thread: "t" }).result;
+    const waitingStore = memoryStore();
+    await run(asking, { store: waitingStore, thread: "t" }).result;
     for (const answers of [[true], "yes", 7]) {
       const error = await getFailure(
-        toUntyped(resume)(asking, { store: kept, thread: "t", answers }).result,
+        toUntyped(resume)(asking, { store: waitingStore, thread: "t", answers }).result,
         "ambiguous_answer",
       );
       expectClear(error, ["ask"]);
     }
-    expect(await resume(asking, { store: kept, thread: "t", answers: { ask: true } }).result).toMatchObject({
+    expect(await resume(asking, { store: waitingStore, thread: "t", answers: { ask: true } }).result).toMatchObject({
       status: "done",
     });
   });

@@ -35,7 +35,7 @@ function mapReduce(body: (input: string) => Promise<string> | string) {
     .edges({ [START]: fanOut("each", (state) => state.items, { otherwise: "end" }), each: "end", end: END });
 }
 
-describe("sends", () => {
+describe("sent tasks", () => {
   test("sent tasks get their own inputs, their results fold in send order, and control continues once [E16]", async () => {
     const handle = run(
       mapReduce((input) => input.toUpperCase()),
@@ -158,7 +158,7 @@ describe("fold order of writes", () => {
   });
   const names = ["d", "b", "a", "c"];
 
-  function scattered(delayMs: (name: string) => number, world: ReturnType<typeof createVirtualWorld>) {
+  function createFanOutGraph(delayMs: (name: string) => number, world: ReturnType<typeof createVirtualWorld>) {
     const write = async (name: string) => {
       await new Promise<void>((resolve) => void world.schedule.after(delayMs(name), resolve));
       return {
@@ -194,7 +194,7 @@ describe("fold order of writes", () => {
         const world = createVirtualWorld();
         const order = [...names, "m1", "m2", "f1", "f2"];
         const handle = run(
-          scattered((name) => delays[order.indexOf(name)] ?? 0, world),
+          createFanOutGraph((name) => delays[order.indexOf(name)] ?? 0, world),
           { world, store: memoryStore() },
         );
         await world.advance(200);

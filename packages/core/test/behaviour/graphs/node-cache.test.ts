@@ -48,7 +48,7 @@ describe("node cache", () => {
       const handle = run(graph, { world, store: memoryStore(), input: { q } });
       const events = collectEvents(handle);
       results.push((await handle.result).state.log[0], getOnlyEvent(events, "task.completed")[0]?.reused);
-      await world.settle();
+      await world.waitUntilIdle();
     }
     expect(ran).toBe(2);
     expect([results[1], results[3], results[5], results[7]]).toEqual([false, true, false, true]);
@@ -80,7 +80,7 @@ describe("node cache", () => {
         .edges({ [START]: "a", a: "b", b: END });
     for (const each of [graph("g", 1), graph("g", 2), graph("h", 1), graph("g", 1)]) {
       await run(each, { world }).result;
-      await world.settle();
+      await world.waitUntilIdle();
     }
     expect(ran).toEqual(["g1.a", "g1.b", "g2.a", "g2.b", "h1.a", "h1.b"]);
   });
@@ -103,7 +103,7 @@ describe("node cache", () => {
       .edges({ [START]: fanOut("each", () => ["x", "y"]), each: commandTargets("z"), z: END });
     for (let nth = 0; nth < 2; nth++) {
       expect((await run(graph, { world }).result).state.log).toEqual(["x", "y", "z"]);
-      await world.settle();
+      await world.waitUntilIdle();
     }
     expect(ran).toEqual(["x", "y"]);
   });
@@ -117,7 +117,7 @@ describe("node cache", () => {
       }),
     );
     await run(graph, { world }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     const other = { leaf: "red", other: 9 };
     const hit = await run(graph, { world, store, thread: "t", input: { tree: other } }).result;
     expect(hit.state.tree).toEqual({ leaf: "green", other: 0 });
@@ -142,7 +142,7 @@ describe("node cache", () => {
       .edges({ [START]: "a", a: END });
     for (let nth = 0; nth < 2; nth++) {
       expect((await run(graph, { world }).result).state.log).toEqual(["handled"]);
-      await world.settle();
+      await world.waitUntilIdle();
     }
     expect(ran).toBe(2);
   });
@@ -168,20 +168,24 @@ describe("node cache", () => {
 });
 
 describe("failing node cache", () => {
-  const broken = (parts: Partial<NodeCache>): NodeCache => ({ ...memoryCache(), ...parts });
+  const createBrokenCache = (parts: Partial<NodeCache>): NodeCache => ({ ...memoryCache(), ...parts });
   test.each<[string, NodeCache, string]>([
-    ["cannot be read", broken({ get: () => Promise.reject(new Error("down")) }), "read failed"],
+    ["cannot be read", createBrokenCache({ get: () => Promise.reject(new Error("down")) }), "read failed"],
     [
       "throws",
-      broken({
+      createBrokenCache({
         get: () => {
           throw new Error("down");
         },
       }),
       "read failed",
     ],
-    ["returns an invalid entry", broken({ get: () => ({ text: "{" }) }), "returned an entry that cannot be decoded"],
-    ["refuses writes", broken({ put: () => Promise.reject(new Error("full")) }), "write failed"],
+    [
+      "returns an invalid entry",
+      createBrokenCache({ get: () => ({ text: "{" }) }),
+      "returned an entry that cannot be decoded",
+    ],
+    ["refuses writes", createBrokenCache({ put: () => Promise.reject(new Error("full")) }), "write failed"],
   ])("a node cache that %s counts as a miss: the body runs, and the failure is logged", async (_name, store, said) => {
     const world = createVirtualWorld();
     const handle = run(
@@ -189,12 +193,12 @@ describe("failing node cache", () => {
       { world },
     );
     expect((await handle.result).state.log).toEqual(["ran"]);
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.lines.map(({ message }) => message)).toEqual([`cache of the node "a": ${said}`]);
   });
 
   test.each([["a value of the process", { client: { call: () => 1 } }]])(
-    "%s is not cached",
+    "a node result with %s is not cached",
     async (_name, returned) => {
       const world = createVirtualWorld();
       let ran = 0;
@@ -204,7 +208,7 @@ describe("failing node cache", () => {
       });
       for (let nth = 0; nth < 2; nth++) {
         await run(graph, { world }).result;
-        await world.settle();
+        await world.waitUntilIdle();
       }
       expect(ran).toBe(2);
       expect(world.lines.map(({ message }) => message)).toEqual(
@@ -240,12 +244,12 @@ describe("failing node cache", () => {
   test("a cancelled run does not wait for a cache that hangs", async () => {
     const world = createVirtualWorld();
     let ran = 0;
-    const store = broken({ get: () => new Promise(() => undefined) });
+    const store = createBrokenCache({ get: () => new Promise(() => undefined) });
     const handle = run(
       cached(() => void ran++, { store }),
       { world },
     );
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
     expect(ran).toBe(0);
@@ -293,7 +297,7 @@ describe("scope of a node cache", () => {
     const logs: unknown[] = [];
     for (const user of ["ann", "bob", "ann"]) {
       logs.push((await run(graph, { world, context: { user } }).result).state.log[0]);
-      await world.settle();
+      await world.waitUntilIdle();
     }
     expect([logs, ran]).toEqual([
       ["profile of ann", "profile of bob", "profile of ann"],
@@ -311,7 +315,7 @@ describe("scope of a node cache", () => {
     for (const user of ["ann", "ann", "bob"])
       for (const graph of [scoped, unscoped]) {
         await run(graph, { world, context: context(user) }).result;
-        await world.settle();
+        await world.waitUntilIdle();
       }
     expect([byUser, undeclared]).toEqual([
       ["ann", "bob"],

@@ -286,8 +286,8 @@ describe("write conflicts [E2]", () => {
     const error = await getFailure(run(clashing, { store, thread: "t" }).result, "channel_conflict");
     expect(error.message).toContain('"a" and "b" wrote the channel "x"');
     expect(error.place).toMatchObject({ graph: "clash", channel: "x", thread: "t", step: 1 });
-    const kept = await store.state("t", (await store.head("t"))?.id ?? 0);
-    expect(kept).toEqual([]);
+    const savedRows = await store.state("t", (await store.head("t"))?.id ?? 0);
+    expect(savedRows).toEqual([]);
   });
 
   test("recipes, ephemeral channels and two tasks of one node conflict on a common channel [E2]", async () => {

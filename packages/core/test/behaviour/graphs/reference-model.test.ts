@@ -115,7 +115,7 @@ describe("conformance with the reference model", () => {
   });
 });
 
-interface Trouble {
+interface FaultCounts {
   readonly failures: number;
   readonly stops: number;
   readonly deaths: number;
@@ -124,7 +124,7 @@ interface Trouble {
 /**
  * Runs a graph to its end through failures, cancels, drains, interrupts and crashes, each continued by a new process.
  */
-async function runWithTrouble(seed: number, trouble: Trouble): Promise<void> {
+async function runWithTrouble(seed: number, trouble: FaultCounts): Promise<void> {
   const chance = createChance(seed + 1);
   const traits: Traits = { asks: true, inner: chance.share(0.6) };
   const described = createRandomDescription(seed, traits);
@@ -231,19 +231,19 @@ function soundGraph(described: ModelGraph, probe: Probe): Graph | undefined {
 
 function modelTrace(described: ModelGraph): Trace {
   const { error, state, steps } = interpret(described, maxSteps);
-  const told = steps.map(({ tasks, next, state: left }) => ({
-    state: lasting(left),
-    tasks: each(tasks),
-    next: next.length === 0 ? [END] : each(next),
+  const observed = steps.map(({ tasks, next, state: left }) => ({
+    state: toSavedState(left),
+    tasks: removeDuplicates(tasks),
+    next: next.length === 0 ? [END] : removeDuplicates(next),
   }));
-  return { error, state: lasting(state), steps: told };
+  return { error, state: toSavedState(state), steps: observed };
 }
 
 async function getTrace(graph: Graph, store: Store, error: string | undefined, branch = "main"): Promise<Trace> {
-  if ((await store.head(thread)) === undefined) return { error, state: lasting(emptyState), steps: [] };
+  if ((await store.head(thread)) === undefined) return { error, state: toSavedState(emptyState), steps: [] };
   const stateAt = async (at?: number): Promise<Trace["state"]> => {
     const { state } = await getState(graph, { store, thread, branch, ...(at === undefined ? {} : { at }) });
-    return lasting(fromJavaScript<ModelState>(state));
+    return toSavedState(fromJavaScript<ModelState>(state));
   };
   const steps: Trace["steps"][number][] = [];
   for (const { checkpointId, source, nodes, next } of await listEntries(graph, store, branch))
@@ -257,11 +257,11 @@ async function listEntries(graph: Graph, store: Store, branch: string): Promise<
   return entries;
 }
 
-function lasting({ log, sum, marks, last }: ModelState): Trace["state"] {
+function toSavedState({ log, sum, marks, last }: ModelState): Trace["state"] {
   return { log, sum, marks, last };
 }
 
-function each(names: readonly string[]): readonly string[] {
+function removeDuplicates(names: readonly string[]): readonly string[] {
   return [...new Set(names)];
 }
 

@@ -65,7 +65,7 @@ describe("routes", () => {
   });
 
   test("a route that selects nothing, is async, or throws fails with the name of its node", async () => {
-    const wrong = (choose: () => unknown) =>
+    const createInvalidRoute = (choose: () => unknown) =>
       defineGraph({ name: "wrong", state: Log })
         .nodes({ a: createLogNode("a") })
         .edges({ [START]: "a", a: route([END], choose as () => typeof END) });
@@ -73,7 +73,7 @@ describe("routes", () => {
       (
         await getFailure(
           run(
-            wrong(() => []),
+            createInvalidRoute(() => []),
             {},
           ).result,
           "dead_route",
@@ -82,7 +82,7 @@ describe("routes", () => {
     ).toContain("no target");
     const later = await getFailure(
       run(
-        wrong(() => Promise.reject(new Error("late"))),
+        createInvalidRoute(() => Promise.reject(new Error("late"))),
         {},
       ).result,
       "invalid_update",
@@ -90,7 +90,7 @@ describe("routes", () => {
     expect(later.message).toContain("asynchronous");
     const thrown = await getFailure(
       run(
-        wrong(() => {
+        createInvalidRoute(() => {
           throw new RangeError("no way");
         }),
         {},
@@ -175,7 +175,7 @@ describe("edges", () => {
     const graph = defineGraph({ name: "commands", state: Log })
       .nodes({ a: () => [goto("b"), goto("c")], b: createLogNode("b"), c: createLogNode("c") })
       .edges({ [START]: "a", a: commandTargets("b", "c"), b: END, c: END });
-    await expect(run(graph, {}).result).rejects.toThrow(/returned gotos to "b" and "c"/);
+    await expect(run(graph, {}).result).rejects.toThrow(/returned several goto commands, to "b" and "c"/);
   });
 
   test("a command to an undeclared target is refused, and a node that returns no command ends its branch", async () => {

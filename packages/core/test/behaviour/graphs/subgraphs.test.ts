@@ -31,7 +31,7 @@ const Notes = defineState({ topic: z.string(), notes: channel.list(z.string()) }
 
 /** Inner graph: plans, raises an interrupt for the width, writes. */
 function researcher(log: string[] = []) {
-  const said = (word: string): string => {
+  const logWord = (word: string): string => {
     log.push(word);
     return word;
   };
@@ -41,13 +41,13 @@ function researcher(log: string[] = []) {
     interrupts: { scope: z.object({ wide: z.boolean() }) },
   })
     .nodes({
-      plan: (state) => ({ notes: [`${said("plan")} ${state.topic}`] }),
+      plan: (state) => ({ notes: [`${logWord("plan")} ${state.topic}`] }),
       ask: async (_state, { interrupt }) => {
-        said("ask");
+        logWord("ask");
         const { wide } = await interrupt("scope", { payload: { why: "breadth" } });
         return { notes: [wide ? "wide" : "narrow"] };
       },
-      write: (state) => ({ notes: [`${said("write")} after ${state.notes.length}`] }),
+      write: (state) => ({ notes: [`${logWord("write")} after ${state.notes.length}`] }),
     })
     .edges({ [START]: "plan", plan: "ask", ask: "write", write: END });
 }
@@ -181,11 +181,11 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
       const { store } = createCrashingStore(whole, nth, after ? "after" : "before");
       const first = run(graph, { store, thread: "t", input });
       ignoreResult(first.result);
-      for (let turn = 0; turn < 40; turn++) await createVirtualWorld().settle();
+      for (let turn = 0; turn < 40; turn++) await createVirtualWorld().waitUntilIdle();
       const peer = whole.peer();
       if ((await peer.thread("t"))?.status === "done") continue;
       crashes += 1;
-      const begun = steps.length;
+      const started = steps.length;
       const recorded = await Promise.all((await listLines(peer)).map((line) => peer.effects("t", line)));
       const head = await peer.head("t");
       const rest =
@@ -195,8 +195,8 @@ test("a crash at any commit at any subgraph depth ends like an uninterrupted run
       const { state } = await rest.result;
       expect(state.done, `${after ? "after" : "before"} commit ${nth}`).toEqual(alone.state.done);
       const known = recorded.flat().filter(({ kind, state: was }) => kind === "step" && was === "ok");
-      for (const { task, key } of known) expect(steps.slice(begun), `${task} ${key}`).not.toContain(undefined);
-      expect(steps.length - begun).toBeLessThanOrEqual(6);
+      for (const { task, key } of known) expect(steps.slice(started), `${task} ${key}`).not.toContain(undefined);
+      expect(steps.length - started).toBeLessThanOrEqual(6);
     }
   }
   expect(crashes).toBeGreaterThan(20);
@@ -403,17 +403,17 @@ test("a subgraph failure names both places, the outer node retries, and complete
   );
   expect(failure.place).toMatchObject({ graph: "inner", nesting: "call", node: "two", thread: "t", attempt: 1 });
   expect(failure.cause).toMatchObject({ message: "the line is down" });
-  for (const kept of [store, undefined]) {
+  for (const resumeStore of [store, undefined]) {
     log.length = 0;
     broken = 1;
     const handle =
-      kept === undefined
+      resumeStore === undefined
         ? run(outer(3), { world, input: { question: "q" } })
-        : resume(outer(3), { store: kept, world, thread: "t" });
+        : resume(outer(3), { store: resumeStore, world, thread: "t" });
     const ended = handle.result;
     for (let turn = 0; turn < 10; turn++) await world.advance(10_000);
     expect((await ended).state.notes).toEqual(["one", "two"]);
-    expect(log).toEqual(kept === undefined ? ["one", "two", "two"] : ["two", "two"]);
+    expect(log).toEqual(resumeStore === undefined ? ["one", "two", "two"] : ["two", "two"]);
   }
 });
 
@@ -438,7 +438,7 @@ test("the error handler of the outer node gets the failure of the subgraph [E22]
 });
 
 test("a cancel reaches every subgraph depth, starts no further work, and a resume continues inside [E22]", async () => {
-  const begun = createDeferred();
+  const started = createDeferred();
   const signals: AbortSignal[] = [];
   let ready = false;
   const inner = defineGraph({ name: "inner", state: Notes })
@@ -447,7 +447,7 @@ test("a cancel reaches every subgraph depth, starts no further work, and a resum
       two: async (_state, { signal }) => {
         if (ready) return { notes: ["two"] };
         signals.push(signal);
-        begun.resolve();
+        started.resolve();
         return new Promise<undefined>(() => undefined);
       },
     })
@@ -464,7 +464,7 @@ test("a cancel reaches every subgraph depth, starts no further work, and a resum
     .edges({ [START]: "call", call: END });
   const store = memoryStore();
   const handle = run(graph, { store, thread: "t", input: { topic: "x" } });
-  await begun.promise;
+  await started.promise;
   handle.cancel("enough");
   expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough" });
   expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
@@ -482,7 +482,7 @@ test("a timed-out subgraph call has stopped before its next attempt, which conti
       one: () => ({ notes: ["one"] }),
       two: async (_state, { signal }) => {
         log.push("two");
-        signal.addEventListener("abort", () => log.push("told"));
+        signal.addEventListener("abort", () => log.push("aborted"));
         if (slow) await new Promise(() => undefined);
         return { notes: ["two"] };
       },
@@ -502,7 +502,7 @@ test("a timed-out subgraph call has stopped before its next attempt, which conti
   slow = false;
   await world.advance(100);
   expect((await result).state.notes).toEqual(["one", "two"]);
-  expect(log).toEqual(["two", "told", "two"]);
+  expect(log).toEqual(["two", "aborted", "two"]);
 });
 
 test("events of an inner graph carry its path, in order, and include no end of the run [E22]", async () => {
@@ -609,13 +609,13 @@ test("a fork before a subgraph call reruns the call, raises its interrupt again 
 });
 
 test("a drain stops at the end of an inner superstep, and is refused in a run without a store [E22]", async () => {
-  const begun = createDeferred();
+  const started = createDeferred();
   const goOn = createDeferred();
   const log: string[] = [];
   const inner = defineGraph({ name: "inner", state: Notes })
     .nodes({
       one: async () => {
-        begun.resolve();
+        started.resolve();
         await goOn.promise;
         log.push("one");
       },
@@ -627,7 +627,7 @@ test("a drain stops at the end of an inner superstep, and is refused in a run wi
     .edges({ [START]: "call", call: END });
   const store = memoryStore();
   const handle = run(graph, { store, thread: "t", input: { topic: "x" } });
-  await begun.promise;
+  await started.promise;
   handle.drain("SIGTERM");
   goOn.resolve();
   const paused = await handle.result;

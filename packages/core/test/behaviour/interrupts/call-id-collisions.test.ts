@@ -32,7 +32,7 @@ test("a tool call whose id looks like the path of a nested graph tool call has i
   });
   const asks = defineMiddleware({
     name: "asks",
-    asks: ["approve"],
+    interrupts: { approve: approval },
     beforeTool: ({ call }) => (call.name === "pay" ? decide.interrupt(call, "Money") : undefined),
   });
   const calls = (...content: readonly { readonly id: string; readonly name: string; readonly args: object }[]) => ({

@@ -32,7 +32,7 @@ const pickColour = defineTool({
   output: colour,
 });
 
-function picking(options: Partial<LoopOptions> = {}, tool: DeskTool = pickColour): Loop {
+function createPickLoop(options: Partial<LoopOptions> = {}, tool: DeskTool = pickColour): Loop {
   return createToolLoop({
     tools: [tool],
     interrupts: { pick_colour: clientAnswer(tool.spec) },
@@ -48,7 +48,7 @@ function listQuestions(result: ChatResult) {
 
 test("a call of a tool without a body opens an interrupt with its arguments, and the answer is the result of the tool [E68]", async () => {
   const store = memoryStore();
-  const loop = picking({ store });
+  const loop = createPickLoop({ store });
   const [question] = listQuestions(await loop.start().result);
   expect(question).toMatchObject({
     key: "pick_colour",
@@ -66,7 +66,7 @@ test("a call of a tool without a body opens an interrupt with its arguments, and
 });
 
 test("an answer that the output schema refuses leaves the interrupt open, and an error answer reaches the model as an error [E68]", async () => {
-  const loop = picking();
+  const loop = createPickLoop();
   await loop.start().result;
   for (const wrong of ["blue", 5, null, { approved: true }, { isError: true }]) {
     const error = await loop.again({ pick_colour: wrong }).result.catch((thrown: unknown) => thrown);
@@ -84,7 +84,7 @@ test("several client-side tool calls are answered by id in any order, and an ans
     [call("pick_colour", { title: "Wall" }, "a"), call("pick_colour", { title: "Door" }, "b")],
     ["ok"],
   ];
-  const loop = picking({ turns });
+  const loop = createPickLoop({ turns });
   const [first, second] = listQuestions(await loop.start().result);
   const both = await loop.again({ pick_colour: "red" }).result.catch((thrown: unknown) => thrown);
   expect(isStatewrightError(both, "ambiguous_answer")).toBe(true);
@@ -109,7 +109,7 @@ test("hooks run before the interrupt of a client-side tool call and see its answ
     },
     afterTool: ({ result }) => void seen.push(result.value) as undefined,
   });
-  const loop = picking({
+  const loop = createPickLoop({
     middleware: [watching],
     turns: [[call("pick_colour", { title: "Wall" }, "a"), call("pick_colour", { title: "Door" }, "b")], ["ok"]],
   });
@@ -131,7 +131,7 @@ test("the timeout of a client-side tool counts from the interrupt, and the model
     input: z.object({ title: z.string() }),
     timeoutMs: 60_000,
   });
-  const loop = picking({}, hasty);
+  const loop = createPickLoop({}, hasty);
   const [question] = listQuestions(await loop.start().result);
   expect(question?.expiresAt).toBe(1_060_000);
   await loop.world.advance(60_001);
@@ -141,14 +141,14 @@ test("the timeout of a client-side tool counts from the interrupt, and the model
 
 test("an answer to a client-side tool call survives the crash of its process, and the call is not in doubt", async () => {
   const store = memoryStore();
-  const loop = picking({ store });
+  const loop = createPickLoop({ store });
   await loop.start().result;
   const hangs = defineMiddleware({ name: "hangs", aroundTool: () => new Promise(() => undefined) });
-  const dying = picking({ store, middleware: [hangs] });
+  const dying = createPickLoop({ store, middleware: [hangs] });
   void dying.again({ pick_colour: "red" }).result.catch(() => "died");
-  await dying.world.settle();
+  await dying.world.waitUntilIdle();
   store.crash();
-  const end = await picking({ store: store.peer() }).again().result;
+  const end = await createPickLoop({ store: store.peer() }).again().result;
   expect([end.status, listToolAnswers(end).map(getAnswerText)]).toEqual(["done", ["red"]]);
 });
 
@@ -161,7 +161,7 @@ test("an answered client-side tool call is not skipped by a steering message", a
     effect: "pure",
     run: () => "waited",
   });
-  const loop = picking({
+  const loop = createPickLoop({
     store,
     tools: [wait, pickColour],
     strategy: "sequential",
@@ -183,6 +183,6 @@ describe("definition of a client-side tool", () => {
 
   test("a tool without a body requires the graph to declare an interrupt under its name", () => {
     expect(toolNode({ tools: [pickColour] }).registry.names()).toEqual(["pick_colour"]);
-    expect(() => picking({ interrupts: {} })).toThrow(/"pick_colour" has no body.*interrupts: \{ pick_colour/s);
+    expect(() => createPickLoop({ interrupts: {} })).toThrow(/"pick_colour" has no body.*interrupts: \{ pick_colour/s);
   });
 });

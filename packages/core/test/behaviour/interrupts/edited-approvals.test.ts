@@ -8,6 +8,7 @@ import {
   defineGraph,
   defineMiddleware,
   defineTool,
+  type InterruptShape,
   isStatewrightError,
   listInterrupts,
   memoryStore,
@@ -167,8 +168,13 @@ describe("hook that changes arguments after an approval", () => {
 
   test("a tool call whose arguments change after each approval is refused after 8 approvals and does not run", async () => {
     const { tools, ran } = createShop();
-    const more = (name: string) => hook(name, ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
-    const loop = createToolLoop({ tools, middleware: [ask, more("more"), more("yet more")], turns });
+    const createIncreaseHook = (name: string) =>
+      hook(name, ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
+    const loop = createToolLoop({
+      tools,
+      middleware: [ask, createIncreaseHook("more"), createIncreaseHook("yet more")],
+      turns,
+    });
     let result = await loop.start().result;
     let asked = 0;
     for (; result.status === "waiting"; asked++) result = await loop.again({ approve: true }).result;
@@ -198,7 +204,7 @@ describe("hook that changes arguments after an approval", () => {
 
 describe("hook decisions apply to the executed arguments", () => {
   const limit = hook("limit", ({ call: made }) => (cents(made.args) > 100 ? decide.deny("too much") : undefined));
-  const raising = (to: number) => hook("raising", () => decide.modify({ cents: to }));
+  const createAmountHook = (to: number) => hook("raising", () => decide.modify({ cents: to }));
   const putting = (to: number) =>
     defineMiddleware({ name: "putting", aroundTool: ({ call: made }, next) => next({ ...made, args: { cents: to } }) });
   const ended = async (middleware: LoopOptions["middleware"] & {}) => {
@@ -215,9 +221,9 @@ describe("hook decisions apply to the executed arguments", () => {
     const more = hook("more", ({ call: made }) => decide.modify({ cents: cents(made.args) + 1 }));
     expect(await ended([seeing("one"), more, seeing("two")])).toMatchObject({ ran: [9] });
     expect(seen).toEqual(["one 8", "two 9", "one 9"]);
-    expect(await ended([limit, raising(500)])).toMatchObject({ ran: [], answer: "too much" });
-    expect(await ended([limit, raising(100)])).toMatchObject({ ran: [100], answer: "paid 100" });
-    expect(await ended([raising(500), limit])).toMatchObject({ ran: [], answer: "too much" });
+    expect(await ended([limit, createAmountHook(500)])).toMatchObject({ ran: [], answer: "too much" });
+    expect(await ended([limit, createAmountHook(100)])).toMatchObject({ ran: [100], answer: "paid 100" });
+    expect(await ended([createAmountHook(500), limit])).toMatchObject({ ran: [], answer: "too much" });
   });
 
   test("arguments replaced by an aroundTool hook are checked by the beforeTool hooks", async () => {
@@ -240,10 +246,10 @@ describe("hook decisions apply to the executed arguments", () => {
   });
 
   test("an approval is not requested for arguments that an earlier hook has not checked", async () => {
-    const { ran, answer, loop } = await ended([limit, raising(500), ask]);
+    const { ran, answer, loop } = await ended([limit, createAmountHook(500), ask]);
     expect([ran, answer, listEvents(loop, "run.waiting")]).toEqual([[], "too much", []]);
     const { tools, ran: once } = createShop();
-    const asked = createToolLoop({ tools, middleware: [limit, raising(100), ask], turns });
+    const asked = createToolLoop({ tools, middleware: [limit, createAmountHook(100), ask], turns });
     expect(listQuestions(await asked.start().result).map(({ payload }) => payload)).toMatchObject([
       { args: { cents: 100 } },
     ]);
@@ -291,7 +297,7 @@ describe("approval record [R12]", () => {
     // The approval is recorded, and the process dies before the call runs.
     const dying = createToolLoop({ tools, middleware: [ask, slow], store, turns });
     void dying.again({ approve: true }).result.catch(() => "died");
-    await dying.world.settle();
+    await dying.world.waitUntilIdle();
     store.crash();
 
     const dearer = hook("dearer", ({ call: made }) => decide.modify({ cents: cents(made.args) * 10 }));
@@ -309,7 +315,7 @@ describe("approval record [R12]", () => {
 });
 
 describe("approvals apply to the hook that asked", () => {
-  const under = (name: string, asks: () => BeforeToolDecision | undefined) =>
+  const createApprovalHook = (name: string, asks: () => BeforeToolDecision | undefined) =>
     defineMiddleware({ name, interrupts: { [name]: approval }, beforeTool: asks });
 
   test("an approval under one key does not count for another middleware with another key after a policy change", async () => {
@@ -317,8 +323,8 @@ describe("approvals apply to the hook that asked", () => {
     let isWatched = true;
     const payload = { reason: "it spends" };
     const middleware = [
-      under("boss", () => (isWatched ? { action: "interrupt", key: "boss", payload } : undefined)),
-      under("lawyer", () => ({ action: "interrupt", key: "lawyer", payload })),
+      createApprovalHook("boss", () => (isWatched ? { action: "interrupt", key: "boss", payload } : undefined)),
+      createApprovalHook("lawyer", () => ({ action: "interrupt", key: "lawyer", payload })),
     ];
     const interrupts = { boss: approval, lawyer: approval };
     const loop = createToolLoop({ tools, middleware, turns, interrupts });
@@ -417,7 +423,7 @@ describe("several tool calls of one message", () => {
 });
 
 describe("undeclared interrupt key", () => {
-  const withMiddleware = (asks?: readonly string[]) =>
+  const withMiddleware = (interrupts?: InterruptShape) =>
     defineGraph({ name: "g", state: Chat })
       .nodes({
         tools: toolNode({
@@ -425,7 +431,7 @@ describe("undeclared interrupt key", () => {
           middleware: [
             defineMiddleware({
               name: "asking",
-              ...(asks === undefined ? {} : { asks }),
+              ...(interrupts && { interrupts }),
               beforeTool: ({ call: made }) => decide.interrupt(made, "why"),
             }),
           ],
@@ -434,8 +440,8 @@ describe("undeclared interrupt key", () => {
       .edges({ __start__: "tools", tools: "__end__" } as never);
 
   test("middleware that declares an interrupt key which the graph does not declare fails the definition of the graph", () => {
-    expect(() => withMiddleware(["approve"])).toThrow(
-      /"asking" of the tool node "tools" has the interrupt "approve".*approval/s,
+    expect(() => withMiddleware({ approve: approval })).toThrow(
+      /"asking" of the tool node "tools" has the interrupt "approve".*middleware\.interrupts/s,
     );
   });
 

@@ -48,7 +48,7 @@ const payment = defineGraph({
   })
   .edges({ [START]: "approve", approve: commandTargets("pay", "decline"), pay: END, decline: END });
 
-async function waits(store: MemoryStore = memoryStore()): Promise<MemoryStore> {
+async function createWaitingThread(store: MemoryStore = memoryStore()): Promise<MemoryStore> {
   expect((await run(payment, { store, thread: "t", input: { amount: 5 } }).result).status).toBe("waiting");
   return store;
 }
@@ -223,7 +223,7 @@ describe("raise an interrupt", () => {
       .edges({ [START]: "a", a: END });
     const store = memoryStore();
     const first = await run(graph, { world, store, thread: "t", input: { amount: 1 } }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect(first).toMatchObject({ status: "waiting", state: { log: [] } });
     expect(seen.filter((each) => each !== "caught" && each !== "finally")).toEqual(["signal"]);
     const done = await resume(graph, { world, store, thread: "t", answers: { go: "answer" } }).result;
@@ -248,7 +248,7 @@ describe("raise an interrupt", () => {
       .edges({ [START]: "a", a: END });
     const world = createVirtualWorld();
     const { status } = await run(graph, { world, store: memoryStore(), thread: "t", input: { amount: 1 } }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect([status, seen]).toEqual(["waiting", []]);
   });
 
@@ -325,14 +325,14 @@ describe("raise an interrupt", () => {
 describe("answer an interrupt", () => {
   test("an answer is matched by key or by id [E29]", async () => {
     for (const name of ["approve", "0:0:approve"]) {
-      const store = await waits();
+      const store = await createWaitingThread();
       const { state } = await resume(payment, { store, thread: "t", answers: { [name]: { ok: true } } }).result;
       expect(state.log).toEqual(["paid"]);
     }
   });
 
   test("an answer that the schema refuses is rejected and the interrupt stays open [E29]", async () => {
-    const store = await waits();
+    const store = await createWaitingThread();
     const error = await getFailure(
       resume(payment, { store, thread: "t", answers: { approve: { ok: "yes" as never } } }).result,
       "invalid_answer",
@@ -358,7 +358,7 @@ describe("answer an interrupt", () => {
     .edges({ [START]: ["fan", "boss"], fan: fanOut("member", () => ["ann", "bob"]), member: END, boss: END });
 
   /** Graph that raises "sign" first and two "vote" interrupts in the next superstep. */
-  async function voting(): Promise<MemoryStore> {
+  async function createVoteThread(): Promise<MemoryStore> {
     const store = memoryStore();
     await run(team, { store, thread: "t", input: { amount: 1 } }).result;
     const { status } = await resume(team, { store, thread: "t", answers: { sign: "signed" } }).result;
@@ -367,7 +367,7 @@ describe("answer an interrupt", () => {
   }
 
   test("a single answer by key for several open interrupts is refused with their list; answers by id go to their interrupts [E29]", async () => {
-    const store = await voting();
+    const store = await createVoteThread();
     const byKey = await getFailure(
       resume(team, { store, thread: "t", answers: { vote: "yes" } }).result,
       "ambiguous_answer",
@@ -388,7 +388,7 @@ describe("answer an interrupt", () => {
   });
 
   test("a refused answer among several answers refuses all of them [E29]", async () => {
-    const store = await voting();
+    const store = await createVoteThread();
     await getFailure(
       resume(team, { store, thread: "t", answers: { "1:0:vote": "yes", "1:1:vote": 5 } }).result,
       "invalid_answer",
@@ -399,7 +399,7 @@ describe("answer an interrupt", () => {
   });
 
   test("a second answer fails with an error that carries the first, both during the wait and after the end of the run [E29]", async () => {
-    const store = await voting();
+    const store = await createVoteThread();
     await resume(team, { store, thread: "t", answers: { "1:0:vote": "yes" } }).result;
     const earlier = await getFailure(
       resume(team, { store, thread: "t", answers: { sign: "again" } }).result,
@@ -420,7 +420,7 @@ describe("answer an interrupt", () => {
   });
 
   test("an answer to an unknown interrupt, a finished thread or an unknown thread is a typed error [E29]", async () => {
-    const store = await waits();
+    const store = await createWaitingThread();
     const open = await getFailure(
       resume(payment, { store, thread: "t", answers: fromJavaScript({ nothing: 1 }) }).result,
       "unknown_interrupt",
@@ -440,7 +440,7 @@ describe("answer an interrupt", () => {
 
   test("when two clients answer at the same moment, exactly one succeeds [E30]", async () => {
     for (const peers of [false, true]) {
-      const store = await waits();
+      const store = await createWaitingThread();
       const other: Store = peers ? store.peer() : store;
       const answers = await Promise.allSettled([
         resume(payment, { store, thread: "t", answers: { approve: { ok: true } } }).result,

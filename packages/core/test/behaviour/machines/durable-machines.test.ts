@@ -264,7 +264,7 @@ describe("promises as effects", () => {
         input,
         world: createVirtualWorld(),
       });
-      await createVirtualWorld().settle();
+      await createVirtualWorld().waitUntilIdle();
       expect(calls).toHaveLength(1);
       store.crash();
       ignoreResult(dying.result);
@@ -305,7 +305,7 @@ describe("promises as effects", () => {
     let store = memoryStore();
     ignoreResult(run(graph, { store, thread: "t", world }).result);
     for (let nth = 1; nth <= 2; nth++) {
-      await world.settle();
+      await world.waitUntilIdle();
       const next = store.peer();
       store.crash();
       store = next;
@@ -314,7 +314,7 @@ describe("promises as effects", () => {
       expect(starts).toBe(nth);
       ignoreResult(resume(graph, { store, thread: "t", world, answers: { in_doubt: { happened: false } } }).result);
     }
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await resume(graph, { store, thread: "t", world }).result).status).toBe("done");
     expect(starts).toBe(3);
   });
@@ -410,7 +410,7 @@ describe("promises as effects", () => {
     });
     const store = memoryStore();
     const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.cancel("enough");
     expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough" });
@@ -444,16 +444,16 @@ describe("parallel promises", () => {
     const world = createVirtualWorld();
     const store = memoryStore();
     const dying: Store = Object.assign(Object.create(store) as MemoryStore, {
-      commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) =>
+      commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) =>
         store.commit(commit, (failure) => {
           if (commit.checkpoint?.row.step === 1) store.crash();
-          else told(failure);
+          else onCommitted(failure);
         }),
     });
     ignoreResult(run(pair(calls, both.promise), { store: dying, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     both.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     const peer = store.peer();
     expect((await peer.head("t"))?.step).toBe(1);
     const done = await resume(pair(calls, both.promise), { store: peer, thread: "t", world }).result;
@@ -467,9 +467,9 @@ describe("parallel promises", () => {
     const world = createVirtualWorld();
     const handle = run(createShop(calls), {
       store: Object.assign(Object.create(store) as MemoryStore, {
-        commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+        commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) => {
           if (commit.effects?.some(({ state }) => state === "started") === true) handle.cancel("not now");
-          store.commit(commit, told);
+          store.commit(commit, onCommitted);
         },
       }),
       thread: "t",
@@ -489,7 +489,7 @@ describe("parallel promises", () => {
     const world = createVirtualWorld();
     const charge = (): Promise<never> => new Promise(() => undefined);
     ignoreResult(run(createShop(calls, { charge }), { store, thread: "t", input, world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     const other = (states: object, actors: object = {}) =>
       durableMachine(
@@ -584,7 +584,7 @@ describe("durable machine under a newer version [E50]", () => {
     };
     const old = of("charging", 1, () => new Promise(() => undefined));
     ignoreResult(run(old, { store, thread: "t", world }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     store.crash();
     const peer = store.peer();
     const now = of("paying", 2, async () => "twice");
@@ -742,9 +742,9 @@ describe("timers and child machines", () => {
       await run(graph, { store, thread: "t" }).result;
       const going = resume(graph, { store, thread: "t", answers: { CLOSE: true } });
       const { commit } = store;
-      store.commit = (write, told) => {
+      store.commit = (write, onCommitted) => {
         if (write.run?.status === "done") stop(going);
-        commit(write, told);
+        commit(write, onCommitted);
       };
       expect(await going.result).toMatchObject({ status: "done", state: { value: "closed" } });
     }
@@ -944,10 +944,10 @@ describe("machine actions", () => {
     let saved = 0;
     const heads = (): number => saved;
     const counting: Store = Object.assign(Object.create(store) as MemoryStore, {
-      commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) =>
+      commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) =>
         store.commit(commit, (failure) => {
           if (commit.checkpoint !== undefined) saved += 1;
-          told(failure);
+          onCommitted(failure);
         }),
     });
     const graph = durableMachine(machine, { version: 1 });
@@ -1171,14 +1171,14 @@ const { plan } = fc.letrec<{ plan: Plan; part: Part }>((tie) => ({
   }),
 }));
 
-function machineOf(given: Plan, world: VirtualWorld, begun: string[], id = "m"): AnyStateMachine {
+function createPlanMachine(given: Plan, world: VirtualWorld, startedActors: string[], id = "m"): AnyStateMachine {
   const actors: Record<string, unknown> = {};
-  const lane = (parts: readonly Part[], l: number) => ({
+  const createLane = (parts: readonly Part[], l: number) => ({
     initial: "s0",
     states: Object.fromEntries([
       ...parts.map((part, p) => {
         const name = `a${l}_${p}`;
-        const said = (how: string) =>
+        const assignOutcome = (how: string) =>
           assign({
             [name]: ({ event }: { event: { output?: unknown; error?: Error } }) => ({
               how,
@@ -1187,17 +1187,17 @@ function machineOf(given: Plan, world: VirtualWorld, begun: string[], id = "m"):
             }),
           });
         const onEnd = {
-          onDone: { target: `s${p + 1}`, actions: said("done") },
-          onError: { target: `s${p + 1}`, actions: said("error") },
+          onDone: { target: `s${p + 1}`, actions: assignOutcome("done") },
+          onError: { target: `s${p + 1}`, actions: assignOutcome("error") },
         };
         if (part.kind === "timer")
-          return [`s${p}`, { after: { [part.ms]: { target: `s${p + 1}`, actions: said("timer") } } }];
-        if (part.kind === "child") actors[name] = machineOf(part.plan, world, begun, name);
+          return [`s${p}`, { after: { [part.ms]: { target: `s${p + 1}`, actions: assignOutcome("timer") } } }];
+        if (part.kind === "child") actors[name] = createPlanMachine(part.plan, world, startedActors, name);
         else
           actors[name] = fromPromise(
             ({ input: n, self }: { input: unknown; self: { readonly sessionId: string } }) =>
               new Promise((resolve, reject) => {
-                begun.push(self.sessionId);
+                startedActors.push(self.sessionId);
                 world.schedule.after(part.ms, () =>
                   part.kind === "promise" && part.fails ? reject(new Error(`no ${n}`)) : resolve({ n }),
                 );
@@ -1208,7 +1208,7 @@ function machineOf(given: Plan, world: VirtualWorld, begun: string[], id = "m"):
             `s${p}`,
             {
               entry: spawnChild(name, { id: name, input: name } as never),
-              on: { [`xstate.done.actor.${name}`]: { target: `s${p + 1}`, actions: said("done") } },
+              on: { [`xstate.done.actor.${name}`]: { target: `s${p + 1}`, actions: assignOutcome("done") } },
             },
           ];
         return [`s${p}`, { invoke: { src: name, id: name, input: name, ...onEnd } }];
@@ -1220,17 +1220,19 @@ function machineOf(given: Plan, world: VirtualWorld, begun: string[], id = "m"):
     id,
     context: {},
     type: "parallel",
-    states: Object.fromEntries(given.lanes.map((parts, l) => [`l${l}`, lane(parts, l)])),
+    states: Object.fromEntries(given.lanes.map((parts, l) => [`l${l}`, createLane(parts, l)])),
     output: ({ context }: { context: unknown }) => context,
   } as never).provide({ actors } as never) as AnyStateMachine;
 }
 
 /** Every actor may be restarted. */
-function idempotent(given: Plan): object {
+function declareIdempotent(given: Plan): object {
   return Object.fromEntries(
     given.lanes.flatMap((parts, l) =>
       parts.flatMap((part, p) =>
-        part.kind === "timer" ? [] : [[`a${l}_${p}`, part.kind === "child" ? idempotent(part.plan) : "idempotent"]],
+        part.kind === "timer"
+          ? []
+          : [[`a${l}_${p}`, part.kind === "child" ? declareIdempotent(part.plan) : "idempotent"]],
       ),
     ),
   );
@@ -1240,18 +1242,19 @@ function idempotent(given: Plan): object {
 async function live(given: Plan, dies: { readonly nth: number; readonly after: boolean } | undefined, effects: object) {
   const world = createVirtualWorld();
   const store = memoryStore();
-  const begun: string[] = [];
+  const startedActors: string[] = [];
   /** Keys of promises that an answer declared as not done. */
   const decided: string[] = [];
-  const graph = () => durableMachine(machineOf(given, world, begun), { version: 1, effects: effects as never });
+  const graph = () =>
+    durableMachine(createPlanMachine(given, world, startedActors), { version: 1, effects: effects as never });
   let commits = 0;
   let died = false;
   const dying: Store = Object.assign(Object.create(store) as MemoryStore, {
-    commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+    commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) => {
       if (died) return;
       commits += 1;
       if (dies?.nth !== commits) {
-        store.commit(commit, (failure) => (died ? undefined : told(failure)));
+        store.commit(commit, (failure) => (died ? undefined : onCommitted(failure)));
         return;
       }
       died = true;
@@ -1269,8 +1272,8 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
     return result;
   };
   const first = await finished(run(graph(), { store: dying, thread: "t", world }));
-  await world.settle();
-  if (!died) return { result: first, commits, begun, decided };
+  await world.waitUntilIdle();
+  if (!died) return { result: first, commits, startedActors, decided };
   died = false;
   const peer = store.peer();
   let result =
@@ -1283,7 +1286,7 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
     const answers = Object.fromEntries(open.map(({ id }) => [id, { happened: false }]));
     result = await finished(resume(graph(), { store: peer, thread: "t", world, answers }));
   }
-  return { result, commits, begun, decided };
+  return { result, commits, startedActors, decided };
 }
 
 const times = (keys: readonly string[], key: string): number => keys.filter((each) => each === key).length;
@@ -1294,20 +1297,21 @@ for (const effect of ["once", "idempotent"] as const) {
     let doubts = 0;
     await fc.assert(
       fc.asyncProperty(plan, async (given) => {
-        const effects = effect === "idempotent" ? idempotent(given) : {};
+        const effects = effect === "idempotent" ? declareIdempotent(given) : {};
         const whole = await live(given, undefined, effects);
         expect(whole.result?.status).toBe("done");
-        const keys = new Set(whole.begun);
-        expect(keys.size).toBe(whole.begun.length);
+        const keys = new Set(whole.startedActors);
+        expect(keys.size).toBe(whole.startedActors.length);
         for (let nth = 1; nth <= whole.commits; nth++) {
           for (const after of [false, true]) {
             const where = `${after ? "after" : "before"} commit ${nth}`;
-            const { result, begun, decided } = await live(given, { nth, after }, effects);
+            const { result, startedActors, decided } = await live(given, { nth, after }, effects);
             expect(result?.state, where).toEqual(whole.result?.state);
             // The order of two simultaneous ends decides the number in the later keys.
-            expect(new Set(begun).size, where).toBe(keys.size);
+            expect(new Set(startedActors).size, where).toBe(keys.size);
             if (effect === "once")
-              for (const key of begun) expect(times(begun, key), where).toBeLessThanOrEqual(1 + times(decided, key));
+              for (const key of startedActors)
+                expect(times(startedActors, key), where).toBeLessThanOrEqual(1 + times(decided, key));
             else expect(decided).toEqual([]);
             doubts += decided.length;
             crashes += 1;

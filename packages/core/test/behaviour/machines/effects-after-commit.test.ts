@@ -36,8 +36,8 @@ function heldStore(): {
   return {
     store: {
       ...inner,
-      commit: (commit, told) => {
-        waiting.push({ commit, go: () => inner.commit(commit, told) });
+      commit: (commit, onCommitted) => {
+        waiting.push({ commit, go: () => inner.commit(commit, onCommitted) });
       },
     },
     waiting: () => waiting.map(({ commit }) => commit),
@@ -57,7 +57,7 @@ async function commitByCommit(
   const result = begin(store).result.finally(() => {
     ended = true;
   });
-  await world.settle();
+  await world.waitUntilIdle();
   while (!ended) {
     const [commit] = waiting();
     if (commit === undefined) {
@@ -69,7 +69,7 @@ async function commitByCommit(
     // No effect starts while the commit waits, whatever the time.
     expect(started.slice(before)).toEqual([]);
     letThrough();
-    await world.settle();
+    await world.waitUntilIdle();
     steps.push({ commit, begins: started.slice(before) });
   }
   await result;
@@ -77,7 +77,7 @@ async function commitByCommit(
 }
 
 /** Describes a commit: the next nodes of its checkpoint, or the effects of its rows. */
-function about(commit: Commit): string {
+function describeCommit(commit: Commit): string {
   if (commit.checkpoint === undefined)
     return (commit.effects ?? []).map(({ name, state }) => `${name} ${state}`).join(", ");
   const control = plainCodec.decode(commit.checkpoint.row.control) as Control;
@@ -144,7 +144,7 @@ describe("effects start after the commit of their transition", () => {
     const world = createVirtualWorld();
     const graph = createDesk(started);
     const steps = await commitByCommit((store) => run(graph, { store, thread: "t", world, input }), started, world);
-    expect(steps.map(({ commit, begins }) => [about(commit), begins])).toEqual([
+    expect(steps.map(({ commit, begins }) => [describeCommit(commit), begins])).toEqual([
       ["→ prepare", ["prepare"]],
       ["look started", ["look"]],
       ["→ ask", ["ask", "model call"]],
@@ -159,13 +159,13 @@ describe("effects start after the commit of their transition", () => {
   test("promises and timers of a durable machine start after their commit is reported [E52]", async () => {
     const started: string[] = [];
     const world = createVirtualWorld();
-    const machine = drawn(started);
+    const machine = createTestMachine(started);
     const steps = await commitByCommit(
       (store) => run(machine, { store, thread: "t", world, input: {} }),
       started,
       world,
     );
-    expect(steps.map(({ commit, begins }) => [about(commit), begins])).toEqual([
+    expect(steps.map(({ commit, begins }) => [describeCommit(commit), begins])).toEqual([
       ["→ first", []],
       ["work started", ["work t/main/0:0/w1"]],
       ["→ waiting", []],
@@ -176,7 +176,7 @@ describe("effects start after the commit of their transition", () => {
   });
 });
 
-function drawn(started: string[]) {
+function createTestMachine(started: string[]) {
   const work = fromPromise(async ({ self }) => {
     started.push(`work ${self.sessionId}`);
   });
@@ -215,7 +215,7 @@ describe("deterministic effect ids", () => {
   });
 
   test("effects and timers of a durable machine have the same ids in every run [E52]", async () => {
-    const graph = drawn([]) as Graph;
+    const graph = createTestMachine([]) as Graph;
     const [one, other] = [
       await recordedIds(graph, { input: {} }, 1),
       await recordedIds(graph, { input: {} }, 2_000_000),
@@ -235,14 +235,14 @@ async function recordedIds(graph: Graph, options: { readonly input: object }, at
   };
   const store: Store = {
     ...inner,
-    commit: (commit, told) => {
+    commit: (commit, onCommitted) => {
       for (const { kind, name, idempotencyKey } of commit.effects ?? [])
         if (kind !== "task") note(`${kind} ${idempotencyKey || name}`);
       const control =
         commit.checkpoint === undefined ? undefined : (plainCodec.decode(commit.checkpoint.row.control) as Control);
       if (control?.pending === undefined) for (const { node, id } of control?.tasks ?? []) note(`task ${node} ${id}`);
       for (const { id, armed } of control?.pending?.timers ?? []) note(`timer ${id} ${armed}`);
-      inner.commit(commit, told);
+      inner.commit(commit, onCommitted);
     },
   };
   const handle = run(graph, { ...options, store, thread: "t", world });

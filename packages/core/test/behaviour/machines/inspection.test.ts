@@ -48,7 +48,10 @@ const fan = defineGraph({ name: "fan", state: defineState({ seen: channel.list(z
   .edges({ [START]: ["plan", "check"], plan: join("meet"), check: join("meet"), meet: END });
 
 /** Events of the XState actor on the same path; a superstep ends slightly after its last node, as with a store. */
-async function told(machine: AnyStateMachine, path: readonly (readonly string[])[]): Promise<readonly string[]> {
+async function recordActorEvents(
+  machine: AnyStateMachine,
+  path: readonly (readonly string[])[],
+): Promise<readonly string[]> {
   const lines: string[] = [];
   const nodes = Object.keys(machine.implementations.actors).map((name) => [name, fromPromise(async () => undefined)]);
   let step = 0;
@@ -78,12 +81,12 @@ describe("inspection events", () => {
   test("an inspector of a sequential graph gets the same events, order and fields as from an XState actor [E56]", async () => {
     const lines = await listInspected((inspect) => run(line, { inspect }));
     expect(lines.length).toBeGreaterThan(60);
-    expect(lines).toEqual(await told(line.machine, [["count"], ["check"], ["count"], ["check"]]));
+    expect(lines).toEqual(await recordActorEvents(line.machine, [["count"], ["check"], ["count"], ["check"]]));
   });
 
   test("an inspector of a parallel graph gets the same events as from an XState actor [E56]", async () => {
     const lines = await listInspected((inspect) => run(fan, { inspect }));
-    expect(lines).toEqual(await told(fan.machine, [["plan", "check"], ["meet"]]));
+    expect(lines).toEqual(await recordActorEvents(fan.machine, [["plan", "check"], ["meet"]]));
   });
 
   test("an inspector of a durable machine with actions, promises and a timer gets the same events as from an XState actor [E56]", async () => {
@@ -234,7 +237,7 @@ test("a cancelled run is inspected as an actor that is stopped with its children
     .edges({ [START]: "hang", hang: END });
   const lines: string[] = [];
   const handle = run(graph, { inspect: (event) => lines.push(formatEvent(event)) });
-  await createVirtualWorld().settle();
+  await createVirtualWorld().waitUntilIdle();
   handle.cancel();
   expect((await handle.result).status).toBe("cancelled");
   const theirs: string[] = [];
@@ -295,15 +298,15 @@ test("an inspector gets a transition after its commit and not before [E56]", asy
   let commits = 0;
   const held = {
     ...store,
-    commit: (commit: Parameters<typeof store.commit>[0], told: Parameters<typeof store.commit>[1]) => {
+    commit: (commit: Parameters<typeof store.commit>[0], onCommitted: Parameters<typeof store.commit>[1]) => {
       commits += 1;
       store.commit(commit, (failure) => {
-        gate.promise.then(() => told(failure));
+        gate.promise.then(() => onCommitted(failure));
       });
     },
   };
   const handle = run(line, { store: held, thread: "t", inspect: (event) => events.push(event) });
-  await createVirtualWorld().settle();
+  await createVirtualWorld().waitUntilIdle();
   expect([commits, events.length]).toEqual([1, 0]);
   gate.resolve();
   await handle.result;

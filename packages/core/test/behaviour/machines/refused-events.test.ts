@@ -17,14 +17,14 @@ import {
   START,
 } from "../../../src/index.ts";
 import { createKernel, type Snapshot } from "../../../src/run/kernel/kernel.ts";
-import { createDrawnGraph, generateSoundDrawings } from "../../inspect/random-graphs.ts";
+import { createDescribedGraph, generateSoundDescriptions } from "../../inspect/random-graphs.ts";
 import { collectEvents, getFailure } from "../../support/failure.ts";
 
 test("an event is accepted or refused with the accepted list in every state of any graph [E54]", () => {
   const counts = { taken: 0, refused: 0, finished: 0 };
   fc.assert(
-    fc.property(generateSoundDrawings(2), fc.infiniteStream(fc.nat()), (drawing, chance) => {
-      const graph = createDrawnGraph(drawing, () => 0);
+    fc.property(generateSoundDescriptions(2), fc.infiniteStream(fc.nat()), (description, chance) => {
+      const graph = createDescribedGraph(description, () => 0);
       const kernel = createKernel(graph.machine);
       const events = eventsFor([...graph.nodes.keys()]);
       let [at] = kernel.enter();

@@ -166,21 +166,21 @@ describe("transition record", () => {
 test("a transition record is the event itself, and a reader cannot change the events of the next run [E55]", async () => {
   expectTypeOf<Extract<RunEvent, { type: "transition.taken" }>>().toExtend<TransitionRecord>();
   const graph = line();
-  const told: unknown[] = [];
+  const observed: unknown[] = [];
   for (let round = 0; round < 2; round++) {
     const world = createVirtualWorld();
     const handle = run(graph, { world });
     handle.on((event) => {
       if (event.type !== "transition.taken" || event.guards.length === 0) return;
-      told.push(structuredClone(event.guards));
+      observed.push(structuredClone(event.guards));
       expect(() => Object.assign(event.guards[0] as object, { result: "changed" })).toThrow(TypeError);
       expect(() => Object.assign(event.guards[0]?.params as object, { target: "changed" })).toThrow(TypeError);
     });
     handle.cancel();
     await handle.result;
   }
-  expect(told.length).toBe(2);
-  expect(told[0]).toEqual(told[1]);
+  expect(observed.length).toBe(2);
+  expect(observed[0]).toEqual(observed[1]);
 });
 
 async function getPage(store: ReturnType<typeof memoryStore>) {

@@ -142,7 +142,7 @@ test("a skipped tool call passes the after hooks and has its end event [K5, T10]
     turns: [[call("until_steered", {}, "first"), call("until_steered", {}, "skipped")], ["heard"], ["ok"]],
   });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   await handle.steer("stop");
   await handle.result;
   expect(getOnlyEvent("skipped", log)).toEqual(["after one"]);
@@ -168,7 +168,7 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
     ],
   });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   const end = await handle.result;
   expect(end.status).toBe("cancelled");
@@ -183,7 +183,7 @@ test("tool calls cancelled while running, waiting or unstarted pass the after ho
   ).toEqual(["also cancelled", "asked cancelled", "late cancelled", "runs cancelled"]);
 });
 
-describe("abort", () => {
+describe("abort by a hook", () => {
   test("an abort by a hook ends the run as cancelled with its reason, signals active tools, answers every call and makes no model request", async () => {
     const ran: string[] = [];
     const stop = defineMiddleware({
@@ -219,7 +219,7 @@ describe("abort", () => {
 
 describe("graph middleware", () => {
   const State = defineState({ messages: channel.messages() });
-  const asking = (name: string): Message => ({
+  const createCallMessage = (name: string): Message => ({
     role: "assistant",
     id: "a1",
     content: [call(name, { n: 7 }, "c1")],
@@ -245,7 +245,7 @@ describe("graph middleware", () => {
   ) {
     const inner = defineGraph({ name: "inner", state: State, interrupts: { approve: approval } })
       .nodes({
-        ask: () => ({ messages: [asking(tool)] }),
+        ask: () => ({ messages: [createCallMessage(tool)] }),
         tools: toolNode({ tools: [work, leaks], middleware: own }),
       })
       .edges({ [START]: "ask", ask: "tools", tools: END });
@@ -294,11 +294,11 @@ describe("graph middleware", () => {
     };
     const store = memoryStore();
     const handle = run(nested([hide], [], "leaks"), { store, thread: "t", input: { messages: [user("go")] } });
-    const told: string[] = [];
-    handle.on((event) => told.push(JSON.stringify(event)));
+    const observed: string[] = [];
+    handle.on((event) => observed.push(JSON.stringify(event)));
     const { state } = await handle.result;
-    expect(told.some((event) => event.includes("tool.update"))).toBe(true);
-    expect([told.filter((event) => event.includes(secret)), JSON.stringify(state).includes(secret)]).toEqual([
+    expect(observed.some((event) => event.includes("tool.update"))).toBe(true);
+    expect([observed.filter((event) => event.includes(secret)), JSON.stringify(state).includes(secret)]).toEqual([
       [],
       false,
     ]);
@@ -318,7 +318,7 @@ describe("graph middleware", () => {
         name: "outer",
         state: State,
         interrupts: { approve: approval },
-        middleware: [{ name: "ask", asks: ["approve"] }],
+        middleware: [{ name: "ask", interrupts: { approve: approval } }],
       })
         .nodes({ team: subgraph(inner, { input: () => ({ messages: [] }), output: () => ({}) }) })
         .edges({ [START]: "team", team: END });

@@ -272,7 +272,7 @@ describe("edge cases of aroundTool hooks", () => {
         },
       });
       const done = await runToolLoop({ tools: [tool], middleware: [hasty], turns: [[call("add", { a: 1 })], ["ok"]] });
-      await done.world.settle();
+      await done.world.waitUntilIdle();
       expect(listToolAnswers(done).map(getAnswerText)).toEqual(["mine"]);
       expect(unhandled).toEqual([]);
     } finally {
@@ -302,17 +302,17 @@ describe("edge cases of aroundTool hooks", () => {
 });
 
 describe("hook that throws", () => {
-  const boom = (): never => {
+  const throwBoom = (): never => {
     throw new Error("boom");
   };
   const hooks = {
-    beforeTool: boom,
-    "aroundTool before next": boom,
-    "aroundTool after next": boom,
-    afterTool: boom,
+    beforeTool: throwBoom,
+    "aroundTool before next": throwBoom,
+    "aroundTool after next": throwBoom,
+    afterTool: throwBoom,
   };
 
-  function throwing(where: keyof typeof hooks, required: boolean, thrown: () => never = boom) {
+  function throwing(where: keyof typeof hooks, required: boolean, thrown: () => never = throwBoom) {
     return middlewareOf({
       name: "broken",
       required,

@@ -28,7 +28,7 @@ const createReply = (text: string): ModelReply => ({
 });
 
 /** Creates a model that streams one text per request word by word and records its requests. */
-function talker(id: string, texts: readonly (string | Error)[]): Model & { asked: number } {
+function createTalkingModel(id: string, texts: readonly (string | Error)[]): Model & { asked: number } {
   const model = {
     id,
     asked: 0,
@@ -70,18 +70,18 @@ function start(model: Model, middleware: Middleware, store?: Store) {
 const last = (list: readonly Message[]): Message | undefined => list.at(-1);
 
 test("the reply of an auxiliary model call goes only to its hook, and its cost is added to the message", async () => {
-  const small = talker("small", ["in short"]);
-  const heard: string[] = [];
-  const { handle, events } = start(talker("large", ["hello you"]), {
+  const small = createTalkingModel("small", ["in short"]);
+  const deltas: string[] = [];
+  const { handle, events } = start(createTalkingModel("large", ["hello you"]), {
     name: "asker",
     beforeModel: async (sent, { ask, model }) => {
       const reply = await ask("short", { model: small, request });
-      heard.push(`${model} ${JSON.stringify(reply.content)}`);
+      deltas.push(`${model} ${JSON.stringify(reply.content)}`);
       return sent;
     },
   });
   const { state } = await handle.result;
-  expect(heard).toEqual(['large [{"type":"text","text":"in short"}]']);
+  expect(deltas).toEqual(['large [{"type":"text","text":"in short"}]']);
   const usage = { inputTokens: 3, outputTokens: 1 };
   expect(last(state.messages)).toMatchObject({ usage, failedAttempts: [{ model: "small", kind: "auxiliary", usage }] });
   expect(state.messages).toHaveLength(2);
@@ -92,8 +92,8 @@ test("the reply of an auxiliary model call goes only to its hook, and its cost i
 });
 
 test("an auxiliary model call repeated under one key makes two requests, and a rerun hook gets both recorded replies", async () => {
-  const small = talker("small", ["one", "two", "three"]);
-  const large = talker("large", [new Error("down"), "fine"]);
+  const small = createTalkingModel("small", ["one", "two", "three"]);
+  const large = createTalkingModel("large", [new Error("down"), "fine"]);
   const seen: string[] = [];
   const store = memoryStore();
   const middleware: Middleware = {
@@ -131,12 +131,12 @@ test("beforeRequest hooks run before each model request in reverse order, and th
   const asker: Middleware = {
     name: "asker",
     beforeModel: async (sent, { ask }) => {
-      await ask("short", { model: talker("small", ["in short"]), request });
+      await ask("short", { model: createTalkingModel("small", ["in short"]), request });
       return sent;
     },
   };
   const state = defineState({ messages: channel.messages() });
-  const model = talker("large", [new Error("down"), "fine"]);
+  const model = createTalkingModel("large", [new Error("down"), "fine"]);
   const graph = defineGraph({
     name: "two",
     state,
@@ -153,13 +153,17 @@ test("beforeRequest hooks run before each model request in reverse order, and th
   const { result } = run(graph, { world, input: { messages: [user("u", "hi")] } });
   await world.advance(10);
   expect((await result).status).toBe("done");
-  const told = (name: string, used: string) => [
+  const listCallEvents = (name: string, used: string) => [
     `b ${name}`,
     `a ${name}`,
     `b ${name} used ${used}`,
     `a ${name} used ${used}`,
   ];
-  expect(log).toEqual([...told("small", "3"), ...told("large", "?"), ...told("large", "3")]);
+  expect(log).toEqual([
+    ...listCallEvents("small", "3"),
+    ...listCallEvents("large", "?"),
+    ...listCallEvents("large", "3"),
+  ]);
   expect(world.lines.map(({ message }) => message)).toContain(
     'the middleware "a" failed at the end of a model request: too late',
   );
@@ -168,10 +172,10 @@ test("beforeRequest hooks run before each model request in reverse order, and th
 test("an invalid auxiliary model call is refused with a hint", async () => {
   for (const wrong of [
     { model: "small", request },
-    { model: talker("small", ["x"]) },
-    { model: talker("s", ["x"]), request, tries: 3 },
+    { model: createTalkingModel("small", ["x"]) },
+    { model: createTalkingModel("s", ["x"]), request, tries: 3 },
   ]) {
-    const { handle } = start(talker("large", ["x"]), {
+    const { handle } = start(createTalkingModel("large", ["x"]), {
       name: "asker",
       required: true,
       beforeModel: async (sent, { ask }) => {
@@ -185,7 +189,7 @@ test("an invalid auxiliary model call is refused with a hint", async () => {
 
 test("long-term writes of hooks are saved with their superstep and are written once after a crash", async () => {
   const store = memoryStore();
-  const large = talker("large", [new Error("down"), "fine"]);
+  const large = createTalkingModel("large", [new Error("down"), "fine"]);
   let passes = 0;
   const middleware: Middleware = {
     name: "keeper",
@@ -215,22 +219,22 @@ test("long-term writes of hooks are saved with their superstep and are written o
 test("a long-term write of a hook after the model has answered is dropped and logged", async () => {
   const store = memoryStore();
   const world = createVirtualWorld();
-  let late = async (): Promise<void> => undefined;
-  const graph = createAskingGraph(talker("large", ["fine"]), {
+  let askAfterEnd = async (): Promise<void> => undefined;
+  const graph = createAskingGraph(createTalkingModel("large", ["fine"]), {
     name: "late",
     beforeModel: (sent, { longTerm }) => {
-      late = () => longTerm("notes").put("late", 1);
+      askAfterEnd = () => longTerm("notes").put("late", 1);
       return sent;
     },
   });
   await run(graph, { store, world, thread: "t", input: { messages: [user("u", "hello")] } }).result;
-  await late();
+  await askAfterEnd();
   expect(await longTermStore(store).under("notes").list()).toEqual([]);
   expect(world.lines.map(({ message }) => message)).toEqual([expect.stringContaining("a late write")]);
 });
 
 test("the long-term store of a hook in a run without a store fails with an error that says so", async () => {
-  const { handle } = start(talker("large", ["x"]), {
+  const { handle } = start(createTalkingModel("large", ["x"]), {
     name: "keeper",
     required: true,
     beforeModel: async (sent, { longTerm }) => {
@@ -254,7 +258,9 @@ test("stream filters run in reverse order, are created for each answer and see e
   const graph = defineGraph({ name: "two", state, middleware: [filtering("a"), filtering("b")] })
     .nodes({
       ask: async ({ messages: list }, { model: ask }) => ({
-        messages: [await ask({ model: talker("large", ["hello you"]), request: { messages: list, tools: [] } })],
+        messages: [
+          await ask({ model: createTalkingModel("large", ["hello you"]), request: { messages: list, tools: [] } }),
+        ],
       }),
     })
     .edges({ [START]: "ask", ask: END });
@@ -262,8 +268,8 @@ test("stream filters run in reverse order, are created for each answer and see e
   const handle = run(graph, { input: { messages: [user("u", "hi")] } });
   handle.on((event) => events.push(event));
   await handle.result;
-  const told = events.flatMap((event) => (event.type === "message.delta" ? [event.text] : []));
-  expect(told).toEqual(["helloba ", "youba "]);
+  const observed = events.flatMap((event) => (event.type === "message.delta" ? [event.text] : []));
+  expect(observed).toEqual(["helloba ", "youba "]);
   expect(log).toEqual(["new b", "new a"]);
   expect(events.find(({ type }) => type === "message.retracted")).toMatchObject({
     kind: "replaced",
@@ -272,7 +278,7 @@ test("stream filters run in reverse order, are created for each answer and see e
 });
 
 test("a stream filter that throws hides the deltas, is logged and does not affect the answer", async () => {
-  const { handle, events } = start(talker("large", ["hello you there"]), {
+  const { handle, events } = start(createTalkingModel("large", ["hello you there"]), {
     name: "broken",
     onModelDelta: () => () => {
       throw new Error("oh");
@@ -310,7 +316,9 @@ test("a beforeRequest hook gets the end of its request also when another hook pr
   })
     .nodes({
       ask: async ({ messages: list }, { model: ask }) => ({
-        messages: [await ask({ model: talker("large", ["never"]), request: { messages: list, tools: [] } })],
+        messages: [
+          await ask({ model: createTalkingModel("large", ["never"]), request: { messages: list, tools: [] } }),
+        ],
       }),
     })
     .edges({ [START]: "ask", ask: END });
@@ -332,7 +340,7 @@ test.each(["model:afterAgent", "model:beforeAgent", "model:beforeAgent:asker:sho
 );
 
 test("a step and an auxiliary model call of a hook may share no key, whichever comes first", async () => {
-  const small = talker("small", ["in short"]);
+  const small = createTalkingModel("small", ["in short"]);
   const middleware: Middleware = {
     name: "asker",
     beforeModel: async (sent, { ask }) => {
@@ -349,7 +357,7 @@ test("a step and an auxiliary model call of a hook may share no key, whichever c
       .nodes({
         ask: async (_, { step, model }) => {
           if (isFirst) await step("model:asker:short", () => "mine");
-          await model({ model: talker("large", ["fine"]), request });
+          await model({ model: createTalkingModel("large", ["fine"]), request });
           await step("model:asker:short", () => "mine");
         },
       })
@@ -371,14 +379,14 @@ test.each(["model:afterAgent", "model:beforeAgent:asker:short", "onError/x"])(
       const store = memoryStore();
       const before: Store = {
         ...store,
-        commit: (commit, told) => {
+        commit: (commit, onCommitted) => {
           const effects = commit.effects?.map((row) =>
             row.key === "mine" ? { ...row, key: kept, ...(what === "step" && { name: kept }) } : row,
           );
-          store.commit({ ...commit, ...(effects && { effects }) }, told);
+          store.commit({ ...commit, ...(effects && { effects }) }, onCommitted);
         },
       };
-      const model = talker("small", ["fine"]);
+      const model = createTalkingModel("small", ["fine"]);
       const graph = (key: string) =>
         defineGraph({
           name: "kept",

@@ -50,7 +50,7 @@ async function listAttempts(graph: ReturnType<typeof createAskingGraph>, world: 
 }
 
 /** Node that requests the model once, and again immediately after a retryable failure. */
-function asks(model: Model) {
+function createModelNode(model: Model) {
   return async (state: { readonly messages: readonly Message[] }, { model: ask }: NodeRuntime) => ({
     messages: [
       await ask({ model, request: { messages: state.messages, tools: [] }, retry: { attempts: 2, initialMs: 0 } }),
@@ -99,16 +99,16 @@ describe("model call retries", () => {
   });
 
   test("the retry delay that a provider requests is respected up to the allowed maximum", async () => {
-    const waits = async (retryAfterMs: number, retry: ModelCallPolicy["retry"]) => {
+    const measureWaits = async (retryAfterMs: number, retry: ModelCallPolicy["retry"]) => {
       const model = createActingModel("a", failWith({ status: 429, retryAfterMs }), answerWith("Hi"));
       const { events } = await listAttempts(createAskingGraph(model, { ...(retry && { retry }) }));
       return getOnlyEvent(events, "model.retried").map(({ delayMs }) => delayMs);
     };
-    expect(await waits(7_000, plain)).toEqual([7_000]);
-    expect(await waits(50, plain)).toEqual([100]);
-    expect(await waits(60_000, plain)).toEqual([60_000]);
-    expect(await waits(60_001, plain)).toEqual([]);
-    expect(await waits(60_001, { ...plain, maxRetryAfterMs: 90_000 })).toEqual([60_001]);
+    expect(await measureWaits(7_000, plain)).toEqual([7_000]);
+    expect(await measureWaits(50, plain)).toEqual([100]);
+    expect(await measureWaits(60_000, plain)).toEqual([60_000]);
+    expect(await measureWaits(60_001, plain)).toEqual([]);
+    expect(await measureWaits(60_001, { ...plain, maxRetryAfterMs: 90_000 })).toEqual([60_001]);
   });
 
   test.each<[string, ModelCallPolicy["retry"], unknown, number]>([
@@ -426,7 +426,7 @@ describe("retracted text", () => {
       answerWith("Two."),
     );
     const graph = defineGraph({ name: "twice", state: defineState({ messages: channel.messages() }) })
-      .nodes({ first: asks(thinks), second: asks(thinks) })
+      .nodes({ first: createModelNode(thinks), second: createModelNode(thinks) })
       .edges({ [START]: "first", first: "second", second: END });
     expect(await listTexts(run(graph, { input: createUserInput("Go") }))).toEqual(["One.", "\nTwo."]);
   });
@@ -498,7 +498,7 @@ describe("retracted text", () => {
       input: createUserInput("Go"),
     });
     const events = collectEvents(handle);
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     await handle.result;
     expect(events.map(({ type }) => type).slice(-3)).toEqual(["message.retracted", "task.failed", "run.cancelled"]);
@@ -516,7 +516,7 @@ describe("retracted text", () => {
     });
     ignoreResult(dying.result);
     for await (const event of dying.events()) if (event.type === "message.delta" && event.text === "Two ") break;
-    await createVirtualWorld().settle();
+    await createVirtualWorld().waitUntilIdle();
     owner.crash();
     const handle = resume(createAskingGraph(createActingModel("a", answerWith("Done."))), { store: heir, thread: "t" });
     const events: RunEvent[] = collectEvents(handle);
@@ -570,12 +570,15 @@ describe("failed attempts of a model call", () => {
 });
 
 describe("modelCall of middleware", () => {
-  const asks = (name: string, modelCall: ModelCallPolicy) => defineMiddleware({ name, modelCall });
+  const createPolicy = (name: string, modelCall: ModelCallPolicy) => defineMiddleware({ name, modelCall });
 
   test("the outermost middleware wins for each part of the model call policy, and inner middleware gives the other parts", async () => {
-    const policies = [asks("all", { retry: { attempts: 2, initialMs: 0 } })];
+    const policies = [createPolicy("all", { retry: { attempts: 2, initialMs: 0 } })];
     const middleware = [
-      asks("own", { retry: { attempts: 5, initialMs: 0 }, fallback: [createActingModel("b", answerWith("Hi"))] }),
+      createPolicy("own", {
+        retry: { attempts: 5, initialMs: 0 },
+        fallback: [createActingModel("b", answerWith("Hi"))],
+      }),
     ];
     const first = createActingModel("a", failWith({}));
     const { answer } = await listAttempts(
@@ -597,7 +600,7 @@ describe("modelCall of middleware", () => {
     ["no list", { fallback: { models: createActingModel("b") } }, "fallback"],
     ["an unknown kind of fallback", { fallback: { models: [], on: ["never"] } }, "never"],
   ])("modelCall of middleware is refused with the option: %s", async (_what, modelCall, said) => {
-    const error = await getFailure(() => asks("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
+    const error = await getFailure(() => createPolicy("bad", modelCall as ModelCallPolicy) as never, "invalid_option");
     expect(error.message).toContain(said);
     expect(error.message).toContain("bad");
     const failing = run(createAskingGraph(createActingModel("a", answerWith("Hi")), modelCall as ModelCallPolicy), {
@@ -608,11 +611,11 @@ describe("modelCall of middleware", () => {
 });
 
 describe("hook onFailedAttempt", () => {
-  const noting = (told: string[]) =>
+  const createNotingHook = (observed: string[]) =>
     defineMiddleware({
       name: "noting",
       onFailedAttempt: ({ attempt: { model, kind, usage }, key }) => {
-        told.push(`${key}: ${model} ${kind} ${usage?.inputTokens ?? "unknown"}`);
+        observed.push(`${key}: ${model} ${kind} ${usage?.inputTokens ?? "unknown"}`);
       },
     });
   const paid = { kind: "overloaded", usage: { inputTokens: 4 } } as const;
@@ -622,7 +625,7 @@ describe("hook onFailedAttempt", () => {
     const model = createActingModel("a", failWith(paid), failWith({ ...paid, retryable: false }), answerWith("Hi"));
     const node = { retry: { attempts: 2, initialMs: 1, jitter: 0, on: () => true } };
     const { answer } = await listAttempts(
-      createAskingGraph(model, { retry: plain, middleware: [noting(log)] }, { node }),
+      createAskingGraph(model, { retry: plain, middleware: [createNotingHook(log)] }, { node }),
     );
     expect(log).toEqual(["failed 1: a overloaded 4", "failed 2: a overloaded 4"]);
     expect(answer?.failedAttempts).toHaveLength(2);
@@ -632,7 +635,7 @@ describe("hook onFailedAttempt", () => {
     const log: string[] = [];
     const store = memoryStore();
     const failing = createActingModel("a", failWith({ ...paid, retryable: false }));
-    const graph = (model: typeof failing) => createAskingGraph(model, { middleware: [noting(log)] });
+    const graph = (model: typeof failing) => createAskingGraph(model, { middleware: [createNotingHook(log)] });
     await expect(run(graph(failing), { thread: "t", input: createUserInput("Hello"), store }).result).rejects.toThrow(
       "failed",
     );
@@ -655,7 +658,7 @@ describe("hook onFailedAttempt", () => {
       },
     });
     await listAttempts(
-      createAskingGraph(createActingModel("a", answerWith("Hi")), { middleware: [asks, noting(log)] }),
+      createAskingGraph(createActingModel("a", answerWith("Hi")), { middleware: [asks, createNotingHook(log)] }),
     );
     expect(log).toEqual([
       "model:asks:plan failed 1: b overloaded 4",

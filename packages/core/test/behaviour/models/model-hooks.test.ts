@@ -99,12 +99,12 @@ describe("channel writes of model hooks", () => {
         },
         afterModel: (_, { write }) => void write({ seen: 1 }) as undefined,
       });
-    const commitsWith = async (middleware: readonly Middleware[]): Promise<readonly number[]> => {
+    const countCommits = async (middleware: readonly Middleware[]): Promise<readonly number[]> => {
       const inner = memoryStore();
       let commits = 0;
-      const commit: Store["commit"] = (write, told) => {
+      const commit: Store["commit"] = (write, onCommitted) => {
         commits += 1;
-        inner.commit(write, told);
+        inner.commit(write, onCommitted);
       };
       const store = { ...inner, commit };
       const graph = createAskingGraph(echo(), middleware);
@@ -112,9 +112,9 @@ describe("channel writes of model hooks", () => {
       expect(state.seen).toBe(middleware.length * 3);
       return [commits, (await store.history("t", { branch: "main", limit: 99 })).length];
     };
-    const without = await commitsWith([]);
+    const without = await countCommits([]);
     expect(without[1]).toBe(2);
-    expect(await commitsWith(["a", "b", "c", "d", "e", "f"].map(hooks))).toEqual(without);
+    expect(await countCommits(["a", "b", "c", "d", "e", "f"].map(hooks))).toEqual(without);
   });
 
   test("channel writes of hooks of several model calls of a node fold in the order in which the calls started", async () => {
@@ -197,7 +197,7 @@ describe("channel writes of model hooks", () => {
 });
 
 describe("interrupt of a model hook", () => {
-  const extends_ = (log: string[], hook: "selectTools" | "beforeModel") =>
+  const createExtendingHook = (log: string[], hook: "selectTools" | "beforeModel") =>
     defineMiddleware({
       name: "extends",
       interrupts: { extend: z.object({ by: z.number() }), confirm: z.boolean() },
@@ -215,7 +215,7 @@ describe("interrupt of a model hook", () => {
     async (hook) => {
       const log: string[] = [];
       const model = echo();
-      const graph = createAskingGraph(model, [extends_(log, hook)]);
+      const graph = createAskingGraph(model, [createExtendingHook(log, hook)]);
       const store = memoryStore();
       const events: string[] = [];
       const first = await run(graph, { store, thread: "t", input }).result;

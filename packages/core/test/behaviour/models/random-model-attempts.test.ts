@@ -44,7 +44,7 @@ const policy: fc.Arbitrary<Omit<ModelCallPolicy, "fallback">> = fc.record({
 });
 
 /** Collects one text per message, as documented for stream readers. */
-function seen(events: readonly RunEvent[]): ReadonlyMap<string, string> {
+function collectTexts(events: readonly RunEvent[]): ReadonlyMap<string, string> {
   const view = new Map<string, string>();
   for (const event of events) {
     if (event.type === "message.delta") view.set(event.messageId, (view.get(event.messageId) ?? "") + event.text);
@@ -89,7 +89,7 @@ test("a stream reader ends with the text of the conversation, each model request
         expect(await reading).toBe(answer === undefined ? "failed" : "ended");
         const requests = models.reduce((sum, { requests: made }) => sum + made.length, 0);
         expect(requests).toBeLessThanOrEqual((said.retry?.attempts ?? 1) + fallback.length);
-        const view = seen(events);
+        const view = collectTexts(events);
         const shown = texts.join("").split("|").at(-1) ?? "";
         if (answer === undefined) expect([...view.values()].every((text) => text === "")).toBe(true);
         else {

@@ -42,7 +42,7 @@ function notes(version: number, word: z.ZodType<string> = z.string(), name = "no
   return { graph, world, start, log, open: () => slow.open(undefined) };
 }
 
-const shown = async (store: Store) =>
+const listStatuses = async (store: Store) =>
   (await listRuns(store))
     .toReversed()
     .map(({ status, reason }) => (reason === undefined ? status : `${status}: ${reason}`));
@@ -52,13 +52,13 @@ test("an input for another graph is refused at once, and a queued input for anot
   const { world, start, log, open } = notes(1);
   const strange = notes(1, z.string(), "strange");
   const first = start(store, "slow");
-  await world.settle();
+  await world.waitUntilIdle();
   for (const onBusy of ["enqueue", "cancel", "rollback"] as const) {
     const late = run(strange.graph, { store, world, thread: "t", input: { word: "x" }, onBusy });
     const refusal = await getFailure(late.result, "graph_changed");
     expect(refusal.message, onBusy).toContain('written by graph "notes"');
   }
-  expect(await shown(store)).toEqual(["running"]);
+  expect(await listStatuses(store)).toEqual(["running"]);
 
   const row = {
     id: "x",
@@ -71,12 +71,12 @@ test("an input for another graph is refused at once, and a queued input for anot
   } as const;
   await store.enqueue({ thread: "t", run: { ...row, input: '{"word":"x"}' } });
   const next = start(store, "b");
-  await world.settle();
+  await world.waitUntilIdle();
   open();
   expect((await first.result).status).toBe("done");
   expect((await next.result).status).toBe("done");
   expect(await log(store)).toEqual(["slow 1", "b 1"]);
-  expect(await shown(store)).toEqual([
+  expect(await listStatuses(store)).toEqual([
     "done",
     'cancelled: the thread belongs to the graph "notes", and the input was for "strange"',
     "done",
@@ -90,7 +90,7 @@ test("a queued input that this process cannot decode is tried once and stays fir
   const store = memoryStore();
   const { world, graph, start, log, open } = notes(1);
   const first = start(store, "slow");
-  await world.settle();
+  await world.waitUntilIdle();
   // A class that only the enqueuing process has registered.
   const row = { id: "x", graph: "notes", version: 1, status: "queued", attempt: 1, startedAt: 1, queuedAt: 1 } as const;
   await store.enqueue({ thread: "t", run: { ...row, input: '{"word":{"$":"word","v":"b"}}' } });
@@ -105,16 +105,16 @@ test("a queued input that this process cannot decode is tried once and stays fir
   open();
   expect((await first.result).status).toBe("done");
   expect((await behind.result).status).toBe("queued");
-  await world.settle();
+  await world.waitUntilIdle();
   expect(claims).toBe(1);
-  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+  expect(await listStatuses(store)).toEqual(["done", "queued", "queued"]);
 
   const codec = createCodec([
     { tag: "word", matches: (_value): _value is never => false, encode: String, decode: String },
   ]);
   const [handle] = await recover({ store, graphs: [graph], world, codec });
   expect((await handle?.result)?.status).toBe("done");
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await log(store)).toEqual(["slow 1", "b 1", "c 1"]);
 });
 
@@ -122,17 +122,17 @@ test("a queued input for a later graph version waits for a process with that ver
   const store = memoryStore();
   const old = notes(1, z.string().max(4));
   const first = old.start(store, "slow");
-  await old.world.settle();
+  await old.world.waitUntilIdle();
   const later = notes(2, z.string(), "notes", old.world);
   const newer = await later.start(store.peer(), "for the newer").result;
   const behind = old.start(store, "old");
-  await old.world.settle();
+  await old.world.waitUntilIdle();
   old.open();
   await first.result;
   expect([newer.status, (await behind.result).status]).toEqual(["queued", "queued"]);
-  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+  expect(await listStatuses(store)).toEqual(["done", "queued", "queued"]);
   expect((await recover({ store, graphs: [old.graph], world: old.world })).length).toBe(0);
-  expect(await shown(store)).toEqual(["done", "queued", "queued"]);
+  expect(await listStatuses(store)).toEqual(["done", "queued", "queued"]);
   expect((await later.start(store.peer(), "last").result).status).toBe("done");
   expect(await later.log(store)).toEqual(["slow 1", "for the newer 2", "old 2", "last 2"]);
 });
@@ -141,7 +141,7 @@ test("a queued input that its graph now refuses is cancelled with the reason, an
   const store = memoryStore();
   const old = notes(1);
   ignoreResult(old.start(store, "slow").result);
-  await old.world.settle();
+  await old.world.waitUntilIdle();
   const peer = store.peer();
   await old.start(peer, "much too long", { key: "long" }).result;
   await old.start(peer, "fits").result;
@@ -151,9 +151,9 @@ test("a queued input that its graph now refuses is cancelled with the reason, an
   await Promise.all(
     (await recover({ store: peer, graphs: [now.graph], world: now.world })).map(({ result }) => result),
   );
-  await now.world.settle();
+  await now.world.waitUntilIdle();
   expect(await now.log(peer)).toEqual(["slow 2", "fits 2"]);
-  const [done, refused, next] = await shown(peer);
+  const [done, refused, next] = await listStatuses(peer);
   expect([done, next]).toEqual(["done", "done"]);
   expect(refused).toContain('cancelled: invalid_input: the input of graph "notes" is invalid at "word"');
   const asked = await now.start(peer, "ask", { key: "long" }).result;
@@ -180,9 +180,9 @@ test("a repeated start of a queued input returns cancelled when the first caller
   const first = start(store, "b", { key: "k" });
   expect((await first.result).status).toBe("queued");
   const resumed = resume(graph, { store, world, thread: "t", answers: { ok: true } });
-  await world.settle();
+  await world.waitUntilIdle();
   const again = start(store, "b", { key: "k" });
-  await world.settle();
+  await world.waitUntilIdle();
   first.cancel("not needed");
   expect(await again.result).toMatchObject({ status: "cancelled", reason: "not needed" });
   open();
@@ -207,10 +207,10 @@ function haltedStore() {
       if (filter?.status === "queued") await halts.queue;
       return memory.runs(filter);
     },
-    commit: (write, told) => {
+    commit: (write, onCommitted) => {
       if (write.release === true && halts.release !== undefined)
-        void halts.release.then(() => memory.commit(write, told));
-      else memory.commit(write, told);
+        void halts.release.then(() => memory.commit(write, onCommitted));
+      else memory.commit(write, onCommitted);
     },
   };
   return { store, halts };
@@ -220,22 +220,22 @@ test("a queued input that loses its turn to a start which fails still gets its t
   const { store, halts } = haltedStore();
   const { graph, world, start, open } = notes(1);
   const first = start(store, "slow");
-  await world.settle();
+  await world.waitUntilIdle();
   const next = start(store, "b");
-  await world.settle();
+  await world.waitUntilIdle();
   const [queue, release, refusal] = [gate(), gate(), gate()];
   halts.queue = queue.passed;
   open();
   await first.result;
   const late = run(graph, { store, world, thread: "t", input: { word: "c" } });
   const refused = getFailure(late.result, "thread_busy");
-  await world.settle();
+  await world.waitUntilIdle();
   Object.assign(halts, { release: release.passed, refusal: refusal.passed });
   queue.open(undefined);
-  await world.settle();
+  await world.waitUntilIdle();
   release.open(undefined);
   await refused;
-  await world.settle();
+  await world.waitUntilIdle();
   refusal.open(undefined);
   expect((await next.result).status).toBe("done");
 });
@@ -247,9 +247,9 @@ test("a queued input cancelled by another handle at its turn yields to the next 
   const first = start(store, "b", { key: "k" });
   expect([(await first.result).status, (await start(store, "c").result).status]).toEqual(["queued", "queued"]);
   const resumed = resume(graph, { store, world, thread: "t", answers: { ok: true } });
-  await world.settle();
+  await world.waitUntilIdle();
   const again = start(store, "b", { key: "k" });
-  await world.settle();
+  await world.waitUntilIdle();
   const claim = store.claim;
   const queue = gate();
   store.claim = async (request) => {
@@ -259,14 +259,14 @@ test("a queued input cancelled by another handle at its turn yields to the next 
   };
   open();
   await resumed.result;
-  await world.settle();
+  await world.waitUntilIdle();
   // Simulates a write of another process, without an event in this process.
   expect(await store.dequeue("t", first.id, { at: 1, reason: "not needed" })).toBe(true);
   queue.open(undefined);
   expect((await again.result).status).toBe("cancelled");
-  await world.settle();
-  await world.settle();
-  expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
+  await world.waitUntilIdle();
+  await world.waitUntilIdle();
+  expect(await listStatuses(store)).toEqual(["done", "cancelled: not needed", "done"]);
 });
 
 test("a queued input cancelled by another handle after its turn and before its first write returns cancelled", async () => {
@@ -276,20 +276,20 @@ test("a queued input cancelled by another handle after its turn and before its f
   const first = start(store, "b", { key: "k" });
   expect([(await first.result).status, (await start(store, "c").result).status]).toEqual(["queued", "queued"]);
   const resumed = resume(graph, { store, world, thread: "t", answers: { ok: true } });
-  await world.settle();
+  await world.waitUntilIdle();
   const again = start(store, "b", { key: "k" });
   const commit = store.commit;
-  store.commit = (write, told) => {
+  store.commit = (write, onCommitted) => {
     const isTaken = write.run?.id === first.id && write.run.status === "running";
     if (isTaken) void store.dequeue("t", first.id, { at: 1, reason: "not needed" });
-    commit(write, told);
+    commit(write, onCommitted);
   };
   open();
   await resumed.result;
   expect(await again.result).toMatchObject({ status: "cancelled", reason: "not needed" });
-  await world.settle();
-  await world.settle();
-  expect(await shown(store)).toEqual(["done", "cancelled: not needed", "done"]);
+  await world.waitUntilIdle();
+  await world.waitUntilIdle();
+  expect(await listStatuses(store)).toEqual(["done", "cancelled: not needed", "done"]);
 });
 
 test("an input that arrives during updateState starts after the update", async () => {
@@ -299,9 +299,9 @@ test("an input that arrives during updateState starts after the update", async (
   const release = gate();
   halts.release = release.passed;
   const updated = updateState(graph, { store, world, thread: "t", as: "end", values: { log: ["by hand"] } });
-  await world.settle();
+  await world.waitUntilIdle();
   const next = start(store, "b");
-  await world.settle();
+  await world.waitUntilIdle();
   release.open(undefined);
   await updated;
   expect((await next.result).status).toBe("done");
@@ -316,18 +316,18 @@ test("a crash at any commit of a queued start leaves later callers with an answe
       const { graph, world, start, log, open } = notes(1);
       const { store, isDead } = createCrashingStore(memory, nth, when);
       ignoreResult(start(store, "slow").result);
-      await world.settle();
+      await world.waitUntilIdle();
       ignoreResult(start(store, "b").result);
-      await world.settle();
+      await world.waitUntilIdle();
       open();
-      await world.settle();
-      await world.settle();
+      await world.waitUntilIdle();
+      await world.waitUntilIdle();
       if (!isDead()) memory.crash();
       const other = memory.peer();
       const next = await start(other, "c").result;
       expect(["done", "queued"], where).toContain(next.status);
       for (const { result } of await recover({ store: other, graphs: [graph], world })) await result;
-      await world.settle();
+      await world.waitUntilIdle();
       const runs = await listRuns(other);
       expect(
         runs.map(({ status }) => status).filter((status) => status !== "done"),

@@ -50,11 +50,11 @@ function wordy() {
     gates.set(word, found);
     return found;
   };
-  const begun: string[] = [];
+  const startedRuns: string[] = [];
   const graph = defineGraph({ name: "wordy", state: Log, interrupts: { ok: z.boolean() } })
     .nodes({
       first: async ({ word }, { interrupt }) => {
-        begun.push(word);
+        startedRuns.push(word);
         if (word.startsWith("slow")) await createGate(word).passed;
         if (word.startsWith("ask")) await interrupt("ok");
         if (word.startsWith("fail")) throw new Error("no");
@@ -67,7 +67,7 @@ function wordy() {
   const start = (store: Store, word: string, more: Partial<Omit<RunOptions<never>, "input" | "context">> = {}) =>
     run(graph, { store, world, thread: "t", input: { word }, ...more });
   const log = async (store: Store) => (await getState(graph, { store, thread: "t" })).state.log;
-  return { graph, world, begun, open: (word: string) => createGate(word).open(undefined), start, log };
+  return { graph, world, startedRuns, open: (word: string) => createGate(word).open(undefined), start, log };
 }
 
 const brief = (rows: readonly RunRow[]) =>
@@ -84,13 +84,13 @@ async function busyThreads(): Promise<readonly (readonly [string, ReturnType<typ
     await at("running here", async (w) => {
       const store = memoryStore();
       w.start(store, "slow");
-      await w.world.settle();
+      await w.world.waitUntilIdle();
       return store;
     }),
     await at("running elsewhere", async (w) => {
       const store = memoryStore();
       w.start(store, "slow");
-      await w.world.settle();
+      await w.world.waitUntilIdle();
       return store.peer();
     }),
     await at("waiting", async (w) => {
@@ -111,7 +111,7 @@ async function busyThreads(): Promise<readonly (readonly [string, ReturnType<typ
     await at("crashed", async (w) => {
       const store = memoryStore();
       ignoreResult(w.start(store, "slow").result);
-      await w.world.settle();
+      await w.world.waitUntilIdle();
       store.crash();
       return store.peer();
     }),
@@ -151,19 +151,19 @@ describe("busy thread", () => {
 
 describe("onBusy enqueue [E27]", () => {
   test("an enqueued input starts when the active run is done, and its handle returns its own result [E27]", async () => {
-    const { world, begun, open, start, log } = wordy();
+    const { world, startedRuns, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow a");
-    await world.settle();
+    await world.waitUntilIdle();
     const [second, third] = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "enqueue" })];
     const events = collectEvents(second);
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await listRuns(store))).toMatchObject([
       ["queued", '{"word":"c"}'],
       ["queued", '{"word":"b"}'],
       ["running"],
     ]);
-    expect(begun).toEqual(["slow a"]);
+    expect(startedRuns).toEqual(["slow a"]);
     open("slow a");
     expect(await first.result).toMatchObject({
       status: "done",
@@ -193,7 +193,7 @@ describe("onBusy enqueue [E27]", () => {
       const resumed = resume(graph, { store, world, thread: "t", answers });
       open("slow");
       expect((await resumed.result).status, name).toBe("done");
-      await world.settle();
+      await world.waitUntilIdle();
       expect((await log(store)).slice(-2), name).toEqual(["next 1", "next 2"]);
       expect(await listRuns(store, { status: "queued" }), name).toEqual([]);
     }
@@ -203,14 +203,14 @@ describe("onBusy enqueue [E27]", () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await start(store.peer(), "other", { onBusy: "enqueue" }).result).toMatchObject({
       status: "queued",
       state: { word: "slow", log: [] },
     });
     open("slow");
     await first.result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await log(store)).toEqual(["slow 1", "slow 2", "other 1", "other 2"]);
   });
 
@@ -219,7 +219,7 @@ describe("onBusy enqueue [E27]", () => {
       const { graph, world, open, start, log } = wordy();
       const store = memoryStore();
       const first = start(store, "slow");
-      await world.settle();
+      await world.waitUntilIdle();
       await start(store.peer(), "queued", { onBusy: "enqueue" }).result;
       open("slow");
       // The process dies at the moment when its run is done: it starts no queued input.
@@ -232,7 +232,7 @@ describe("onBusy enqueue [E27]", () => {
           "has queued inputs, which come first",
         );
       else expect((await resume(graph, { store: other, world, thread: "t" }).result).status).toBe("done");
-      await world.settle();
+      await world.waitUntilIdle();
       expect((await log(other)).slice(-2)).toEqual(["queued 1", "queued 2"]);
     }
   });
@@ -254,9 +254,9 @@ describe("onBusy enqueue [E27]", () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     const [second, third] = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "enqueue" })];
-    await world.settle();
+    await world.waitUntilIdle();
     second.cancel("not needed");
     expect(await second.result).toMatchObject({ status: "cancelled", reason: "not needed", run: second.id });
     open("slow");
@@ -269,14 +269,14 @@ describe("onBusy enqueue [E27]", () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     const second = start(store.peer(), "b", { onBusy: "enqueue" });
     expect((await second.result).status).toBe("queued");
     second.cancel();
-    await world.settle();
+    await world.waitUntilIdle();
     open("slow");
     await first.result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await log(store)).toEqual(["slow 1", "slow 2"]);
   });
 
@@ -288,27 +288,27 @@ describe("onBusy enqueue [E27]", () => {
     expect((await start(store, "b", { onBusy: "enqueue" }).result).status).toBe("done");
     expect((await start(store, "c", { onBusy: "enqueue", branch: "other" }).result).status).toBe("queued");
     await resume(graph, { store, world, thread: "t", branch: "other", answers: { ok: true } }).result;
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await getState(graph, { store, thread: "t", branch: "other" })).state.word).toBe("c");
   });
 });
 
 describe("idempotency key of a run", () => {
   test("a run started twice under one key runs once, in every status: running, done, waiting, failed, queued and cancelled [E27]", async () => {
-    const { world, begun, open, start } = wordy();
+    const { world, startedRuns, open, start } = wordy();
     const store = memoryStore();
     const first = start(store, "slow", { key: "k" });
     expect(start(store, "slow", { key: "k" })).toBe(first);
-    await world.settle();
+    await world.waitUntilIdle();
     expect(start(store, "slow", { key: "k" })).toBe(first);
-    const elsewhere = await getFailure(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
-    expect(elsewhere.details).toMatchObject({ run: first.id, status: "running" });
+    const peerFailure = await getFailure(start(store.peer(), "slow", { key: "k" }).result, "thread_busy");
+    expect(peerFailure.details).toMatchObject({ run: first.id, status: "running" });
     const queued = await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result;
     expect(await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result).toEqual(queued);
     open("slow");
     const done = await first.result;
-    await world.settle();
-    expect(begun).toEqual(["slow", "q"]);
+    await world.waitUntilIdle();
+    expect(startedRuns).toEqual(["slow", "q"]);
     const { steps: _, bytes: __, ...end } = done;
     expect(await start(store, "other input", { key: "k" }).result).toMatchObject(end);
     expect(await start(store.peer(), "q", { key: "q" }).result).toMatchObject({ status: "done", state: { word: "q" } });
@@ -320,29 +320,29 @@ describe("idempotency key of a run", () => {
       interrupts: [{ key: "ok" }],
     });
     const gone = start(store, "never", { key: "gone", onBusy: "enqueue" });
-    await world.settle();
+    await world.waitUntilIdle();
     gone.cancel("no");
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await start(store, "never", { key: "gone" }).result).toMatchObject({ status: "cancelled", reason: "no" });
-    expect(begun).toEqual(["slow", "q", "ask"]);
+    expect(startedRuns).toEqual(["slow", "q", "ask"]);
   });
 
   test("a repeated start under the key of a failed run returns its error, and under the key of a crashed run continues it", async () => {
-    const { world, begun, open, start } = wordy();
+    const { world, startedRuns, open, start } = wordy();
     const store = memoryStore();
     const error = await getFailure(start(store, "fail", { key: "f" }).result, "node_failed");
     expect((await getFailure(start(store.peer(), "fail", { key: "f" }).result)).message).toBe(error.message);
     const other = wordy();
     const dying = memoryStore();
     ignoreResult(other.start(dying, "slow", { key: "c" }).result);
-    await other.world.settle();
+    await other.world.waitUntilIdle();
     dying.crash();
     const again = other.start(dying.peer(), "slow", { key: "c" });
     const events = collectEvents(again);
     other.open("slow");
     expect((await again.result).status).toBe("done");
     expect(getOnlyEvent(events, "run.started")).toMatchObject([{ attempt: 2, recovered: true }]);
-    expect(begun).toEqual(["fail"]);
+    expect(startedRuns).toEqual(["fail"]);
     open("x");
     expect(world.timers).toBe(0);
   });
@@ -352,7 +352,7 @@ describe("idempotency key of a run", () => {
       const { world, open, start, log } = wordy();
       const store = memoryStore();
       const first = start(store, "slow");
-      await world.settle();
+      await world.waitUntilIdle();
       const queued = await start(store.peer(), "q", { key: "q", onBusy }).result;
       // Either the process dies when the run is done, or the process dies during the run and the input replaces the
       // run.
@@ -360,14 +360,14 @@ describe("idempotency key of a run", () => {
       else store.crash();
       ignoreResult(first.result);
       open("slow");
-      await world.settle();
+      await world.waitUntilIdle();
       const other = store.peer();
       expect((await listRuns(other, { key: "q" }))[0]?.status, onBusy).toBe("queued");
       const both = [start(other, "q", { key: "q" }), start(other.peer(), "q", { key: "q" })];
       const events = collectEvents(both[0] as (typeof both)[number]);
-      const [again, elsewhere] = await Promise.allSettled(both.map(({ result }) => result));
+      const [again, peerFailure] = await Promise.allSettled(both.map(({ result }) => result));
       expect(again, onBusy).toMatchObject({ value: { status: "done", run: queued.run, state: { word: "q" } } });
-      expect(JSON.stringify(elsewhere), onBusy).toMatch(/"queued"|"done"|thread_busy/);
+      expect(JSON.stringify(peerFailure), onBusy).toMatch(/"queued"|"done"|thread_busy/);
       expect(getOnlyEvent(events, "run.started"), onBusy).toMatchObject([{ run: queued.run }]);
       expect((await log(other)).slice(-2), onBusy).toEqual(["q 1", "q 2"]);
     }
@@ -377,11 +377,11 @@ describe("idempotency key of a run", () => {
     const { graph, world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     const queued = await start(store.peer(), "q", { key: "q", onBusy: "enqueue" }).result;
     const other = await start(store.peer(), "gone", { key: "gone", onBusy: "enqueue" }).result;
     const [again, gone] = [start(store, "q", { key: "q" }), start(store, "gone", { key: "gone" })];
-    await world.settle();
+    await world.waitUntilIdle();
     gone.cancel("no");
     expect(await gone.result).toMatchObject({ status: "cancelled", run: other.run, reason: "no" });
     open("slow");
@@ -400,11 +400,11 @@ describe("idempotency key of a run", () => {
 
   test("two processes that start a run under one key at the same moment execute the run once", async () => {
     for (let round = 0; round < 20; round++) {
-      const { begun, start } = wordy();
+      const { startedRuns, start } = wordy();
       const store = memoryStore();
       const both = [store, store.peer()].map((each) => start(each, "a", { key: "k", onBusy: "enqueue" }).result);
       const ends = await Promise.allSettled(both);
-      expect(begun).toEqual(["a"]);
+      expect(startedRuns).toEqual(["a"]);
       expect(new Set(ends.flatMap((end) => (end.status === "fulfilled" ? [end.value.run] : []))).size).toBe(1);
     }
   });
@@ -421,9 +421,9 @@ describe("onBusy interrupt [E27]", () => {
     const store = memoryStore();
     const first = start(store, "slow");
     const events = collectEvents(first);
-    await world.settle();
+    await world.waitUntilIdle();
     const second = start(store, "new", { onBusy: "cancel" });
-    await world.settle();
+    await world.waitUntilIdle();
     open("slow");
     expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
     expect(events.at(-1)).toMatchObject({ type: "run.cancelled", reason: "interrupted by a new input" });
@@ -436,11 +436,11 @@ describe("onBusy interrupt [E27]", () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await start(store.peer(), "new", { onBusy: "cancel" }).result).status).toBe("queued");
     open("slow");
     expect(await first.result).toMatchObject({ status: "cancelled", reason: "interrupted by a new input" });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await log(store)).toEqual(["slow 1", "new 1", "new 2"]);
   });
 
@@ -479,9 +479,9 @@ describe("onBusy interrupt [E27]", () => {
     const { world, open, start, log } = wordy();
     const store = memoryStore();
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     const rest = [start(store, "b", { onBusy: "enqueue" }), start(store, "c", { onBusy: "cancel" })];
-    await world.settle();
+    await world.waitUntilIdle();
     open("slow");
     expect((await first.result).status).toBe("cancelled");
     await Promise.all(rest.map(({ result }) => result));
@@ -575,7 +575,7 @@ describe("onBusy rollback [E27]", () => {
     for (const [name, { graph, world, open, start, log }, store] of await busyThreads()) {
       if (name === "running elsewhere") continue;
       const next = start(store, "new", { onBusy: "rollback" });
-      await world.settle();
+      await world.waitUntilIdle();
       open("slow");
       expect(await next.result, name).toMatchObject({
         status: "done",
@@ -595,7 +595,7 @@ describe("onBusy rollback [E27]", () => {
 
   test("a rollback returns consumed inbox messages to the inbox, and the next run takes each message once", async () => {
     const State = defineState({ messages: channel.messages(), word: z.string().default("") });
-    const graph = defineGraph({ name: "told", state: State, interrupts: { ok: z.boolean() } })
+    const graph = defineGraph({ name: "asks", state: State, interrupts: { ok: z.boolean() } })
       .nodes({
         first: () => ({}),
         second: async ({ word }, { interrupt }) => {
@@ -628,7 +628,7 @@ describe("onBusy rollback [E27]", () => {
       // The queued input stays queued, and no rows of the earlier run remain.
       const { namespaces } = await store.exportThread("t");
       expect(
-        namespaces.flatMap(({ inbox }) => inbox.map(({ kind, taken }) => [kind, taken])),
+        namespaces.flatMap(({ inbox }) => inbox.map(({ kind, deliveredTo }) => [kind, deliveredTo])),
         word,
       ).toEqual([["followUp", undefined]]);
     }
@@ -713,11 +713,11 @@ describe("onBusy rollback [E27]", () => {
     const store = memoryStore();
     await start(store, "a").result;
     const first = start(store, "slow");
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await start(store.peer(), "new", { onBusy: "rollback" }).result).status).toBe("queued");
     open("slow");
     expect(await first.result).toMatchObject({ status: "cancelled", reason: "rolled back for a new input" });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await log(store)).toEqual(["a 1", "a 2", "new 1", "new 2"]);
   });
 });
@@ -743,7 +743,7 @@ describe("busy durable machine", () => {
     }
     expect((await run(machine, { store, world, thread: "t", onBusy: "enqueue" }).result).status).toBe("queued");
     expect((await resume(machine, { store, world, thread: "t", answers: { GO: true } }).result).status).toBe("done");
-    await world.settle();
+    await world.waitUntilIdle();
     expect((await listRuns(store)).map(({ status }) => status)).toEqual(["waiting", "done"]);
   });
 });

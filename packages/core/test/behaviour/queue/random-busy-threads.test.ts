@@ -25,7 +25,7 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed + 1))(
   "two processes with random inputs, resumes and cancels on one thread complete each input at most once in queue order, seed %i [E27]",
   async (seed) => {
     let chance = seed * 7_919;
-    const below = (limit: number): number => {
+    const drawBelow = (limit: number): number => {
       chance = (chance * 48_271) % 2_147_483_647;
       return chance % limit;
     };
@@ -54,15 +54,15 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed + 1))(
     };
     const kinds: readonly OnBusy[] = ["enqueue", "enqueue", "cancel", "reject"];
     for (let nth = 0; nth < 12; nth++) {
-      const store = stores[below(2)] ?? first;
-      const word = `${["plain", "slow", "ask"][below(3)]} ${nth}`;
-      const what = below(10);
-      const onBusy = kinds[below(4)] ?? "enqueue";
+      const store = stores[drawBelow(2)] ?? first;
+      const word = `${["plain", "slow", "ask"][drawBelow(3)]} ${nth}`;
+      const what = drawBelow(10);
+      const onBusy = kinds[drawBelow(4)] ?? "enqueue";
       if (what < 6) watch(run(graph, { store, world, thread: "t", input: { word }, onBusy, metadata: { nth } }));
       else if (what < 9) watch(resume(graph, { store, world, thread: "t", answers: { ok: true } }));
-      else handles[below(handles.length + 1)]?.cancel("at random");
-      if (below(3) === 0) await world.advance(below(5));
-      else for (let turn = below(4); turn > 0; turn--) await Promise.resolve();
+      else handles[drawBelow(handles.length + 1)]?.cancel("at random");
+      if (drawBelow(3) === 0) await world.advance(drawBelow(5));
+      else for (let turn = drawBelow(4); turn > 0; turn--) await Promise.resolve();
     }
     for (let round = 0; round < 40; round++) {
       await world.advance(10);
@@ -85,7 +85,7 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed + 1))(
     expect(log.filter((entry) => entry.endsWith(" 2"))).toHaveLength(ended);
     expect(words.length).toBeGreaterThanOrEqual(ended);
     const queued = rows.flatMap(({ queuedAt, metadata }) => (queuedAt === undefined ? [] : [metadata?.["nth"]]));
-    const begun = numbers.filter((number) => queued.includes(number));
-    expect(begun).toEqual(queued.filter((nth) => numbers.some((number) => number === nth)));
+    const startedNumbers = numbers.filter((number) => queued.includes(number));
+    expect(startedNumbers).toEqual(queued.filter((nth) => numbers.some((number) => number === nth)));
   },
 );

@@ -147,13 +147,13 @@ test("random batches, strategies, locks, limits, messages, interrupts and cancel
       checkEnds(loop.events);
       expect(countHeldLocks(world)).toBe(0);
       expect(world.timers).toBe(0);
-      const heard = result.state.messages.flatMap((message) =>
+      const modelTexts = result.state.messages.flatMap((message) =>
         message.role === "user" ? message.content.flatMap((block) => (block.type === "text" ? block.text : [])) : [],
       );
       const waits = store === undefined ? [] : await store.inbox("t", "main");
       for (const text of sent) {
         const times =
-          heard.filter((said) => said === text).length +
+          modelTexts.filter((said) => said === text).length +
           waits.filter((row) => row.messages.includes(`"${text}"`)).length;
         // Without a store a cancelled run saves nothing, so undelivered inbox messages are lost.
         if (store === undefined && result.status === "cancelled") expect(times).toBeLessThanOrEqual(1);

@@ -40,13 +40,13 @@ describe("cancel", () => {
       .edges({ [START]: "first", first: fanOut("each", () => ["quick", "slow", "queued"]), each: "last", last: END });
     const handle = run(graph, { world, store, thread: "t", maxConcurrency: 2 });
     const events = collectEvents(handle);
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel("enough");
     handle.cancel("a second cancel changes nothing");
     // "quick" released its slot to "queued" before the cancel.
     expect(await handle.result).toMatchObject({ status: "cancelled", reason: "enough", state: { log: ["first"] } });
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(ran).toEqual(["quick", "slow", "queued", "slow aborted: enough", "queued aborted: enough"]);
     expect(events.at(-1)).toMatchObject({ type: "run.cancelled", reason: "enough" });
     expect(world.timers).toBe(0);
@@ -129,7 +129,7 @@ describe("cancel", () => {
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world });
     const events = collectEvents(handle);
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
@@ -159,9 +159,9 @@ describe("cancel", () => {
     let onStart = (): void => undefined;
     const store: Store = {
       ...inner,
-      commit: (commit, told) => {
+      commit: (commit, onCommitted) => {
         if (commit.effects?.some(({ state }) => state === "started")) onStart();
-        inner.commit(commit, told);
+        inner.commit(commit, onCommitted);
       },
     };
     const handle = run(graph, { store, thread: "t" });
@@ -186,11 +186,11 @@ describe("cancel", () => {
       .edges({ [START]: "a", a: END });
     const handle = run(graph, { world });
     const events = collectEvents(handle);
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     await handle.result;
     hold.resolve();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(events.at(-1)?.type).toBe("run.cancelled");
   });
 });

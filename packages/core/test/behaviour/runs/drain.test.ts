@@ -21,14 +21,14 @@ import { createVirtualWorld } from "../../support/virtual-world.ts";
 const Log = defineState({ log: channel.list(z.string()) });
 
 function gated() {
-  const begun = createDeferred();
+  const started = createDeferred();
   const goOn = createDeferred();
   const entered: string[] = [];
   const graph = defineGraph({ name: "gated", state: Log })
     .nodes({
       slow: async () => {
         entered.push("slow");
-        begun.resolve();
+        started.resolve();
         await goOn.promise;
         return { log: ["slow"] };
       },
@@ -42,15 +42,15 @@ function gated() {
       },
     })
     .edges({ [START]: ["slow", "beside"], slow: "next", beside: END, next: END });
-  return { graph, begun: begun.promise, goOn: goOn.resolve, entered };
+  return { graph, started: started.promise, goOn: goOn.resolve, entered };
 }
 
 test("a drain completes and saves the current superstep, starts no other, and a resume continues from there [E38]", async () => {
-  const { graph, begun, goOn, entered } = gated();
+  const { graph, started, goOn, entered } = gated();
   const store = memoryStore();
   const handle = run(graph, { store, thread: "t" });
   const events = collectEvents(handle);
-  await begun;
+  await started;
   handle.drain("SIGTERM");
   handle.drain("SIGTERM again");
   goOn();
@@ -76,16 +76,16 @@ test("a drain does not change the result of a run that ends, fails or waits in t
       },
     })
     .edges({ [START]: "look", look: END });
-  const drained = (log: string[]) => {
+  const runAndDrain = (log: string[]) => {
     const handle = run(graph, { store: memoryStore(), thread: "t", input: { log } });
     handle.on(({ type }) => {
       if (type === "task.started") handle.drain();
     });
     return handle.result;
   };
-  expect((await drained([])).status).toBe("done");
-  expect((await drained(["ask"])).status).toBe("waiting");
-  await getFailure(drained(["fail"]), "node_failed");
+  expect((await runAndDrain([])).status).toBe("done");
+  expect((await runAndDrain(["ask"])).status).toBe("waiting");
+  await getFailure(runAndDrain(["fail"]), "node_failed");
 });
 
 test("a run drained before its start keeps its input, and a cancel overrides a drain [E38]", async () => {
@@ -105,15 +105,15 @@ test("a run drained before its start keeps its input, and a cancel overrides a d
 
 test("a drain of a durable machine waits for its active promises and keeps their results [E38]", async () => {
   const goOn = createDeferred<string>();
-  const begun: string[] = [];
+  const started: string[] = [];
   const machine = setup({
     actors: {
       first: fromPromise<string>(async () => {
-        begun.push("first");
+        started.push("first");
         return goOn.promise;
       }),
       second: fromPromise<string>(async () => {
-        begun.push("second");
+        started.push("second");
         return "done";
       }),
     },
@@ -131,13 +131,13 @@ test("a drain of a durable machine waits for its active promises and keeps their
   const store = memoryStore();
   const world = createVirtualWorld();
   const handle = run(graph, { store, thread: "t", world });
-  await world.settle();
+  await world.waitUntilIdle();
   handle.drain();
-  await world.settle();
+  await world.waitUntilIdle();
   goOn.resolve("x");
   expect(await handle.result).toMatchObject({ status: "paused", cause: { code: "drained" }, state: { value: "one" } });
   expect(world.timers).toBe(0);
   const rest = resume(graph, { store, thread: "t", world });
   expect((await rest.result).state.value).toBe("end");
-  expect(begun).toEqual(["first", "second"]);
+  expect(started).toEqual(["first", "second"]);
 });

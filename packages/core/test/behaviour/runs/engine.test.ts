@@ -57,9 +57,9 @@ function wordy() {
 const statuses = async (store: Store) =>
   (await listRuns(store)).map(({ thread, status }) => `${thread} ${status}`).sort();
 
-async function tick(world: VirtualWorld, ms = 1_000): Promise<void> {
+async function advanceClock(world: VirtualWorld, ms = 1_000): Promise<void> {
   await world.advance(ms);
-  await world.settle();
+  await world.waitUntilIdle();
 }
 
 describe("engine", () => {
@@ -79,7 +79,7 @@ describe("engine", () => {
     ignoreResult(run(graph, { store: first, world, thread: "crashed", input: { word: "slow" } }).result);
     await run(graph, { store: first, world, thread: "free", input: { word: "a" } }).result;
     const busy = run(graph, { store: first, world, thread: "free", input: { word: "slow b" } });
-    await world.settle();
+    await world.waitUntilIdle();
     await run(graph, { store: first.peer(), world, thread: "free", input: { word: "c" }, onBusy: "enqueue" }).result;
     busy.on(({ type }) => (type === "run.completed" ? first.crash() : undefined));
     open("slow b");
@@ -97,7 +97,7 @@ describe("engine", () => {
     const host = engine({ store, graphs: [graph, reminder], world });
     await host.start();
     await host.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await statuses(store)).toEqual(["crashed done", "free done", "free done", "free done", "timer done"]);
     await host.stop();
     await host.stop();
@@ -132,21 +132,21 @@ describe("engine", () => {
     await host.start();
     expect(looks).toBe(1);
     await host.run(ticker, { thread: "t" }).result;
-    await world.settle();
-    await tick(world, 699);
+    await world.waitUntilIdle();
+    await advanceClock(world, 699);
     expect(await statuses(store)).toEqual(["t waiting"]);
-    await tick(world, 1);
+    await advanceClock(world, 1);
     expect(looks).toBe(2);
-    await tick(world, 300);
+    await advanceClock(world, 300);
     expect(await statuses(store)).toEqual(["t done"]);
     const peer = store.peer();
     ignoreResult(run(graph, { store: peer, world, thread: "u", input: { word: "slow" } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     peer.crash();
     open("slow");
-    await tick(world, 8_999);
+    await advanceClock(world, 8_999);
     expect(await statuses(store)).toEqual(["t done", "u crashed"]);
-    await tick(world, 1_700);
+    await advanceClock(world, 1_700);
     expect(await statuses(store)).toEqual(["t done", "u done"]);
     await host.stop();
     expect(world.timers).toBe(0);
@@ -162,9 +162,9 @@ describe("engine", () => {
     const host = engine({ store, graphs: [graph], world, pollMs: 60_000 });
     await host.start();
     expect((await host.run(graph, { thread: "t" }).result).status).toBe("waiting");
-    await tick(world, 4_999);
+    await advanceClock(world, 4_999);
     expect(await statuses(store)).toEqual(["t waiting"]);
-    await tick(world, 1);
+    await advanceClock(world, 1);
     expect((await getState(graph, { store, thread: "t" })).state.log).toEqual(["false"]);
     expect(await statuses(store)).toEqual(["t done"]);
     await host.stop();
@@ -224,7 +224,7 @@ describe("engine", () => {
     for (const thread of ["s", "t"]) ignoreResult(run(strange, { store: first, world: dead, thread }).result);
     for (const word of ["slow", "slow fail"])
       ignoreResult(run(graph, { store: first, world: dead, thread: word.replace(" ", "-"), input: { word } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     first.crash();
     const store = first.peer();
     for (const word of ["slow", "slow fail"]) open(word);
@@ -239,9 +239,9 @@ describe("engine", () => {
       .edges({ [START]: "first", first: "second", second: END });
     const host = engine({ store, graphs: [bad], world });
     await host.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await statuses(store)).toEqual(["s crashed", "slow done", "slow-fail failed", "t crashed"]);
-    await tick(world, 5_000);
+    await advanceClock(world, 5_000);
     const said = world.lines.map(({ message, fields }) => `${message}: ${String(fields?.["thread"])}`);
     expect(said.sort()).toEqual([
       "a run failed: slow-fail",
@@ -272,13 +272,13 @@ describe("engine", () => {
     const first = memoryStore();
     for (let index = 0; index < 20; index++)
       ignoreResult(run(graph, { store: first, world, thread: `t${index}` }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     first.crash();
     dying = false;
     const store = first.peer();
     const host = engine({ store, graphs: [graph], world, concurrency: 3 });
     await host.start();
-    await tick(world, 500);
+    await advanceClock(world, 500);
     expect(most).toBe(3);
     expect(await listRuns(store, { status: "done" })).toHaveLength(20);
     await host.stop();
@@ -290,29 +290,29 @@ describe("engine", () => {
     const { graph, open } = wordy();
     const dead = memoryStore();
     ignoreResult(run(graph, { store: dead, world, thread: "left", input: { word: "slow a" } }).result);
-    await world.settle();
+    await world.waitUntilIdle();
     dead.crash();
     open("slow a");
-    const told: string[] = [];
+    const observed: string[] = [];
     const host = engine({
       store: dead.peer(),
       graphs: [graph],
       world,
       onRun: (handle) => {
-        handle.on(({ type }) => (type.startsWith("run.") ? told.push(`${handle.thread} ${type}`) : undefined));
+        handle.on(({ type }) => (type.startsWith("run.") ? observed.push(`${handle.thread} ${type}`) : undefined));
         if (handle.thread === "own") throw new Error("it harms nothing");
       },
     });
     await host.start();
-    await world.settle();
+    await world.waitUntilIdle();
     const own = host.run(graph, { thread: "own", input: { word: "slow b" } });
-    await world.settle();
+    await world.waitUntilIdle();
     const next = host.run(graph, { thread: "own", input: { word: "c" }, onBusy: "enqueue" });
-    await world.settle();
+    await world.waitUntilIdle();
     open("slow b");
     expect([(await own.result).status, (await next.result).status]).toEqual(["done", "done"]);
     await host.stop();
-    expect(told).toEqual([
+    expect(observed).toEqual([
       "left run.started",
       "left run.completed",
       "own run.started",
@@ -353,14 +353,14 @@ describe("engine stop", () => {
     const host = engine({ store, graphs: [graph], world });
     await host.start();
     const own = host.run(graph, { thread: "own", input: { word: "slow" } });
-    await world.settle();
+    await world.waitUntilIdle();
     await run(graph, { store: store.peer(), world, thread: "own", input: { word: "behind" }, onBusy: "enqueue" })
       .result;
     let stopped = false;
     const stopping = host.stop().then(() => {
       stopped = true;
     });
-    await tick(world, 5_000);
+    await advanceClock(world, 5_000);
     expect(stopped).toBe(false);
     expect((await getFailure(() => host.run(graph, { thread: "new" }))).code).toBe("engine_stopped");
     open("slow");
@@ -374,7 +374,7 @@ describe("engine stop", () => {
     expect(await statuses(store)).toEqual(["own paused", "own queued"]);
     const next = engine({ store: store.peer(), graphs: [graph], world });
     await next.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(await statuses(store)).toEqual(["own done", "own done"]);
     await next.stop();
     expect(world.timers).toBe(0);
@@ -441,20 +441,20 @@ describe("engine stop", () => {
       const host = engine({ store, graphs: [graph], world });
       await host.start();
       const handle = host.run(graph, { thread: "t", input: { messages: [user("go")] } });
-      await world.settle();
+      await world.waitUntilIdle();
       expect(ran.toSorted(), way).toEqual(["long", "pay", "quick"]);
       if (way === "now") await host.stop({ now: true });
       if (way === "second") {
         const first = host.stop();
-        await world.settle();
+        await world.waitUntilIdle();
         await host.stop({ now: true });
         await first;
       }
       if (way === "grace") {
         const stopping = host.stop({ graceMs: 5_000 });
-        await tick(world, 4_999);
+        await advanceClock(world, 4_999);
         expect(ran.toSorted(), way).toEqual(["long", "pay", "quick"]);
-        await tick(world, 1);
+        await advanceClock(world, 1);
         await stopping;
       }
       expect(await handle.result, way).toMatchObject({ status: "paused", cause: { code: "drained" } });
@@ -483,13 +483,13 @@ describe("engine stop", () => {
     const { graph, open } = wordy();
     const store = memoryStore();
     const handle = run(graph, { store, world, thread: "t", input: { word: "slow" } });
-    await world.settle();
+    await world.waitUntilIdle();
     handle.drain("a person wants to look");
     open("slow");
     await handle.result;
     const host = engine({ store, graphs: [graph], world });
     await host.start();
-    await tick(world, 5_000);
+    await advanceClock(world, 5_000);
     expect(await statuses(store)).toEqual(["t paused"]);
     expect((await resume(graph, { store, world, thread: "t" }).result).status).toBe("done");
     const sources = [];

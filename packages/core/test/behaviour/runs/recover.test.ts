@@ -30,7 +30,7 @@ expectNothingUnhandled();
 const Log = defineState({ log: channel.list(z.string()) });
 
 /** Graph of two steps; for each word the second step never ends in its first process. */
-function deadly(deaths: (word: string) => number) {
+function createCrashingGraph(deaths: (word: string) => number) {
   const died = new Map<string, number>();
   const effects: string[] = [];
   const Words = defineState({ word: z.string().default("a"), log: channel.list(z.string()) });
@@ -54,14 +54,14 @@ function deadly(deaths: (word: string) => number) {
 
 /** Lets the runs of a process advance as far as possible and kills the process; returns the next process. */
 async function die(world: ReturnType<typeof createVirtualWorld>, store: MemoryStore): Promise<MemoryStore> {
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   return store.peer();
 }
 
 test("recover lists the runs of a dead process and continues them without repeating a completed effect [E35]", async () => {
   const world = createVirtualWorld();
-  const { graph, effects } = deadly(() => 1);
+  const { graph, effects } = createCrashingGraph(() => 1);
   const first = memoryStore();
   for (const word of ["a", "b", "ask"])
     ignoreResult(run(graph, { store: first, world, thread: word, input: { word } }).result);
@@ -89,12 +89,12 @@ test("recover lists the runs of a dead process and continues them without repeat
 
 test("a run row has attempt, timing and cause for every status of a run [E35]", async () => {
   const world = createVirtualWorld();
-  const { graph } = deadly((word) => (word === "ask" ? 0 : 1));
+  const { graph } = createCrashingGraph((word) => (word === "ask" ? 0 : 1));
   const store = memoryStore();
   const start = (word: string, more = {}) => run(graph, { store, world, thread: word, input: { word }, ...more });
   const row = async (thread: string) => (await listRuns(store, { thread }))[0];
   const running = start("a", { metadata: { who: "ann" } });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await row("a")).toEqual({
     id: running.id,
     thread: "a",
@@ -108,17 +108,17 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
   });
   await world.advance(50);
   const queued = start("b", { thread: "a", onBusy: "enqueue" });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await row("a")).toMatchObject({ id: queued.id, status: "queued", queuedAt: 1_000_050, input: '{"word":"b"}' });
   running.drain("a deploy");
   running.cancel("enough");
   expect(await running.result).toMatchObject({ status: "cancelled" });
   ignoreResult(queued.result);
-  await world.settle();
-  const [begun, ended] = await listRuns(store, { thread: "a" });
+  await world.waitUntilIdle();
+  const [restarted, ended] = await listRuns(store, { thread: "a" });
   expect(ended).toMatchObject({ status: "cancelled", reason: "enough", endedAt: 1_000_050 });
-  expect(begun).toMatchObject({ status: "running", startedAt: 1_000_050, queuedAt: 1_000_050, attempt: 1 });
-  expect(begun).not.toHaveProperty("input");
+  expect(restarted).toMatchObject({ status: "running", startedAt: 1_000_050, queuedAt: 1_000_050, attempt: 1 });
+  expect(restarted).not.toHaveProperty("input");
   await start("ask").result;
   expect(await row("ask")).toMatchObject({ status: "waiting", attempt: 1 });
   const paused = await start("p", { breakpoints: { before: ["second"] } }).result;
@@ -130,19 +130,21 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
 
 test("a run that crashes repeatedly without a new checkpoint is parked, other runs continue, and a resume continues the parked run [F23]", async () => {
   const world = createVirtualWorld();
-  const { graph, died } = deadly((word) => (word === "poison" ? 100 : word === "slow" ? 3 : 0));
+  const { graph, died } = createCrashingGraph((word) => (word === "poison" ? 100 : word === "slow" ? 3 : 0));
   let store = memoryStore();
   for (const word of ["poison", "slow"])
     ignoreResult(run(graph, { store, world, thread: word, input: { word } }).result);
-  const lives: string[][] = [];
+  const processes: string[][] = [];
   for (let life = 0; life < 6; life++) {
     store = await die(world, store);
     const handles = await recover({ store, graphs: [graph], world, parkAfter: 4 });
     for (const { result } of handles) ignoreResult(result);
-    await world.settle();
-    lives.push((await listRuns(store)).map(({ thread, status, attempt }) => `${thread} ${status} ${attempt}`).sort());
+    await world.waitUntilIdle();
+    processes.push(
+      (await listRuns(store)).map(({ thread, status, attempt }) => `${thread} ${status} ${attempt}`).sort(),
+    );
   }
-  expect(lives).toEqual([
+  expect(processes).toEqual([
     ["poison running 2", "slow running 2"],
     ["poison running 3", "slow running 3"],
     ["poison running 4", "slow done 4"],
@@ -181,7 +183,7 @@ test("crashes are counted since the last checkpoint: a run that progresses each 
     alive = steps;
     for (const { result } of await recover({ store, graphs: [graph], world, parkAfter: 2 })) ignoreResult(result);
   }
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await listRuns(store)).toMatchObject([{ status: "done", attempt: 3 }]);
 });
 
@@ -201,12 +203,12 @@ test("the timers of a parked run are removed, and a resume arms them again [F23]
     store = await die(world, store);
     expect(await store.timers()).toHaveLength(1);
     for (const { result } of await recover({ store, graphs: [machine], world, parkAfter: 2 })) ignoreResult(result);
-    await world.settle();
+    await world.waitUntilIdle();
   }
   expect(await listRuns(store)).toMatchObject([{ status: "parked" }]);
   expect(await store.timers()).toEqual([]);
   const resumed = resume(machine, { store, world, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   expect(await store.timers()).toHaveLength(1);
   await world.advance(1_000_000);
   expect((await resumed.result).status).toBe("done");
@@ -257,12 +259,12 @@ test("recover passes context and secrets for each run, and skips and logs runs w
 
 test("recover starts queued inputs of an idle thread, and ends a run that a queued input replaces", async () => {
   const world = createVirtualWorld();
-  const { graph, died } = deadly(() => 1);
+  const { graph, died } = createCrashingGraph(() => 1);
   const first = memoryStore();
   const start = (thread: string, word: string, more = {}) =>
     run(graph, { store: first, world, thread, input: { word }, ...more });
   for (const thread of ["a", "b"]) ignoreResult(start(thread, thread).result);
-  await world.settle();
+  await world.waitUntilIdle();
   ignoreResult(start("a", "behind", { onBusy: "enqueue" }).result);
   ignoreResult(start("b", "instead", { onBusy: "cancel" }).result);
   const next = await die(world, first);
@@ -272,7 +274,7 @@ test("recover starts queued inputs of an idle thread, and ends a run that a queu
     "done",
     "done",
   ]);
-  await world.settle();
+  await world.waitUntilIdle();
   const rows = (thread: string) => listRuns(next, { thread }).then((found) => found.map(({ status }) => status));
   expect([await rows("a"), await rows("b")]).toEqual([
     ["done", "done"],
@@ -295,14 +297,14 @@ test("two processes may recover at the same moment, and an unawaited failure of 
     .edges({ [START]: "first", first: END });
   const first = memoryStore();
   ignoreResult(run(graph, { store: first, world, thread: "t" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   first.crash();
   broken = true;
   const log = (_level: string, text: string): number => logged.push(text);
   const begin = () => recover({ store: first.peer(), graphs: [graph], world: { ...world, log } });
   const handles = (await Promise.all([begin(), begin()])).flat();
-  await world.settle();
-  await world.settle();
+  await world.waitUntilIdle();
+  await world.waitUntilIdle();
   expect(handles).toHaveLength(2);
   expect(logged).toEqual(["a run failed"]);
   expect((await listRuns(first.peer())).map(({ status }) => status)).toEqual(["failed"]);
@@ -310,7 +312,7 @@ test("two processes may recover at the same moment, and an unawaited failure of 
 
 test("invalid recover options are refused before any run starts", async () => {
   const store = memoryStore();
-  const graphs = [deadly(() => 0).graph];
+  const graphs = [createCrashingGraph(() => 0).graph];
   for (const wrong of [{ graphs: undefined }, { graphs: [{}] }, { parkAfter: 0 }, { tools: [] }])
     expect((await getFailure(recover({ store, graphs, ...wrong } as never))).code).toBe("invalid_option");
   expect((await getFailure(recover({ graphs } as never))).code).toBe("missing_store");

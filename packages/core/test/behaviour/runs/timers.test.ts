@@ -57,7 +57,10 @@ const nap = durableMachine(
 const brief = (rows: readonly TimerRow[]) => rows.map(({ id, generation, dueAt }) => [id, generation, dueAt]);
 
 /** Lists the pending timers of the control state of a branch in row form. */
-async function pendingAt(store: Store, branch: string): Promise<readonly (readonly [string, number, number])[]> {
+async function listPendingTimers(
+  store: Store,
+  branch: string,
+): Promise<readonly (readonly [string, number, number])[]> {
   const head = await store.head("t", branch);
   const { pending } = plainCodec.decode(head?.control ?? "{}") as Control;
   const rows = (pending?.timers ?? []).map(
@@ -115,9 +118,9 @@ describe("timers", () => {
     const inner = memoryStore();
     const changes: number[] = [];
     const store: Store = Object.assign(Object.create(inner) as MemoryStore, {
-      commit: (...[commit, told]: Parameters<Store["commit"]>) => {
+      commit: (...[commit, observed]: Parameters<Store["commit"]>) => {
         changes.push(commit.timers?.length ?? 0);
-        inner.commit(commit, told);
+        inner.commit(commit, observed);
       },
     });
     const sum = () => changes.splice(0).reduce((all, each) => all + each, 0);
@@ -158,14 +161,14 @@ describe("timers", () => {
     const dying = store.peer();
     const lost = createVirtualWorld(start);
     ignoreResult(run(nap, { store: dying, thread: "t", world: lost }).result);
-    await lost.settle();
+    await lost.waitUntilIdle();
     dying.crash();
     expect((await store.timers()).map(({ about, dueAt }) => [about, dueAt])).toEqual([
       ["xstate.after.2592000000.nap.asleep", start + 30 * day],
     ]);
     const early = createVirtualWorld(start + 29 * day);
     const waiting = resume(nap, { store, thread: "t", world: early });
-    await early.settle();
+    await early.waitUntilIdle();
     expect(early.timers).toBe(1);
     await early.advance(40 * day);
     expect((await waiting.result).state.value).toBe("awake");
@@ -234,7 +237,7 @@ describe("timers", () => {
     const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world: careless });
     for (let ms = 0; ms <= 240; ms += 5) {
       for (const call of [...calls]) call();
-      await world.settle();
+      await world.waitUntilIdle();
       await world.advance(5);
     }
     expect(await handle.result).toMatchObject({
@@ -279,14 +282,14 @@ describe("timers and the status of their run", () => {
     const graph = durableMachine(machine, { version: 1, effects: { work: "idempotent" } });
     const row = [["xstate.after.86400000.busy.on", 0, start + day]];
     const first = run(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await store.timers())).toEqual(row);
     first.cancel("enough");
     expect((await first.result).status).toBe("cancelled");
     expect(await store.timers()).toEqual([]);
     await world.advance(5);
     const second = resume(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await store.timers())).toEqual(row);
     second.cancel("again");
     await second.result;
@@ -295,7 +298,7 @@ describe("timers and the status of their run", () => {
     expect(await store.timers()).toEqual([]);
     broken = false;
     const third = resume(graph, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(brief(await store.timers())).toEqual(row);
     await world.advance(day);
     expect((await third.result).state.value).toBe("off");
@@ -306,7 +309,7 @@ describe("timers and the status of their run", () => {
     const world = createVirtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.drain("a new version");
     expect((await handle.result).status).toBe("paused");
@@ -479,7 +482,7 @@ test("under random operations the timer rows equal the pending timers, and each 
         }
         for (const { name } of await store.branches("t")) {
           const rows = (await store.timers()).filter((row) => row.branch === name);
-          expect(brief(rows)).toEqual(await pendingAt(store, name));
+          expect(brief(rows)).toEqual(await listPendingTimers(store, name));
         }
       }
     }),

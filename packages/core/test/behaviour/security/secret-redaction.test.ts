@@ -60,7 +60,7 @@ function leaking(
   });
 }
 
-function everyByte(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): string {
+function collectOutput(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): string {
   const { wires, events, world } = loop;
   const deep = { depth: 30, maxStringLength: null, maxArrayLength: null };
   return [...wires, loop.saved(), JSON.stringify(events), inspect(events, deep), inspect(world.lines, deep)].join("\n");
@@ -100,14 +100,14 @@ describe("secrets used by a run", () => {
     for (const [way, body] of Object.entries(ways)) {
       const done = await runToolLoop({ tools: [leaking(body)], secrets: vault, turns: [[call("leak")], ["ok"]] });
       expect([way, done.result.status]).toEqual([way, "done"]);
-      expect(everyByte(done) + inspect(done.result, { depth: 20 }), way).not.toContain("SENTINEL");
+      expect(collectOutput(done) + inspect(done.result, { depth: 20 }), way).not.toContain("SENTINEL");
     }
-    const told = await runToolLoop({
+    const observed = await runToolLoop({
       tools: [leaking(ways["in an error"] as never)],
       secrets: vault,
       turns: [[call("leak")], ["ok"]],
     });
-    expect(listToolAnswers(told).map(getAnswerText)).toEqual(["the bank refused the key [secret]"]);
+    expect(listToolAnswers(observed).map(getAnswerText)).toEqual(["the bank refused the key [secret]"]);
   });
 
   test("secrets of a run are masked in artifacts with binary bodies, and the length of the body stays [FX72]", async () => {
@@ -176,7 +176,9 @@ describe("secrets used by a run", () => {
       await loop.world.advance(10);
       const error = await failure;
       expect([what, isStatewrightError(error, "tool_failed")]).toEqual([what, true]);
-      expect(everyByte(loop) + inspect(error, { depth: 20 }) + JSON.stringify(error), what).not.toContain("SENTINEL");
+      expect(collectOutput(loop) + inspect(error, { depth: 20 }) + JSON.stringify(error), what).not.toContain(
+        "SENTINEL",
+      );
     }
     // A later node with the secret from another source: its failure is in the run row and its events.
     const Chat = defineState({ messages: channel.messages() });
@@ -307,14 +309,14 @@ describe("secrets used by a run", () => {
       expect(given?.value, word).toEqual({ text: "[secret]", type: 1, true: true });
       expect(refused?.error, word).toEqual({ kind: "denied", disposition: "repair", message: "no [secret]" });
       expect(refused?.content, word).toEqual([{ type: "text", text: "no [secret]" }]);
-      const kept = done.result.state.messages.find(({ id }) => id === "n1");
+      const savedMessage = done.result.state.messages.find(({ id }) => id === "n1");
       const text = "a text of type json, true".replaceAll(word, "[secret]");
-      expect([kept?.role, kept?.content], word).toEqual(["user", [{ type: "text", text }]]);
+      expect([savedMessage?.role, savedMessage?.content], word).toEqual(["user", [{ type: "text", text }]]);
     }
   });
 
   test("secrets of one to three characters are not redacted, and longer secrets are found in any text", async () => {
-    for (const [pin, told] of [
+    for (const [pin, observed] of [
       ["1", "1"],
       ["abc", "abc"],
       ["1234", "[secret]"],
@@ -324,7 +326,7 @@ describe("secrets used by a run", () => {
         secrets: { get: () => pin },
         turns: [[call("leak")], ["ok"]],
       });
-      expect(listToolAnswers(done).map(getAnswerText)).toEqual([`pin ${told}`]);
+      expect(listToolAnswers(done).map(getAnswerText)).toEqual([`pin ${observed}`]);
       expect(listResults(done)[0]?.value).toEqual({ n: 12341, abc: 1 });
     }
   });

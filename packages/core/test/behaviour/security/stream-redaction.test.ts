@@ -28,7 +28,7 @@ import {
 } from "../../../src/index.ts";
 import { call, listEvents, listToolAnswers, runToolLoop } from "../../support/tool-loop.ts";
 
-const key = "sk-live-7781-abc";
+const key = "sk-live-7781-9003-55-abc";
 const secrets = { get: () => key };
 
 const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 30 });
@@ -57,17 +57,17 @@ test("redaction of any chunks of a text gives the redaction of the complete text
         (one, other) => one - other,
       );
       const stream = createRedactedStream(() => all);
-      let told = "";
+      let observed = "";
       for (const [nth, start] of places.slice(0, -1).entries()) {
         const come = whole.slice(0, places[nth + 1]);
-        told += stream.push(whole.slice(start, places[nth + 1]));
-        const mayBegin = (end: string): boolean => all.some((each) => each.startsWith(end) && each !== end);
-        const isOpen = Array.from(come, (_, at) => come.slice(at)).some(mayBegin);
-        if (!isOpen) expect(told).toBe(redactText(come, all));
+        observed += stream.push(whole.slice(start, places[nth + 1]));
+        const isSecretStart = (end: string): boolean => all.some((each) => each.startsWith(end) && each !== end);
+        const isOpen = Array.from(come, (_, at) => come.slice(at)).some(isSecretStart);
+        if (!isOpen) expect(observed).toBe(redactText(come, all));
       }
-      told += stream.end();
-      expect(told).toBe(expected(whole, all));
-      expect(redactText(whole, all)).toBe(told);
+      observed += stream.end();
+      expect(observed).toBe(expected(whole, all));
+      expect(redactText(whole, all)).toBe(observed);
     }),
     { numRuns: 2_000 },
   );
@@ -80,17 +80,17 @@ test("redaction of independent chunks lets no secret continue across them, and l
   const pieces = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 6 }), { maxLength: 8 });
   fc.assert(
     fc.property(long, pieces, (all, given) => {
-      let told = "";
+      let observed = "";
       let before: PreviousChunk | undefined;
       for (const piece of given) {
         const shown = redactChunk(piece, all, before);
-        told += shown.released + shown.text;
+        observed += shown.released + shown.text;
         before = shown.previous;
       }
-      told += redactText(before?.pending ?? "", all);
+      observed += redactText(before?.pending ?? "", all);
       const whole = given.join("");
-      expect(all.some((each) => told.includes(each))).toBe(false);
-      if (!all.some((each) => whole.includes(each))) expect(told).toBe(whole);
+      expect(all.some((each) => observed.includes(each))).toBe(false);
+      if (!all.some((each) => whole.includes(each))) expect(observed).toBe(whole);
     }),
     { numRuns: 2_000 },
   );
@@ -102,7 +102,7 @@ test("redaction without secrets returns each chunk unchanged", () => {
 });
 
 /** Creates a model that calls the tool with the secret first and then streams its answer in these chunks. */
-function speaking(deltas: readonly ModelDelta[], reply: ModelReply): Model {
+function createStreamingModel(deltas: readonly ModelDelta[], reply: ModelReply): Model {
   let asked = 0;
   return {
     id: "test/streams",
@@ -115,7 +115,7 @@ function speaking(deltas: readonly ModelDelta[], reply: ModelReply): Model {
 }
 
 async function createReplyParts(deltas: readonly ModelDelta[], reply: ModelReply) {
-  const model = speaking(deltas, reply);
+  const model = createStreamingModel(deltas, reply);
   const got: unknown[] = [];
   const use = defineTool({
     name: "use",
@@ -188,8 +188,8 @@ describe("secret streamed by a model", () => {
     expect(joined("c1")).toBe('{"with":"x[secret]y"}');
     expect(read.trim()).toBe("The key is [secret], and that was sk-live");
     // The state keeps the arguments; no event has them, not even events with state changes.
-    expect(JSON.stringify(state)).toContain("7781");
-    expect(JSON.stringify(events)).not.toContain("7781");
+    expect(JSON.stringify(state)).toContain("7781-9003-55");
+    expect(JSON.stringify(events)).not.toContain("7781-9003-55");
     expect(events.filter(({ type }) => type === "message.retracted")).toEqual([]);
     const message = state.messages.find((each) => each.role === "assistant" && getMessageText(each) !== "");
     expect(message?.role === "assistant" ? message.content.map((block) => Object.values(block)[1]) : []).toEqual([
@@ -213,17 +213,17 @@ describe("secret streamed by a model", () => {
   });
 
   test("a secret split over several reasoning blocks is redacted, and signed blocks that contain a part of it are removed [R16]", async () => {
-    const thought = (part: string) => ({ type: "reasoning", text: part }) as const;
-    const signed = (part: string) => ({ ...thought(part), provider: { acme: { signature: "x" } } });
+    const createReasoning = (part: string) => ({ type: "reasoning", text: part }) as const;
+    const signed = (part: string) => ({ ...createReasoning(part), provider: { acme: { signature: "x" } } });
     const answer = { type: "text", text: "Done." } as const;
     const listThoughts = async (content: ModelReply["content"]) => {
       const { state } = await createReplyParts([], { content: [...content, answer], finish: "stop" });
       return state.messages.findLast(({ role }) => role === "assistant")?.content;
     };
     const [begin, end] = [`It is ${key.slice(0, 6)}`, `${key.slice(6)}, I think`];
-    expect(await listThoughts([thought(begin), thought(end)])).toEqual([
-      thought("It is [secret]"),
-      thought(", I think"),
+    expect(await listThoughts([createReasoning(begin), createReasoning(end)])).toEqual([
+      createReasoning("It is [secret]"),
+      createReasoning(", I think"),
       answer,
     ]);
     expect(await listThoughts([signed("So"), signed(begin), signed(end)])).toEqual([signed("So"), answer]);
@@ -243,7 +243,7 @@ describe("secret streamed by a model", () => {
 });
 
 describe("secret streamed by a tool", () => {
-  const saying = (
+  const runSayTool = (
     body: (runtime: {
       readonly update: (text: string, details?: unknown) => void;
       readonly progress: (text: string) => void;
@@ -269,11 +269,11 @@ describe("secret streamed by a tool", () => {
     });
 
   test("a secret at the end of a partial result, or split over several partial results, is redacted [R16]", async () => {
-    const done = await saying(({ update }) => {
+    const done = await runSayTool(({ update }) => {
       update("out: sk-live-77", { last: ["sk-live-77"] });
       update(`out: ${key}\nnext`);
       update("key sk-");
-      update("live-7781");
+      update("live-7781-9003-55");
       update("-abc done");
     });
     expect(listEvents(done, "tool.update").map(({ partial }) => partial.content)).toEqual([
@@ -283,7 +283,7 @@ describe("secret streamed by a tool", () => {
       "",
       "[secret] done",
     ]);
-    expect(JSON.stringify(done.events)).not.toContain("7781");
+    expect(JSON.stringify(done.events)).not.toContain("7781-9003-55");
     expect(JSON.stringify(done.events)).not.toContain("sk-live-77");
   });
 
@@ -312,15 +312,15 @@ describe("secret streamed by a tool", () => {
   });
 
   test("a secret streamed by custom events of a tool is redacted, separately per event name [R16]", async () => {
-    const done = await saying(({ emit }) => {
+    const done = await runSayTool(({ emit }) => {
       emit("out", "a sk-live-");
-      emit("err", "7781-abc");
-      emit("out", "7781-abc!");
+      emit("err", "7781-9003-55-abc");
+      emit("out", "7781-9003-55-abc!");
       emit("out", "end sk-live");
     });
     expect(listEvents(done, "custom").map(({ name, payload }) => [name, payload])).toEqual([
       ["out", "a "],
-      ["err", "7781-abc"],
+      ["err", "7781-9003-55-abc"],
       ["out", "[secret]!"],
       ["out", "end "],
       ["out", "sk-live"],
@@ -328,9 +328,9 @@ describe("secret streamed by a tool", () => {
   });
 
   test("a secret in progress lines is redacted, and a line that only starts like a secret is emitted complete [R16]", async () => {
-    const done = await saying(({ progress }) => {
+    const done = await runSayTool(({ progress }) => {
       progress("using sk-live-");
-      progress("7781-abc now");
+      progress("7781-9003-55-abc now");
       progress("server sk-live");
       progress("next");
       progress("last sk-live");

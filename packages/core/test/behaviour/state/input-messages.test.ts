@@ -15,7 +15,7 @@ import { createVirtualWorld } from "../../support/virtual-world.ts";
 const look = defineTool({ name: "look", description: "Look.", input: z.object({}), run: () => "seen" });
 
 /** Creates a thread with a question, a tool call, its answer and a final answer. */
-async function talked(): Promise<Loop & { readonly said: readonly Message[] }> {
+async function createConversation(): Promise<Loop & { readonly said: readonly Message[] }> {
   const loop = createToolLoop({ tools: [look], turns: [[call("look")], ["Done."], ["Again."], ["And again."]] });
   const { state } = await loop.start().result;
   return { ...loop, said: state.messages };
@@ -48,13 +48,13 @@ const texts = ({ messages }: Pick<ChatState, "messages">): readonly string[] =>
 
 describe("input with known messages", () => {
   test("an input may repeat the complete conversation: known messages keep their place and new messages are added", async () => {
-    const loop = await talked();
+    const loop = await createConversation();
     const { state } = await continueWith(loop, [...loop.said, user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
   });
 
   test("an input message that changes the role of a known message is refused, and the thread continues unchanged", async () => {
-    const loop = await talked();
+    const loop = await createConversation();
     const id = loop.said[1]?.id ?? "";
     expect(await refusal(loop, [user("More", id)])).toContain(
       `the input of graph "desk" has a message of the role user with the id "${id}", but the conversation has that id for a message of the role assistant`,
@@ -64,7 +64,7 @@ describe("input with known messages", () => {
   });
 
   test("an input that separates a tool call from its answer is refused: other calls, another answer, or a removal", async () => {
-    const loop = await talked();
+    const loop = await createConversation();
     const [, asking, answer] = loop.said as [Message, Message, Message];
     const other = { ...asking, content: [call("look", {}, "other")] } as Message;
     expect(await refusal(loop, [other, user("More", "u2")])).toContain("would separate tool calls from their answers");
@@ -75,12 +75,12 @@ describe("input with known messages", () => {
   });
 
   test("an imported history is accepted unchanged, and refused when its tool calls have no answers", async () => {
-    const { said } = await talked();
-    const elsewhere = said.map((message) => ({ ...message, id: `old_${message.id}` }) as Message);
+    const { said } = await createConversation();
+    const renamedMessages = said.map((message) => ({ ...message, id: `old_${message.id}` }) as Message);
     const loop = createToolLoop({ tools: [look], turns: [[], [], ["Again."]] });
-    const { state } = await continueWith(loop, [...elsewhere, user("More", "u2")]).result;
+    const { state } = await continueWith(loop, [...renamedMessages, user("More", "u2")]).result;
     expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
-    const [question, asking] = elsewhere as [Message, Message];
+    const [question, asking] = renamedMessages as [Message, Message];
     const other = createToolLoop({ tools: [look], turns: [["Never."]] });
     expect(await refusal(other, [question, asking, user("More", "u2")])).toContain(
       'the call "id_look" would have no answer',
@@ -89,7 +89,7 @@ describe("input with known messages", () => {
   });
 
   test("two different input messages with one id are refused, and one message given twice is stored once", async () => {
-    const loop = await talked();
+    const loop = await createConversation();
     const { state } = await continueWith(loop, [user("More", "u3"), user("More", "u3")]).result;
     expect(texts(state as ChatState).slice(4)).toEqual(["More", "Again."]);
     expect(await refusal(loop, [user("One", "u2"), user("Two", "u2")])).toContain(
@@ -134,7 +134,7 @@ describe("inbox message with a known id", () => {
   );
 
   test("two inbox messages with one id are stored as two messages", async () => {
-    const loop = await talked();
+    const loop = await createConversation();
     const { store = memoryStore(), graph, world } = loop;
     await steer(graph, { store, thread: "t", input: [user("One", "u2")], world });
     await steer(graph, { store, thread: "t", input: [user("Two", "u2")], world });

@@ -48,12 +48,12 @@ const Any = defineState({
 type Body = (state: { readonly n: number }, runtime: NodeRuntime) => unknown;
 
 /** Returns the invalid value first, and the correct value after the fix. */
-type Give = () => unknown;
+type ValueSource = () => unknown;
 
 /** A place in a graph that takes a value from user code. */
 interface Place {
   /** Graph whose node "bad", or a later part, uses the value of `give`. Its node "first" writes n: 1. */
-  readonly graph: (give: Give) => Graph;
+  readonly graph: (give: ValueSource) => Graph;
   readonly good: unknown;
   /** Allowed error codes of the refusal. */
   readonly codes: readonly ErrorCode[];
@@ -67,13 +67,13 @@ interface Place {
 }
 
 /** Creates the graph START → first → bad → END. */
-function around(body: unknown, extra: object = {}): Graph {
+function createGraphAround(body: unknown, extra: object = {}): Graph {
   const nodes = { first: () => ({ n: 1 }), bad: body };
   return defineUntypedGraph({ name: "g", state: Any, ...extra }, nodes, { [START]: "first", first: "bad", bad: END });
 }
 
 /** Creates the graph START → first → bad (no writes) → `edge` → next, with the body `other`. */
-function before(edge: unknown, other: unknown, body: unknown = () => undefined): Graph {
+function createGraphBefore(edge: unknown, other: unknown, body: unknown = () => undefined): Graph {
   const nodes = { first: () => ({ n: 1 }), bad: body, other };
   return defineUntypedGraph({ name: "g", state: Any }, nodes, {
     [START]: "first",
@@ -89,48 +89,48 @@ const bad = (body: Body): { readonly run: Body; readonly timeoutMs: number } => 
 
 const places: Readonly<Record<string, Place>> = {
   "the return of a body": {
-    graph: (give) => around(bad(() => give())),
+    graph: (give) => createGraphAround(bad(() => give())),
     good: { n: 2 },
     // Awaiting a proxy reads its `then`; a throw from there is an ordinary failure.
     codes: ["invalid_update", "unknown_channel", "node_failed"],
     takes: ["a symbol as a key"],
   },
   "a channel": {
-    graph: (give) => around(bad(() => ({ any: give(), n: 2 }))),
+    graph: (give) => createGraphAround(bad(() => ({ any: give(), n: 2 }))),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     says: '"any"',
     data: true,
   },
   "an item of a list": {
-    graph: (give) => around(bad(() => ({ log: [give()], n: 2 }))),
+    graph: (give) => createGraphAround(bad(() => ({ log: [give()], n: 2 }))),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     says: '"log"',
     data: true,
   },
   "an entry of a record": {
-    graph: (give) => around(bad(() => ({ byKey: { key: give() }, n: 2 }))),
+    graph: (give) => createGraphAround(bad(() => ({ byKey: { key: give() }, n: 2 }))),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     says: '"byKey"',
     data: true,
   },
   "an ephemeral channel": {
-    graph: (give) => around(bad(() => ({ flash: give(), n: 2 }))),
+    graph: (give) => createGraphAround(bad(() => ({ flash: give(), n: 2 }))),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     says: '"flash"',
     data: true,
   },
   "a write to a reducer": {
-    graph: (give) => around(bad(() => ({ folded: give(), n: 2 }))),
+    graph: (give) => createGraphAround(bad(() => ({ folded: give(), n: 2 }))),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     data: true,
   },
   "an item of a list of returns": {
-    graph: (give) => around(bad(() => [{ n: 5 }, give()])),
+    graph: (give) => createGraphAround(bad(() => [{ n: 5 }, give()])),
     good: { n: 2 },
     codes: ["invalid_update", "unknown_channel"],
     takes: ["a symbol as a key"],
@@ -148,7 +148,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the value that a recipe writes to its draft": {
     graph: (give) =>
-      around(
+      createGraphAround(
         bad(() =>
           edit((draft: { any?: unknown; n: number }) => {
             draft.any = give();
@@ -162,7 +162,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the return of a reducer": {
     graph: (give) =>
-      around(() => ({ folded: 1, n: 2 }), {
+      createGraphAround(() => ({ folded: 1, n: 2 }), {
         state: defineState({
           n: z.number().default(0),
           folded: channel.reduce(z.unknown(), (_current: unknown, _write: number) => give()),
@@ -174,25 +174,26 @@ const places: Readonly<Record<string, Place>> = {
     data: true,
   },
   "the update of a goto": {
-    graph: (give) => before(commandTargets("other"), returnNothing, () => goto("other", give())),
+    graph: (give) => createGraphBefore(commandTargets("other"), returnNothing, () => goto("other", give())),
     good: { n: 2 },
     codes: ["invalid_update", "unknown_channel"],
     takes: ["a symbol as a key"],
   },
   "the target of a goto": {
-    graph: (give) => before(commandTargets("other"), returnNothing, () => goto(fromJavaScript<string>(give()))),
+    graph: (give) =>
+      createGraphBefore(commandTargets("other"), returnNothing, () => goto(fromJavaScript<string>(give()))),
     good: "other",
     codes: ["dead_route", "invalid_update"],
   },
   "the input of a send": {
-    graph: (give) => before(commandTargets("other"), each, () => send("other", give())),
+    graph: (give) => createGraphBefore(commandTargets("other"), each, () => send("other", give())),
     good: 1,
     codes: ["unencodable_value", "invalid_update"],
     data: true,
   },
   "the selection of sends": {
     graph: (give) =>
-      before(
+      createGraphBefore(
         fanOut("other", () => fromJavaScript<unknown[]>(give())),
         each,
       ),
@@ -202,7 +203,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "an item that sends select": {
     graph: (give) =>
-      before(
+      createGraphBefore(
         fanOut("other", () => [give()]),
         each,
       ),
@@ -212,7 +213,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the return of a route": {
     graph: (give) =>
-      before(
+      createGraphBefore(
         route(["other", END], () => fromJavaScript(give())),
         returnNothing,
       ),
@@ -221,7 +222,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the return of an error handler": {
     graph: (give) =>
-      around({
+      createGraphAround({
         timeoutMs: 1_000,
         run: () => {
           throw new Error("the body threw");
@@ -233,26 +234,27 @@ const places: Readonly<Record<string, Place>> = {
     takes: ["a symbol as a key"],
   },
   "a cache key": {
-    graph: (give) => around({ run: () => ({ n: 2 }), cache: { key: () => give() } }),
+    graph: (give) => createGraphAround({ run: () => ({ n: 2 }), cache: { key: () => give() } }),
     good: "key",
     codes: ["invalid_option"],
     takes: ["a text", "a lone surrogate", "a huge text"],
   },
   "the result of a step": {
-    graph: (give) => around(bad(async (_, { step }) => ({ any: await step("look", give), n: 2 }))),
+    graph: (give) => createGraphAround(bad(async (_, { step }) => ({ any: await step("look", give), n: 2 }))),
     good: 1,
     codes: ["unencodable_value", "node_failed"],
     data: true,
   },
   "the key of a step": {
-    graph: (give) => around(bad(async (_, { step }) => ({ n: await step(fromJavaScript<string>(give()), () => 2) }))),
+    graph: (give) =>
+      createGraphAround(bad(async (_, { step }) => ({ n: await step(fromJavaScript<string>(give()), () => 2) }))),
     good: "key",
     codes: ["invalid_option"],
     takes: ["a text", "a huge text"],
   },
   "the payload of a question": {
     graph: (give) =>
-      around(
+      createGraphAround(
         bad((_, { interrupt }) => interrupt("ask", fromJavaScript({ payload: give() }))),
         {
           interrupts: { ask: z.boolean() },
@@ -265,7 +267,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the key of a question": {
     graph: (give) =>
-      around(
+      createGraphAround(
         bad((_, { interrupt }) => interrupt(fromJavaScript<string>(give()))),
         { interrupts: { ask: z.boolean() } },
       ),
@@ -275,7 +277,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the payload of an event": {
     graph: (give) =>
-      around(
+      createGraphAround(
         bad((_, { emit }) => {
           emit("looked", fromJavaScript(give()));
           return { n: 2 };
@@ -287,7 +289,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "a line of progress": {
     graph: (give) =>
-      around(
+      createGraphAround(
         bad((_, { progress }) => {
           progress(fromJavaScript(give()));
           return { n: 2 };
@@ -299,7 +301,7 @@ const places: Readonly<Record<string, Place>> = {
   },
   "the reply of a model": {
     graph: (give) =>
-      around(
+      createGraphAround(
         bad(async (_, { model }) => {
           const respond = async (): Promise<never> => fromJavaScript(give());
           return { any: await model({ model: { id: "m", respond }, request: { messages: [], tools: [] } }), n: 2 };
@@ -345,10 +347,10 @@ describe.each(Object.entries(places))(
   (_place, { graph, good, codes, says, data, takes = [], ends = "done" }) => {
     test.each(Object.entries(garbage))(
       "a run that is given %s accepts it, or fails with a clear error and resumes after the fix",
-      async (name, { make, fate }) => {
-        const fine = takes.includes(name) || (data === true && fate === "kept");
+      async (name, { make, expectation }) => {
+        const fine = takes.includes(name) || (data === true && expectation === "accepted");
         for (const store of [memoryStore(), undefined]) {
-          let give: Give = make;
+          let give: ValueSource = make;
           const built = graph(() => give());
           const end = await attempt(built, store);
           if (fine && (store !== undefined || ends === "done")) {
@@ -377,8 +379,11 @@ describe.each(Object.entries(places))(
 );
 
 test.each([
-  ["the return of a body", (give: Give) => around(bad(() => give()))],
-  ["the result of a step", (give: Give) => around(bad(async (_, { step }) => ({ any: await step("look", give) })))],
+  ["the return of a body", (give: ValueSource) => createGraphAround(bad(() => give()))],
+  [
+    "the result of a step",
+    (give: ValueSource) => createGraphAround(bad(async (_, { step }) => ({ any: await step("look", give) }))),
+  ],
 ])("%s that is a thenable which never settles ends with the timeout of the node", async (_place, graph) => {
   for (const store of [memoryStore(), undefined])
     expectClear(await attempt(graph(createForeverThenable), store), ["task_timeout"], ['"bad"', "timeoutMs"]);
@@ -392,7 +397,7 @@ test.each([
 ])("a recipe that changes nothing and returns %s is refused", async (_name, give) => {
   const error = await getFailure(
     run(
-      around(() => edit(() => fromJavaScript(give()))),
+      createGraphAround(() => edit(() => fromJavaScript(give()))),
       {},
     ).result,
     "invalid_update",
@@ -418,22 +423,22 @@ test("a recipe may be an expression: the value of an assignment, a push or a spl
 test("values that the codec supports are equal after a save and a load", async () => {
   const values = { big: 10n, nan: Number.NaN, when: new Date(5), map: new Map([[1, "one"]]), lone: "\ud800" };
   const store = memoryStore();
-  const graph = around(() => ({ any: values }));
+  const graph = createGraphAround(() => ({ any: values }));
   await run(graph, { store, thread: "t" }).result;
   expect(fromJavaScript<{ any: unknown }>((await getState(graph, { store, thread: "t" })).state).any).toEqual(values);
 });
 
 test("own keys __proto__ and constructor are data and pollute no prototype", async () => {
-  const graph = around(() => ({ any: JSON.parse('{"__proto__":{"polluted":1}}') }));
+  const graph = createGraphAround(() => ({ any: JSON.parse('{"__proto__":{"polluted":1}}') }));
   const { state } = await run(graph, {}).result;
   expect(Object.keys(fromJavaScript<{ any: object }>(state).any)).toEqual(["__proto__"]);
   expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
 });
 
 describe("values given by a caller", () => {
-  const graph = around(() => ({ n: 2 }));
-  const wanting = around(() => ({ n: 2 }), { context: defineContext({ user: z.string() }) });
-  const refusals = Object.entries(garbage).filter(([, { fate }]) => fate === "refused");
+  const graph = createGraphAround(() => ({ n: 2 }));
+  const wanting = createGraphAround(() => ({ n: 2 }), { context: defineContext({ user: z.string() }) });
+  const refusals = Object.entries(garbage).filter(([, { expectation }]) => expectation === "refused");
 
   test.each(refusals)("%s as a channel of the input is refused before a write to the store", async (name, { make }) => {
     for (const store of [memoryStore(), undefined]) {
@@ -483,7 +488,7 @@ describe("values given by a caller", () => {
   });
 
   test.each(refusals)("%s as an answer is refused and the interrupt stays open", async (name, { make }) => {
-    const asking = around(
+    const asking = createGraphAround(
       bad(async (_, { interrupt }) => ({ any: await interrupt("ask"), n: 2 })),
       {
         interrupts: { ask: z.unknown() },
@@ -506,9 +511,12 @@ test("answers given without keys are refused with the number of open interrupts,
     [["a"], "1 interrupt is open"],
     [["a", "b"], "2 interrupts are open"],
   ] as const) {
-    const graph = around((_: unknown, { interrupt }: NodeRuntime) => Promise.all(keys.map((key) => interrupt(key))), {
-      interrupts: { a: z.boolean(), b: z.boolean() },
-    });
+    const graph = createGraphAround(
+      (_: unknown, { interrupt }: NodeRuntime) => Promise.all(keys.map((key) => interrupt(key))),
+      {
+        interrupts: { a: z.boolean(), b: z.boolean() },
+      },
+    );
     const store = memoryStore();
     await run(graph, { store, thread: "t" }).result;
     const error = await getFailure(
@@ -553,7 +561,9 @@ test.each([
   ["step", (runtime: NodeRuntime) => runtime.step("pay", fromJavaScript(7)), "7"],
   ["model", (runtime: NodeRuntime) => runtime.model(fromJavaScript({ model: "gpt", request: {} })), '"gpt"'],
 ])("an invalid option or argument of %s is refused with an error that names it", async (_name, call, said) => {
-  const graph = around((_: unknown, runtime: NodeRuntime) => call(runtime), { interrupts: { ask: z.boolean() } });
+  const graph = createGraphAround((_: unknown, runtime: NodeRuntime) => call(runtime), {
+    interrupts: { ask: z.boolean() },
+  });
   const error = await getFailure(run(graph, { store: memoryStore(), thread: "t" }).result, "invalid_option");
   expect(error.message).toContain(said);
   expect(error.place).toMatchObject({ node: "bad" });
@@ -606,7 +616,7 @@ describe("values returned by a tool", () => {
   describe.each(Object.entries(handed))("%s as a bad value in a tool", (_place, hand) => {
     // The model reads JSON, which has no symbol keys.
     const refusals = Object.entries(garbage).filter(
-      ([name, { fate }]) => fate === "refused" && name !== "a symbol as a key",
+      ([name, { expectation }]) => expectation === "refused" && name !== "a symbol as a key",
     );
     test.each(refusals)("a tool that hands over %s gets a clear error answer", async (name, { make }) => {
       for (const stored of [true, false]) {

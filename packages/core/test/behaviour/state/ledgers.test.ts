@@ -26,7 +26,7 @@ const counter = (): Channel<number, number> =>
   channel.reduce(z.number().default(0), (sum, more: number) => sum + more) as Channel<number, number>;
 
 /** Creates a model that answers when the test releases it. */
-function held(): Model & { readonly answer: () => void; readonly asked: number } {
+function createHeldModel(): Model & { readonly answer: () => void; readonly asked: number } {
   const waiting: (() => void)[] = [];
   const model = {
     id: "held",
@@ -41,10 +41,10 @@ function held(): Model & { readonly answer: () => void; readonly asked: number }
   return model;
 }
 
-const soon = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const waitForImmediate = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Creates middleware that limits and counts the requests in flight. */
-function atMost(most: number, count: Channel<number, number>): Middleware {
+function limitInFlight(most: number, count: Channel<number, number>): Middleware {
   return defineMiddleware({
     name: "atMost",
     inherited: true,
@@ -77,14 +77,14 @@ function runSideBySide(
 }
 
 test("ledger entries and reservations of one node are visible to parallel nodes and become part of the channel", async () => {
-  const model = held();
+  const model = createHeldModel();
   const count = counter();
-  const graph = runSideBySide(model, [atMost(2, count)], count);
+  const graph = runSideBySide(model, [limitInFlight(2, count)], count);
   const { result } = run(graph, { thread: "t", input: {}, store: memoryStore() });
-  await soon();
+  await waitForImmediate();
   expect(model.asked).toBe(2);
   model.answer();
-  await soon();
+  await waitForImmediate();
   expect(model.asked).toBe(3);
   model.answer();
   model.answer();
@@ -92,13 +92,13 @@ test("ledger entries and reservations of one node are visible to parallel nodes 
 });
 
 test("a ledger entry of a failed node counts once after its retry", async () => {
-  const model = held();
+  const model = createHeldModel();
   const count = counter();
   let failing = true;
-  const graph = () => runSideBySide(model, [atMost(3, count)], count, failing);
+  const graph = () => runSideBySide(model, [limitInFlight(3, count)], count, failing);
   const store = memoryStore();
   const first = run(graph(), { thread: "t", input: {}, store });
-  await soon();
+  await waitForImmediate();
   for (let nth = 0; nth < 3; nth++) model.answer();
   await expect(first.result).rejects.toThrow("broken");
   failing = false;
@@ -107,7 +107,7 @@ test("a ledger entry of a failed node counts once after its retry", async () => 
 });
 
 test("an abandoned model request that settles late releases no reservation of its successor", async () => {
-  const model = held();
+  const model = createHeldModel();
   const count = counter();
   const seen: (() => number)[] = [];
   const reserving = defineMiddleware({
@@ -133,18 +133,18 @@ test("an abandoned model request that settles late releases no reservation of it
   await world.advance(60);
   expect([model.asked, seen[1]?.()]).toEqual([2, 1]);
   model.answer();
-  await soon();
+  await waitForImmediate();
   expect(seen[1]?.()).toBe(1);
   model.answer();
   expect((await result).state).toEqual({ count: 0 });
 });
 
 test("ledger entries of a removed channel are dropped with the channel", async () => {
-  const model = held();
+  const model = createHeldModel();
   const count = counter();
   const store = memoryStore();
-  const first = run(runSideBySide(model, [atMost(3, count)], count, true), { thread: "t", input: {}, store });
-  await soon();
+  const first = run(runSideBySide(model, [limitInFlight(3, count)], count, true), { thread: "t", input: {}, store });
+  await waitForImmediate();
   for (let nth = 0; nth < 3; nth++) model.answer();
   await expect(first.result).rejects.toThrow("broken");
   const other = z.number().default(7);
@@ -168,7 +168,7 @@ test("an inner graph enters into the ledger channel of the outer graph", async (
   const inner = defineGraph({ name: "inner", state: other })
     .nodes({ ask })
     .edges({ [START]: "ask", ask: END });
-  const outer = defineGraph({ name: "outer", state: defineState({ count }), middleware: [atMost(1, count)] })
+  const outer = defineGraph({ name: "outer", state: defineState({ count }), middleware: [limitInFlight(1, count)] })
     .nodes({ one: subgraph(inner, { input: () => ({}), output: () => ({}) }), two: ask })
     .edges({ [START]: ["one", "two"], one: END, two: END });
   for (const store of [undefined, memoryStore()]) {
@@ -178,7 +178,7 @@ test("an inner graph enters into the ledger channel of the outer graph", async (
 });
 
 /** Tool node that answers two calls, with middleware that counts the calls. */
-function twoCalls(counting: Middleware, channels: { readonly [name: string]: Channel<number, number> }) {
+function createTwoCallNode(counting: Middleware, channels: { readonly [name: string]: Channel<number, number> }) {
   const work = defineTool({
     name: "work",
     description: "Works.",
@@ -211,7 +211,7 @@ test("tool calls of one message share a ledger, and a released reservation no lo
       return undefined;
     },
   });
-  expect((await twoCalls(counting, { count })).state).toMatchObject({ count: 5 });
+  expect((await createTwoCallNode(counting, { count })).state).toMatchObject({ count: 5 });
   expect(seen).toEqual([1, 2]);
 });
 
@@ -223,11 +223,11 @@ test("the ledger of an unknown channel, or an invalid ledger write, fails with a
       required: true,
       beforeTool: (_, { ledger }) => void ledger(count).enter("call", write as number) as undefined,
     });
-  await expect(twoCalls(opening(1), { other: count, count: counter() })).resolves.toMatchObject({
+  await expect(createTwoCallNode(opening(1), { other: count, count: counter() })).resolves.toMatchObject({
     state: { other: 2 },
   });
-  await expect(twoCalls(opening(1), {})).rejects.toThrow(
+  await expect(createTwoCallNode(opening(1), {})).rejects.toThrow(
     'a hook of the node "tools" opened the ledger of a channel that neither graph "calls" nor a parent graph declares',
   );
-  await expect(twoCalls(opening(Symbol("x")), { count })).rejects.toThrow("unencodable_value");
+  await expect(createTwoCallNode(opening(Symbol("x")), { count })).rejects.toThrow("unencodable_value");
 });

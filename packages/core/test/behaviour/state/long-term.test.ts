@@ -42,19 +42,19 @@ function listNotes(store: Pick<Store, "longTerm">, world = createVirtualWorld())
   return longTermStore(store, { world }).under("notes");
 }
 
-async function seen(notes: LongTerm): Promise<Readonly<Record<string, unknown>>> {
+async function readNotes(notes: LongTerm): Promise<Readonly<Record<string, unknown>>> {
   return Object.fromEntries((await notes.search()).map(({ key, value }) => [key, value]));
 }
 
 /** Creates a graph of one node. */
-function alone(work: Body, more: object = {}) {
+function createSingleNode(work: Body, more: object = {}) {
   return defineGraph({ name: "alone", state: State })
     .nodes({ work: { run: work, ...more } })
     .edges({ [START]: "work", work: END });
 }
 
 /** Creates a graph of two parallel nodes. */
-function together(one: Body, other: Body, more: object = {}) {
+function createParallelNodes(one: Body, other: Body, more: object = {}) {
   return defineGraph({ name: "together", state: State })
     .nodes({ one: { run: one, ...more }, other: { run: other, ...more } })
     .edges({ [START]: ["one", "other"], one: END, other: END });
@@ -74,21 +74,21 @@ test("a long-term write is visible to its node at once, and to others after the 
   await outside.put("old", 1);
   const halted = createDeferred();
   const handle = run(
-    alone(async (_state, { longTerm }) => {
+    createSingleNode(async (_state, { longTerm }) => {
       const notes = longTerm("notes");
       await notes.put("diet", { text: "no meat" });
       await notes.delete("old");
-      const own = [await seen(notes), (await notes.search({ text: "meat" })).length, await notes.get("old")];
+      const own = [await readNotes(notes), (await notes.search({ text: "meat" })).length, await notes.get("old")];
       await halted.promise;
       return { log: [JSON.stringify(own)] };
     }),
     { store, world, thread: "t" },
   );
-  await world.settle();
-  expect(await seen(outside)).toEqual({ old: 1 });
+  await world.waitUntilIdle();
+  expect(await readNotes(outside)).toEqual({ old: 1 });
   halted.resolve();
   expect((await handle.result).state.log).toEqual([JSON.stringify([{ diet: { text: "no meat" } }, 1, undefined])]);
-  expect(await seen(outside)).toEqual({ diet: { text: "no meat" } });
+  expect(await readNotes(outside)).toEqual({ diet: { text: "no meat" } });
 });
 
 test("a long-term write sets its own update time and keeps the creation time of the item", async () => {
@@ -96,7 +96,7 @@ test("a long-term write sets its own update time and keeps the creation time of 
   const world = createVirtualWorld();
   await listNotes(store, world).put("diet", 1);
   await world.advance(5);
-  const graph = alone(async (_state, { longTerm }) => {
+  const graph = createSingleNode(async (_state, { longTerm }) => {
     await longTerm("notes").put("diet", 2, { ttlMs: 100 });
     const { createdAt, updatedAt, expiresAt } = (await longTerm("notes").get("diet")) ?? {};
     return { log: [[createdAt, updatedAt, expiresAt].join()] };
@@ -115,13 +115,13 @@ test("a superstep without long-term access makes no long-term read or write in t
   const store: Store = {
     ...inner,
     longTerm: { get: refuse, page: refuse, refresh: refuse, write: refuse, sweep: refuse },
-    commit: (commit, told) => {
+    commit: (commit, onCommitted) => {
       commits.push(commit);
-      inner.commit(commit, told);
+      inner.commit(commit, onCommitted);
     },
   };
   await run(
-    together(
+    createParallelNodes(
       async (_state, { step }) => ({ log: [await step("s", () => "a")] }),
       async () => ({ log: ["b"] }),
     ),
@@ -135,23 +135,23 @@ describe("long-term writes of a failed superstep", () => {
   test("long-term writes of a failed superstep are discarded, and its rerun writes each once", async () => {
     const store = memoryStore();
     let broken = true;
-    const graph = alone(async (_state, { longTerm }) => {
+    const graph = createSingleNode(async (_state, { longTerm }) => {
       await longTerm("notes").put(broken ? "first" : "second", 1);
       if (broken) throw new Error("broken");
       return { log: ["done"] };
     });
     await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
-    expect(await seen(listNotes(store))).toEqual({});
+    expect(await readNotes(listNotes(store))).toEqual({});
     broken = false;
     await resume(graph, { store, thread: "t" }).result;
-    expect(await seen(listNotes(store))).toEqual({ second: 1 });
+    expect(await readNotes(listNotes(store))).toEqual({ second: 1 });
   });
 
   test("long-term writes of a completed sibling of a failed task are kept for the resume", async () => {
     const store = memoryStore();
     let runs = 0;
     let broken = true;
-    const graph = together(
+    const graph = createParallelNodes(
       async (_state, { longTerm }) => {
         await longTerm("notes").put("one", ++runs);
         return { log: ["one"] };
@@ -163,11 +163,11 @@ describe("long-term writes of a failed superstep", () => {
       },
     );
     await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
-    expect(await seen(listNotes(store))).toEqual({});
+    expect(await readNotes(listNotes(store))).toEqual({});
     broken = false;
     const next = killed(store);
     await resume(graph, { store: next, thread: "t" }).result;
-    expect([runs, await seen(listNotes(next))]).toEqual([1, { one: 1, other: 1 }]);
+    expect([runs, await readNotes(listNotes(next))]).toEqual([1, { one: 1, other: 1 }]);
   });
 
   test("long-term writes of failed attempts are discarded, and those of the last attempt and an error handler count", async () => {
@@ -175,7 +175,7 @@ describe("long-term writes of a failed superstep", () => {
     const put = async ({ longTerm }: NodeRuntime, key: string) => longTerm("notes").put(key, 1);
     const retried = memoryStore();
     await run(
-      alone(
+      createSingleNode(
         async (_state, runtime) => {
           await put(runtime, `attempt${runtime.attempt}`);
           if (runtime.attempt === 1) throw new Error("again");
@@ -185,10 +185,10 @@ describe("long-term writes of a failed superstep", () => {
       ),
       { store: retried, thread: "t" },
     ).result;
-    expect(await seen(listNotes(retried))).toEqual({ attempt2: 1 });
+    expect(await readNotes(listNotes(retried))).toEqual({ attempt2: 1 });
     const handled = memoryStore();
     await run(
-      alone(
+      createSingleNode(
         async (_state, runtime) => {
           await put(runtime, "body");
           throw new Error("broken");
@@ -201,7 +201,7 @@ describe("long-term writes of a failed superstep", () => {
       ),
       { store: handled, world, thread: "t" },
     ).result;
-    expect(await seen(listNotes(handled))).toEqual({ handler: 1 });
+    expect(await readNotes(listNotes(handled))).toEqual({ handler: 1 });
   });
 });
 
@@ -209,7 +209,7 @@ test("a late long-term write of an abandoned attempt is dropped and logged", asy
   const store = memoryStore();
   const world = createVirtualWorld();
   const late = createDeferred();
-  const graph = alone(
+  const graph = createSingleNode(
     async (_state, { longTerm, attempt }) => {
       if (attempt === 2) return undefined;
       await late.promise;
@@ -222,8 +222,8 @@ test("a late long-term write of an abandoned attempt is dropped and logged", asy
   await world.advance(200);
   expect((await handle.result).status).toBe("done");
   late.resolve();
-  await world.settle();
-  expect(await seen(listNotes(store))).toEqual({});
+  await world.waitUntilIdle();
+  expect(await readNotes(listNotes(store))).toEqual({});
   expect(world.lines.map(({ message }) => message)).toContain(
     'a late write of "work" to the long-term store was dropped',
   );
@@ -233,7 +233,7 @@ test("two tasks that write the same long-term item leave the write of the task f
   const store = memoryStore();
   const world = createVirtualWorld();
   const first = createDeferred();
-  const graph = together(
+  const graph = createParallelNodes(
     async (_state, { longTerm }) => {
       await first.promise;
       await longTerm("notes").put("same", "one");
@@ -246,7 +246,7 @@ test("two tasks that write the same long-term item leave the write of the task f
     },
   );
   await run(graph, { store, world, thread: "t" }).result;
-  expect(await seen(listNotes(store))).toEqual({ same: "other" });
+  expect(await readNotes(listNotes(store))).toEqual({ same: "other" });
 });
 
 test("a crash between a task and its commit writes no long-term item, and the next process writes each item once", async () => {
@@ -255,7 +255,7 @@ test("a crash between a task and its commit writes no long-term item, and the ne
   const halted = createDeferred();
   let runs = 0;
   let hangs = true;
-  const graph = together(
+  const graph = createParallelNodes(
     async (_state, { longTerm }) => {
       const notes = longTerm("notes");
       await notes.put("count", (((await notes.get("count"))?.value as number | undefined) ?? 0) + 1);
@@ -268,12 +268,12 @@ test("a crash between a task and its commit writes no long-term item, and the ne
     },
   );
   ignoreResult(run(graph, { store, world, thread: "t" }).result);
-  await world.settle();
+  await world.waitUntilIdle();
   const next = killed(store);
-  expect([runs, await seen(listNotes(next))]).toEqual([1, {}]);
+  expect([runs, await readNotes(listNotes(next))]).toEqual([1, {}]);
   hangs = false;
   expect((await resume(graph, { store: next, world, thread: "t" }).result).state.log).toEqual(["one", "other"]);
-  expect([runs, await seen(listNotes(next))]).toEqual([1, { count: 1 }]);
+  expect([runs, await readNotes(listNotes(next))]).toEqual([1, { count: 1 }]);
 });
 
 test("a body that waits for an answer makes its long-term writes once, after the answer", async () => {
@@ -289,9 +289,9 @@ test("a body that waits for an answer makes its long-term writes once, after the
     })
     .edges({ [START]: "work", work: END });
   await run(graph, { store, thread: "t" }).result;
-  expect(await seen(listNotes(store))).toEqual({});
+  expect(await readNotes(listNotes(store))).toEqual({});
   await resume(graph, { store, thread: "t", answers: { ok: true } }).result;
-  expect(await seen(listNotes(store))).toEqual({ asked: 1, answered: 1 });
+  expect(await readNotes(listNotes(store))).toEqual({ asked: 1, answered: 1 });
 });
 
 describe("long-term writes of a recorded step", () => {
@@ -299,26 +299,26 @@ describe("long-term writes of a recorded step", () => {
     const store = memoryStore();
     let steps = 0;
     let broken = true;
-    const graph = alone(async (_state, { longTerm, step }) => {
+    const graph = createSingleNode(async (_state, { longTerm, step }) => {
       await step("count", async ({ longTerm }) => {
         steps += 1;
         await longTerm("notes").put("steps", steps);
       });
-      const { steps: found } = await seen(longTerm("notes"));
+      const { steps: found } = await readNotes(longTerm("notes"));
       if (broken) throw new Error("broken");
       return { log: [`saw ${found}`] };
     });
     await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
-    expect(await seen(listNotes(store))).toEqual({});
+    expect(await readNotes(listNotes(store))).toEqual({});
     broken = false;
     const next = store.peer();
     const { state } = await resume(graph, { store: next, thread: "t" }).result;
-    expect([steps, state.log, await seen(listNotes(next))]).toEqual([1, ["saw 1"], { steps: 1 }]);
+    expect([steps, state.log, await readNotes(listNotes(next))]).toEqual([1, ["saw 1"], { steps: 1 }]);
   });
 
   test("a failed step makes no long-term write", async () => {
     const store = memoryStore();
-    const graph = alone(async (_state, { step }) => {
+    const graph = createSingleNode(async (_state, { step }) => {
       const failing = step("fails", async ({ longTerm }) => {
         await longTerm("notes").put("never", 1);
         throw new Error("broken");
@@ -327,12 +327,12 @@ describe("long-term writes of a recorded step", () => {
       return undefined;
     });
     await run(graph, { store, thread: "t" }).result;
-    expect(await seen(listNotes(store))).toEqual({});
+    expect(await readNotes(listNotes(store))).toEqual({});
   });
 
   test("a step may read but not write through the long-term store of its node body", async () => {
     const store = memoryStore();
-    const graph = alone(async (_state, { longTerm, step }) => {
+    const graph = createSingleNode(async (_state, { longTerm, step }) => {
       await step("wrong", async () => {
         await longTerm("notes").get("k");
         await longTerm("notes").put("k", 1);
@@ -354,7 +354,7 @@ describe("long-term writes of an inner graph", () => {
           return undefined;
         },
         second: async (_state, { longTerm }) => {
-          const found = Object.keys(await seen(longTerm("notes")));
+          const found = Object.keys(await readNotes(longTerm("notes")));
           await longTerm("notes").put("second", 2);
           return { found };
         },
@@ -371,7 +371,7 @@ describe("long-term writes of an inner graph", () => {
           await ends();
           return undefined;
         },
-        last: async (_state, { longTerm }) => ({ log: Object.keys(await seen(longTerm("notes"))) }),
+        last: async (_state, { longTerm }) => ({ log: Object.keys(await readNotes(longTerm("notes"))) }),
       })
       .edges({ [START]: ["call", "beside"], call: join("last"), beside: join("last"), last: END } as never);
   };
@@ -389,12 +389,12 @@ describe("long-term writes of an inner graph", () => {
         pair(persistence, () => halted.promise),
         { store, world, thread: "t" },
       );
-      await world.settle();
-      await world.settle();
-      expect(await seen(listNotes(store))).toEqual(within);
+      await world.waitUntilIdle();
+      await world.waitUntilIdle();
+      expect(await readNotes(listNotes(store))).toEqual(within);
       halted.resolve();
       expect((await handle.result).state).toEqual({ log: ["first", "first", "second"] });
-      expect(await seen(listNotes(store))).toEqual({ first: 1, second: 2 });
+      expect(await readNotes(listNotes(store))).toEqual({ first: 1, second: 2 });
     },
   );
 
@@ -454,13 +454,13 @@ describe("long-term writes of an inner graph", () => {
       const handle = run(graph, { store, world, thread: "t" });
       await world.advance(1_000);
       expect([(await handle.result).status, hooked]).toEqual(["done", ["put", "say", "say"]]);
-      expect(await seen(listNotes(store))).toEqual({ first: 1 });
+      expect(await readNotes(listNotes(store))).toEqual({ first: 1 });
     },
   );
 });
 
 test("a run without a store has no long-term store and fails with an error that says so", async () => {
-  const graph = alone(async (_state, { longTerm }) => {
+  const graph = createSingleNode(async (_state, { longTerm }) => {
     await longTerm("notes").put("k", 1);
     return undefined;
   });
@@ -470,13 +470,13 @@ test("a run without a store has no long-term store and fails with an error that 
 
 test("an unsavable long-term value fails its task and is not written", async () => {
   const store = memoryStore();
-  const graph = alone(async (_state, { longTerm }) => {
+  const graph = createSingleNode(async (_state, { longTerm }) => {
     await longTerm("notes").put("good", 1);
     await longTerm("notes").put("bad", () => 1);
     return undefined;
   });
   await getFailure(run(graph, { store, thread: "t" }).result, "unencodable_value");
-  expect(await seen(listNotes(store))).toEqual({});
+  expect(await readNotes(listNotes(store))).toEqual({});
 });
 
 test("long-term values are encoded with the codec of the run", async () => {
@@ -495,7 +495,7 @@ test("long-term values are encoded with the codec of the run", async () => {
     },
   ]);
   const store = memoryStore();
-  const graph = alone(async (_state, { longTerm }) => {
+  const graph = createSingleNode(async (_state, { longTerm }) => {
     await longTerm("notes").put("price", new Money(5));
     const item = await longTerm("notes").get("price");
     return { log: [String(item?.value instanceof Money)] };
@@ -518,13 +518,13 @@ test("a fork keeps long-term writes of the original and writes on top of them", 
   await run(graph, { store, thread: "t" }).result;
   const branch = await fork(graph, { store, thread: "t", at: 1, name: "again" });
   await resume(graph, { store, thread: "t", branch }).result;
-  expect(await seen(listNotes(store))).toEqual({ count: 2 });
+  expect(await readNotes(listNotes(store))).toEqual({ count: 2 });
 });
 
 test("a once node whose result is reused on another branch repeats no long-term write", async () => {
   const store = memoryStore();
   let runs = 0;
-  const graph = alone(
+  const graph = createSingleNode(
     async (_state, { longTerm }) => {
       await longTerm("notes").put("paid", ++runs);
       return { log: [`paid ${runs}`] };
@@ -535,13 +535,13 @@ test("a once node whose result is reused on another branch repeats no long-term 
   await listNotes(store).put("paid", "corrected");
   const branch = await fork(graph, { store, thread: "t", at: 1, name: "again" });
   const { state } = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
-  expect([state.log, runs, await seen(listNotes(store))]).toEqual([["paid 1"], 1, { paid: "corrected" }]);
+  expect([state.log, runs, await readNotes(listNotes(store))]).toEqual([["paid 1"], 1, { paid: "corrected" }]);
 });
 
 test("a cached node result makes no long-term write", async () => {
   const store = memoryStore();
   const cache = { store: memoryCache(), key: () => "same" };
-  const graph = alone(
+  const graph = createSingleNode(
     async (_state, { longTerm, run }) => {
       await longTerm("notes").put(run.thread, 1);
       return { log: ["done"] };
@@ -551,15 +551,15 @@ test("a cached node result makes no long-term write", async () => {
   for (const thread of ["t", "u"]) {
     const world = createVirtualWorld();
     expect((await run(graph, { store, world, thread }).result).state.log).toEqual(["done"]);
-    await world.settle();
+    await world.waitUntilIdle();
   }
-  expect(await seen(listNotes(store))).toEqual({ t: 1 });
+  expect(await readNotes(listNotes(store))).toEqual({ t: 1 });
 });
 
 test("a run ended by a new input keeps the long-term writes of completed tasks", async () => {
   const store = memoryStore();
   const world = createVirtualWorld();
-  const graph = together(
+  const graph = createParallelNodes(
     async (_state, { longTerm }) => {
       await longTerm("notes").put("one", 1);
       return { log: ["one"] };
@@ -569,10 +569,10 @@ test("a run ended by a new input keeps the long-term writes of completed tasks",
     },
   );
   await getFailure(run(graph, { store, world, thread: "t" }).result, "node_failed");
-  expect(await seen(listNotes(store))).toEqual({});
+  expect(await readNotes(listNotes(store))).toEqual({});
   ignoreResult(run(graph, { store, world, thread: "t", onBusy: "cancel" }).result);
-  await world.settle();
-  expect(await seen(listNotes(store))).toEqual({ one: 1 });
+  await world.waitUntilIdle();
+  expect(await readNotes(listNotes(store))).toEqual({ one: 1 });
 });
 
 describe("long-term store of a tool", () => {
@@ -646,8 +646,8 @@ describe("long-term store of a tool", () => {
       run: async (_args, { longTerm: open }) => {
         await open("users", "ann").put("diet", "no meat");
         await open("users", "bob").delete("diet");
-        const kept = [await open("users", "ann").get("diet"), await open("users", "bob").get("diet")];
-        found.push(...kept.map((item) => item?.value));
+        const savedNotes = [await open("users", "ann").get("diet"), await open("users", "bob").get("diet")];
+        found.push(...savedNotes.map((item) => item?.value));
         return "cooked";
       },
     });
@@ -682,7 +682,7 @@ describe("long-term store of a tool", () => {
       async (notes, attempt) => {
         await notes.put(`attempt${attempt}`, 1);
         if (attempt === 1) throw new Error("once more");
-        return Object.keys(await seen(notes));
+        return Object.keys(await readNotes(notes));
       },
       { retry: { attempts: 2, initialMs: 0, on: () => true } },
     );
@@ -690,7 +690,7 @@ describe("long-term store of a tool", () => {
     const handle = loop.start();
     await loop.world.advance(10_000);
     await handle.result;
-    expect(await seen(listNotes(store))).toEqual({ attempt2: 1 });
+    expect(await readNotes(listNotes(store))).toEqual({ attempt2: 1 });
   });
 
   test("a tool call sees long-term writes of earlier calls, and of two writes to one item the later call counts", async () => {
@@ -700,7 +700,7 @@ describe("long-term store of a tool", () => {
       await notes.put("same", "one");
     });
     const two = put("two", async (notes) => {
-      const found = await seen(notes);
+      const found = await readNotes(notes);
       await notes.put("same", "two");
       return found;
     });
@@ -711,7 +711,7 @@ describe("long-term store of a tool", () => {
       "one undefined",
       'two {"one":1,"same":"one"}',
     ]);
-    expect(await seen(listNotes(store))).toEqual({ one: 1, same: "two" });
+    expect(await readNotes(listNotes(store))).toEqual({ one: 1, same: "two" });
   });
 
   test("a tool call completed before a crash is not repeated, and its long-term writes are made once", async () => {
@@ -725,17 +725,17 @@ describe("long-term store of a tool", () => {
     });
     const waits = put("waits", async (notes) => {
       if (hangs) await halted.promise;
-      return seen(notes);
+      return readNotes(notes);
     });
     const loop = createToolLoop({ tools: [counts, waits], turns: [[call("counts"), call("waits")], ["end"]], store });
     ignoreResult(loop.start().result);
-    await loop.world.settle();
+    await loop.world.waitUntilIdle();
     const next = killed(store);
-    expect([calls, await seen(listNotes(next))]).toEqual([1, {}]);
+    expect([calls, await readNotes(listNotes(next))]).toEqual([1, {}]);
     hangs = false;
     const { state } = await loop.again({}, { store: next }).result;
     expect(getAnswerText(state.messages.at(-2) as never)).toBe('waits {"count":1}');
-    expect([calls, await seen(listNotes(next))]).toEqual([1, { count: 1 }]);
+    expect([calls, await readNotes(listNotes(next))]).toEqual([1, { count: 1 }]);
     expect((await next.effects("t", "main")).filter(({ task }) => task.includes("longTerm"))).toEqual([]);
   });
 
@@ -748,8 +748,8 @@ describe("long-term store of a tool", () => {
       const loop = createToolLoop({ tools: [puts, waits], turns: [[call("puts"), call("waits")], ["end"]], store });
       const { world, graph } = loop;
       const handle = loop.start();
-      await world.settle();
-      expect(await seen(listNotes(store))).toEqual({});
+      await world.waitUntilIdle();
+      expect(await readNotes(listNotes(store))).toEqual({});
       if (how === "cancel") {
         handle.cancel();
         await world.advance(10_000);
@@ -759,7 +759,7 @@ describe("long-term store of a tool", () => {
         const next = { store: killed(store), world, thread: "t", context: {}, input: { messages: [] } };
         await run(graph, { ...next, onBusy: "cancel" }).result;
       }
-      expect(await seen(listNotes(store.peer())), how).toEqual({ one: how });
+      expect(await readNotes(listNotes(store.peer())), how).toEqual({ one: how });
     }
   });
 
@@ -805,7 +805,7 @@ test("long-term reads of a task over its own changes equal the reads of others a
         const outside = longTermStore(store, { world });
         for (const each of before) await apply(outside, each);
         let inside: unknown;
-        const graph = alone(async (_state, { longTerm }) => {
+        const graph = createSingleNode(async (_state, { longTerm }) => {
           for (const each of changes) await apply(longTerm(), each);
           inside = await look(longTerm());
           return undefined;

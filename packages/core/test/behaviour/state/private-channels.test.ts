@@ -90,8 +90,8 @@ test("a final state that the output schema refuses fails the step, applies nothi
   expect(failure.place).toMatchObject({ graph: "answers", thread: "t" });
   expect(failure.message).toContain("answer");
   expect((await store.thread("t"))?.status).toBe("failed");
-  const mended = await resume(graph("better"), { store, thread: "t" }).result;
-  expect(mended).toMatchObject({ status: "done", output: { answer: "better" } });
+  const resumed = await resume(graph("better"), { store, thread: "t" }).result;
+  expect(resumed).toMatchObject({ status: "done", output: { answer: "better" } });
 });
 
 test("restored state is parsed by the schemas of a changed graph: the error names channel and path, and nothing changes [E8]", async () => {

@@ -71,7 +71,7 @@ function review(log: string[] = []) {
 
 const context = { user: "ada" };
 
-async function told(graph: Graph, store: Store) {
+async function listStates(graph: Graph, store: Store) {
   const entries: unknown[] = [];
   for await (const { nodes, next, changes, step } of getHistory(graph, { store, thread: "t" }))
     entries.push({ nodes, next, changes, step });
@@ -117,7 +117,7 @@ test("a thread rebuilt from updates has the same history as its run, and several
     ],
   });
   await updateState(graph, { ...at, as: "judge", values: { verdict: "ship" } });
-  expect(await told(graph as Graph, rebuilt)).toEqual(await told(graph as Graph, lived));
+  expect(await listStates(graph as Graph, rebuilt)).toEqual(await listStates(graph as Graph, lived));
   const [a, b] = await Promise.all([lived, rebuilt].map((store) => getState(graph, { store, thread: "t" })));
   expect(a?.state).toEqual(b?.state);
 });
@@ -421,7 +421,7 @@ test("a task added by an update never reuses the id of a task of that step, also
 });
 
 test("an interrupt closed by an update does not park the run under a graph that no longer declares it [E50]", async () => {
-  const asks = (name: string) => {
+  const createAskingGraph = (name: string) => {
     const interrupts = { [name]: z.string(), two: z.string() };
     return defineGraph({ name: "asks", state: defineState({ log: channel.list(z.string()) }), interrupts })
       .nodes({
@@ -432,9 +432,9 @@ test("an interrupt closed by an update does not park the run under a graph that 
   };
   const store = memoryStore();
   const at = { store, thread: "t" };
-  await run(asks("before"), at).result;
-  await updateState(asks("before"), { ...at, as: "one", values: { log: ["one"] } });
-  const end = await resume(asks("after"), { ...at, answers: { two: "two" } }).result;
+  await run(createAskingGraph("before"), at).result;
+  await updateState(createAskingGraph("before"), { ...at, as: "one", values: { log: ["one"] } });
+  const end = await resume(createAskingGraph("after"), { ...at, answers: { two: "two" } }).result;
   expect(end.state.log).toEqual(["one", "two"]);
 });
 
@@ -454,18 +454,20 @@ function calling() {
     });
   const ask = defineMiddleware({
     name: "ask",
-    asks: ["approve"],
+    interrupts: { approve: approval },
     beforeTool: ({ call }) => (call.name === "pay" ? decide.interrupt(call, "it costs") : undefined),
   });
   const call = (name: string) => ({ type: "call" as const, id: name, name, args: {} });
-  const says = (content: readonly ReturnType<typeof call>[], id: string) => ({
+  const createCallInput = (content: readonly ReturnType<typeof call>[], id: string) => ({
     messages: [{ role: "assistant" as const, id, finish: "calls" as const, content }],
   });
   const state = defineState({ messages: channel.messages() });
   return defineGraph({ name: "calling", state, interrupts: { approve: approval } })
     .nodes({
       model: ({ messages: { length } }) =>
-        length > 3 ? says([], `m${length}`) : says([call("look"), call("pay"), call("read")], `m${length}`),
+        length > 3
+          ? createCallInput([], `m${length}`)
+          : createCallInput([call("look"), call("pay"), call("read")], `m${length}`),
       tools: toolNode({ tools: [tool("look"), tool("pay"), tool("read")], middleware: [ask] }),
     })
     .edges({
@@ -475,7 +477,7 @@ function calling() {
     });
 }
 
-const said = (id: string) => ({ role: "user" as const, id, content: [{ type: "text" as const, text: id }] });
+const createUserInput = (id: string) => ({ role: "user" as const, id, content: [{ type: "text" as const, text: id }] });
 
 function listLines(conversation: readonly Message[]): readonly string[] {
   return conversation.map((message) =>
@@ -491,14 +493,14 @@ test("a tool call left without an answer by an update is answered with its recor
   const graph = calling();
   const store = memoryStore();
   const at = { store, thread: "t" };
-  expect((await run(graph, { ...at, input: { messages: [said("a")] } }).result).status).toBe("waiting");
-  await updateState(graph, { ...at, as: START, values: { messages: [said("b")] } });
+  expect((await run(graph, { ...at, input: { messages: [createUserInput("a")] } }).result).status).toBe("waiting");
+  await updateState(graph, { ...at, as: START, values: { messages: [createUserInput("b")] } });
   const { state } = await resume(graph, at).result;
   const why = "an update replaced the tool node";
   expect(listLines(state.messages)).toEqual(["user", ...closed(why), "user", "assistant"]);
   expect((await longTermStore(store).under("notes").list()).map(({ key }) => key)).toEqual(["look", "read"]);
   const own = { role: "tool" as const, id: "x", callId: "look", name: "look", content: [], isError: false };
-  await run(graph, { store, thread: "u", input: { messages: [said("a")] } }).result;
+  await run(graph, { store, thread: "u", input: { messages: [createUserInput("a")] } }).result;
   await updateState(graph, { store, thread: "u", as: "tools", values: { messages: [own] } });
   const { state: mine } = await getState(graph, { store, thread: "u" });
   expect(listLines(mine.messages).slice(2)).toEqual(["look: ", ...closed(why).slice(2)]);
@@ -512,7 +514,7 @@ test("a persistent subgraph answers its active tool calls when an update replace
   })
     .nodes({
       help: subgraph(inner, {
-        input: ({ nth }) => ({ messages: [said(`u${nth}`)] }),
+        input: ({ nth }) => ({ messages: [createUserInput(`u${nth}`)] }),
         output: (_output, { ended }) => ({ heard: [...listLines(ended.messages)] }),
         persistence: "per-thread",
       }),
@@ -531,14 +533,14 @@ test("a persistent subgraph answers its active tool calls when an update replace
 test("a fork with pending tool calls answers them at its new input, and an edit that would separate call and answer is refused [I7]", async () => {
   const graph = calling();
   const at = { store: memoryStore(), thread: "t" };
-  await run(graph, { ...at, input: { messages: [said("a")] } }).result;
+  await run(graph, { ...at, input: { messages: [createUserInput("a")] } }).result;
   const { checkpointId } = await getState(graph, at);
   const forkThread = (name: string, update: object) => fork(graph, { ...at, at: checkpointId, name, update });
-  const error = await getFailure(forkThread("parted", { messages: [said("b")] }), "invalid_update");
+  const error = await getFailure(forkThread("parted", { messages: [createUserInput("b")] }), "invalid_update");
   expect(error.message).toContain('the call "look" would have no answer');
-  await forkThread("mended", { messages: [{ remove: "m1" }, said("b")] });
+  await forkThread("mended", { messages: [{ remove: "m1" }, createUserInput("b")] });
   const branch = await forkThread("other", {});
-  const { state } = await run(graph, { ...at, branch, input: { messages: [said("b")] } }).result;
+  const { state } = await run(graph, { ...at, branch, input: { messages: [createUserInput("b")] } }).result;
   const none = ["look", "pay", "read"].map((call) => `${call}: Not executed: cancelled by a new input.`);
   expect(listLines(state.messages)).toEqual(["user", "assistant", ...none, "user", "assistant"]);
 });
@@ -546,12 +548,13 @@ test("a fork with pending tool calls answers them at its new input, and an edit 
 test("a rollback of a run that started with pending tool calls leaves those calls answered [I7]", async () => {
   const graph = calling();
   const at = { store: memoryStore(), thread: "t" };
-  await run(graph, { ...at, input: { messages: [said("a")] } }).result;
+  await run(graph, { ...at, input: { messages: [createUserInput("a")] } }).result;
   const { checkpointId } = await getState(graph, at);
   const branch = await fork(graph, { ...at, at: checkpointId, name: "other" });
-  const next = { ...at, branch, input: { messages: [said("b")] } };
+  const next = { ...at, branch, input: { messages: [createUserInput("b")] } };
   expect((await run(graph, { ...next, breakpoints: { before: ["model"] } }).result).status).toBe("paused");
-  const { state } = await run(graph, { ...next, input: { messages: [said("c")] }, onBusy: "rollback" }).result;
+  const { state } = await run(graph, { ...next, input: { messages: [createUserInput("c")] }, onBusy: "rollback" })
+    .result;
   expect(listLines(state.messages)).toEqual([
     "user",
     "assistant",

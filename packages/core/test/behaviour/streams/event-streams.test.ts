@@ -44,10 +44,10 @@ const graph = defineGraph({ name: "graph", state: Log, interrupts: { ok: z.boole
   .edges({ [START]: "begin", begin: ["call", "ask"], call: "end", ask: "end", end: END });
 
 /** Runs one thread to every kind of end; returns its events in order. */
-async function course(store: Store): Promise<readonly RunEvent[]> {
-  const told: RunEvent[] = [];
+async function recordEveryEnd(store: Store): Promise<readonly RunEvent[]> {
+  const observed: RunEvent[] = [];
   const watched = async (handle: ReturnType<typeof run<NonNullable<typeof graph.types>>>) => {
-    handle.on((event) => told.push(event));
+    handle.on((event) => observed.push(event));
     await handle.result.catch((error: unknown) => error);
   };
   const at = { store, thread: "t" };
@@ -63,7 +63,7 @@ async function course(store: Store): Promise<readonly RunEvent[]> {
   await watched(cancelled);
   await watched(run(graph, { ...at, input: { fail: false } }));
   await watched(resume(graph, { ...at, answers: { ok: false } }));
-  return told;
+  return observed;
 }
 
 async function read(store: Store, after = 0): Promise<RunEvent[]> {
@@ -74,18 +74,18 @@ async function read(store: Store, after = 0): Promise<RunEvent[]> {
 
 test("durable events have gap-free numbers and are stored as emitted, including events of inner graphs [E58]", async () => {
   const store = memoryStore();
-  const told = await course(store);
-  const kept = await read(store);
-  expect(kept.map(({ seq }) => seq)).toEqual(kept.map((_, index) => index + 1));
-  const types = kept.map(({ type }) => type);
+  const observed = await recordEveryEnd(store);
+  const saved = await read(store);
+  expect(saved.map(({ seq }) => seq)).toEqual(saved.map((_, index) => index + 1));
+  const types = saved.map(({ type }) => type);
   for (const type of ["started", "waiting", "failed", "paused", "cancelled", "completed"])
     expect(types).toContain(`run.${type}`);
-  expect(kept.filter(({ within }) => within === "call")).not.toHaveLength(0);
-  const durable = told.filter(isDurable);
-  expect(kept).toEqual(durable);
+  expect(saved.filter(({ within }) => within === "call")).not.toHaveLength(0);
+  const durable = observed.filter(isDurable);
+  expect(saved).toEqual(durable);
   // Every other event carries the number of the preceding durable event.
   let last = 0;
-  for (const event of told) {
+  for (const event of observed) {
     if (isDurable(event)) expect(event.seq).toBe(++last);
     else expect(event.seq).toBe(last);
   }
@@ -93,7 +93,7 @@ test("durable events have gap-free numbers and are stored as emitted, including 
 
 test("a reader that passes its last event number misses no event and sees no event twice, from any position [E58]", async () => {
   const store = memoryStore();
-  await course(store);
+  await recordEveryEnd(store);
   const all = await read(store);
   for (let seen = 0; seen <= all.length; seen++) expect(await read(store, seen)).toEqual(all.slice(seen));
 });
@@ -115,6 +115,19 @@ test("the event stream of an active run returns earlier events first, then new e
   }, "missing_store");
   await getFailure(alone.result, "missing_store");
   await refused;
+});
+
+test("streamEvents refuses a follow that is no signal and names the type to pass [FX46]", async () => {
+  const store = memoryStore();
+  await run(graph, { store, thread: "t" }).result;
+  const error = await getFailure(
+    // @ts-expect-error follow is a signal
+    streamEvents({ store, thread: "t", follow: true }).next(),
+    "invalid_option",
+  );
+  expect(error.message).toContain(
+    "streamEvents: `follow` must be the signal of an AbortController that ends the stream, got true",
+  );
 });
 
 test("the events of a thread can be followed from another process [E58]", async () => {
@@ -174,7 +187,7 @@ const delta = (task: string, text: string): RunEvent => ({
   text,
 });
 
-test("the queue of a slow reader is bounded: deltas of one message are joined, and only the newest update is kept with a count [E59]", () => {
+test("the queue of a slow reader is bounded: deltas of one message are joined, and only the newest update is saved with a count [E59]", () => {
   const queue = createEventQueue();
   for (let nth = 0; nth < 50_000; nth++) {
     queue.push(delta("1:0", "a"));
@@ -227,21 +240,21 @@ test("message deltas are not joined across the end of their message, and no dura
   }
   let durable = 0;
   let dropped = 0;
-  let kept = 0;
+  let saved = 0;
   let before: RunEvent | undefined;
   for (let event = queue.shift(); event !== undefined; event = queue.shift()) {
     if (isDurable(event)) durable += 1;
     else if (event.type === "events.dropped") dropped += event.count;
     else {
-      kept += 1;
+      saved += 1;
       if (event.type === "message.delta") expect(event.text).toBe("x");
       if (event.type === "message.completed") expect(before?.type).toBe("message.delta");
     }
     before = event;
   }
   expect(durable).toBe(20_000);
-  expect(kept + dropped).toBe(40_000);
-  expect(kept).toBeLessThanOrEqual(10_000);
+  expect(saved + dropped).toBe(40_000);
+  expect(saved).toBeLessThanOrEqual(10_000);
 });
 
 test("breaking out of an event loop ends the subscription, and stops the run only on request [E59]", async () => {

@@ -56,15 +56,17 @@ describe("run result", () => {
     ends.add((await handle.result).status);
     const full: Store = {
       ...store,
-      commit: (_commit, told) =>
-        queueMicrotask(() => told(new StatewrightError("store_full", { what: "no room", next: "Make room" }))),
+      commit: (_commit, onCommitted) =>
+        queueMicrotask(() => onCommitted(new StatewrightError("store_full", { what: "no room", next: "Make room" }))),
     };
     await getFailure(run(graph, { store: full, thread: "p" }).result, "store_full");
     let commits = 0;
     const fuller: Store = {
       ...store,
-      commit: (commit, told) =>
-        ++commits > 1 && commit.checkpoint !== undefined ? full.commit(commit, told) : store.commit(commit, told),
+      commit: (commit, onCommitted) =>
+        ++commits > 1 && commit.checkpoint !== undefined
+          ? full.commit(commit, onCommitted)
+          : store.commit(commit, onCommitted),
     };
     ends.add((await run(graph, { store: fuller, thread: "q" }).result).status);
     expect(ends).toEqual(new Set(["waiting", "done", "cancelled", "paused"]));
@@ -103,7 +105,7 @@ describe("run result", () => {
   test("a failure reaches the process as an unhandled rejection, unless a reader of the events receives it [FX1, E65]", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);
-    const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    const waitForTurns = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     // @ts-expect-error no such channel
     const refuse = () => run(graph, { input: { lgo: [] } });
     const listen = (): void => undefined;
@@ -130,7 +132,7 @@ describe("run result", () => {
     try {
       for (const [name, start, expected] of cases) {
         await start();
-        await settle();
+        await waitForTurns();
         expect(unhandled.splice(0), name).toHaveLength(expected);
       }
     } finally {
@@ -173,23 +175,23 @@ describe("run events", () => {
     const savedAt: (readonly [string, number | undefined])[] = [];
     const watched: Store = {
       ...store,
-      commit: (commit, told) =>
+      commit: (commit, onCommitted) =>
         store.commit(commit, (failure) => {
           if (commit.checkpoint !== undefined) savedAt.push(["saved", commit.checkpoint.row.id]);
-          told(failure);
+          onCommitted(failure);
         }),
     };
     const handle = run(graph, { world, store: watched, thread: "t" });
     handle.on((event) => {
-      if (event.type === "step.committed") savedAt.push(["told", event.checkpoint]);
+      if (event.type === "step.committed") savedAt.push(["event", event.checkpoint]);
     });
     const events = collectEvents(handle);
     await handle.result;
     expect(savedAt).toEqual([
       ["saved", 1],
-      ["told", 1],
+      ["event", 1],
       ["saved", 2],
-      ["told", 2],
+      ["event", 2],
     ]);
     expect(events.map(({ type }) => type)).toEqual([
       "run.started",
@@ -263,13 +265,13 @@ describe("run events", () => {
 
   test("an unsubscribed listener gets no further event", async () => {
     const handle = run(graph, { store: memoryStore(), thread: "t" });
-    let heard = 0;
+    let eventCount = 0;
     const stop = handle.on(() => {
-      heard++;
+      eventCount++;
       stop();
     });
     await handle.result;
-    expect(heard).toBe(1);
+    expect(eventCount).toBe(1);
   });
 });
 
@@ -307,7 +309,7 @@ test("text() emits all text from its call on", async () => {
     })
     .edges({ [START]: "a", a: END });
   const text = run(talking, { world }).text();
-  await world.settle();
+  await world.waitUntilIdle();
   let said = "";
   for await (const piece of text) said += piece;
   expect(said).toBe("hello");
@@ -317,8 +319,8 @@ test("an event iterator with several pending reads gets each event once, and an 
   const events = run(failing, {}).events({ throwOnFailure: false });
   const asked = Array.from({ length: 9 }, () => events.next());
   const got = await Promise.all(asked);
-  const told = got.flatMap(({ value }) => (value === undefined ? [] : [value]));
-  expect(new Set(told).size).toBe(told.length);
-  expect(told.at(-1)?.type).toBe("run.failed");
+  const observed = got.flatMap(({ value }) => (value === undefined ? [] : [value]));
+  expect(new Set(observed).size).toBe(observed.length);
+  expect(observed.at(-1)?.type).toBe("run.failed");
   expect(got.at(-1)).toEqual({ done: true, value: undefined });
 });

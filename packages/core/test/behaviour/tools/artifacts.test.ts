@@ -32,11 +32,11 @@ import {
 } from "../../support/tool-loop.ts";
 
 const planted = "SECRET-4711";
-const withoutSecret = (text: string): string => text.replaceAll(planted, "[gone]");
+const replaceSecret = (text: string): string => text.replaceAll(planted, "[gone]");
 const encoder = new TextEncoder();
 
 /** Creates a tool that returns the given result. */
-function gives(
+function createGivingTool(
   output: unknown,
   more: {
     readonly safety?: Partial<ToolSafety>;
@@ -68,34 +68,34 @@ function seenBytes(message: ToolMessage | undefined): number {
   return encoder.encode(getAnswerText(message)).length;
 }
 
-async function one(
+async function runOneCall(
   output: unknown,
-  { tool = gives(output), ...options }: Partial<LoopOptions> & { readonly tool?: DeskTool } = {},
+  { tool = createGivingTool(output), ...options }: Partial<LoopOptions> & { readonly tool?: DeskTool } = {},
 ): Promise<{
   readonly loop: Loop & { readonly result: ChatResult };
   readonly answer: ToolMessage;
-  readonly kept: readonly ArtifactRef[];
+  readonly artifacts: readonly ArtifactRef[];
   readonly store: Store;
 }> {
   const store = memoryStore();
   const loop = await runToolLoop({ store, tools: [tool], turns: [[call("dump")], ["ok"]], ...options });
   const [answer] = listToolAnswers(loop);
-  return { loop, answer: answer as ToolMessage, kept: listResults(loop)[0]?.artifacts ?? [], store };
+  return { loop, answer: answer as ToolMessage, artifacts: listResults(loop)[0]?.artifacts ?? [], store };
 }
 
 async function getBody(store: Store | ArtifactStore, key: string): Promise<string> {
-  const kept = "artifacts" in store ? store.artifacts : store;
-  return new TextDecoder().decode(await kept.read("t", key));
+  const artifacts = "artifacts" in store ? store.artifacts : store;
+  return new TextDecoder().decode(await artifacts.read("t", key));
 }
 
 const large = `head ${planted} ${"line of text\n".repeat(80_000)} tail ${planted}`;
 
 test("1 MB of tool output is stored complete, the model sees a bounded redacted preview and events carry the artifact key [S1.73, S1.74, S1.75, S1.76, S1.77]", async () => {
-  const tool = gives(large, { safety: { redact: { result: withoutSecret } } });
-  const { loop, answer, kept, store } = await one(large, { tool });
-  const [ref] = kept;
-  const whole = withoutSecret(large);
-  expect(kept).toHaveLength(1);
+  const tool = createGivingTool(large, { safety: { redact: { result: replaceSecret } } });
+  const { loop, answer, artifacts, store } = await runOneCall(large, { tool });
+  const [ref] = artifacts;
+  const whole = replaceSecret(large);
+  expect(artifacts).toHaveLength(1);
   expect(ref).toMatchObject({
     key: await computeArtifactKey(encoder.encode(whole)),
     bytes: encoder.encode(whole).length,
@@ -236,8 +236,8 @@ describe("ten stages of a tool call", () => {
     expect(await listMarks(store)).toEqual(ten);
     expect(await store.artifacts.list("t")).toHaveLength(1);
     expect(await listMarks("none")).toEqual(ten.filter((mark) => mark !== "9 persist"));
-    const { answer, kept } = await one("x".repeat(20_000), { store: "none" });
-    expect(kept).toEqual([]);
+    const { answer, artifacts } = await runOneCall("x".repeat(20_000), { store: "none" });
+    expect(artifacts).toEqual([]);
     expect(answer.content).toMatchObject([{ type: "text" }]);
     expect(seenBytes(answer)).toBeLessThanOrEqual(8_192);
     expect(getAnswerText(answer)).toMatch(/^x+\n\[… 11\d{3} of 20000 bytes are cut here\.\]\nx+$/);
@@ -245,7 +245,7 @@ describe("ten stages of a tool call", () => {
 });
 
 test("result details appear in the event and never in a model request, also after a reload from the store [T21]", async () => {
-  const { loop } = await one({ content: "short", details: { note: "DETAIL-1" }, value: { note: "VALUE-1" } });
+  const { loop } = await runOneCall({ content: "short", details: { note: "DETAIL-1" }, value: { note: "VALUE-1" } });
   for (const wire of loop.wires) expect([wire.includes("DETAIL-1"), wire.includes("VALUE-1")]).toEqual([false, false]);
   expect(JSON.stringify(listResults(loop)[0])).toContain("DETAIL-1");
 });
@@ -274,37 +274,39 @@ describe("tool result as the model sees it", () => {
     ];
     for (const output of cases) {
       for (const store of [memoryStore(), "none"] as const) {
-        const { answer, kept } = await one(output, { store });
+        const { answer, artifacts } = await runOneCall(output, { store });
         expect(seenBytes(answer)).toBeLessThanOrEqual(51_200);
-        expect(kept.length > 0 || store === "none" || seenBytes(answer) > 40_000).toBe(true);
+        expect(artifacts.length > 0 || store === "none" || seenBytes(answer) > 40_000).toBe(true);
       }
     }
   });
 
   test("a result below the limit is inlined and not stored as an artifact", async () => {
     for (const output of ["x".repeat(8_192), "é".repeat(4_096), { rows: [1, 2, 3] }, { content: [] }]) {
-      const { kept, answer, store } = await one(output);
-      expect([kept, await store.artifacts.list("t")]).toEqual([[], []]);
+      const { artifacts, answer, store } = await runOneCall(output);
+      expect([artifacts, await store.artifacts.list("t")]).toEqual([[], []]);
       expect(getAnswerText(answer)).not.toContain("cut");
     }
-    expect((await one("x".repeat(8_193))).kept).toHaveLength(1);
+    expect((await runOneCall("x".repeat(8_193))).artifacts).toHaveLength(1);
   });
 
   test("an image is never truncated: the model sees the complete image or a note that names its artifact", async () => {
     const data = btoa("\u0000\u00ff".repeat(30_000));
-    const { answer, kept, store } = await one({ content: [{ type: "image", mimeType: "image/png", data }] });
-    expect(kept).toMatchObject([{ mimeType: "image/png", bytes: 60_000 }]);
+    const { answer, artifacts, store } = await runOneCall({
+      content: [{ type: "image", mimeType: "image/png", data }],
+    });
+    expect(artifacts).toMatchObject([{ mimeType: "image/png", bytes: 60_000 }]);
     expect(getAnswerText(answer)).toBe(
-      `[The image (image/png, ${data.length} bytes as base64) is too large to be shown. Its data is the artifact ${kept[0]?.handle}.]`,
+      `[The image (image/png, ${data.length} bytes as base64) is too large to be shown. Its data is the artifact ${artifacts[0]?.handle}.]`,
     );
-    expect((await store.artifacts.read("t", kept[0]?.key ?? ""))?.slice(0, 4)).toEqual(
+    expect((await store.artifacts.read("t", artifacts[0]?.key ?? ""))?.slice(0, 4)).toEqual(
       Uint8Array.from([0, 255, 0, 255]),
     );
-    const wide = gives(
+    const wide = createGivingTool(
       { content: [{ type: "image", mimeType: "image/png", data }] },
       { limits: { resultBytes: 100_000 } },
     );
-    expect((await one(undefined, { tool: wide })).answer.content).toEqual([
+    expect((await runOneCall(undefined, { tool: wide })).answer.content).toEqual([
       { type: "image", mimeType: "image/png", data },
     ]);
   });
@@ -313,28 +315,34 @@ describe("tool result as the model sees it", () => {
     const image = { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" } as const;
     const content = [{ type: "text", text: "before" } as const, image, { type: "text", text: "after" } as const];
     const note = { type: "text", text: "[An image (image/png) that this model cannot see.]" };
-    const { loop, answer } = await one({ content }, { images: false });
+    const { loop, answer } = await runOneCall({ content }, { images: false });
     expect(answer.content).toEqual(content);
     expect(loop.requests.at(-1)?.messages.at(-1)?.content).toEqual([content[0], note, content[2]]);
-    const seeing = await one({ content });
+    const seeing = await runOneCall({ content });
     expect(seeing.loop.requests.at(-1)?.messages.at(-1)?.content).toEqual(content);
   });
 
   test("the limits of a tool override the limits of its tool node", async () => {
     const text = "x".repeat(3_000);
-    expect((await one(text, { limits: { artifactBytes: 1_000 } })).kept).toHaveLength(1);
-    const roomy = gives(text, { limits: { artifactBytes: 4_000 } });
-    expect((await one(text, { tool: roomy, limits: { artifactBytes: 1_000 } })).kept).toHaveLength(0);
-    expect(seenBytes((await one(text, { limits: { resultBytes: 600 } })).answer)).toBeLessThanOrEqual(600);
+    expect((await runOneCall(text, { limits: { artifactBytes: 1_000 } })).artifacts).toHaveLength(1);
+    const roomy = createGivingTool(text, { limits: { artifactBytes: 4_000 } });
+    expect((await runOneCall(text, { tool: roomy, limits: { artifactBytes: 1_000 } })).artifacts).toHaveLength(0);
+    expect(seenBytes((await runOneCall(text, { limits: { resultBytes: 600 } })).answer)).toBeLessThanOrEqual(600);
   });
 
   test("invalid limits and redaction options are refused at definition", () => {
     for (const limits of [{ resultBytes: 100 }, { artifactBytes: 1.5 }, { artifactBytes: Number.NaN }, { other: 1 }])
-      expect(() => gives("x", { limits })).toThrow("limits");
-    expect(() => createToolLoop({ tools: [gives("x")], turns: [], limits: { resultBytes: -1 } })).toThrow("limits");
-    expect(() => gives("x", { safety: { redact: { result: 7 as never } } })).toThrow("redaction of the tool");
-    expect(() => gives("x", { safety: { redact: { args: "a" as never } } })).toThrow("redaction");
-    expect(() => createToolLoop({ tools: [gives("x")], turns: [], artifacts: {} as never })).toThrow("artifacts");
+      expect(() => createGivingTool("x", { limits })).toThrow("limits");
+    expect(() => createToolLoop({ tools: [createGivingTool("x")], turns: [], limits: { resultBytes: -1 } })).toThrow(
+      "limits",
+    );
+    expect(() => createGivingTool("x", { safety: { redact: { result: 7 as never } } })).toThrow(
+      "redaction of the tool",
+    );
+    expect(() => createGivingTool("x", { safety: { redact: { args: "a" as never } } })).toThrow("redaction");
+    expect(() => createToolLoop({ tools: [createGivingTool("x")], turns: [], artifacts: {} as never })).toThrow(
+      "artifacts",
+    );
     expect(() => readArtifact({ pageBytes: 0 })).toThrow("pageBytes");
   });
 });
@@ -356,9 +364,9 @@ describe("artifacts returned by a tool", () => {
       }),
     });
     const later = defineMiddleware({ name: "later", afterTool: () => void bytes.fill(9) });
-    const { kept, store, answer } = await one(undefined, { tool, middleware: [later] });
-    expect([...((await store.artifacts.read("t", kept[0]?.key ?? "")) ?? [])]).toEqual([0, 200, 7]);
-    expect(await getBody(store, kept[1]?.key ?? "")).toBe("text");
+    const { artifacts, store, answer } = await runOneCall(undefined, { tool, middleware: [later] });
+    expect([...((await store.artifacts.read("t", artifacts[0]?.key ?? "")) ?? [])]).toEqual([0, 200, 7]);
+    expect(await getBody(store, artifacts[1]?.key ?? "")).toBe("text");
     expect(answer.content).toHaveLength(3);
     expect((await store.artifacts.list("t")).map(({ name, text }) => [name, text])).toEqual([
       ["a.bin", false],
@@ -373,7 +381,7 @@ describe("artifacts returned by a tool", () => {
       [{ name: "", mimeType: "a/b", body: "" }],
       [{ name: "a", mimeType: "a/b", body: {} }],
     ]) {
-      const { loop, answer } = await one({ content: "x", artifacts });
+      const { loop, answer } = await runOneCall({ content: "x", artifacts });
       expect(listResults(loop)[0]?.error?.kind).toBe("invalid_output");
       expect([answer.isError, getAnswerText(answer).includes("artifact")]).toEqual([true, true]);
     }
@@ -385,15 +393,18 @@ describe("artifacts returned by a tool", () => {
       afterTool: ({ result }) => ({ ...result, drafts: (result.drafts ?? []).filter(({ name }) => name !== "b.txt") }),
     });
     const draft = (name: string) => ({ name, mimeType: "text/plain", body: name });
-    const { kept } = await one({ content: "x", artifacts: [draft("a.txt"), draft("b.txt")] }, { middleware: [hook] });
-    expect(kept.map(({ name }) => name)).toEqual(["a.txt"]);
+    const { artifacts } = await runOneCall(
+      { content: "x", artifacts: [draft("a.txt"), draft("b.txt")] },
+      { middleware: [hook] },
+    );
+    expect(artifacts.map(({ name }) => name)).toEqual(["a.txt"]);
   });
 
   test("two tool calls with the same artifact body share one artifact key", async () => {
     const store = memoryStore();
     const loop = await runToolLoop({
       store,
-      tools: [gives("z".repeat(9_000))],
+      tools: [createGivingTool("z".repeat(9_000))],
       turns: [[call("dump", {}, "c1"), call("dump", {}, "c2")], ["ok"]],
     });
     const keys = listResults(loop).map(({ artifacts }) => artifacts?.[0]?.key);
@@ -403,7 +414,7 @@ describe("artifacts returned by a tool", () => {
 });
 
 describe("redaction", () => {
-  const redacting = { safety: { redact: { result: withoutSecret } } };
+  const redacting = { safety: { redact: { result: replaceSecret } } };
 
   test("results, errors, updates and progress of a redacting tool never show the text that its policy redacts [S1.86, T26]", async () => {
     const outputs: readonly unknown[] = [
@@ -429,7 +440,7 @@ describe("redaction", () => {
           return output as ToolOutput;
         },
       });
-      const { loop, store } = await one(undefined, { tool });
+      const { loop, store } = await runOneCall(undefined, { tool });
       expect(listEvents(loop, "tool.update", "tool.progress")).toHaveLength(2);
       for (const { key } of await store.artifacts.list("t")) expect(await getBody(store, key)).toBe("[gone]");
       for (const text of [...loop.wires, JSON.stringify(loop.events), loop.saved(), await exportThread(store, "t")])
@@ -445,13 +456,15 @@ describe("redaction", () => {
         throw new Error(`cannot reach ${planted}`);
       },
     });
-    const { loop } = await one(undefined, { tool: throwing });
+    const { loop } = await runOneCall(undefined, { tool: throwing });
     for (const text of [...loop.wires, JSON.stringify(loop.events), loop.saved()]) expect(text).not.toContain(planted);
   });
 
   test("data is redacted in its serialized form: a number is redacted too, and becomes text when it is no longer valid data", async () => {
     const digits = (text: string): string => text.replaceAll("4711", "****");
-    const { answer } = await one(undefined, { tool: gives({ pin: 4711 }, { safety: { redact: { result: digits } } }) });
+    const { answer } = await runOneCall(undefined, {
+      tool: createGivingTool({ pin: 4711 }, { safety: { redact: { result: digits } } }),
+    });
     expect(answer.content).toEqual([{ type: "text", text: '{"pin":****}' }]);
   });
 
@@ -464,7 +477,7 @@ describe("redaction", () => {
       run: ({ card }) => `paid with ${card.number.length} digits`,
     });
     const args = { card: { number: "4111", name: "Ada" }, codes: ["7", "8"] };
-    const { loop, answer } = await one(undefined, { tool: pay, turns: [[call("dump", args)], ["ok"]] });
+    const { loop, answer } = await runOneCall(undefined, { tool: pay, turns: [[call("dump", args)], ["ok"]] });
     expect(listEvents(loop, "tool.started").map(({ args: shown }) => shown)).toEqual([
       { card: { number: "[redacted]", name: "Ada" }, codes: ["[redacted]", "[redacted]"] },
     ]);
@@ -476,8 +489,8 @@ describe("redaction", () => {
       if (text.includes(planted)) throw new Error("no idea");
       return text;
     };
-    const tool = gives(`a ${planted}`, { safety: { redact: { result: redact } } });
-    const { loop, answer } = await one(undefined, { tool });
+    const tool = createGivingTool(`a ${planted}`, { safety: { redact: { result: redact } } });
+    const { loop, answer } = await runOneCall(undefined, { tool });
     expect(loop.result.status).toBe("done");
     expect(getAnswerText(answer)).toBe('The tool "dump" ran, but its result is withheld: it could not be redacted.');
     for (const text of [...loop.wires, JSON.stringify(loop.events)]) expect(text).not.toContain(planted);
@@ -487,7 +500,7 @@ describe("redaction", () => {
 
 describe("tool read_artifact", () => {
   /** Loop in which the model reads the artifact page by page, as the note in the result says. */
-  async function reads(output: ToolOutput, more: Parameters<typeof gives>[1] = {}, pageBytes = 64) {
+  async function reads(output: ToolOutput, more: Parameters<typeof createGivingTool>[1] = {}, pageBytes = 64) {
     const store = memoryStore();
     const pages: string[] = [];
     const getNext = ({ messages }: ModelRequest): readonly [string, number | undefined] => {
@@ -500,7 +513,7 @@ describe("tool read_artifact", () => {
     };
     const loop = await runToolLoop({
       store,
-      tools: [gives(output, more), readArtifact({ pageBytes })],
+      tools: [createGivingTool(output, more), readArtifact({ pageBytes })],
       turns: [
         [call("dump")],
         ...Array.from({ length: 60 }, (_, nth) => (request: ModelRequest) => {
@@ -518,11 +531,11 @@ describe("tool read_artifact", () => {
       const draft = { name: "log.txt", mimeType: "text/plain", body, redact: false };
       const { loop, store, pages } = await reads(
         { content: "a log", artifacts: [draft] },
-        { safety: { redact: { result: withoutSecret } } },
+        { safety: { redact: { result: replaceSecret } } },
       );
       const [row] = await store.artifacts.list("t");
       expect(await getBody(store, row?.key ?? "")).toBe(body);
-      expect(pages.join("")).toBe(withoutSecret(body));
+      expect(pages.join("")).toBe(replaceSecret(body));
       expect(pages.length).toBeGreaterThan(4);
       for (const page of pages) expect(encoder.encode(page).length).toBeLessThanOrEqual(64);
       for (const wire of loop.wires) expect(wire).not.toContain(planted);
@@ -542,12 +555,12 @@ describe("tool read_artifact", () => {
     expect(pages.join("")).toHaveLength(9_000);
     expect((await store.artifacts.read("t", key))?.length).toBe(9_000);
     expect(await store.artifacts.read("t", handle)).toBeUndefined();
-    const elsewhere = await runToolLoop({
+    const otherLoop = await runToolLoop({
       store: memoryStore(),
       tools: [readArtifact()],
       turns: [[call("read_artifact", { artifact: handle })], ["ok"]],
     });
-    expect(listResults(elsewhere)[0]?.error?.kind).toBe("not_found");
+    expect(listResults(otherLoop)[0]?.error?.kind).toBe("not_found");
   });
 
   test("read_artifact reads a text body in whole code points from any offset and stores no page as another artifact", async () => {
@@ -559,8 +572,12 @@ describe("tool read_artifact", () => {
 
   test("read_artifact answers a missing artifact, or an artifact of another thread, with a not-found error that names it [T29]", async () => {
     const store = memoryStore();
-    const elsewhere = await runToolLoop({ store, tools: [gives("q".repeat(9_000))], turns: [[call("dump")], ["ok"]] });
-    const key = listResults(elsewhere)[0]?.artifacts?.[0]?.key ?? "";
+    const otherLoop = await runToolLoop({
+      store,
+      tools: [createGivingTool("q".repeat(9_000))],
+      turns: [[call("dump")], ["ok"]],
+    });
+    const key = listResults(otherLoop)[0]?.artifacts?.[0]?.key ?? "";
     const other = memoryStore();
     const image = await store.exportThread("t");
     await other.importThread({ ...image, id: "other", runs: image.runs.map((run) => ({ ...run, thread: "other" })) });
@@ -588,11 +605,11 @@ describe("tool read_artifact", () => {
   });
 
   test("read_artifact names an artifact whose body was removed from its store, with its former name and size [T29]", async () => {
-    const kept = memoryArtifacts();
-    const evicting: ArtifactStore = { ...kept, read: async () => undefined };
+    const artifacts = memoryArtifacts();
+    const evicting: ArtifactStore = { ...artifacts, read: async () => undefined };
     const loop = await runToolLoop({
       artifacts: evicting,
-      tools: [gives("q".repeat(9_000)), readArtifact()],
+      tools: [createGivingTool("q".repeat(9_000)), readArtifact()],
       turns: [
         [call("dump")],
         ({ messages }) => {
@@ -602,7 +619,7 @@ describe("tool read_artifact", () => {
         ["ok"],
       ],
     });
-    const [row] = await kept.list("t");
+    const [row] = await artifacts.list("t");
     expect(getAnswerText(listToolAnswers(loop)[1])).toBe(
       `The artifact "${getArtifactHandle(row?.key ?? "")}" ("dump.txt", 9000 bytes) is no longer stored.`,
     );
@@ -614,7 +631,12 @@ describe("tool read_artifact", () => {
     const picture = { name: "a.png", mimeType: "image/png", body: Uint8Array.from([1, 2, 255]) };
     const first = await runToolLoop({
       store,
-      tools: [gives({ content: "x", artifacts: [draft, picture] }, { safety: { redact: { result: withoutSecret } } })],
+      tools: [
+        createGivingTool(
+          { content: "x", artifacts: [draft, picture] },
+          { safety: { redact: { result: replaceSecret } } },
+        ),
+      ],
       turns: [[call("dump")], ["ok"]],
     });
     const [log, image] = listResults(first)[0]?.artifacts ?? [];
@@ -668,9 +690,9 @@ describe("artifact storage", () => {
     ];
     for (const put of failures) {
       const broken: ArtifactStore = { ...memoryArtifacts(), put };
-      const { loop, answer, kept, store } = await one(text, { artifacts: broken });
+      const { loop, answer, artifacts, store } = await runOneCall(text, { artifacts: broken });
       expect(loop.result.status).toBe("done");
-      expect(kept).toEqual([]);
+      expect(artifacts).toEqual([]);
       expect(answer.content).toMatchObject([{ type: "text" }]);
       expect(getAnswerText(answer)).toMatch(/^begin m+\n\[… \d+ of 20010 bytes are cut here\.\]\nm+ end$/);
       expect(await store.artifacts.list("t")).toEqual([]);
@@ -694,15 +716,15 @@ describe("artifact storage", () => {
     let isFull = true;
     const store: Store = {
       ...inner,
-      commit: (commit, told) => {
+      commit: (commit, onCommitted) => {
         const artifacts = commit.artifacts?.length ?? 0;
         if (artifacts > 0)
           commits.push({
             effects: (commit.effects ?? []).filter(({ state }) => state === "ok").map(({ key }) => key),
             artifacts,
           });
-        if (artifacts > 0 && isFull) inner.commit({ ...commit, epoch: -1 }, told);
-        else inner.commit(commit, told);
+        if (artifacts > 0 && isFull) inner.commit({ ...commit, epoch: -1 }, onCommitted);
+        else inner.commit(commit, onCommitted);
       },
     };
     let made = 0;
@@ -733,8 +755,8 @@ describe("artifact storage", () => {
   test("a separate artifact store receives the artifacts, and the store of the run receives none", async () => {
     const place = memoryArtifacts();
     for (const store of [memoryStore(), "none"] as const) {
-      const { kept, answer } = await one(text, { artifacts: place, store });
-      expect(await getBody(place, kept[0]?.key ?? "")).toBe(text);
+      const { artifacts, answer } = await runOneCall(text, { artifacts: place, store });
+      expect(await getBody(place, artifacts[0]?.key ?? "")).toBe(text);
       expect(answer.content).toMatchObject([{ type: "artifact" }]);
       if (store !== "none") expect(await store.artifacts.list("t")).toEqual([]);
     }
@@ -743,7 +765,7 @@ describe("artifact storage", () => {
   test("cancelling a run does not wait for an artifact store that hangs", async () => {
     const hanging: ArtifactStore = { ...memoryArtifacts(), put: () => new Promise(() => undefined) };
     let putting = (): void => undefined;
-    const begun = new Promise<void>((resolve) => {
+    const started = new Promise<void>((resolve) => {
       putting = resolve;
     });
     const place: ArtifactStore = {
@@ -753,16 +775,16 @@ describe("artifact storage", () => {
         return hanging.put(thread, artifact);
       },
     };
-    const loop = createToolLoop({ artifacts: place, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
+    const loop = createToolLoop({ artifacts: place, tools: [createGivingTool(text)], turns: [[call("dump")], ["ok"]] });
     const handle = loop.start();
-    await begun;
+    await started;
     handle.cancel("enough");
     expect(await handle.result).toMatchObject({ status: "cancelled" });
   });
 
   test("tools can list and read the artifacts of their thread", async () => {
     const store = memoryStore();
-    const first = await runToolLoop({ store, tools: [gives(text)], turns: [[call("dump")], ["ok"]] });
+    const first = await runToolLoop({ store, tools: [createGivingTool(text)], turns: [[call("dump")], ["ok"]] });
     const key = listResults(first)[0]?.artifacts?.[0]?.key ?? "";
     const count = defineTool({
       name: "count",

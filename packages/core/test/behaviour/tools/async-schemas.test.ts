@@ -31,13 +31,13 @@ const seen = z.string().refine(isFree);
 const unseen = z.string().refine((name) => isFree(name));
 
 test("an async refinement or transform is refused at definition with its path", async () => {
-  const later = (schema: z.ZodType) => z.object({ user: z.object({ names: z.array(schema).optional() }) });
+  const createNestedSchema = (schema: z.ZodType) => z.object({ user: z.object({ names: z.array(schema).optional() }) });
   const State = defineState({ name: z.string() });
   const tool = { name: "add", description: "Adds.", run: () => "added" };
   const graph = { name: "people", state: State };
   const places: Readonly<Record<string, () => unknown>> = {
     'the input of the tool "add" has an async refinement or transform at "user.names"': () =>
-      defineTool({ ...tool, input: later(seen) }),
+      defineTool({ ...tool, input: createNestedSchema(seen) }),
     'the output of the tool "add"': () =>
       defineTool({ ...tool, input: z.object({}), output: z.string().transform(isFree) }),
     "the output schema": () => outputSchema(z.object({ name: z.union([z.number(), seen]) })),
@@ -46,8 +46,8 @@ test("an async refinement or transform is refused at definition with its path", 
     'the context value "who"': () => defineContext({ who: z.tuple([z.preprocess(isFree, z.boolean())]) }),
     'the interrupt "pick"': () => defineGraph({ ...graph, interrupts: { pick: seen } }),
     'the payload of the interrupt "pick"': () =>
-      defineGraph({ ...graph, interrupts: { pick: { answer: z.string(), payload: later(seen) } } }),
-    "the input of the graph": () => defineGraph({ ...graph, input: later(seen) as never }),
+      defineGraph({ ...graph, interrupts: { pick: { answer: z.string(), payload: createNestedSchema(seen) } } }),
+    "the input of the graph": () => defineGraph({ ...graph, input: createNestedSchema(seen) as never }),
     'the input of the input node "one"': () =>
       defineGraph(graph)
         .nodes({ one: inputNode(seen, () => ({})) })
@@ -116,8 +116,8 @@ test("an async schema of tool arguments fails the run and is not reported to the
   expect(error.kind).toBe("definition");
   expect(broken.requests).toHaveLength(1);
   const store = broken.store ?? memoryStore();
-  const mended = createToolLoop({ tools: [createTool(z.string())], turns: [[], ["done"]], store });
-  const end = await mended.again().result;
+  const fixedLoop = createToolLoop({ tools: [createTool(z.string())], turns: [[], ["done"]], store });
+  const end = await fixedLoop.again().result;
   expect(listToolAnswers(end).map(getAnswerText)).toEqual(["added Ada"]);
 });
 
@@ -188,13 +188,13 @@ test("node writes, interrupt payloads, answers and inputs with an async schema f
     })
     .edges({ [START]: "act", act: END });
   const store = memoryStore();
-  const saying = async (wanted: string): Promise<string> => {
+  const getRefusal = async (wanted: string): Promise<string> => {
     const error = await getFailure(run(graph, { store, thread: wanted, input: { wanted } }).result, "async_schema");
     return error.message;
   };
-  expect(await saying("names")).toContain('the channel "names"');
-  expect(await saying("byName")).toContain('the channel "byName"');
-  expect(await saying("show")).toContain('the payload of the interrupt "show"');
+  expect(await getRefusal("names")).toContain('the channel "names"');
+  expect(await getRefusal("byName")).toContain('the channel "byName"');
+  expect(await getRefusal("show")).toContain('the payload of the interrupt "show"');
   expect((await run(graph, { store, thread: "t", input: { wanted: "pick" } }).result).status).toBe("waiting");
   const answered = resume(graph, { store, thread: "t", answers: { pick: "Ada" } }).result;
   expect((await getFailure(answered, "async_schema")).message).toContain('interrupt "pick"');

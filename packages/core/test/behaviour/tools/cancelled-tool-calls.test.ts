@@ -24,7 +24,7 @@ test("a cancelled run answers every tool call: completed calls with their result
   const turns = [[call("quick", {}, "c1"), call("hangs", {}, "c2"), call("hangs", {}, "c3")], ["ok"]];
   const loop = createToolLoop({ tools: [quick, hangs], turns, store });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("the person left");
   const end = await handle.result;
   expect(end.status).toBe("cancelled");

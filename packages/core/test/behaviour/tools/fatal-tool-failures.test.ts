@@ -159,9 +159,10 @@ describe("tool failure that fails the run", () => {
     // A write that the store refuses emits no end event.
     const failing: Store = {
       ...store,
-      commit: (commit, told) => {
-        if (commit.run?.status === "done") told(new StatewrightError("store_failed", { what: "no", next: "later" }));
-        else store.commit(commit, told);
+      commit: (commit, onCommitted) => {
+        if (commit.run?.status === "done")
+          onCommitted(new StatewrightError("store_failed", { what: "no", next: "later" }));
+        else store.commit(commit, onCommitted);
       },
     };
     const unsaved = resume(graph, { store: failing, thread: "t" });

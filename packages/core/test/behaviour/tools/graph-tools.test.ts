@@ -94,7 +94,7 @@ function research(log: Log, stuck?: Set<string>) {
 }
 
 /** Creates an assistant message with tool calls, each with a separate id. */
-function asking(...calls: readonly (readonly [name: string, args: JsonObject])[]): {
+function createCallMessage(...calls: readonly (readonly [name: string, args: JsonObject])[]): {
   readonly messages: [AssistantMessage];
 } {
   const content = calls.map(([name, args], index) => ({
@@ -131,7 +131,9 @@ function listAnswers(state: { readonly messages: readonly { readonly role: strin
 
 test("a graph tool passes the call arguments to its graph, and the model reads the mapped output", async () => {
   const log: Log = { done: [] };
-  const { state } = await run(createDesk([research(log)]), { input: asking(["research", { topic: "bees" }]) }).result;
+  const { state } = await run(createDesk([research(log)]), {
+    input: createCallMessage(["research", { topic: "bees" }]),
+  }).result;
   expect(listAnswers(state)).toEqual(["read bees, outline bees, write bees"]);
 });
 
@@ -143,7 +145,7 @@ test("two graph tool calls in one message run in parallel with separate state, e
     store,
     world: createVirtualWorld(),
     thread: "t",
-    input: asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
+    input: createCallMessage(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
   });
   const events: RunEvent[] = [];
   handle.on((event) => {
@@ -180,7 +182,7 @@ test("an inspector sees the machine of each graph tool call, and checkGraph walk
   const graph = createDesk([research({ done: [] })]);
   const started: string[] = [];
   await run(graph, {
-    input: asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
+    input: createCallMessage(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
     inspect: (event) => {
       if (event.type === "@xstate.actor") started.push((event.actorRef as InspectedActor).id);
     },
@@ -230,7 +232,7 @@ test("an aroundTool hook that catches every failure does not prevent the graph o
   });
   const store = memoryStore();
   const graph = createDesk([tool], [takesAll]);
-  const waits = await run(graph, { store, thread: "t", input: asking(["asker", {}]) }).result;
+  const waits = await run(graph, { store, thread: "t", input: createCallMessage(["asker", {}]) }).result;
   expect(waits.status).toBe("waiting");
   const { state } = await resume(graph, { store, thread: "t", answers: { "0:0:0/0:0:scope": "wide" } }).result;
   expect(listAnswers(state)).toEqual(["wide"]);
@@ -243,10 +245,10 @@ describe("crash during two graph tool calls", () => {
     const log: Log = { done: [] };
     const world = createVirtualWorld();
     const graph = createDesk([research(log, stuck)]);
-    const input = asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]);
+    const input = createCallMessage(["research", { topic: "ants" }], ["research", { topic: "bees" }]);
     ignoreResult(run(graph, { store, world, thread: "t", input }).result);
-    await world.settle();
-    await world.settle();
+    await world.waitUntilIdle();
+    await world.waitUntilIdle();
     store.crash();
     return { log, graph, world };
   }
@@ -282,9 +284,11 @@ describe("crash during two graph tool calls", () => {
       },
     });
     const graph = createDesk([research(log)], [slow]);
-    ignoreResult(run(graph, { store, world, thread: "t", input: asking(["research", { topic: "ants" }]) }).result);
-    await world.settle();
-    await world.settle();
+    ignoreResult(
+      run(graph, { store, world, thread: "t", input: createCallMessage(["research", { topic: "ants" }]) }).result,
+    );
+    await world.waitUntilIdle();
+    await world.waitUntilIdle();
     expect(log.done).toEqual(["read ants", "outline ants", "write ants"]);
     store.crash();
     hangs = false;
@@ -297,7 +301,7 @@ describe("crash during two graph tool calls", () => {
 test("a full store at any commit of parallel graph tool calls pauses the run, gives no call an answer, and a resume completes it", async () => {
   const log: Log = { done: [] };
   const graph = createDesk([research(log)]);
-  const input = asking(["research", { topic: "a" }], ["research", { topic: "b" }]);
+  const input = createCallMessage(["research", { topic: "a" }], ["research", { topic: "b" }]);
   const expected = listAnswers((await run(graph, { input }).result).state);
   let stopped = 0;
   for (let nth = 2; nth < 30; nth++) {
@@ -305,10 +309,10 @@ test("a full store at any commit of parallel graph tool calls pauses the run, gi
     let commits = 0;
     let isFull = true;
     const store: Store = Object.assign(Object.create(whole) as MemoryStore, {
-      commit: (commit: Commit, told: Parameters<Store["commit"]>[1]) => {
+      commit: (commit: Commit, onCommitted: Parameters<Store["commit"]>[1]) => {
         commits += 1;
-        if (commits < nth || !isFull || commit.release === true) whole.commit(commit, told);
-        else told(new StatewrightError("store_full", { what: "the disk is full", next: "Make room" }));
+        if (commits < nth || !isFull || commit.release === true) whole.commit(commit, onCommitted);
+        else onCommitted(new StatewrightError("store_full", { what: "the disk is full", next: "Make room" }));
       },
     });
     const end = await run(graph, { store, thread: "t", input }).result.catch((error: unknown) => error);
@@ -362,11 +366,11 @@ test("a crash at any commit of nested parallel graph tool calls ends like an uni
     name: "office",
     description: "Research two topics.",
     input: z.object({ one: z.string(), two: z.string() }),
-    toInput: ({ one, two }) => asking(["research", { topic: one }], ["research", { topic: two }]),
+    toInput: ({ one, two }) => createCallMessage(["research", { topic: one }], ["research", { topic: two }]),
     toResult: (state) => [...listAnswers(state), ...state.said].join(" / "),
   });
   const graph = createDesk([office]);
-  const input = asking(["office", { one: "a", two: "b" }], ["office", { one: "c", two: "d" }]);
+  const input = createCallMessage(["office", { one: "a", two: "b" }], ["office", { one: "c", two: "d" }]);
   const whole = await run(graph, { input }).result;
   const expected = listAnswers(whole.state);
   expect(expected).toHaveLength(2);
@@ -433,7 +437,8 @@ describe("interrupts inside a graph tool call", () => {
     const done: string[] = [];
     const store = memoryStore();
     const graph = createDesk([tool(done)]);
-    const first = await run(graph, { store, thread: "t", input: asking(["research", { topic: "bees" }]) }).result;
+    const first = await run(graph, { store, thread: "t", input: createCallMessage(["research", { topic: "bees" }]) })
+      .result;
     expect(first).toMatchObject({
       status: "waiting",
       interrupts: [{ key: "research.scope", node: "research.ask", id: "0:0:0/1:0:scope" }],
@@ -461,7 +466,11 @@ describe("interrupts inside a graph tool call", () => {
       toResult: ({ notes }) => notes.length,
     });
     const graph = createDesk([tool(done), look]);
-    const input = asking(["research", { topic: "ants" }], ["look", { topic: "x" }], ["research", { topic: "bees" }]);
+    const input = createCallMessage(
+      ["research", { topic: "ants" }],
+      ["look", { topic: "x" }],
+      ["research", { topic: "bees" }],
+    );
     const first = await run(graph, { store, thread: "t", input }).result;
     expect(first.status === "waiting" ? first.interrupts.map(({ id }) => id) : []).toEqual([
       "0:0:0/1:0:scope",
@@ -491,7 +500,7 @@ describe("interrupts inside a graph tool call", () => {
     });
     const first = defineMiddleware({
       name: "first",
-      asks: ["approve"],
+      interrupts: { approve: approval },
       beforeTool: ({ call }) => decide.interrupt(call, "it pays"),
     });
     const clerk = defineGraph({
@@ -505,12 +514,12 @@ describe("interrupts inside a graph tool call", () => {
       name: "clerk",
       description: "Let the clerk pay.",
       input: z.object({ cents: z.int() }),
-      toInput: (args) => asking(["pay", args]),
+      toInput: (args) => createCallMessage(["pay", args]),
       toResult: (state) => listAnswers(state).join(),
     });
     const store = memoryStore();
     const graph = createDesk([ask]);
-    const waits = await run(graph, { store, thread: "t", input: asking(["clerk", { cents: 7 }]) }).result;
+    const waits = await run(graph, { store, thread: "t", input: createCallMessage(["clerk", { cents: 7 }]) }).result;
     expect(waits).toMatchObject({
       interrupts: [{ key: "clerk.approve", payload: { tool: "pay", args: { cents: 7 } } }],
     });
@@ -523,7 +532,7 @@ describe("interrupts inside a graph tool call", () => {
 
   test("an interrupt inside a graph tool without a store fails with missing_store", async () => {
     const failure = await getFailure(
-      run(createDesk([tool([])]), { input: asking(["research", { topic: "bees" }]) }).result,
+      run(createDesk([tool([])]), { input: createCallMessage(["research", { topic: "bees" }]) }).result,
       "missing_store",
     );
     expect(failure.place).toMatchObject({ nesting: "research", node: "ask" });
@@ -534,7 +543,7 @@ describe("interrupts inside a graph tool call", () => {
     const world = createVirtualWorld();
     const graph = createDesk([tool([], { timeoutMs: 1_000 })]);
     const at = { store, world, thread: "t" };
-    await run(graph, { ...at, input: asking(["research", { topic: "bees" }]) }).result;
+    await run(graph, { ...at, input: createCallMessage(["research", { topic: "bees" }]) }).result;
     await world.advance(5_000);
     const { state } = await resume(graph, { ...at, answers: { "0:0:0/1:0:scope": "wide" } }).result;
     expect(listAnswers(state)).toEqual(["bees: wide"]);
@@ -557,7 +566,7 @@ describe("graph tool call without an answer", () => {
       toResult: () => "never",
       found: ({ count }) => `${count} rounds`,
     });
-    const { state } = await run(createDesk([tool]), { input: asking(["endless", {}]), maxSteps: 4 }).result;
+    const { state } = await run(createDesk([tool]), { input: createCallMessage(["endless", {}]), maxSteps: 4 }).result;
     expect(listAnswers(state)).toEqual([
       "error: endless was stopped before it had an answer: it took 4 steps without finishing. Findings so far: 4 rounds",
     ]);
@@ -579,7 +588,7 @@ describe("graph tool call without an answer", () => {
       toInput: () => ({}),
       toResult: () => "never",
     });
-    const { state } = await run(createDesk([tool]), { world, input: asking(["broken", {}]) }).result;
+    const { state } = await run(createDesk([tool]), { world, input: createCallMessage(["broken", {}]) }).result;
     expect(listAnswers(state)).toEqual(["error: broken failed before it had an answer."]);
     expect(JSON.stringify(state)).not.toContain("1234");
     expect(world.lines.map(({ message }) => message)).toContain('the graph of the tool "broken" failed');
@@ -595,7 +604,7 @@ describe("graph tool call without an answer", () => {
         throw new ToolError("limit", "Stopped after two notes.");
       },
     });
-    const { state } = await run(createDesk([tool]), { input: asking(["research", { topic: "x" }]) }).result;
+    const { state } = await run(createDesk([tool]), { input: createCallMessage(["research", { topic: "x" }]) }).result;
     expect(listAnswers(state)).toEqual(["error: Stopped after two notes."]);
   });
 
@@ -622,7 +631,7 @@ describe("graph tool call without an answer", () => {
       toInput: () => ({ topic: "x" }),
       toResult: () => "never",
     });
-    const handle = run(createDesk([tool]), { world, input: asking(["busy", {}]) });
+    const handle = run(createDesk([tool]), { world, input: createCallMessage(["busy", {}]) });
     await world.advance(1_000);
     expect(listAnswers((await handle.result).state)).toEqual(["error: The library is closed."]);
     expect(done).toEqual(["first", "second", "second"]);
@@ -654,7 +663,7 @@ describe("graph tool call without an answer", () => {
       toResult: () => "never",
       found: ({ notes }) => notes.join(),
     });
-    const handle = run(createDesk([tool]), { world, input: asking(["slow", {}]) });
+    const handle = run(createDesk([tool]), { world, input: createCallMessage(["slow", {}]) });
     await world.advance(50);
     const { state } = await handle.result;
     expect(listAnswers(state)).toEqual([
@@ -693,7 +702,7 @@ describe("graph tool call without an answer", () => {
       done.length = 0;
       const handle = run(createDesk([tool]), {
         world,
-        input: asking(["slow", {}]),
+        input: createCallMessage(["slow", {}]),
         ...(store && { store, thread: "t" }),
       });
       await world.advance(1_000);
@@ -722,8 +731,8 @@ describe("graph tool call without an answer", () => {
       toResult: () => "paid",
     });
     const graph = createDesk([tool]);
-    ignoreResult(run(graph, { store, world, thread: "t", input: asking(["risky", {}]) }).result);
-    await world.settle();
+    ignoreResult(run(graph, { store, world, thread: "t", input: createCallMessage(["risky", {}]) }).result);
+    await world.waitUntilIdle();
     store.crash();
     hangs = false;
     const failure = await getFailure(
@@ -749,11 +758,11 @@ describe("graph tool call without an answer", () => {
         name: "inner",
         description: "Inner.",
         input: z.object({}),
-        toInput: () => asking(["touch", {}]),
+        toInput: () => createCallMessage(["touch", {}]),
         toResult: () => "answered",
         found: (state) => listAnswers(state).join(),
       });
-    const own = await run(createDesk([tool([stop("own")])]), { input: asking(["inner", {}]) }).result;
+    const own = await run(createDesk([tool([stop("own")])]), { input: createCallMessage(["inner", {}]) }).result;
     expect(own.status).toBe("done");
     expect(listAnswers(own.state)[0]).toMatch(/^error: inner was stopped before it had an answer: that is enough\./);
     const whole = defineGraph({
@@ -763,7 +772,7 @@ describe("graph tool call without an answer", () => {
     })
       .nodes({ tools: toolNode({ tools: [tool([])] }), after: () => ({}) })
       .edges({ [START]: "tools", tools: "after", after: END });
-    const all = await run(whole, { input: asking(["inner", {}]) }).result;
+    const all = await run(whole, { input: createCallMessage(["inner", {}]) }).result;
     expect(all).toMatchObject({ status: "cancelled", reason: "that is enough" });
   });
 });
@@ -787,7 +796,7 @@ describe("nested graph tool calls", () => {
     });
     const graph = defineGraph({ name: "nested", state: Depth })
       .nodes({
-        think: ({ depth }) => (depth < most ? asking(["deeper", { depth: depth + 1 }]) : {}),
+        think: ({ depth }) => (depth < most ? createCallMessage(["deeper", { depth: depth + 1 }]) : {}),
         tools: toolNode({ tools: [deeper] }),
       })
       .edges({ [START]: "think", think: "tools", tools: END });
@@ -848,10 +857,10 @@ test("a cancel reaches graph tool calls, answers the transcript and leaves no wo
     store,
     world,
     thread: "t",
-    input: asking(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
+    input: createCallMessage(["research", { topic: "ants" }], ["research", { topic: "bees" }]),
   });
-  await world.settle();
-  await world.settle();
+  await world.waitUntilIdle();
+  await world.waitUntilIdle();
   handle.cancel("enough");
   const end = await handle.result;
   expect(end).toMatchObject({ status: "cancelled", reason: "enough" });
@@ -863,7 +872,7 @@ test("a drain stops each graph tool call at its own boundary, and a resume conti
   const store = memoryStore();
   const log: Log = { done: [] };
   const graph = createDesk([research(log)]);
-  const handle = run(graph, { store, thread: "t", input: asking(["research", { topic: "ants" }]) });
+  const handle = run(graph, { store, thread: "t", input: createCallMessage(["research", { topic: "ants" }]) });
   handle.on((event) => {
     if (event.type === "step.committed" && event.within === "research" && event.nodes.includes("read")) handle.drain();
   });
@@ -903,14 +912,14 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
     description: "Inner.",
     input: z.object({}),
     context: (outer: { readonly user: string; readonly key: string }) => ({ name: outer.user }),
-    toInput: () => asking(["peek", {}]),
+    toInput: () => createCallMessage(["peek", {}]),
     toResult: (state) => `${state.who}: ${listAnswers(state).join()}`,
   });
   const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }), context: Outer })
     .nodes({ tools: toolNode({ tools: [tool] }) })
     .edges({ [START]: "tools", tools: END });
   const { state } = await run(graph, {
-    input: asking(["inner", {}]),
+    input: createCallMessage(["inner", {}]),
     context: { user: "ann", key: "k" },
     secrets: { get: () => "s3cret-token" },
   }).result;
@@ -935,10 +944,10 @@ test("middleware of the outer graph wraps the tools inside a graph tool call [T5
     name: "inner",
     description: "Inner.",
     input: z.object({}),
-    toInput: () => asking(["touch", {}]),
+    toInput: () => createCallMessage(["touch", {}]),
     toResult: (state) => listAnswers(state).join(),
   });
-  await run(createDesk([tool], [watch]), { input: asking(["inner", {}]) }).result;
+  await run(createDesk([tool], [watch]), { input: createCallMessage(["inner", {}]) }).result;
   expect(seen).toEqual(["inner", "touch"]);
 });
 
@@ -947,7 +956,7 @@ test("a fork from a checkpoint inside a graph tool call is a branch of the whole
   const store = memoryStore();
   const graph = createDesk([research(log)]);
   const inner = researcher(log);
-  await run(graph, { store, thread: "t", input: asking(["research", { topic: "ants" }]) }).result;
+  await run(graph, { store, thread: "t", input: createCallMessage(["research", { topic: "ants" }]) }).result;
   let at = 0;
   for await (const step of getHistory(inner, { store, thread: "t", nesting: "research" }))
     if (step.next.includes("write")) at = step.checkpointId;
@@ -1014,7 +1023,7 @@ test("a new input that ends a run waiting inside a graph tool call leaves a comp
       think: ({ messages }) => {
         const last = messages.at(-1);
         const words = last?.role === "user" && last.content[0]?.type === "text" ? last.content[0].text : "";
-        return words === "ask" ? asking(["asker", {}]) : {};
+        return words === "ask" ? createCallMessage(["asker", {}]) : {};
       },
       tools: toolNode({ tools: [tool] }),
     })
@@ -1097,7 +1106,7 @@ test("a graph tool call inside an unsaved graph is unsaved, and its long-term wr
     .nodes({
       inner: subgraph(bare, {
         persistence: "none",
-        input: () => asking(["writer", { topic: "ants" }]),
+        input: () => createCallMessage(["writer", { topic: "ants" }]),
         output: (state) => ({ said: listAnswers(state) }),
       }),
     })
@@ -1147,7 +1156,8 @@ describe("graph tool call under a changed graph", () => {
 
   async function changed(inner: Parameters<typeof versions>[1]) {
     const store = memoryStore();
-    await run(versions(1, "same"), { store, thread: "t", input: asking(["research", { topic: "bees" }]) }).result;
+    await run(versions(1, "same"), { store, thread: "t", input: createCallMessage(["research", { topic: "bees" }]) })
+      .result;
     return resume(versions(2, inner), { store, thread: "t", answers: { "0:0:0/0:0:scope": "wide" } }).result;
   }
 

@@ -100,7 +100,7 @@ test("a tool that throws, never settles, answers twice, emits late, returns 256 
   expect(getAnswerText(answers.at(-1))).toBe("all is well");
   expect(listResults(loop)).toHaveLength(answers.length);
   for (const speak of after) speak();
-  await world.settle();
+  await world.waitUntilIdle();
   expect(JSON.stringify(listEvents(loop, "tool.update", "tool.progress", "custom"))).not.toContain("SENTINEL");
   expect(world.timers).toBe(0);
 });

@@ -32,7 +32,7 @@ import {
 const vault: SecretSource = { get: (name) => (name === "PAY_KEY" ? "SENTINEL-secret" : undefined) };
 
 /** All output of a run: requests, commits, events and log. */
-function everyByte(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): string {
+function collectOutput(loop: Pick<Loop, "wires" | "saved" | "events" | "world">): string {
   return [
     ...loop.wires,
     loop.saved(),
@@ -84,7 +84,7 @@ test("context, state, secrets and clients reach the tool and nothing else, and a
     { args: { cents: 5, note: "none" }, ...real },
     { args: { cents: 6, note: "none" }, ...real },
   ]);
-  expect(everyByte(done)).not.toContain("SENTINEL");
+  expect(collectOutput(done)).not.toContain("SENTINEL");
   expect(
     Object.keys(
       (JSON.parse(done.wires[0] ?? "").tools[0] as { inputSchema: { properties: object } }).inputSchema.properties,
@@ -190,7 +190,7 @@ test("a secret object that a tool puts into its result, details or an update is 
     });
     const done = await runToolLoop({ tools: [tool], secrets: vault, turns: [[call("leak")], ["ok"]] });
     expect(done.result.status).toBe("done");
-    expect(everyByte(done)).not.toContain("SENTINEL");
+    expect(collectOutput(done)).not.toContain("SENTINEL");
   }
 });
 
@@ -377,14 +377,14 @@ test("injected values appear in no checkpoint, start event, error cause or schem
   await loop.world.advance(10_000);
   const error = await failure;
   expect(isStatewrightError(error, "node_failed")).toBe(true);
-  const told = [
+  const observed = [
     inspect(error, { depth: 20, showHidden: true }),
     JSON.stringify(error),
     loop.saved(),
     JSON.stringify(loop.events),
     inspect(loop.world.lines, { depth: 20 }),
   ].join("\n");
-  expect(told).not.toMatch(/SENTINEL-(?!model)/);
+  expect(observed).not.toMatch(/SENTINEL-(?!model)/);
   expect(
     listResults(loop)
       .map(({ error: said }) => said?.kind)

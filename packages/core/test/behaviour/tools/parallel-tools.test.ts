@@ -186,7 +186,7 @@ describe("tool calls of one message", () => {
     });
     const end = loop.start().result;
     for (const door of ["c", "a", "b"] as const) {
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       doors[door].open(door);
     }
     expect(listToolAnswers(await end).map(({ callId }) => callId)).toEqual(["a", "b", "c"]);
@@ -289,8 +289,8 @@ describe("tool calls of one message", () => {
     expect(new Set(done.result.state.messages.map(({ id }) => id)).size).toBe(done.result.state.messages.length);
     expect(listEvents(done, "tool.completed")).toHaveLength(5);
     // The emitted message equals the saved message.
-    const [told] = listEvents(done, "message.completed");
-    expect(told?.message).toEqual(done.result.state.messages[1]);
+    const [observed] = listEvents(done, "message.completed");
+    expect(observed?.message).toEqual(done.result.state.messages[1]);
   });
 
   test("20,000 tool calls with one id get unique ids without quadratic work", () => {
@@ -631,14 +631,14 @@ describe("tool updates", () => {
   });
 
   test("tool updates are emitted between start and end of their call, and updates after the return are dropped [S0.42, S2.42, T24]", async () => {
-    let late: () => void = () => undefined;
+    let finishLate: () => void = () => undefined;
     const tool = defineTool({
       name: "act",
       description: "Act.",
       input,
       run: (_args, { update, progress, emit }) => {
         update?.({ content: "in time" });
-        late = () => {
+        finishLate = () => {
           update?.({ content: "late" });
           progress("late");
           emit("late", null);
@@ -646,13 +646,13 @@ describe("tool updates", () => {
         return "x";
       },
     });
-    const saysLate = (): readonly string[] => {
-      late();
+    const finishLateThenAnswer = (): readonly string[] => {
+      finishLate();
       return ["ok"];
     };
-    const loop = createToolLoop({ tools: [tool], turns: [[call("act")], saysLate] });
+    const loop = createToolLoop({ tools: [tool], turns: [[call("act")], finishLateThenAnswer] });
     await loop.start().result;
-    late();
+    finishLate();
     const mine = loop.events.filter((event) => "callId" in event || event.type === "custom").map(({ type }) => type);
     expect(mine).toEqual(["tool.started", "tool.update", "tool.completed"]);
     expect(JSON.stringify(loop.events)).not.toContain("late");
@@ -706,13 +706,13 @@ describe("tool updates", () => {
       description: "Act.",
       input,
       run: async (_args, { update }) => {
-        const helper = async (name: string): Promise<void> => {
+        const emitUpdates = async (name: string): Promise<void> => {
           for (let index = 0; index < 100; index++) {
             await Promise.resolve();
             update?.({ content: `${name}${index}` });
           }
         };
-        await Promise.all([helper("a"), helper("b")]);
+        await Promise.all([emitUpdates("a"), emitUpdates("b")]);
         return "x";
       },
     });

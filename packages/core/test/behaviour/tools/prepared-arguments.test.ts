@@ -33,13 +33,13 @@ test("arguments are strict by default; a tool may coerce them first, and then ra
   const strict = await runToolLoop({ tools: [square()], turns: [[call("square", { n: "5" })], ["ok"]] });
   expect(listToolAnswers(strict).map(({ isError }) => isError)).toEqual([true]);
   const turns = [[call("square", { n: "5" }, "a"), call("square", { n: 6 }, "b")], ["ok"]];
-  const mending = await runToolLoop({ tools: [square(numbers)], turns });
-  expect(listToolAnswers(mending).map(getAnswerText)).toEqual(["25", "36"]);
-  expect(listEvents(mending, "tool.args_rewritten")).toMatchObject([
+  const repairedLoop = await runToolLoop({ tools: [square(numbers)], turns });
+  expect(listToolAnswers(repairedLoop).map(getAnswerText)).toEqual(["25", "36"]);
+  expect(listEvents(repairedLoop, "tool.args_rewritten")).toMatchObject([
     { callId: "a", by: "prepareArguments", raw: { n: "5" }, args: { n: 5 } },
   ]);
-  expect(listEvents(mending, "tool.started").map(({ args }) => args)).toEqual([{ n: 5 }, { n: 6 }]);
-  const asked = mending.result.state.messages.find((message) => message.role === "assistant");
+  expect(listEvents(repairedLoop, "tool.started").map(({ args }) => args)).toEqual([{ n: 5 }, { n: 6 }]);
+  const asked = repairedLoop.result.state.messages.find((message) => message.role === "assistant");
   expect(JSON.stringify(asked)).toContain('{"n":"5"}');
 });
 
@@ -88,18 +88,18 @@ describe("prepareArguments", () => {
 
   test("prepareArguments runs again after a crash, and is not called for a tool call with a recorded result", async () => {
     const store = memoryStore();
-    let mended = 0;
+    let repairs = 0;
     const tools = [
       square((args) => {
-        mended += 1;
+        repairs += 1;
         return numbers(args);
       }),
     ];
     const loop = createToolLoop({ tools, store, turns: [[call("square", { n: "5" })]] });
     await loop.start().result.catch((error: unknown) => error);
-    expect(mended).toBe(1);
+    expect(repairs).toBe(1);
     const later = createToolLoop({ tools, store, turns: [[call("square", { n: "5" })], ["ok"]] });
     expect(listToolAnswers(await later.again().result).map(getAnswerText)).toEqual(["25"]);
-    expect(mended).toBe(1);
+    expect(repairs).toBe(1);
   });
 });

@@ -15,7 +15,7 @@ import {
 import { call, createRawCall, createToolLoop, type Loop, type LoopOptions } from "../../support/tool-loop.ts";
 
 /** Path from the first to the last state, as names of the states between. */
-const whole = (...middle: string[]): string =>
+const createPath = (...middle: string[]): string =>
   ["received", ...middle, "after", "formatted", "persisted", "answered"].join(" → ");
 const checked = ["resolved", "validated", "admitted", "started", "before"];
 
@@ -61,12 +61,12 @@ const hangs = defineTool({
   run: (_args, { signal }) =>
     new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
 });
-const before = (
+const createBeforeHook = (
   beforeTool: NonNullable<Parameters<typeof defineMiddleware>[0]["beforeTool"]>,
 ): Partial<LoopOptions> => ({
   middleware: [defineMiddleware({ name: "decides", beforeTool })],
 });
-const asks = before(({ call: made }) => decide.interrupt(made, "may it?"));
+const asks = createBeforeHook(({ call: made }) => decide.interrupt(made, "may it?"));
 const answers = (answer: ApprovalAnswer) => async (loop: Loop) => {
   const waiting = await loop.start().result;
   expect(waiting.status).toBe("waiting");
@@ -74,38 +74,50 @@ const answers = (answer: ApprovalAnswer) => async (loop: Loop) => {
 };
 
 const scenarios: readonly Scenario[] = [
-  { how: "runs", path: whole(...checked, "executing") },
-  { how: "fails", path: whole(...checked, "executing"), options: { tools: [failing()] } },
-  { how: "is allowed by a hook", path: whole(...checked, "executing"), options: before(() => decide.allow()) },
-  { how: "is for a tool that does not exist", path: whole("rejected"), options: { turns: listTurns(call("nothing")) } },
-  { how: "was cut off", path: whole("rejected"), options: { finish: "length" } },
+  { how: "runs", path: createPath(...checked, "executing") },
+  { how: "fails", path: createPath(...checked, "executing"), options: { tools: [failing()] } },
+  {
+    how: "is allowed by a hook",
+    path: createPath(...checked, "executing"),
+    options: createBeforeHook(() => decide.allow()),
+  },
+  {
+    how: "is for a tool that does not exist",
+    path: createPath("rejected"),
+    options: { turns: listTurns(call("nothing")) },
+  },
+  { how: "was cut off", path: createPath("rejected"), options: { finish: "length" } },
   {
     how: "has arguments that are no JSON",
-    path: whole("resolved", "rejected"),
+    path: createPath("resolved", "rejected"),
     options: { turns: listTurns(createRawCall("runs", "{")) },
   },
   {
     how: "has arguments that do not fit",
-    path: whole("resolved", "rejected"),
+    path: createPath("resolved", "rejected"),
     options: { turns: listTurns(call("runs", { n: "x" })) },
   },
-  { how: "is denied by a hook", path: whole(...checked), options: before(() => decide.deny("no")) },
-  { how: "is answered by a hook", path: whole(...checked), options: before(() => decide.respond("here")) },
+  { how: "is denied by a hook", path: createPath(...checked), options: createBeforeHook(() => decide.deny("no")) },
+  {
+    how: "is answered by a hook",
+    path: createPath(...checked),
+    options: createBeforeHook(() => decide.respond("here")),
+  },
   {
     how: "is given arguments that do not fit",
-    path: whole(...checked),
-    options: before(() => decide.modify({ n: "x" })),
+    path: createPath(...checked),
+    options: createBeforeHook(() => decide.modify({ n: "x" })),
   },
   {
     how: "is approved by a person",
-    path: whole(...checked, "waitingHuman", "executing"),
+    path: createPath(...checked, "waitingHuman", "executing"),
     options: asks,
     live: answers(true),
   },
-  { how: "is refused by a person", path: whole(...checked, "waitingHuman"), options: asks, live: answers(false) },
+  { how: "is refused by a person", path: createPath(...checked, "waitingHuman"), options: asks, live: answers(false) },
   {
     how: "is tried again",
-    path: whole(...checked, "executing", "retryWait", "executing"),
+    path: createPath(...checked, "executing", "retryWait", "executing"),
     options: { tools: [flaky] },
     live: async (loop) => {
       const handle = loop.start();
@@ -115,60 +127,60 @@ const scenarios: readonly Scenario[] = [
   },
   {
     how: "is cancelled while it runs",
-    path: whole(...checked, "executing", "cancelled"),
+    path: createPath(...checked, "executing", "cancelled"),
     options: { tools: [hangs], turns: listTurns(call("hangs")) },
     live: cancelled,
   },
   {
     how: "is cancelled while it waits for the next attempt",
-    path: whole(...checked, "executing", "retryWait", "cancelled"),
+    path: createPath(...checked, "executing", "retryWait", "cancelled"),
     options: { tools: [flaky] },
     live: cancelled,
   },
   {
     how: "is cancelled while a hook decides",
-    path: whole(...checked, "cancelled"),
-    options: before(
+    path: createPath(...checked, "cancelled"),
+    options: createBeforeHook(
       (_at, { signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve(decide.allow()))),
     ),
     live: cancelled,
   },
   {
     how: "is cancelled by a hook",
-    path: whole(...checked, "cancelled"),
-    options: before(() => decide.abort("enough")),
+    path: createPath(...checked, "cancelled"),
+    options: createBeforeHook(() => decide.abort("enough")),
   },
   {
     how: "waits for a person while the run is cancelled",
-    path: whole(...checked, "waitingHuman", "cancelled"),
+    path: createPath(...checked, "waitingHuman", "cancelled"),
     options: {
       tools: [hangs, runs],
       turns: listTurns(call("hangs"), call("runs")),
-      ...before(({ call: made }) => (made.name === "runs" ? decide.interrupt(made, "may it?") : undefined)),
+      ...createBeforeHook(({ call: made }) => (made.name === "runs" ? decide.interrupt(made, "may it?") : undefined)),
     },
     live: cancelled,
   },
   {
     how: "is answered by a person in the tool's place",
-    path: whole(...checked, "waitingHuman"),
+    path: createPath(...checked, "waitingHuman"),
     options: asks,
     live: answers({ respond: "here" }),
   },
   {
     how: "is cancelled after a yes, while it runs",
-    path: whole(...checked, "waitingHuman", "executing", "cancelled"),
+    path: createPath(...checked, "waitingHuman", "executing", "cancelled"),
     options: { tools: [hangs], turns: listTurns(call("hangs")), ...asks },
     live: cancelledAfterYes,
   },
   {
     how: "is cancelled after a yes, while it waits for the next attempt",
-    path: whole(...checked, "waitingHuman", "executing", "retryWait", "cancelled"),
+    path: createPath(...checked, "waitingHuman", "executing", "retryWait", "cancelled"),
     options: { tools: [flaky], ...asks },
     live: cancelledAfterYes,
   },
   {
     how: "is tried again after a yes",
-    path: whole(...checked, "waitingHuman", "executing", "retryWait", "executing"),
+    path: createPath(...checked, "waitingHuman", "executing", "retryWait", "executing"),
     options: { tools: [flaky], ...asks },
     live: async (loop) => {
       await loop.start().result;
@@ -179,12 +191,12 @@ const scenarios: readonly Scenario[] = [
   },
   {
     how: "comes after as many as may run",
-    path: whole("resolved", "validated", "rejected"),
+    path: createPath("resolved", "validated", "rejected"),
     options: { maxCalls: 1, turns: listTurns(call("runs", {}, "c1"), call("runs", {}, "c2")) },
   },
   {
     how: "is skipped for the sake of what the user says",
-    path: whole("skipped"),
+    path: createPath("skipped"),
     options: {
       tools: [slow],
       strategy: "sequential",
@@ -192,7 +204,7 @@ const scenarios: readonly Scenario[] = [
     },
     live: async (loop) => {
       const handle = loop.start();
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       await handle.steer("stop");
       await loop.world.advance(10);
       return handle.result;
@@ -200,7 +212,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     how: "is cancelled before it begins",
-    path: whole("cancelled"),
+    path: createPath("cancelled"),
     options: {
       tools: [hangs],
       turns: listTurns(call("hangs", {}, "c1"), call("hangs", {}, "c2")),
@@ -225,7 +237,7 @@ function listTurns(...calls: ReturnType<typeof call>[]): LoopOptions["turns"] {
 
 async function cancelled(loop: Loop): Promise<unknown> {
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   return handle.result;
 }
@@ -233,7 +245,7 @@ async function cancelled(loop: Loop): Promise<unknown> {
 async function cancelledAfterYes(loop: Loop): Promise<unknown> {
   await loop.start().result;
   const handle = loop.again({ approve: true });
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   return handle.result;
 }

@@ -132,9 +132,9 @@ describe("error text for the model", () => {
     });
     expect(listToolAnswers(done).map(getAnswerText)).toEqual(["Operation failed: disk"]);
     expect(done.wires[1]).not.toMatch(/ at |\.ts/);
-    const [told] = done.world.lines.filter(({ message }) => message.includes("failed"));
-    expect(told).toMatchObject({ level: "warn", message: 'the tool "act" failed' });
-    expect(JSON.stringify(told)).toContain("Operation failed: disk");
+    const [observed] = done.world.lines.filter(({ message }) => message.includes("failed"));
+    expect(observed).toMatchObject({ level: "warn", message: 'the tool "act" failed' });
+    expect(JSON.stringify(observed)).toContain("Operation failed: disk");
   });
 
   test("a tool error may have separate texts for the model and for people", async () => {
@@ -377,14 +377,14 @@ describe("refused tool calls", () => {
       input: z.looseObject({}),
       run: (args) => void loose.push(args),
     });
-    const evil = (more: string): never => JSON.parse(`{"cents":1,${more}}`) as never;
+    const parseHostileArgs = (more: string): never => JSON.parse(`{"cents":1,${more}}`) as never;
     const done = await runToolLoop({
       tools: [tool, open],
       turns: [
         [
-          call("pay", evil('"__proto__":{"polluted":true}'), "a"),
-          call("pay", evil('"constructor":{"prototype":{"polluted":true}}'), "b"),
-          call("open", evil('"__proto__":{"polluted":true}'), "c"),
+          call("pay", parseHostileArgs('"__proto__":{"polluted":true}'), "a"),
+          call("pay", parseHostileArgs('"constructor":{"prototype":{"polluted":true}}'), "b"),
+          call("open", parseHostileArgs('"__proto__":{"polluted":true}'), "c"),
         ],
         ["ok"],
       ],

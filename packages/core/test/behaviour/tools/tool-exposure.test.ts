@@ -376,14 +376,14 @@ test("every tool call has one end event, and one start event when started, also 
 
 test("denied, unknown, invalid, hidden and skipped tool calls have one end event and pass the after hooks [T10]", async () => {
   const seen: string[] = [];
-  const begun = gate();
+  const started = gate();
   const go = gate();
   const slow = defineTool({
     name: "slow",
     description: "Slow.",
     input: z.object({}),
     run: async () => {
-      begun.open();
+      started.open();
       await go.passed;
       return "done";
     },
@@ -415,7 +415,7 @@ test("denied, unknown, invalid, hidden and skipped tool calls have one end event
     ],
   });
   const run = loop.start();
-  await begun.passed;
+  await started.passed;
   await run.steer("Stop that, please.");
   go.open();
   const result = await run.result;

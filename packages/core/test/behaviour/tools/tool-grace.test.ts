@@ -72,7 +72,7 @@ describe("tool that answers after its signal has fired", () => {
         return does(runtime, at);
       });
       const handle = loop.start();
-      await world.settle();
+      await world.waitUntilIdle();
       handle.cancel("the person left");
       await world.advance(2_000);
       const end = await handle.result;
@@ -119,7 +119,7 @@ describe("tool that answers after its signal has fired", () => {
     expect(listToolAnswers(await first).map(getAnswerText)).toEqual(["Timed out after 100 ms"]);
     const cancelled = slow((runtime) => Promise.reject(thrown(runtime)));
     const handle = cancelled.loop.start();
-    await cancelled.world.settle();
+    await cancelled.world.waitUntilIdle();
     handle.cancel();
     expect(listToolAnswers(await handle.result).map(getAnswerText)).toEqual(["Cancelled"]);
   });
@@ -141,7 +141,7 @@ describe("tool that never settles", () => {
       void handle.result.then(() => {
         ended = true;
       });
-      await world.settle();
+      await world.waitUntilIdle();
       handle.cancel();
       if (waits > 0) {
         await world.advance(waits - 1);
@@ -170,13 +170,13 @@ describe("tool that never settles", () => {
       };
     const cancelled = slow(ending("cancel"));
     const handle = cancelled.loop.start();
-    await cancelled.world.settle();
+    await cancelled.world.waitUntilIdle();
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
     const quit = new AbortController();
     const quitting = slow(ending("quit"), { signal: quit.signal });
     const second = quitting.loop.start().result;
-    await quitting.world.settle();
+    await quitting.world.waitUntilIdle();
     quit.abort();
     expect((await second).status).toBe("cancelled");
     const timed = slow(ending("timeout"), { timeoutMs: 50 });
@@ -286,7 +286,7 @@ describe("run-ending failures and tool answers", () => {
       turns: [[call("act")], ["never asked"]],
     });
     const handle = loop.start();
-    await world.settle();
+    await world.waitUntilIdle();
     handle.cancel();
     await world.advance(6_000);
     const end = await handle.result;

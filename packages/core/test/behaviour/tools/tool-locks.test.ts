@@ -45,7 +45,7 @@ function editor(
 const edits = (files: Readonly<Record<string, readonly string[]>>, ms = 10) =>
   Object.entries(files).map(([id, names]) => call("edit", { files: [...names], ms }, id));
 
-async function worked(options: Omit<LoopOptions, "world">, world: VirtualWorld, ms = 20_000) {
+async function runLoop(options: Omit<LoopOptions, "world">, world: VirtualWorld, ms = 20_000) {
   const loop = createToolLoop({ ...options, world });
   const handle = loop.start();
   await world.advance(ms);
@@ -58,7 +58,7 @@ describe("tool locks", () => {
   test("two tool calls with one lock run one after the other in call order, and calls without a common lock overlap [T49]", async () => {
     const world = createVirtualWorld();
     const log: string[] = [];
-    const done = await worked(
+    const done = await runLoop(
       { tools: [editor(world, log)], turns: [edits({ a: ["x"], b: ["x"], c: ["y"], d: [] }), ["ok"]] },
       world,
     );
@@ -70,7 +70,7 @@ describe("tool locks", () => {
     const world = createVirtualWorld();
     const log: string[] = [];
     const turns = [edits({ a: ["x", "y", "x"], b: ["y", "x"], c: ["z", "y"], d: ["x", "z"] }), ["ok"]];
-    const done = await worked({ tools: [editor(world, log)], turns }, world);
+    const done = await runLoop({ tools: [editor(world, log)], turns }, world);
     expect(listToolAnswers(done).map(getAnswerText)).toEqual(["a", "b", "c", "d"]);
     expect(log).toHaveLength(8);
   });
@@ -100,7 +100,7 @@ describe("tool locks", () => {
     ] as const) {
       const world = createVirtualWorld();
       const log: string[] = [];
-      const done = await worked(
+      const done = await runLoop(
         {
           tools: [editor(world, log, { timeoutMs: 5, graceMs })],
           turns: [[...edits({ a: ["x"] }, 50), ...edits({ b: ["x"] }, 1)], ["ok"]],
@@ -124,7 +124,7 @@ describe("tool locks", () => {
         if (attempt === 1) throw ToolError.unavailable("not now");
       },
     });
-    await worked({ tools: [flaky], turns: [edits({ a: ["x"], b: ["x"] }), ["ok"]] }, world);
+    await runLoop({ tools: [flaky], turns: [edits({ a: ["x"], b: ["x"] }), ["ok"]] }, world);
     expect(log.map((line) => line.split(" ")[0])).toEqual(["+a", "-a", "+a", "-a", "+b", "-b", "+b", "-b"]);
   });
 
@@ -165,7 +165,7 @@ describe("tool locks", () => {
         throw new Error("broke");
       },
     });
-    const broken = await worked(
+    const broken = await runLoop(
       {
         tools: [breaking],
         middleware: [
@@ -212,7 +212,7 @@ describe("tool locks", () => {
     ] as const) {
       const log: string[] = [];
       const tool = editor(world, log);
-      const done = await worked(
+      const done = await runLoop(
         { tools: [{ ...tool, spec: { ...tool.spec, execution: { lock } } }], turns: [edits({ a: ["x"] }), ["ok"]] },
         world,
       );
@@ -224,7 +224,7 @@ describe("tool locks", () => {
   test("arguments changed by an aroundTool hook determine the locks of the call", async () => {
     const world = createVirtualWorld();
     const log: string[] = [];
-    const done = await worked(
+    const done = await runLoop(
       {
         tools: [editor(world, log)],
         middleware: [
@@ -247,7 +247,7 @@ describe("tool locks", () => {
 test("an aroundTool hook that answers early does not release the lock of the still active tool", async () => {
   const world = createVirtualWorld();
   const log: string[] = [];
-  const done = await worked(
+  const done = await runLoop(
     {
       tools: [editor(world, log)],
       middleware: [
@@ -278,7 +278,7 @@ describe("sequential tools", () => {
       spec: { ...tool.spec, name: "alone", execution: { mode: "sequential" } },
     };
     const [a, b, d, e] = edits({ a: [], b: [], d: [], e: [] });
-    const done = await worked(
+    const done = await runLoop(
       {
         tools: [editor(world, log), alone],
         turns: [[a, b, call("alone", {}, "c"), d, e].flatMap((each) => each ?? []), ["ok"]],
@@ -294,7 +294,7 @@ describe("maxCalls", () => {
   test("tool calls over maxCalls are refused in call order and answered, and a denied call releases its slot [S1.50, K5, T38, D4]", async () => {
     const world = createVirtualWorld();
     const log: string[] = [];
-    const done = await worked(
+    const done = await runLoop(
       {
         tools: [editor(world, log)],
         maxCalls: 2,

@@ -200,8 +200,8 @@ test("details may be any data, are equal in event, store and resume, and are nev
   expect(listResults(loop).map((result) => result.details)).toEqual([details]);
   const again = createToolLoop({ tools: [tool], store, turns: [[], ["ok"]] });
   expect((await again.again().result).status).toBe("done");
-  const kept = (await store.effects("t", "main")).find(({ kind }) => kind === "tool")?.outcome ?? "";
-  expect((createCodec().decode(kept) as ToolResult).details).toEqual(details);
+  const savedOutcome = (await store.effects("t", "main")).find(({ kind }) => kind === "tool")?.outcome ?? "";
+  expect((createCodec().decode(savedOutcome) as ToolResult).details).toEqual(details);
   expect([...loop.wires, ...again.wires].join()).not.toMatch(/percent|nested|9007199254740991/);
   expectTypeOf<ToolOutput["details"]>().toEqualTypeOf<unknown>();
 });
@@ -367,16 +367,16 @@ test("every tool call has exactly one end event, every started call is closed, a
   ];
   const loop = createToolLoop({ tools, world, turns: [calls, ["never"]] });
   const handle = loop.start();
-  await world.settle();
+  await world.waitUntilIdle();
   handle.cancel();
   await world.advance(100);
   const end = await handle.result;
   expect(listToolAnswers(end)).toHaveLength(6);
-  const about = (id: string): readonly RunEvent["type"][] =>
+  const listEventTypes = (id: string): readonly RunEvent["type"][] =>
     loop.events.flatMap((event) =>
       "callId" in event && event.callId === id && event.type.startsWith("tool.") ? [event.type] : [],
     );
-  expect(Object.fromEntries(calls.map(({ id }) => [id, about(id)]))).toEqual({
+  expect(Object.fromEntries(calls.map(({ id }) => [id, listEventTypes(id)]))).toEqual({
     a: ["tool.started", "tool.completed"],
     b: ["tool.started", "tool.failed"],
     c: ["tool.rejected", "tool.failed"],
@@ -406,7 +406,7 @@ test("a tool error cancelled in an active run is answered and not retried, and c
   const store = memoryStore();
   const loop = createToolLoop({ tools: [hangs], world, store, turns: [[call("hangs", {}, "h")], ["never"]] });
   const handle = loop.start();
-  await world.settle();
+  await world.waitUntilIdle();
   handle.cancel();
   await world.advance(6_000);
   expect((await handle.result).status).toBe("cancelled");

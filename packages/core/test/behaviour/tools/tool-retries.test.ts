@@ -112,11 +112,11 @@ describe("tool retry", () => {
       });
       return pass({ tools: [unlucky], world, turns: [[call("act")], ["ok"]] });
     };
-    const delays = async (seed: number) =>
+    const listDelays = async (seed: number) =>
       listEvents(await jittery(seed), "tool.retried").map(({ delayMs }) => delayMs);
-    const first = await delays(0);
-    expect(await delays(0)).toEqual(first);
-    expect(await delays(9)).not.toEqual(first);
+    const first = await listDelays(0);
+    expect(await listDelays(0)).toEqual(first);
+    expect(await listDelays(9)).not.toEqual(first);
     expect(first[0]).toBeGreaterThanOrEqual(50);
     expect(first[0]).toBeLessThanOrEqual(150);
 
@@ -166,11 +166,11 @@ describe("tool retry", () => {
     });
     const loop = createToolLoop({ tools: [patient], world, turns: [[call("act")], ["ok"]] });
     const handle = loop.start();
-    await world.settle();
+    await world.waitUntilIdle();
     expect(world.timers).toBe(1);
     handle.cancel();
     expect((await handle.result).status).toBe("cancelled");
-    await world.settle();
+    await world.waitUntilIdle();
     expect([world.timers, world.clock.monotonic()]).toEqual([0, 0]);
   });
 
@@ -263,10 +263,10 @@ test("attempts of a transiently failing tool call share one row; a once tool is 
       },
     });
   const retry = { attempts: 3, initialMs: 1, jitter: 0 };
-  const busy = (): Promise<never> => Promise.reject(ToolError.unavailable("busy"));
+  const rejectBusy = (): Promise<never> => Promise.reject(ToolError.unavailable("busy"));
   const tools = [
-    flaky("idem", { effect: "idempotent", retry }, busy),
-    flaky("once_says_no", { retry: { ...retry, on: ["unavailable"] } }, busy),
+    flaky("idem", { effect: "idempotent", retry }, rejectBusy),
+    flaky("once_says_no", { retry: { ...retry, on: ["unavailable"] } }, rejectBusy),
     flaky("once_plain", { retry: { ...retry, on: ["unavailable"] } }, () => Promise.reject(new Error("no"))),
     flaky(
       "once_slow",
@@ -397,7 +397,7 @@ describe("cancel of a run with tools", () => {
         expect([end.status, loop.requests.length]).toEqual(["cancelled", 1]);
         expect(loop.saved() + JSON.stringify(loop.events)).not.toContain("SENTINEL");
       }
-      await world.settle();
+      await world.waitUntilIdle();
       expect(unhandled).toEqual([]);
     } finally {
       process.off("unhandledRejection", onUnhandled);
@@ -450,7 +450,7 @@ describe("cancel of a run with tools", () => {
       for (const stop of stops.slice(1)) stop();
       shared.abort();
       expect(called).toBe(1);
-      await done.world.settle();
+      await done.world.waitUntilIdle();
       expect(warnings).toEqual([]);
     } finally {
       EventTarget.prototype.addEventListener = addEventListener;
@@ -480,7 +480,7 @@ test("the signal of a completed tool call does not change when its run is cancel
   ];
   const loop = createToolLoop({ tools, turns: [[call("quick"), call("failing"), call("endless")], ["ok"]] });
   const handle = loop.start();
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   handle.cancel("enough");
   await loop.world.advance(100_000);
   expect(await handle.result).toMatchObject({ status: "cancelled" });

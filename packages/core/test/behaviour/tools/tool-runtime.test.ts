@@ -108,15 +108,15 @@ test("toolUpdates false emits no update or progress, and the run ends in the sam
     },
   });
   const options = { tools: [tool], turns: [[call("act")], ["ok"]] } as const;
-  const silent = await runToolLoop({ ...options, toolUpdates: false });
-  expect(listEvents(silent, "tool.update", "tool.progress")).toEqual([]);
-  expect(listToolAnswers(silent).map(getAnswerText)).toEqual(["silent"]);
-  const heard = await runToolLoop(options);
-  expect(listEvents(heard, "tool.update", "tool.progress")).toHaveLength(3);
-  expect(listEvents(silent, "tool.completed")).toHaveLength(1);
+  const withoutUpdates = await runToolLoop({ ...options, toolUpdates: false });
+  expect(listEvents(withoutUpdates, "tool.update", "tool.progress")).toEqual([]);
+  expect(listToolAnswers(withoutUpdates).map(getAnswerText)).toEqual(["silent"]);
+  const withUpdates = await runToolLoop(options);
+  expect(listEvents(withUpdates, "tool.update", "tool.progress")).toHaveLength(3);
+  expect(listEvents(withoutUpdates, "tool.completed")).toHaveLength(1);
   const listTypes = (loop: Loop): readonly string[] =>
     loop.events.map(({ type }) => type).filter((type) => !/update|progress/.test(type));
-  expect(listTypes(silent)).toEqual(listTypes(heard));
+  expect(listTypes(withoutUpdates)).toEqual(listTypes(withUpdates));
   for (const wrong of ["no", 1, null])
     expect(() => run({} as never, { toolUpdates: wrong } as never)).toThrow(/invalid_option/);
 });
@@ -138,11 +138,11 @@ test("a tool works without a listener: called directly without callbacks, and in
   expect(await tool.call({}, { context: {}, injected: {} } as never, { id: "c", name: "act", args: {} })).toBe("done");
   expect(seen).toEqual([[true, true]]);
   const options = { tools: [tool], turns: [[call("act")], ["ok"]] } as const;
-  const silent = await runToolLoop({ ...options, toolUpdates: false });
-  const heard = await runToolLoop(options);
-  expect(listEvents(silent, "tool.update", "tool.progress")).toEqual([]);
-  expect(listEvents(heard, "tool.update", "tool.progress")).toHaveLength(2);
-  expect(JSON.stringify(silent.result.state)).toBe(JSON.stringify(heard.result.state));
+  const withoutUpdates = await runToolLoop({ ...options, toolUpdates: false });
+  const withUpdates = await runToolLoop(options);
+  expect(listEvents(withoutUpdates, "tool.update", "tool.progress")).toEqual([]);
+  expect(listEvents(withUpdates, "tool.update", "tool.progress")).toHaveLength(2);
+  expect(JSON.stringify(withoutUpdates.result.state)).toBe(JSON.stringify(withUpdates.result.state));
   expect(seen.slice(1)).toEqual([
     [true, false],
     [false, false],
@@ -245,9 +245,9 @@ test("a tool that reads rows updates at every hundredth row, returns a final tex
     cancel = () => handle.cancel();
     await world.advance(1_000);
     const end = await handle.result;
-    const told = listEvents(loop, "tool.update").map(({ partial }) => [partial.content, partial.details]);
+    const observed = listEvents(loop, "tool.update").map(({ partial }) => [partial.content, partial.details]);
     const upTo = cancelAt === undefined ? [0, 100, 200, 300] : [0, 100, 200];
-    expect(told).toEqual(upTo.map((row) => [`Processed ${row}/400 rows`, { progress: row / 400 }]));
+    expect(observed).toEqual(upTo.map((row) => [`Processed ${row}/400 rows`, { progress: row / 400 }]));
     expect(listToolAnswers(end).map(getAnswerText)).toEqual([
       cancelAt === undefined ? "Processed all 400 rows" : "Cancelled",
     ]);

@@ -53,7 +53,7 @@ describe("model arguments and injected values", () => {
         return "paid";
       },
     });
-    const both = (): unknown =>
+    const defineBoth = (): unknown =>
       defineTool({
         name: "both",
         description: "Both.",
@@ -62,7 +62,7 @@ describe("model arguments and injected values", () => {
         inject: { customer: Shop.from((shop) => shop.customer) },
         run: () => "no",
       });
-    expect(both).toThrow(/invalid_tool: the tool "both" has "customer" both as an argument and as an injection/);
+    expect(defineBoth).toThrow(/invalid_tool: the tool "both" has "customer" both as an argument and as an injection/);
     const tools = toolNode({ tools: [pay] });
     const stateless = defineGraph({ name: "g", state: defineState({ messages: channel.messages() }), context: Shop });
     const bare = defineGraph({ name: "g", state: Orders });

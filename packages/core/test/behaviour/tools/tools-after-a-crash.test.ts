@@ -70,11 +70,11 @@ async function crashAndResume(options: LoopOptions): Promise<{
   const store = memoryStore();
   const loop = createToolLoop({ ...options, store });
   ignoreResult(loop.start().result);
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   store.crash();
-  const again = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
+  const resumeRun = (answers: Readonly<Record<string, unknown>> = {}): Promise<End> =>
     loop.again(answers, { store: store.peer() }).result;
-  return { loop, end: again(), again };
+  return { loop, end: resumeRun(), again: resumeRun };
 }
 
 describe("started tool call after a crash", () => {
@@ -85,7 +85,11 @@ describe("started tool call after a crash", () => {
       expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["run 2"]);
       expect(keys).toEqual([keys[0], keys[0]]);
       expect(
-        listEvents(loop, "effect.repeated").map(({ key, effect: told, idempotencyKey }) => [key, told, idempotencyKey]),
+        listEvents(loop, "effect.repeated").map(({ key, effect: observed, idempotencyKey }) => [
+          key,
+          observed,
+          idempotencyKey,
+        ]),
       ).toEqual([["c1", effect, keys[0]]]);
     }
   });
@@ -136,7 +140,7 @@ describe("started tool call after a crash", () => {
     const loop = createToolLoop({ tools: [tool], store, turns: [[call("act")], ["ok"]] });
     ignoreResult(loop.start().result);
     for (let starts = 1; starts <= 2; starts++) {
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       expect(keys).toHaveLength(starts);
       const next = store.peer();
       store.crash();
@@ -146,7 +150,7 @@ describe("started tool call after a crash", () => {
       expect(keys).toHaveLength(starts);
       ignoreResult(loop.again({ in_doubt: { happened: false } }, { store }).result);
     }
-    await loop.world.settle();
+    await loop.world.waitUntilIdle();
     expect((await loop.again({}, { store }).result).status).toBe("done");
     expect(keys).toEqual([keys[0], keys[0], keys[0]]);
   });
@@ -193,7 +197,7 @@ describe("started tool call after a crash", () => {
     const store = memoryStore();
     const loop = createToolLoop({ tools: [tool], middleware: [policy], store, turns: [[call("act")], ["ok"]] });
     ignoreResult(loop.start().result);
-    await loop.world.settle();
+    await loop.world.waitUntilIdle();
     store.crash();
     allowed = false;
     const result = await loop.again({}, { store: store.peer() }).result;
@@ -202,7 +206,7 @@ describe("started tool call after a crash", () => {
 });
 
 describe("tool call in doubt with arguments changed by hooks", () => {
-  interface Doubt {
+  interface InDoubtSetup {
     readonly hook: "beforeTool" | "aroundTool";
     readonly reconcile?: false;
     /** Value that the hook writes; by default the number of its process. */
@@ -213,7 +217,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   /**
    * Call that hangs in every process, with a hook that writes the process number; `next` continues in another process.
    */
-  function dying({ hook, reconcile, by, deniedFrom = Infinity }: Doubt) {
+  function createCrashingLoop({ hook, reconcile, by, deniedFrom = Infinity }: InDoubtSetup) {
     let life = 1;
     const log: string[] = [];
     const tool = defineTool({
@@ -252,7 +256,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
     const loop = createToolLoop({ tools: [tool], middleware: [middleware], store, turns });
     ignoreResult(loop.start().result);
     const next = async (answers = {}): Promise<{ readonly end: Promise<End> }> => {
-      await loop.world.settle();
+      await loop.world.waitUntilIdle();
       store.crash();
       store = store.peer();
       life += 1;
@@ -263,7 +267,7 @@ describe("tool call in doubt with arguments changed by hooks", () => {
 
   test("reconcile and after hooks get the arguments of the last execution, as changed by a beforeTool or aroundTool hook", async () => {
     for (const hook of ["beforeTool", "aroundTool"] as const) {
-      const { log, next } = dying({ hook });
+      const { log, next } = createCrashingLoop({ hook });
       ignoreResult((await next()).end);
       const { end } = await next();
       expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
@@ -272,20 +276,20 @@ describe("tool call in doubt with arguments changed by hooks", () => {
   });
 
   test("the in-doubt interrupt shows the arguments of the execution", async () => {
-    const { next } = dying({ hook: "aroundTool", reconcile: false });
+    const { next } = createCrashingLoop({ hook: "aroundTool", reconcile: false });
     const { end } = await next();
     expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: { by: 1 } } }] });
   });
 
   test("a tool call in doubt with unsavable arguments opens an interrupt and does not call reconcile", async () => {
-    const { log, next } = dying({ hook: "aroundTool", by: () => "a function" });
+    const { log, next } = createCrashingLoop({ hook: "aroundTool", by: () => "a function" });
     const { end } = await next();
     expect(await end).toMatchObject({ interrupts: [{ key: "in_doubt", payload: { args: "[not saved]" } }] });
     expect(log).toHaveLength(1);
   });
 
   test("reconcile is called for a tool call in doubt that a policy would deny now", async () => {
-    const { log, next } = dying({ hook: "aroundTool", deniedFrom: 2 });
+    const { log, next } = createCrashingLoop({ hook: "aroundTool", deniedFrom: 2 });
     const { end } = await next();
     expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["it did happen"]);
     expect(log).toEqual(["runs with 1", "asked about 1", "ended with 1"]);
@@ -388,7 +392,7 @@ test("answers and interrupts survive a later crash", async () => {
   });
   expect((await loop.start().result).status).toBe("waiting");
   ignoreResult(loop.again({ approve: true }).result);
-  await loop.world.settle();
+  await loop.world.waitUntilIdle();
   store.crash();
   const end = await loop.again({}, { store: store.peer() }).result;
   expect([end.status, ran]).toEqual(["done", ["look", "pay", "pay"]]);
@@ -436,7 +440,7 @@ test("the result of a tool call without an id is not confused with the result of
     })
     .edges({ [START]: "ask", ask: ["tools", "other"], tools: END, other: END });
   run(graph, { world, store, thread: "t" });
-  await world.settle();
+  await world.waitUntilIdle();
   store.crash();
   const { state } = await resume(graph, { world, store: store.peer(), thread: "t" }).result;
   expect(state.messages.map((message) => (message.role === "tool" ? message.callId : message.role))).toEqual([

@@ -24,17 +24,17 @@ async function answer(ask: Ask): Promise<unknown> {
     case "step":
       return await saveCommit(store, createSuperstep(ask.thread, { epoch: ask.epoch, branch: "main" }, ask.id));
     case "forever":
-      return forever(ask.thread, ask.epoch);
+      return commitForever(ask.thread, ask.epoch);
     case "close":
       return store.close();
   }
 }
 
 /** Commits without end; reports each step when its commit is durable. */
-function forever(thread: string, epoch: number): void {
+function commitForever(thread: string, epoch: number): void {
   const next = (id: number): void => {
     store.commit(createSuperstep(thread, { epoch, branch: "main" }, id), (failure) => {
-      sendMessage({ told: failure === undefined ? id : failure.code });
+      sendMessage({ observed: failure === undefined ? id : failure.code });
       next(id + 1);
     });
   };

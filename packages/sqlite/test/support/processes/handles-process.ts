@@ -35,7 +35,7 @@ async function attempt(work: () => unknown): Promise<string> {
 
 useUp(0);
 const opened = await attempt(() => sqliteStore(`${file}-other`));
-const begun = await attempt(() => run(graph, { store, thread: "t", input: first }).result);
+const runOutcome = await attempt(() => run(graph, { store, thread: "t", input: first }).result);
 const threads = (await store.threads()).length;
 giveBack();
 const did = listEffects(diary).length;
@@ -44,5 +44,5 @@ const again = await attempt(() => run(graph, { store, thread: "t", input: first 
 useUp(1);
 const further = await attempt(() => run(graph, { store, thread: "u", input: first }).result);
 giveBack();
-process.stdout.write(JSON.stringify({ opened, begun, threads, did, again, further }));
+process.stdout.write(JSON.stringify({ opened, runOutcome, threads, did, again, further }));
 store.close();

@@ -72,8 +72,8 @@ function team(store: Store, options: BudgetOptions, asked: { count: number }) {
 /** Runs the thread to its end; answers every interrupt with `more`. */
 async function finish(store: Store, options: BudgetOptions, asked: { count: number }, more: object) {
   const agent = team(store, options, asked);
-  const begun = (await store.head("t", "main")) !== undefined;
-  let result = begun
+  const hasStarted = (await store.head("t", "main")) !== undefined;
+  let result = hasStarted
     ? await agent.resume({ thread: "t" }).result
     : await agent.run({ thread: "t", input: "go" }).result;
   while (result.status === "waiting") {
@@ -137,13 +137,13 @@ describe.each(places)("%s", (where, open) => {
 });
 
 /** Requests of one process before its crash. */
-interface Life {
+interface ProcessState {
   asked: number;
   isOver: boolean;
 }
 
 /** An agent, or a sub-agent, whose hooks make auxiliary model calls between the turns of the loop. */
-function asking(store: Store, life: Life, isInside: boolean) {
+function createAskingAgent(store: Store, life: ProcessState, isInside: boolean) {
   const counted = (model: Model): Model => ({
     ...model,
     respond: async (request, options) => {
@@ -154,12 +154,12 @@ function asking(store: Store, life: Life, isInside: boolean) {
     },
   });
   const small = counted(scriptedModel(() => say("short", tenTokens)));
-  const beside = { model: small, request: { messages: [], tools: [] } };
+  const auxiliaryRequest = { model: small, request: { messages: [], tools: [] } };
   const notes = defineMiddleware({
     name: "notes",
-    beforeAgent: async ({ ask }) => void (await ask("plan", beside)),
-    afterModel: async (_, { ask }) => void (await ask("look", beside)) as undefined,
-    afterAgent: async (_, { ask }) => void (await ask("end", beside)),
+    beforeAgent: async ({ ask }) => void (await ask("plan", auxiliaryRequest)),
+    afterModel: async (_, { ask }) => void (await ask("look", auxiliaryRequest)) as undefined,
+    afterAgent: async (_, { ask }) => void (await ask("end", auxiliaryRequest)),
   });
   // The hook runs after the hooks of the budget: their entries are durable before the reply is.
   const slow = defineMiddleware({
@@ -168,7 +168,7 @@ function asking(store: Store, life: Life, isInside: boolean) {
     onMessage: waitForLoopTurn,
     onFailedAttempt: waitForLoopTurn,
   });
-  const talks = (asks: () => ScriptedCall) =>
+  const createTalkingAgent = (asks: () => ScriptedCall) =>
     counted(
       scriptedModel(({ messages }) =>
         messages.some(({ role }) => role === "tool") ? say("done", tenTokens) : [say("", tenTokens), asks()],
@@ -177,21 +177,21 @@ function asking(store: Store, life: Life, isInside: boolean) {
   const spending = [slow, budget({ tokens: 10_000 })];
   const inner = {
     name: "inner",
-    model: talks(() => call("work", {})),
+    model: createTalkingAgent(() => call("work", {})),
     tools: [work],
     middleware: isInside ? [notes] : [...spending, notes],
   };
   if (!isInside) return createAgent({ ...inner, store });
   return createAgent({
     name: "lead",
-    model: talks(() => call("inner", { task: "go" })),
+    model: createTalkingAgent(() => call("inner", { task: "go" })),
     tools: [agentTool(createAgent(inner), { description: "Works." })],
     middleware: spending,
     store,
   });
 }
 
-const spentOn = (state: unknown): number => {
+const countSpentAttempts = (state: unknown): number => {
   const { tokens, unknownAttempts } = (state as { readonly budgetSpent: { tokens: number; unknownAttempts: number } })
     .budgetSpent;
   return tokens / 10 + unknownAttempts;
@@ -201,28 +201,29 @@ test.each([
   ["an agent", false],
   ["a sub-agent", true],
 ])("every model request of %s and of its hooks counts once, wherever the process dies", async (_, isInside) => {
-  const lives = async (nth: number, when: "before" | "after") => {
+  const crashAndRestart = async (nth: number, when: "before" | "after") => {
     const owner = memoryStore();
-    const first: Life = { asked: 0, isOver: false };
+    const first: ProcessState = { asked: 0, isOver: false };
     const { store, dead, commits } = crashAtNth(owner, nth, when);
-    const ended = asking(store, first, isInside).run({ thread: "t", input: "go" }).result;
+    const ended = createAskingAgent(store, first, isInside).run({ thread: "t", input: "go" }).result;
     ignoreResult(ended);
     const whole = await Promise.race([dead, ended]);
     first.isOver = true;
-    if (whole !== undefined) return { commits: commits(), asked: first.asked, spent: spentOn(whole.state) };
+    if (whole !== undefined) return { commits: commits(), asked: first.asked, spent: countSpentAttempts(whole.state) };
     const next = owner.peer();
     owner.crash();
-    const second: Life = { asked: 0, isOver: false };
-    const agent = asking(next, second, isInside);
-    const begun = (await next.head("t", "main")) !== undefined;
-    const { state } = await (begun ? agent.resume({ thread: "t" }) : agent.run({ thread: "t", input: "go" })).result;
-    return { commits: commits(), asked: first.asked + second.asked, spent: spentOn(state) };
+    const second: ProcessState = { asked: 0, isOver: false };
+    const agent = createAskingAgent(next, second, isInside);
+    const hasStarted = (await next.head("t", "main")) !== undefined;
+    const { state } = await (hasStarted ? agent.resume({ thread: "t" }) : agent.run({ thread: "t", input: "go" }))
+      .result;
+    return { commits: commits(), asked: first.asked + second.asked, spent: countSpentAttempts(state) };
   };
-  const whole = await lives(0, "before");
+  const whole = await crashAndRestart(0, "before");
   expect(whole.spent).toBe(whole.asked);
   for (let nth = 1; nth <= whole.commits; nth++)
     for (const when of ["before", "after"] as const) {
-      const { asked, spent } = await lives(nth, when);
+      const { asked, spent } = await crashAndRestart(nth, when);
       // A request whose start was lost in the crash is unknown.
       expect([nth, when, asked - spent >= 0, asked - spent <= (when === "before" ? 1 : 0)]).toEqual([
         nth,

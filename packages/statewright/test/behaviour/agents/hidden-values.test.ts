@@ -85,7 +85,7 @@ const described: fc.Arbitrary<Described> = fc.record({
   }),
 });
 
-interface Heard {
+interface RunRecord {
   readonly wires: ModelRequest[];
   readonly events: RunEvent[];
   readonly lines: unknown[];
@@ -96,7 +96,7 @@ interface Heard {
 }
 
 /** Runs one case; a waiting run is resumed by another process with another customer. */
-async function live({ args, hidden, does, asks, calls }: Described): Promise<Heard> {
+async function live({ args, hidden, does, asks, calls }: Described): Promise<RunRecord> {
   const folder = mkdtempSync(join(tmpdir(), "hidden-"));
   const path = join(folder, "threads.db");
   const [wires, events, lines, got]: [ModelRequest[], RunEvent[], unknown[], Readonly<Record<string, unknown>>[]] = [
@@ -202,37 +202,39 @@ async function live({ args, hidden, does, asks, calls }: Described): Promise<Hea
 }
 
 /** Returns a request without the parts that the model wrote. */
-function withoutCalls({ messages: all, ...rest }: ModelRequest): string {
+function removeCalls({ messages: all, ...rest }: ModelRequest): string {
   return JSON.stringify({ ...rest, messages: all.filter(({ role }) => role !== "assistant") });
 }
 
 test("hidden values occur in no request, message, file, event, log or error; forged ones are stripped; a resume resolves them again [S1.42, S1.47, S1.39, S1.46]", async () => {
   const seen = new Set<HiddenName>();
   const property = fc.asyncProperty(described, async (it) => {
-    const heard = await live(it);
+    const liveRun = await live(it);
     const deep = { depth: 30, maxStringLength: null, maxArrayLength: null };
-    const told = inspect([heard.events, heard.lines], deep) + JSON.stringify([heard.events, heard.lines]);
-    const transcript = JSON.stringify(heard.state.messages);
+    const observed = inspect([liveRun.events, liveRun.lines], deep) + JSON.stringify([liveRun.events, liveRun.lines]);
+    const transcript = JSON.stringify(liveRun.state.messages);
     // Values in the state are saved with the state, and still reach no model request.
     const secretive = /SENTINEL-(?!state)/;
-    for (const bytes of [...heard.wires.map((wire) => JSON.stringify(wire)), transcript])
+    for (const bytes of [...liveRun.wires.map((wire) => JSON.stringify(wire)), transcript])
       expect(bytes).not.toContain("SENTINEL");
-    for (const bytes of [told, heard.bytes, heard.definition]) expect(bytes).not.toMatch(secretive);
-    for (const bytes of [...heard.wires.map(withoutCalls), heard.definition])
+    for (const bytes of [observed, liveRun.bytes, liveRun.definition]) expect(bytes).not.toMatch(secretive);
+    for (const bytes of [...liveRun.wires.map(removeCalls), liveRun.definition])
       expect(bytes).not.toMatch(/zq_|ZQ_KEY|forged/);
-    for (const message of heard.state.messages)
+    for (const message of liveRun.state.messages)
       if (message.role === "tool") expect(JSON.stringify(message)).not.toMatch(/zq_|forged/);
-    for (const event of heard.events) {
+    for (const event of liveRun.events) {
       if (event.type === "tool.started") expect(Object.keys(event.args as object).sort()).toEqual([...it.args].sort());
       if (event.type === "tool.completed" || event.type === "tool.failed")
         expect(JSON.stringify(event)).not.toMatch(/zq_|forged/);
     }
     const forging = it.calls.flatMap((how, index) => (how.startsWith("forges") ? [`call_${index}`] : []));
-    const stripped = heard.events.flatMap((event) => (event.type === "tool.forged_arg_stripped" ? [event.callId] : []));
+    const stripped = liveRun.events.flatMap((event) =>
+      event.type === "tool.forged_arg_stripped" ? [event.callId] : [],
+    );
     expect([...new Set(stripped)].sort()).toEqual(forging.sort());
     const runs = it.calls.filter((how) => how === "fits" || how === "forges").length;
-    expect(heard.got).toHaveLength(runs);
-    for (const injected of heard.got) {
+    expect(liveRun.got).toHaveLength(runs);
+    for (const injected of liveRun.got) {
       expect(Object.keys(injected).sort()).toEqual([...it.hidden].sort());
       for (const name of it.hidden) {
         seen.add(name);

@@ -37,9 +37,9 @@ test("the todo list is state and is shown to a model that no longer sees it unti
   await ask("How far are you?");
   await ask("Go on");
   await ask("Thanks");
-  const told = model.requests.map(({ instructions }) => instructions);
+  const observed = model.requests.map(({ instructions }) => instructions);
   const shown = "Help.\n\nKeep a list.\nThe current list:\n[>] dig\n[ ] plant";
-  expect(told).toEqual([
+  expect(observed).toEqual([
     "Help.\n\nKeep a list.",
     "Help.\n\nKeep a list.",
     shown,

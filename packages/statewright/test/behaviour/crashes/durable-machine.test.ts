@@ -39,14 +39,14 @@ test("a durable machine killed at each point between its commits charges once an
   const worker = async (): Promise<void> => {
     for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
       const outcome = await killAt({ script, folder: place(point), point });
-      wrong.push(...differences(point, outcome, whole));
+      wrong.push(...listDifferences(point, outcome, whole));
     }
   };
   await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker));
   expect(wrong).toEqual([]);
 });
 
-function differences(point: string, outcome: CrashOutcome, whole: CrashOutcome): readonly string[] {
+function listDifferences(point: string, outcome: CrashOutcome, whole: CrashOutcome): readonly string[] {
   const wrong: string[] = [];
   if (outcome.stdout !== whole.stdout) wrong.push(`${point}: diverged\n${outcome.stdout}\n${whole.stdout}`);
   const charges = listNames(outcome).filter((name) => name === "charge").length;

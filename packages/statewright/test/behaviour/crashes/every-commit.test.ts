@@ -40,12 +40,12 @@ test("a run killed at each point around every commit ends as an uninterrupted ru
   await inParallel(tried, async ({ point, life }) => {
     const where = `${point} of life ${life}`;
     const outcome = await killAt({ script, folder: place(where), point, processNumber: life });
-    wrong.push(...differences(where, outcome, whole));
+    wrong.push(...listDifferences(where, outcome, whole));
   });
   expect(wrong).toEqual([]);
 });
 
-function differences(point: string, outcome: CrashOutcome, whole: CrashOutcome): readonly string[] {
+function listDifferences(point: string, outcome: CrashOutcome, whole: CrashOutcome): readonly string[] {
   const wrong: string[] = [];
   if (outcome.stdout !== whole.stdout) wrong.push(`${point}: diverged\n${outcome.stdout}\n${whole.stdout}`);
   const keys = count(outcome.effects);

@@ -80,7 +80,7 @@ async function runs(): Promise<readonly (readonly [string, RunRow["status"], num
   }
 }
 
-const settle = (order: string): void => writeFileSync(join(home, `${order}.settled`), "");
+const finishOrder = (order: string): void => writeFileSync(join(home, `${order}.settled`), "");
 
 test("SIGTERM drains a process that serves threads: it exits with 0, and the next process continues [C24, F8]", async () => {
   const first = serve("a", "b");
@@ -88,8 +88,8 @@ test("SIGTERM drains a process that serves threads: it exits with 0, and the nex
   await first.said("waiting for the bank: b");
   first.child.kill("SIGTERM");
   await first.said("stopping");
-  settle("a");
-  settle("b");
+  finishOrder("a");
+  finishOrder("b");
   expect(await first.ended).toBe(0);
   expect(first.lines.filter((line) => line.startsWith("a ")).at(-1)).toBe("a run.paused");
   expect(await runs()).toEqual([
@@ -119,7 +119,7 @@ test("a second SIGTERM ends the process at once, and its runs read as crashed [C
   first.child.kill("SIGTERM");
   expect(await first.ended).toBe("SIGTERM");
   expect(await runs()).toEqual([["a", "crashed", 1]]);
-  settle("a");
+  finishOrder("a");
   const second = serve();
   await waitUntilDone("a");
   second.child.kill("SIGTERM");
@@ -138,8 +138,8 @@ test("after a SIGKILL the next process continues the active runs of the killed o
   await second.said("waiting for the bank: b");
   second.child.kill("SIGKILL");
   await second.ended;
-  settle("a");
-  settle("b");
+  finishOrder("a");
+  finishOrder("b");
   const third = serve();
   await waitUntilDone("a", "b");
   third.child.kill("SIGTERM");

@@ -10,7 +10,7 @@ const script = new URL("../../support/processes/long-term-process.ts", import.me
 const home = mkdtempSync(join(tmpdir(), "statewright-counting-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-function life(name: string) {
+function createProcessSetup(name: string) {
   const folder = join(home, name.replaceAll(" ", "-"));
   mkdirSync(folder);
   return { script, folder };
@@ -19,7 +19,7 @@ function life(name: string) {
 test("long-term writes of nodes, steps and tools are applied exactly once, wherever the process is killed", {
   timeout: 120_000,
 }, async () => {
-  const whole = await runUntilDone(life("whole"));
+  const whole = await runUntilDone(createProcessSetup("whole"));
   const counts = ["alone 1", "first 1", "left 1", "right 1", "second 1", "step 1"];
   expect(JSON.parse(whole.stdout)).toEqual({ status: "done", counts });
   const points = whole.processes.flatMap((each) => each.points);
@@ -30,7 +30,7 @@ test("long-term writes of nodes, steps and tools are applied exactly once, where
   const wrong: string[] = [];
   const worker = async (): Promise<void> => {
     for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
-      const { stdout } = await killAt({ ...life(point), point });
+      const { stdout } = await killAt({ ...createProcessSetup(point), point });
       if (stdout !== whole.stdout) wrong.push(`${point}: ${stdout}`);
     }
   };

@@ -22,7 +22,7 @@ const work = defineTool({
   run: () => "worked",
 });
 
-interface Life {
+interface ProcessState {
   readonly asked: string[];
   readonly hooks: Record<string, number>;
 }
@@ -30,7 +30,7 @@ interface Life {
 /** Turns the event loop between the hooks, so that their surroundings are written by a separate commit. */
 const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-function hooked({ hooks }: Life): Middleware {
+function hooked({ hooks }: ProcessState): Middleware {
   const called = (hook: string): void => {
     hooks[hook] = (hooks[hook] ?? 0) + 1;
   };
@@ -65,7 +65,7 @@ function hooked({ hooks }: Life): Middleware {
   });
 }
 
-function agentOf(life: Life, store: Store) {
+function createHookAgent(life: ProcessState, store: Store) {
   return createAgent({
     name: "hooked",
     model: rejectInvalidTranscripts(
@@ -86,11 +86,11 @@ function agentOf(life: Life, store: Store) {
   });
 }
 
-const createLife = (): Life => ({ asked: [], hooks: {} });
+const createLife = (): ProcessState => ({ asked: [], hooks: {} });
 
 /** Runs the thread to its end in a later process. */
-async function finish(life: Life, store: Store) {
-  const agent = agentOf(life, store);
+async function finish(life: ProcessState, store: Store) {
+  const agent = createHookAgent(life, store);
   const known = await store.head("t", "main");
   let result =
     known === undefined

@@ -20,33 +20,33 @@ function createFolder(): string {
   return home;
 }
 
-interface Told {
+interface ProcessOutput {
   readonly status: string;
   readonly messages: readonly Message[];
-  readonly told: readonly (readonly unknown[])[];
+  readonly observed: readonly (readonly unknown[])[];
   readonly text: string;
 }
 
-function parseOutput({ stdout }: CrashOutcome): Told {
-  return JSON.parse(stdout) as Told;
+function parseOutput({ stdout }: CrashOutcome): ProcessOutput {
+  return JSON.parse(stdout) as ProcessOutput;
 }
 
 /** Conversation without ids and without notes about lost requests. */
-function getLastContent({ messages }: Told): unknown {
+function getLastContent({ messages }: ProcessOutput): unknown {
   return messages.map((message) => {
     const { id: _id, failedAttempts: _lost, provider: _provider, ...said } = message as AssistantMessage;
     return "callId" in said ? { ...said, callId: "its call" } : said;
   });
 }
 
-function listLost({ messages }: Told): unknown {
+function listLost({ messages }: ProcessOutput): unknown {
   return messages.map((message) => (message.role === "assistant" ? (message.failedAttempts ?? []) : []));
 }
 
 const unrecorded = { model, kind: "unrecorded" };
 
 /** Result of an uninterrupted process. */
-async function undisturbed(): Promise<Told> {
+async function runWithoutCrash(): Promise<ProcessOutput> {
   await using server = await startStreamingServer();
   const outcome = await runUntilDone({ script, folder: createFolder(), timeoutMs, args: [server.baseUrl] });
   expect(server.requests).toEqual([1, 3]);
@@ -55,7 +55,7 @@ async function undisturbed(): Promise<Told> {
 }
 
 test("a kill inside a model stream retracts the partial reply, repeats the request, and reports both requests [C2]", async () => {
-  const whole = await undisturbed();
+  const whole = await runWithoutCrash();
   // Crash points: in the text, in the arguments of the call, and in the answer after the tool.
   const deaths = [
     { part: "I ", request: 1, frames: 3, lost: [[], [unrecorded], [], []], requests: [1, 1, 3], voided: 1 },
@@ -77,7 +77,7 @@ test("a kill inside a model stream retracts the partial reply, repeats the reque
     expect(listLost(ended), part).toEqual(lost);
     // No tool of an incomplete message has run, and each tool of a complete message has run once.
     expect(outcome.effects, part).toEqual([{ note: "hi" }]);
-    const [first] = ended.told;
+    const [first] = ended.observed;
     expect(first, part).toEqual(["message.retracted", ended.messages[voided]?.id, "unrecorded", null]);
     expect(ended.text, part).toBe(voided === 1 ? "I note.\nAll done." : "All done.");
   }

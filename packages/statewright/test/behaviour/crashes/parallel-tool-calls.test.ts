@@ -9,8 +9,8 @@ const script = new URL("../../support/processes/parallel-calls-process.ts", impo
 const folder = mkdtempSync(join(tmpdir(), "statewright-four-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Ran = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
-type Asked = { readonly model: number };
+type ToolRunLine = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
+type RequestLine = { readonly model: number };
 
 let outcome: CrashOutcome;
 beforeAll(async () => {
@@ -18,19 +18,19 @@ beforeAll(async () => {
 }, 300_000);
 
 /** Processes in which a tool ran, and its keys. */
-function listRuns(name: string): { readonly lives: readonly string[]; readonly keys: number } {
-  const runs = (outcome.effects as readonly (Ran | Asked)[]).filter(
-    (effect): effect is Ran => "tool" in effect && effect.tool === name,
+function listRuns(name: string): { readonly processes: readonly string[]; readonly keys: number } {
+  const runs = (outcome.effects as readonly (ToolRunLine | RequestLine)[]).filter(
+    (effect): effect is ToolRunLine => "tool" in effect && effect.tool === name,
   );
   return {
-    lives: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
+    processes: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
     keys: new Set(runs.map(({ key }) => key)).size,
   };
 }
 
 test("a kill among four calls keeps the two completed calls and repeats no model call [C14]", () => {
-  for (const name of ["read_done", "pay_done"]) expect(listRuns(name)).toEqual({ lives: ["before"], keys: 1 });
-  const requests = (outcome.effects as readonly (Ran | Asked)[]).flatMap((effect) =>
+  for (const name of ["read_done", "pay_done"]) expect(listRuns(name)).toEqual({ processes: ["before"], keys: 1 });
+  const requests = (outcome.effects as readonly (ToolRunLine | RequestLine)[]).flatMap((effect) =>
     "model" in effect ? [effect.model] : [],
   );
   // One request that returned the calls, and one with their four answers.
@@ -38,8 +38,8 @@ test("a kill among four calls keeps the two completed calls and repeats no model
 });
 
 test("a kill among four calls repeats the running pure call under its key and leaves the running once call in doubt [C14]", () => {
-  expect(listRuns("read_running")).toEqual({ lives: ["before", "after"], keys: 1 });
-  expect(listRuns("pay_running")).toEqual({ lives: ["before"], keys: 1 });
+  expect(listRuns("read_running")).toEqual({ processes: ["before", "after"], keys: 1 });
+  expect(listRuns("pay_running")).toEqual({ processes: ["before"], keys: 1 });
   expect(JSON.parse(outcome.stdout)).toEqual({
     status: "done",
     asked: [{ key: "in_doubt", tool: "pay_running" }],

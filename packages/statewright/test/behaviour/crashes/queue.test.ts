@@ -10,7 +10,7 @@ const script = new URL("../../support/processes/queue-process.ts", import.meta.u
 const home = mkdtempSync(join(tmpdir(), "statewright-queue-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-function life(name: string) {
+function createProcessSetup(name: string) {
   const folder = join(home, name.replaceAll(" ", "-"));
   mkdirSync(folder);
   return { script, folder };
@@ -19,7 +19,7 @@ function life(name: string) {
 test("every queued input starts once and in order, wherever a process is killed [E27]", {
   timeout: 120_000,
 }, async () => {
-  const whole = await runUntilDone(life("whole"));
+  const whole = await runUntilDone(createProcessSetup("whole"));
   expect(JSON.parse(whole.stdout)).toEqual({
     log: ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"],
     rows: ["c done", "b done", "a done"],
@@ -32,7 +32,7 @@ test("every queued input starts once and in order, wherever a process is killed 
   const waiting = tried.map((point) => ({ point, processNumber: 1 }));
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
-      const outcome = await killAt({ ...life(death.point), ...death });
+      const outcome = await killAt({ ...createProcessSetup(death.point), ...death });
       const { log, rows } = JSON.parse(outcome.stdout) as {
         readonly log: readonly string[];
         readonly rows: readonly string[];

@@ -17,10 +17,10 @@ test("any value is equal after it was saved, the process was killed, and another
   const script = fileURLToPath(new URL("../../support/processes/values-process.ts", import.meta.url));
   const died = spawnSync(process.execPath, [script, file, String(seed), String(count)], { encoding: "utf8" });
   expect([died.signal, died.stderr]).toEqual(["SIGKILL", ""]);
-  const again = (nth: number): never => {
+  const throwRepeated = (nth: number): never => {
     throw new Error(`the step of ${nth} is done again`);
   };
-  const graph = createKeepingGraph(createValues(seed, count), again, () => Promise.resolve());
+  const graph = createKeepingGraph(createValues(seed, count), throwRepeated, () => Promise.resolve());
   const store = sqliteStore(file, { durability: "normal" });
   const ends = await Promise.all((await recover({ store, graphs: [graph] })).map(({ result }) => result));
   expect(ends).toHaveLength(count);

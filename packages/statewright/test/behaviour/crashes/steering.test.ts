@@ -10,7 +10,7 @@ const script = new URL("../../support/processes/steering-process.ts", import.met
 const home = mkdtempSync(join(tmpdir(), "statewright-steered-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-function life(name: string) {
+function createProcessSetup(name: string) {
   const folder = join(home, name.replaceAll(" ", "-"));
   mkdirSync(folder);
   return { script, folder };
@@ -31,7 +31,7 @@ const whole = {
 test("a steered message is delivered once, after all tool answers, wherever the process is killed", {
   timeout: 120_000,
 }, async () => {
-  const undisturbed = await runUntilDone(life("whole"));
+  const undisturbed = await runUntilDone(createProcessSetup("whole"));
   expect(JSON.parse(undisturbed.stdout)).toEqual(whole);
   const points = (undisturbed.processes[0]?.points ?? []).filter((point) => !point.startsWith("reported"));
   expect(points.length).toBeGreaterThan(8);
@@ -40,7 +40,7 @@ test("a steered message is delivered once, after all tool answers, wherever the 
   const seen: [string, unknown][] = [];
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
-      const outcome = await killAt({ ...life(death.point), ...death });
+      const outcome = await killAt({ ...createProcessSetup(death.point), ...death });
       seen.push([death.point, JSON.parse(outcome.stdout)]);
     }
   };

@@ -18,15 +18,15 @@ test("a kill with one sub-agent done and the other in its second request repeats
     answers: ["ants are read", "bees are read"],
     last: "ants are read; bees are read",
   });
-  const asked = (text: string): number => effects.filter((effect) => JSON.stringify(effect) === text).length;
+  const countEffects = (text: string): number => effects.filter((effect) => JSON.stringify(effect) === text).length;
   // Over both processes the outer model was asked for the calls once, and each sub-agent for its first answer once.
-  expect(asked('{"model":"large","said":["Find out."]}')).toBe(1);
-  expect(asked('{"model":"small","said":["ants"]}')).toBe(1);
-  expect(asked('{"model":"small","said":["bees"]}')).toBe(1);
-  expect(asked('{"model":"small","said":["ants","assistant","about ants"]}')).toBe(1);
+  expect(countEffects('{"model":"large","said":["Find out."]}')).toBe(1);
+  expect(countEffects('{"model":"small","said":["ants"]}')).toBe(1);
+  expect(countEffects('{"model":"small","said":["bees"]}')).toBe(1);
+  expect(countEffects('{"model":"small","said":["ants","assistant","about ants"]}')).toBe(1);
   // The outcome of this request is unknown.
-  expect(asked('{"model":"small","said":["bees","assistant","about bees"]}')).toBe(2);
-  expect(asked('{"read":"ants"}')).toBe(1);
-  expect(asked('{"read":"bees"}')).toBe(1);
+  expect(countEffects('{"model":"small","said":["bees","assistant","about bees"]}')).toBe(2);
+  expect(countEffects('{"read":"ants"}')).toBe(1);
+  expect(countEffects('{"read":"bees"}')).toBe(1);
   expect(effects).toHaveLength(9);
 });

@@ -10,7 +10,7 @@ const script = new URL("../../support/processes/summary-process.ts", import.meta
 const home = mkdtempSync(join(tmpdir(), "statewright-summary-"));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-function life(name: string) {
+function createProcessSetup(name: string) {
   const folder = join(home, name.replaceAll(/\W/g, "-"));
   mkdirSync(folder);
   return { script, folder };
@@ -21,7 +21,7 @@ const count = (effects: readonly unknown[], name: string): number => effects.fil
 test("a summary already answered is not requested again, and memories are stored once, wherever the process is killed", {
   timeout: 120_000,
 }, async () => {
-  const whole = await runUntilDone(life("whole"));
+  const whole = await runUntilDone(createProcessSetup("whole"));
   const end = JSON.parse(whole.stdout);
   expect(end).toMatchObject({
     status: "done",
@@ -37,7 +37,7 @@ test("a summary already answered is not requested again, and memories are stored
     (point, nth) => point.startsWith("asked") || process.env["STATEWRIGHT_WHOLE"] === "1" || nth % 12 === 0,
   );
   for (const point of new Set(wanted)) {
-    const { stdout, effects } = await killAt({ ...life(point), point });
+    const { stdout, effects } = await killAt({ ...createProcessSetup(point), point });
     expect(stdout, point).toBe(whole.stdout);
     // A reply is unknown until its outcome is durable.
     const most = points.indexOf(point) >= points.indexOf("asked answer") ? 1 : 2;

@@ -18,7 +18,7 @@ const start = Date.UTC(2025, 0, 1);
 const dueAt = start + 30 * day;
 const returns = start + 45 * day;
 
-function life(name: string) {
+function createProcessSetup(name: string) {
   const folder = join(home, name.replaceAll(" ", "-"));
   mkdirSync(folder);
   return {
@@ -31,7 +31,7 @@ function life(name: string) {
 test("a timer of weeks outlives its process and fires once and late on return, wherever a process is killed [E39]", {
   timeout: 120_000,
 }, async () => {
-  const whole = await runUntilDone(life("whole"));
+  const whole = await runUntilDone(createProcessSetup("whole"));
   const [arming, firing, looking] = whole.processes;
   const about = { id: "xstate.after.2592000000.reminder.quiet", kind: "after", generation: 0, dueAt };
   expect(JSON.parse(arming?.stdout ?? "")).toEqual([
@@ -54,9 +54,9 @@ test("a timer of weeks outlives its process and fires once and late on return, w
   const waiting = process.env["STATEWRIGHT_WHOLE"] === "1" ? [...deaths] : deaths.filter((_, nth) => nth % 6 === 0);
   const worker = async (): Promise<void> => {
     for (let death = waiting.shift(); death !== undefined; death = waiting.shift()) {
-      const outcome = await killAt({ ...life(`${death.point} ${death.processNumber}`), ...death });
+      const outcome = await killAt({ ...createProcessSetup(`${death.point} ${death.processNumber}`), ...death });
       wrong.push(
-        ...differences(`${death.point} of life ${death.processNumber}`, outcome, whole, death.processNumber === 1),
+        ...listDifferences(`${death.point} of life ${death.processNumber}`, outcome, whole, death.processNumber === 1),
       );
     }
   };
@@ -65,7 +65,7 @@ test("a timer of weeks outlives its process and fires once and late on return, w
 });
 
 /** The transition is taken once wherever the process dies; its effects run once, or again under the same key. */
-function differences(where: string, outcome: CrashOutcome, whole: CrashOutcome, once: boolean): readonly string[] {
+function listDifferences(where: string, outcome: CrashOutcome, whole: CrashOutcome, once: boolean): readonly string[] {
   const wrong: string[] = [];
   if (outcome.stdout !== whole.stdout) wrong.push(`${where}: diverged\n${outcome.stdout}\n${whole.stdout}`);
   const keys = new Set(outcome.effects.map((effect) => JSON.stringify(effect)));

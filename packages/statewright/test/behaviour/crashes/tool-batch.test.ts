@@ -9,8 +9,8 @@ const script = new URL("../../support/processes/tool-batch-process.ts", import.m
 const folder = mkdtempSync(join(tmpdir(), "statewright-batch-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-type Ran = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
-type Asked = { readonly asked: string; readonly key: string };
+type ToolRunLine = { readonly tool: string; readonly key: string; readonly isFirst: boolean };
+type RequestLine = { readonly asked: string; readonly key: string };
 
 let outcome: CrashOutcome;
 beforeAll(async () => {
@@ -19,12 +19,12 @@ beforeAll(async () => {
 
 /** Processes in which the tool ran, its keys, the reconciled keys, and the answer. */
 function getStory(name: string) {
-  const effects = outcome.effects as readonly (Ran | Asked)[];
-  const runs = effects.filter((effect): effect is Ran => "tool" in effect && effect.tool === name);
-  const asks = effects.filter((effect): effect is Asked => "asked" in effect && effect.asked === name);
+  const effects = outcome.effects as readonly (ToolRunLine | RequestLine)[];
+  const runs = effects.filter((effect): effect is ToolRunLine => "tool" in effect && effect.tool === name);
+  const asks = effects.filter((effect): effect is RequestLine => "asked" in effect && effect.asked === name);
   const { said } = JSON.parse(outcome.stdout) as { readonly said: readonly (readonly [string, boolean, string])[] };
   return {
-    lives: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
+    processes: runs.map(({ isFirst }) => (isFirst ? "before" : "after")),
     keys: [...new Set([...runs, ...asks].map(({ key }) => key))],
     asked: asks.length,
     answer: said.find(([tool]) => tool === name)?.slice(1),
@@ -35,12 +35,12 @@ function getStory(name: string) {
 const one = [expect.stringMatching(/^batch\/main\/.+\/call_\d$/)];
 
 test("a call answered before a kill is not repeated, and its answer counts [K4]", () => {
-  expect(getStory("answered")).toEqual({ lives: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });
+  expect(getStory("answered")).toEqual({ processes: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });
 });
 
 test("a call not started before a kill runs once under its own key [K4]", () => {
   expect(getStory("never_started")).toEqual({
-    lives: ["after"],
+    processes: ["after"],
     asked: 0,
     keys: one,
     answer: [false, "ran never_started"],
@@ -49,25 +49,30 @@ test("a call not started before a kill runs once under its own key [K4]", () => 
 
 test("a pure or idempotent call started before a kill runs again under the same key [K4, S1.25]", () => {
   for (const name of ["pure", "idempotent"])
-    expect(getStory(name)).toEqual({ lives: ["before", "after"], asked: 0, keys: one, answer: [false, `ran ${name}`] });
+    expect(getStory(name)).toEqual({
+      processes: ["before", "after"],
+      asked: 0,
+      keys: one,
+      answer: [false, `ran ${name}`],
+    });
 });
 
 test("a once call started before a kill is reconciled with the other side: completed, failed or unknown [K4, S1.25]", () => {
   expect(getStory("happened")).toEqual({
-    lives: ["before"],
+    processes: ["before"],
     asked: 1,
     keys: one,
     answer: [false, "the other side has it"],
   });
   expect(getStory("failed_there")).toEqual({
-    lives: ["before"],
+    processes: ["before"],
     asked: 1,
     keys: one,
     answer: [true, "the other side refused it"],
   });
-  expect(getStory("unknown")).toEqual({ lives: ["before"], asked: 1, keys: one, answer: [true, "nobody can say"] });
+  expect(getStory("unknown")).toEqual({ processes: ["before"], asked: 1, keys: one, answer: [true, "nobody can say"] });
   expect(getStory("not_happened")).toEqual({
-    lives: ["before", "after"],
+    processes: ["before", "after"],
     asked: 1,
     keys: one,
     answer: [false, "ran not_happened"],
@@ -77,7 +82,7 @@ test("a once call started before a kill is reconciled with the other side: compl
 test("a once call started before a kill and without a reconciler interrupts, and no other call does [K4, S1.25]", () => {
   expect(JSON.parse(outcome.stdout)).toMatchObject({ status: "done", asked: [{ key: "in_doubt", tool: "doubtful" }] });
   expect(getStory("doubtful")).toEqual({
-    lives: ["before"],
+    processes: ["before"],
     asked: 0,
     keys: one,
     answer: [false, "ann saw it in the log"],

@@ -57,7 +57,7 @@ describe.each(places)("%s", (_name, open) => {
   /** A closet in a room in a house, nested persistent subgraphs; the later version renames some nodes. */
   function house(version: 1 | 2, renamed: readonly string[]) {
     const named = (name: string): string => (version === 1 || !renamed.includes(name) ? name : `${name}_2`);
-    const kept = (graph: Graph) =>
+    const createPersistentSubgraph = (graph: Graph) =>
       subgraph(graph, {
         input: () => ({}),
         output: (_output, { ended }) => ({ log: [`${graph.name} ${(ended as { log: string[] }).log.length}`] }),
@@ -74,10 +74,10 @@ describe.each(places)("%s", (_name, open) => {
       })
       .edges({ [START]: "buy", buy: "sign", sign: END }) as Graph;
     const room = defineGraph({ name: "room", state: Log })
-      .nodes({ pay: pay("paid"), [named("closet")]: kept(closet) })
+      .nodes({ pay: pay("paid"), [named("closet")]: createPersistentSubgraph(closet) })
       .edges({ [START]: "pay", pay: named("closet"), [named("closet")]: END }) as Graph;
     const graph = defineGraph({ name: "house", version, state: Log })
-      .nodes({ [named("begin")]: begin, [named("room")]: kept(room) })
+      .nodes({ [named("begin")]: begin, [named("room")]: createPersistentSubgraph(room) })
       .edges({ [START]: named("begin"), [named("begin")]: named("room"), [named("room")]: END }) as Graph;
     return { graph, room, closet };
   }
@@ -203,7 +203,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await getLog("two/room/closet")).toEqual(["bought", "said on one"]);
   });
 
-  function till(): Graph {
+  function createTillGraph(): Graph {
     return defineGraph({ name: "till", state: Log })
       .nodes({ begin, charge: pay("charged") })
       .edges({ [START]: "begin", begin: "charge", charge: END }) as Graph;
@@ -228,7 +228,7 @@ describe.each(places)("%s", (_name, open) => {
       .edges({ [START]: "model", model: "tools", tools: END }) as Graph;
   }
 
-  function drawn(): Graph {
+  function createMachineGraph(): Graph {
     const machine = setup({ actors: { charge: fromPromise(async () => paid.push("charged")) } }).createMachine({
       id: "drawn",
       initial: "paying",
@@ -248,9 +248,9 @@ describe.each(places)("%s", (_name, open) => {
   const [no, yes] = [{ in_doubt: { happened: false } }, { in_doubt: { happened: true } }];
 
   test.each([
-    ["a node", till],
+    ["a node", createTillGraph],
     ["a call", createShop],
-    ["a promise", drawn],
+    ["a promise", createMachineGraph],
   ])(
     "%s that did not happen on this branch is not repeated silently when another branch has made it since [E44]",
     async (_what, graphOf) => {
@@ -270,7 +270,7 @@ describe.each(places)("%s", (_name, open) => {
   );
 
   test("a fork ignores an earlier in-doubt answer when the origin branch has since started the effect itself [E44]", async () => {
-    const graph = till();
+    const graph = createTillGraph();
     await startAndCrash(graph);
     await fork(graph, { store, thread, at: await getId("main"), name: "one" });
     await resume(graph, { store, thread, branch: "one" }).result;

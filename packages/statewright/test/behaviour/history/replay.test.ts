@@ -109,7 +109,11 @@ describe.each(places)("%s", (_name, open) => {
   afterEach(() => place.close());
 
   /** Returns the checkpoint whose next tasks are these nodes. */
-  async function before(graph: Parameters<typeof getHistory>[0], node: string, thread = "t"): Promise<number> {
+  async function findCheckpointBefore(
+    graph: Parameters<typeof getHistory>[0],
+    node: string,
+    thread = "t",
+  ): Promise<number> {
     for await (const entry of getHistory(graph, { store, thread }))
       if (entry.next.some((next) => next === node)) return entry.checkpointId;
     throw new Error(`nothing leads to ${node}`);
@@ -140,7 +144,12 @@ describe.each(places)("%s", (_name, open) => {
 
     test("replay from a checkpoint repeats later steps and their interrupts [E44]", async () => {
       await finished();
-      const branch = await fork(two(), { store, thread: "t", at: await before(two(), "one"), name: "again" });
+      const branch = await fork(two(), {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(two(), "one"),
+        name: "again",
+      });
       expect(await resume(two(), { store, thread: "t", branch }).result).toMatchObject({
         status: "waiting",
         interrupts: [{ key: "first" }],
@@ -170,7 +179,12 @@ describe.each(places)("%s", (_name, open) => {
 
     test("a fork between two interrupts keeps the first answer [E44]", async () => {
       await finished();
-      const branch = await fork(two(), { store, thread: "t", at: await before(two(), "other"), name: "between" });
+      const branch = await fork(two(), {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(two(), "other"),
+        name: "between",
+      });
       const asked = await resume(two(), { store, thread: "t", branch }).result;
       expect(asked).toMatchObject({ status: "waiting", interrupts: [{ key: "second" }], state: { log: ["one a"] } });
       const end = await resume(two(), { store, thread: "t", branch, answers: { second: "e" } }).result;
@@ -209,7 +223,12 @@ describe.each(places)("%s", (_name, open) => {
     async function forkThread(from: "tools" | "model" = "tools", graph = calling(world)) {
       const { state } = await run(graph, { store, thread: "t" }).result;
       expect(receipts(state)).toEqual(["receipt 1"]);
-      const branch = await fork(graph, { store, thread: "t", at: await before(graph, from), name: "other" });
+      const branch = await fork(graph, {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(graph, from),
+        name: "other",
+      });
       return {
         graph,
         branch,
@@ -271,7 +290,12 @@ describe.each(places)("%s", (_name, open) => {
           const thread = from;
           const graph = calling(world);
           await run(graph, { store, thread }).result;
-          const branch = await fork(graph, { store, thread, at: await before(graph, from, thread), name: "other" });
+          const branch = await fork(graph, {
+            store,
+            thread,
+            at: await findCheckpointBefore(graph, from, thread),
+            name: "other",
+          });
           const end = await resume(graph, { store, thread, branch, onPriorEffect }).result;
           expect([end.status, receipts(end.state), world.paid]).toEqual(["done", receipt, paid]);
         }
@@ -283,7 +307,12 @@ describe.each(places)("%s", (_name, open) => {
       const graph = calling(world, () => calls);
       await run(graph, { store, thread: "t" }).result;
       calls = [{ cents: 5 }, { cents: 9 }, { cents: 5 }, { cents: 5 }];
-      const branch = await fork(graph, { store, thread: "t", at: await before(graph, "model"), name: "other" });
+      const branch = await fork(graph, {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(graph, "model"),
+        name: "other",
+      });
       const end = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect(receipts(end.state)).toEqual(["receipt 1", "receipt 4", "receipt 3", "receipt 5"]);
       expect(world.paid).toEqual(["5", "7", "5", "9", "5"]);
@@ -293,10 +322,15 @@ describe.each(places)("%s", (_name, open) => {
       world.hang = true;
       const graph = calling(world);
       ignoreResult(run(graph, { store, thread: "t", world: clock }).result);
-      await clock.settle();
+      await clock.waitUntilIdle();
       store = place.crash();
       world.hang = false;
-      const branch = await fork(graph, { store, thread: "t", at: await before(graph, "tools"), name: "other" });
+      const branch = await fork(graph, {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(graph, "tools"),
+        name: "other",
+      });
       for (const onPriorEffect of ["ask", "reuse"] as const) {
         const asked = await resume(graph, { store, thread: "t", branch, onPriorEffect }).result;
         expect(asked).toMatchObject({ status: "waiting", interrupts: [{ payload: { alreadyOn: "main" } }] });
@@ -337,7 +371,7 @@ describe.each(places)("%s", (_name, open) => {
 
   describe("once steps of other branches", () => {
     async function forked(graph: ReturnType<typeof stepping>): Promise<string> {
-      return fork(graph, { store, thread: "t", at: await before(graph, "pay"), name: "other" });
+      return fork(graph, { store, thread: "t", at: await findCheckpointBefore(graph, "pay"), name: "other" });
     }
 
     test("a once step taken on another branch fails instead of repeating and names the policies [E44]", async () => {
@@ -420,7 +454,12 @@ describe.each(places)("%s", (_name, open) => {
         })
         .edges({ [START]: "begin", begin: "inner", inner: END });
       await run(outer, { store, thread: "t" }).result;
-      const branch = await fork(outer, { store, thread: "t", at: await before(outer, "inner"), name: "other" });
+      const branch = await fork(outer, {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(outer, "inner"),
+        name: "other",
+      });
       const error = await getFailure(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
       expect(error.place).toMatchObject({ nesting: "inner", node: "pay" });
       const end = await resume(outer, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
@@ -432,7 +471,12 @@ describe.each(places)("%s", (_name, open) => {
     async function forked() {
       const graph = single(world);
       await run(graph, { store, thread: "t" }).result;
-      const branch = await fork(graph, { store, thread: "t", at: await before(graph, "pay"), name: "other" });
+      const branch = await fork(graph, {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(graph, "pay"),
+        name: "other",
+      });
       return (more: object = {}) => resume(graph, { store, thread: "t", branch, ...more }).result;
     }
 
@@ -493,7 +537,12 @@ describe.each(places)("%s", (_name, open) => {
       await run(graph, { store, thread: "t", world: clock }).result;
       await resume(graph, { store, thread: "t", world: clock, answers: { PAY: true } }).result;
       expect(world.paid).toEqual(["5"]);
-      const branch = await fork(graph, { store, thread: "t", at: await before(graph, "paying"), name: "other" });
+      const branch = await fork(graph, {
+        store,
+        thread: "t",
+        at: await findCheckpointBefore(graph, "paying"),
+        name: "other",
+      });
       return (more: object = {}) => resume(graph, { store, thread: "t", branch, world: clock, ...more }).result;
     }
 

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { portraitOf } from "@statewright/testing/conformance";
+import { readThreadSnapshot } from "@statewright/testing/conformance";
 import {
   channel,
   defineGraph,
@@ -67,7 +67,7 @@ test.each(["from a file to memory and back", "from memory to a file"])(
     const [from, to] = way.startsWith("from memory") ? [memory, store] : [store, memory];
     await waiting(from, "t");
     await importThread(to, await exportThread(from, "t"));
-    expect(await portraitOf(to, "t")).toEqual(await portraitOf(from, "t"));
+    expect(await readThreadSnapshot(to, "t")).toEqual(await readThreadSnapshot(from, "t"));
     const branch = await fork(outer, {
       store: to,
       thread: "t",

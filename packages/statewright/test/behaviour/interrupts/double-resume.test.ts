@@ -46,19 +46,19 @@ async function judge(
 }
 
 async function race(one: Store, other: Store, turns: () => number): Promise<readonly string[]> {
-  const told: string[] = [];
+  const observed: string[] = [];
   for (let nth = 0; nth < races; nth++) {
     const thread = `t${nth}`;
     await run(asking, { store: one, thread }).result;
-    const late = async (): Promise<Outcome> => {
+    const resumeLate = async (): Promise<Outcome> => {
       for (let turn = turns(); turn > 0; turn--) await new Promise<void>((resolve) => setImmediate(resolve));
       return answer(other, thread, "b");
     };
-    const outcomes = await Promise.all([answer(one, thread, "a"), late()]);
+    const outcomes = await Promise.all([answer(one, thread, "a"), resumeLate()]);
     await judge(one, thread, ["a", "b"], outcomes);
-    told.push(...outcomes.map(([code]) => code));
+    observed.push(...outcomes.map(([code]) => code));
   }
-  return told;
+  return observed;
 }
 
 function listTurns(seed: number): () => number {
@@ -68,8 +68,8 @@ function listTurns(seed: number): () => number {
 
 test("of two clients that answer at the same moment exactly one wins, and the other gets an error: in memory [E30, F13]", async () => {
   const store = memoryStore();
-  const told = await race(store, store.peer(), listTurns(1));
-  expect(new Set(told)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
+  const observed = await race(store, store.peer(), listTurns(1));
+  expect(new Set(observed)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
   expect(await listRuns(store, { status: "done" })).toHaveLength(races);
   tell("in memory", races, 1);
 }, 600_000);
@@ -77,8 +77,8 @@ test("of two clients that answer at the same moment exactly one wins, and the ot
 test("of two clients that answer at the same moment exactly one wins, and the other gets an error: in a file [E30, F13]", async () => {
   const [one, other] = ["races.db", "races.db"].map((name) => sqliteStore(join(home, name), { durability: "normal" }));
   if (one === undefined || other === undefined) throw new Error("no stores");
-  const told = await race(one, other, listTurns(2));
-  expect(new Set(told)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
+  const observed = await race(one, other, listTurns(2));
+  expect(new Set(observed)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
   one.close();
   other.close();
   tell("in a file", races, 2);

@@ -83,7 +83,7 @@ describe.each(places)("%s", (_name, open) => {
   const timers = async () =>
     (await place.store.timers()).map(({ branch, id, kind, dueAt, about }) => [branch, id, kind, dueAt, about]);
 
-  async function asked(thread = "t"): Promise<void> {
+  async function runToInterrupt(thread = "t"): Promise<void> {
     const { store } = place;
     expect(await run(offer, { store, thread, world }).result).toMatchObject({
       status: "waiting",
@@ -93,7 +93,7 @@ describe.each(places)("%s", (_name, open) => {
 
   test("an open interrupt has a timer, and its declared answer is used when the timer expires [E63]", async () => {
     const { store } = place;
-    await asked();
+    await runToInterrupt();
     expect(await timers()).toEqual([["main", "0:0:accept", "expiry", start + hour, "accept"]]);
     await world.advance(hour - 1);
     expect(await resume(offer, { store, thread: "t", world }).result).toMatchObject({
@@ -115,7 +115,7 @@ describe.each(places)("%s", (_name, open) => {
 
   test("an answer before the expiry counts and removes the timer [E63]", async () => {
     const { store } = place;
-    await asked();
+    await runToInterrupt();
     await world.advance(hour - 1);
     const answers = { accept: { ok: true, note: "fine" } };
     const next = await resume(offer, { store, thread: "t", world, answers, by: "ann" }).result;
@@ -127,7 +127,7 @@ describe.each(places)("%s", (_name, open) => {
 
   test("an answer after the expiry fails with the used answer and changes nothing, and a plain resume continues [E63]", async () => {
     const { store } = place;
-    await asked();
+    await runToInterrupt();
     await world.advance(hour);
     const answers = { accept: { ok: true } };
     const late = await getFailure(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
@@ -197,7 +197,7 @@ describe.each(places)("%s", (_name, open) => {
   });
 
   test("of two processes that handle an expired interrupt one closes it, and both see the same result [E63]", async () => {
-    await asked();
+    await runToInterrupt();
     await world.advance(hour);
     const stores = [place.store, place.peer()];
     const both = await Promise.allSettled(stores.map((store) => resume(offer, { store, thread: "t", world }).result));
@@ -212,7 +212,7 @@ describe.each(places)("%s", (_name, open) => {
   test.each(["before", "after"] as const)(
     "a process that dies %s the commit of an expiry leaves it to the next process, once [E63]",
     async (when) => {
-      await asked();
+      await runToInterrupt();
       await world.advance(hour);
       const dying = crashAt(place.store, ({ interrupts = [] }) => interrupts.length > 0, when);
       ignoreResult(resume(offer, { store: dying.store, thread: "t", world }).result);
@@ -231,7 +231,7 @@ describe.each(places)("%s", (_name, open) => {
 
   test("an expired interrupt is no longer listed, and its thread is found by the timer", async () => {
     const { store } = place;
-    await asked("t");
+    await runToInterrupt("t");
     await world.advance(5);
     await run(offer, { store, thread: "u", world }).result;
     expect((await listInterrupts(store, { world })).map(({ thread }) => thread)).toEqual(["u", "t"]);
@@ -270,7 +270,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(await timers()).toHaveLength(2);
     await getFailure(resume(two, { store, thread: "fails", world, answers: { go: "fail" } }).result, "node_failed");
     const hanging = resume(two, { store, thread: "cancelled", world, answers: { go: "hang" } });
-    await world.settle();
+    await world.waitUntilIdle();
     hanging.cancel();
     expect((await hanging.result).status).toBe("cancelled");
     expect(await timers()).toEqual([]);

@@ -244,7 +244,7 @@ describe.each(places)("%s", (_name, open) => {
   test("an approval is valid for the shown call, and other arguments or another tool under the name request approval again [R12]", async () => {
     const { store } = place;
     const paid: number[] = [];
-    const agentWith = (factor: number, description: string) =>
+    const createAgentWith = (factor: number, description: string) =>
       createAgent({
         name: "agent",
         model: scriptedModel([call("pay", { cents: 5 }), say("ok")]),
@@ -267,18 +267,18 @@ describe.each(places)("%s", (_name, open) => {
           defineMiddleware({ name: "ask", beforeTool: ({ call: made }) => decide.interrupt(made, "it spends") }),
         ],
       });
-    await agentWith(1, "Pay.").run({ store, thread: "t", world, input: "go" }).result;
+    await createAgentWith(1, "Pay.").run({ store, thread: "t", world, input: "go" }).result;
     const approve = { answers: { approve: true } };
     for (const [factor, description] of [
       [2, "Pay."],
       [2, "Pay twice."],
     ] as const) {
-      const agent = agentWith(factor, description);
+      const agent = createAgentWith(factor, description);
       const again = await agent.resume({ store, thread: "t", world, ...approve }).result;
       expect(again).toMatchObject({ status: "waiting", interrupts: [{ payload: { args: { cents: 5 * factor } } }] });
       expect(paid).toEqual([]);
     }
-    const { status } = await agentWith(2, "Pay twice.").resume({ store, thread: "t", world, ...approve }).result;
+    const { status } = await createAgentWith(2, "Pay twice.").resume({ store, thread: "t", world, ...approve }).result;
     expect([status, paid]).toEqual(["done", [10]]);
   });
 });

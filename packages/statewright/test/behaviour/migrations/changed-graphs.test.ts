@@ -129,9 +129,9 @@ describe.each(places)("%s", (_name, open) => {
     const [due] = await store.timers({});
     await getFailure(resume(now, { store, thread: "t" }).result, "needs_migration");
     expect(await store.timers({})).toEqual([]);
-    const told = (await store.exportThread("t")).events.length;
+    const observed = (await store.exportThread("t")).events.length;
     await getFailure(resume(now, { store, thread: "t" }).result, "needs_migration");
-    expect((await store.exportThread("t")).events).toHaveLength(told);
+    expect((await store.exportThread("t")).events).toHaveLength(observed);
     await resume(old, { store, thread: "t" }).result;
     expect(await store.timers({})).toEqual([due]);
   });
@@ -240,9 +240,9 @@ describe.each(places)("%s", (_name, open) => {
     expect(after.slice(-before.length)).toEqual(before);
     expect(after.map(({ source }) => source)).toEqual(["step", "step", "migration", "step", "input"]);
     expect(events[0]).toMatchObject({ type: "step.committed", next: ["confirm"], nodes: [] });
-    const told = [];
-    for await (const step of getHistory(renamed, { store, thread: "t" })) told.push(step.source);
-    expect(told).toContain("migration");
+    const observed = [];
+    for await (const step of getHistory(renamed, { store, thread: "t" })) observed.push(step.source);
+    expect(observed).toContain("migration");
   });
 
   test("a thread is migrated once, and a second resume finds it migrated", async () => {
@@ -276,7 +276,10 @@ describe.each(places)("%s", (_name, open) => {
       readonly payload?: z.ZodType<number>;
       readonly item?: z.ZodType<string>;
     }
-    const asking = (version: number, { asks = ["ok"], payload = z.number(), item = z.string() }: Parts = {}) =>
+    const createAskingGraph = (
+      version: number,
+      { asks = ["ok"], payload = z.number(), item = z.string() }: Parts = {},
+    ) =>
       defineGraph({
         name: "g",
         version,
@@ -293,21 +296,23 @@ describe.each(places)("%s", (_name, open) => {
         .edges({ [START]: "note", note: "wait", wait: END });
 
     test("an incompatible channel value, an incompatible payload and a removed interrupt are reported [F14]", async () => {
-      await run(asking(1), { store, thread: "t" }).result;
-      expect(await verdict(asking(2))).toBe("continues");
-      expect(await verdict(asking(2, { item: z.string().max(2) }))).toMatch(
+      await run(createAskingGraph(1), { store, thread: "t" }).result;
+      expect(await verdict(createAskingGraph(2))).toBe("continues");
+      expect(await verdict(createAskingGraph(2, { item: z.string().max(2) }))).toMatch(
         /^the value of channel "log" does not match its schema: 0: /,
       );
-      expect(await verdict(asking(2, { payload: z.number().max(4) }))).toMatch(
+      expect(await verdict(createAskingGraph(2, { payload: z.number().max(4) }))).toMatch(
         /^the interrupt "ok" of the node "wait" has a payload that does not match its schema/,
       );
       const unasked = 'the interrupt "ok" of the node "wait" is open, but the node does not declare it now';
-      expect(await verdict(asking(2, { asks: [] }))).toBe(unasked);
+      expect(await verdict(createAskingGraph(2, { asks: [] }))).toBe(unasked);
       const silent = defineGraph({ name: "g", version: 2, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({ note: () => ({}), wait: () => ({}) })
         .edges({ [START]: "note", note: "wait", wait: END });
       expect(await verdict(silent)).toBe(unasked);
-      expect((await resume(asking(3), { store, thread: "t", answers: { ok: "yes" } }).result).status).toBe("done");
+      expect((await resume(createAskingGraph(3), { store, thread: "t", answers: { ok: "yes" } }).result).status).toBe(
+        "done",
+      );
     });
 
     test("an incompatible unconsumed answer and an incompatible recorded task result are reported", async () => {
@@ -515,7 +520,7 @@ describe.each(places)("%s", (_name, open) => {
       );
       await store.delete("offer");
 
-      const kept = (version: number, item: z.ZodType<string>) => {
+      const createPersistentGraph = (version: number, item: z.ZodType<string>) => {
         const inner = defineGraph({ name: "inner", state: defineState({ notes: channel.list(item) }) })
           .nodes({ note: () => ({ notes: ["long"] }) })
           .edges({ [START]: "note", note: END });
@@ -526,15 +531,15 @@ describe.each(places)("%s", (_name, open) => {
           })
           .edges({ [START]: "research", research: "ask", ask: END });
       };
-      await run(kept(1, z.string()), { store, thread: "keeps" }).result;
-      expect(await verdict(kept(2, z.string().max(2)))).toMatch(
+      await run(createPersistentGraph(1, z.string()), { store, thread: "keeps" }).result;
+      expect(await verdict(createPersistentGraph(2, z.string().max(2)))).toMatch(
         /^the value of channel "notes" of the graph in "research" does not match its schema/,
       );
     });
 
     test("a new input for a thread with an incompatible waiting run is refused as busy and parks nothing", async () => {
-      await run(asking(1), { store, thread: "t" }).result;
-      const other = run(asking(2, { item: z.string().max(2) }), { store, thread: "t" });
+      await run(createAskingGraph(1), { store, thread: "t" }).result;
+      const other = run(createAskingGraph(2, { item: z.string().max(2) }), { store, thread: "t" });
       await getFailure(other.result, "thread_busy");
       expect((await listRuns(store, { thread: "t" }))[0]?.status).toBe("waiting");
     });
@@ -561,7 +566,7 @@ describe.each(places)("%s", (_name, open) => {
     });
 
     test("a removed state, actor or timer of a durable machine is reported before the machine moves [F14]", async () => {
-      const drawn = (
+      const createMachineGraph = (
         version: number,
         parts: { readonly state?: string; readonly src?: string; readonly ms?: number } = {},
       ) => {
@@ -574,24 +579,24 @@ describe.each(places)("%s", (_name, open) => {
         const machine = createMachine({ id: "order", initial: state, states } as never).provide({ actors } as never);
         return durableMachine(machine, { version });
       };
-      ignoreResult(run(drawn(1), { store, thread: "t" }).result);
+      ignoreResult(run(createMachineGraph(1), { store, thread: "t" }).result);
       await waitFor(async () => (await store.head("t")) !== undefined);
       store = place.crash();
-      expect(await verdict(drawn(2))).toBe("continues");
-      expect(await verdict(drawn(2, { state: "paying" }))).toContain(
+      expect(await verdict(createMachineGraph(2))).toBe("continues");
+      expect(await verdict(createMachineGraph(2, { state: "paying" }))).toContain(
         'is in the state "waiting", which the current machine does not define',
       );
-      expect(await verdict(drawn(2, { src: "bill" }))).toContain(
+      expect(await verdict(createMachineGraph(2, { src: "bill" }))).toContain(
         'has a running actor "charge", which the current machine does not define',
       );
-      expect(await verdict(drawn(2, { ms: 1_000 }))).toContain(
+      expect(await verdict(createMachineGraph(2, { ms: 1_000 }))).toContain(
         'a timer for "xstate.after.60000.order.waiting" is pending',
       );
-      const done = await resume(drawn(2, { ms: 1_000 }), {
+      const done = await resume(createMachineGraph(2, { ms: 1_000 }), {
         store,
         thread: "t",
         answers: { GO: true },
-        older: [drawn(1)],
+        older: [createMachineGraph(1)],
       }).result;
       expect(done.status).toBe("done");
     });

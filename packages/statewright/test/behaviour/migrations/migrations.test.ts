@@ -108,8 +108,8 @@ describe.each(places)("%s", (_name, open) => {
 
   test("a migration of state, node and interrupt: an answer under the new key reaches its node", async () => {
     await run(first, { store, thread: "t" }).result;
-    const stands = await resume(second, { store, thread: "t", migrations: [toSecond] }).result;
-    expect(stands).toMatchObject({ status: "waiting", state: { euros: 9, by: "nobody" } });
+    const waitingRun = await resume(second, { store, thread: "t", migrations: [toSecond] }).result;
+    expect(waitingRun).toMatchObject({ status: "waiting", state: { euros: 9, by: "nobody" } });
     expect(await listInterrupts(store)).toMatchObject([{ thread: "t", node: "confirm", key: "sign" }]);
     const failure = await getFailure(
       resume(second, { store, thread: "t", answers: { "0:0:approve": { ok: true } } }).result,
@@ -328,13 +328,13 @@ describe.each(places)("%s", (_name, open) => {
         },
       })
       .edges({ [START]: "work", work: END });
-    const around = (version: number, node: string) =>
+    const createOuterGraph = (version: number, node: string) =>
       defineGraph({ name: "around", version, state: defineState({ log: channel.list(z.string()) }) })
         .nodes({
           [node]: subgraph(works, { input: () => ({}), output: ({ log }) => ({ log }), persistence: "per-thread" }),
         } as never)
         .edges({ [START]: node, [node]: END } as never);
-    const [old, now] = [around(1, "research"), around(2, "study")];
+    const [old, now] = [createOuterGraph(1, "research"), createOuterGraph(2, "study")];
     await run(old, { store, thread: "t" }).result;
     const migrations = [defineMigration({ from: old, to: now, nodes: { research: "study" } as never })];
     const done = await resume(now, { store, thread: "t", answers: { "study.q": "yes" } as never, migrations }).result;
@@ -607,13 +607,13 @@ describe.each(places)("%s", (_name, open) => {
             left: isParallel ? END : "right",
             right: END,
           });
-      const around = (version: number, node: string, isParallel: boolean) =>
+      const createOuterGraph = (version: number, node: string, isParallel: boolean) =>
         defineGraph({ name: "around", version, state: defineState({ log: channel.list(z.string()) }) })
           .nodes({
             [node]: subgraph(graph(isParallel), { input: () => ({}), output: ({ log }) => ({ log }) }),
           } as never)
           .edges({ [START]: node, [node]: END } as never);
-      const [old, now] = [around(1, "research", true), around(2, "research", false)];
+      const [old, now] = [createOuterGraph(1, "research", true), createOuterGraph(2, "research", false)];
       await run(old, { store, thread: "t" }).result;
       const migrations = [defineMigration({ from: old, to: now })];
       const done = await resume(now, { store, thread: "t", answers: { "research.q": "yes" } as never, migrations })
@@ -697,7 +697,7 @@ describe.each(places)("%s", (_name, open) => {
     await getFailure((lonely[0] as (typeof lonely)[number]).result, "needs_migration");
     const host = engine({ store, graphs: [first, second], migrations: [], world: clock });
     await host.start();
-    await clock.settle?.();
+    await clock.waitUntilIdle?.();
     for (let turn = 0; turn < 50 && (await listRuns(store, { status: "waiting" })).length < 2; turn++)
       await clock.advance(10);
     expect(await listRuns(store, { status: "waiting" })).toHaveLength(2);

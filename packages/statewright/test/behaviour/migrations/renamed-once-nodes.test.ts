@@ -145,7 +145,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(state).toMatchObject({ messages: [{}, { role: "tool", name: "bill", isError: false }] });
   });
 
-  function drawn(version: number, name: string): Graph {
+  function createMachineGraph(version: number, name: string): Graph {
     const machine = setup({ actors: { charge: fromPromise(async () => pay()) } }).createMachine({
       id: "order",
       initial: "ready",
@@ -159,7 +159,7 @@ describe.each(places)("%s", (_name, open) => {
   }
 
   test("a once promise of a renamed state is not started again silently on a fork [E44, E50]", async () => {
-    const [old, graph] = [drawn(1, "paying"), drawn(2, "settling")];
+    const [old, graph] = [createMachineGraph(1, "paying"), createMachineGraph(2, "settling")];
     const migration = defineMigration({ from: old, to: graph, nodes: { paying: "settling" } });
     const again = await forkThread(old, 1);
     const migrations = [migration];
@@ -174,7 +174,7 @@ describe.each(places)("%s", (_name, open) => {
     const innermost = defineGraph({ name: "innermost", state: Log })
       .nodes({ paying })
       .edges({ [START]: "paying", paying: END });
-    const kept = (name: string, graph: Graph) =>
+    const createOuterGraph = (name: string, graph: Graph) =>
       defineGraph({ name: "inner", state: Log })
         .nodes({
           [name]: subgraph(graph, {
@@ -184,7 +184,7 @@ describe.each(places)("%s", (_name, open) => {
           }),
         })
         .edges({ [START]: name, [name]: END }) as Graph;
-    const inner = kept(names[1], innermost as Graph);
+    const inner = createOuterGraph(names[1], innermost as Graph);
     return defineGraph({ name: "keeping", version, state: Log })
       .nodes({
         begin,

@@ -115,7 +115,7 @@ test.each<[string, () => Response, string]>([
         { role: "tool", tool_call_id: "toolu_1", content: "Rain in Oslo" },
       ],
     });
-    const told = events.flatMap((event) => (event.type === "message.retracted" ? [event.text] : []));
-    expect(told).toEqual(kind === "overloaded" ? [] : ["In Oslo it is dr"]);
+    const observed = events.flatMap((event) => (event.type === "message.retracted" ? [event.text] : []));
+    expect(observed).toEqual(kind === "overloaded" ? [] : ["In Oslo it is dr"]);
   },
 );

@@ -16,7 +16,7 @@ import {
 
 type Options = AgentOptions<NoState, unknown, unknown>;
 
-async function saidBy(options: Omit<Options, "name">): Promise<string | undefined> {
+async function getAnswer(options: Omit<Options, "name">): Promise<string | undefined> {
   const { state } = await createAgent({ name: "assistant", ...options }).run({ input: "Hi" }).result;
   const last = state.messages.at(-1);
   return last && getMessageText(last);
@@ -44,8 +44,8 @@ function thrown(make: () => unknown): string {
 describe("model names", () => {
   test("a model name resolves in the registry of the agent or in named providers", async () => {
     const provider = (id: string): Model => scriptedModel([say(`I am ${id}`)], { id });
-    expect(await saidBy({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
-    expect(await saidBy({ model: "house/small", models: { house: provider } })).toBe("I am small");
+    expect(await getAnswer({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
+    expect(await getAnswer({ model: "house/small", models: { house: provider } })).toBe("I am small");
   });
 
   test("an unknown model name is refused at agent creation with the known providers", () => {
@@ -70,12 +70,12 @@ describe("model names", () => {
     const models = {
       house: (id: string): Model => (id === "down" ? refusing(id) : scriptedModel([say(`I am ${id}`)], { id })),
     };
-    expect(await saidBy({ model: "house/down", fallback: ["house/up"], models })).toBe("I am up");
-    expect(await saidBy({ model: "house/down", fallback: { models: ["house/up"] }, models })).toBe("I am up");
-    expect(await saidBy({ model: "house/down", prepareStep: () => ({ model: "house/other" }), models })).toBe(
+    expect(await getAnswer({ model: "house/down", fallback: ["house/up"], models })).toBe("I am up");
+    expect(await getAnswer({ model: "house/down", fallback: { models: ["house/up"] }, models })).toBe("I am up");
+    expect(await getAnswer({ model: "house/down", prepareStep: () => ({ model: "house/other" }), models })).toBe(
       "I am other",
     );
-    expect(await saidBy({ model: "house/up", prepareStep: () => undefined, models })).toBe("I am up");
+    expect(await getAnswer({ model: "house/up", prepareStep: () => undefined, models })).toBe("I am up");
   });
 });
 

@@ -60,7 +60,7 @@ const weather = defineTool({
   run: ({ city }) => `${city}: rain`,
 });
 
-function agentOf(
+function createClientAgent(
   model: AgentOptions<NoState, unknown, unknown>["model"],
   more: Partial<AgentOptions<NoState, unknown, unknown>> = {},
 ) {
@@ -72,7 +72,7 @@ const ask = (city: string) => ({ name: "get_weather", arguments: JSON.stringify(
 describe.each(clients)("an agent with the client of %s", (_name, client) => {
   test("an agent streams its text and reports its usage", async () => {
     mock.onMessage(/hello/, { content: "Hello from Oslo.", usage });
-    const run = agentOf(client()).run({ input: "hello" });
+    const run = createClientAgent(client()).run({ input: "hello" });
     let text = "";
     for await (const piece of run.text()) text += piece;
     const { state, status } = await run.result;
@@ -85,7 +85,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
   test("an agent runs several calls of one message and answers with their results", async () => {
     mock.on({ hasToolResult: true }, { content: "It rains in both." });
     mock.onMessage(/rain/, { toolCalls: [ask("Oslo"), ask("Bergen")] });
-    const { state } = await agentOf(client()).run({ input: "Does it rain?" }).result;
+    const { state } = await createClientAgent(client()).run({ input: "Does it rain?" }).result;
     expect(state.messages.map((message) => `${message.role}: ${getMessageText(message)}`)).toEqual([
       "user: Does it rain?",
       "assistant: ",
@@ -102,7 +102,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     mock.onMessage(/see/, { content: "A dot." });
     const image = { type: "image" as const, mimeType: "image/png", data: "iVBORw0KGgo=" };
     const content = [{ type: "text" as const, text: "What do you see?" }, image];
-    const { state } = await agentOf(client()).run({ input: [{ role: "user", id: "u1", content }] }).result;
+    const { state } = await createClientAgent(client()).run({ input: [{ role: "user", id: "u1", content }] }).result;
     expect(getMessageText(state.messages[1] ?? { role: "system", id: "", content: "" })).toBe("A dot.");
     expect(sent[0]?.text).toContain("iVBORw0KGgo=");
   });
@@ -121,7 +121,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     mock.onMessage(/hello/, { content: "Hello." });
     const unit = z.union([z.literal("celsius"), z.literal("fahrenheit")]).optional();
     const measure = defineTool({ name: "measure", description: "Measure.", input: z.object({ unit }), run: () => "7" });
-    await agentOf(client(), { tools: [measure] }).run({ input: "hello" }).result;
+    await createClientAgent(client(), { tools: [measure] }).run({ input: "hello" }).result;
     expect(sent[0]?.text).toMatch(/"enum":\["celsius","fahrenheit"\]/);
   });
 
@@ -132,10 +132,13 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     );
     mock.on({ userMessage: /hello/, sequenceIndex: 1 }, { content: "Hello." });
     const world = virtualClock();
-    const run = agentOf(client(), { retry: { attempts: 2, initialMs: 100, jitter: 0 } }).run({ input: "hello", world });
+    const run = createClientAgent(client(), { retry: { attempts: 2, initialMs: 100, jitter: 0 } }).run({
+      input: "hello",
+      world,
+    });
     const retried: RunEvent[] = [];
     run.on((event) => event.type === "model.retried" && retried.push(event));
-    await world.settle();
+    await world.waitUntilIdle();
     await world.advance(6_999);
     expect(sent).toHaveLength(1);
     await world.advance(1);
@@ -151,7 +154,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
   ])("an agent refused with the status %d makes %d requests and reports the status", async (status, requests) => {
     mock.onMessage(/hello/, { error: { message: "No" }, status });
     const retry = { attempts: 2, initialMs: 1, jitter: 0 };
-    const error: unknown = await agentOf(client(), { retry })
+    const error: unknown = await createClientAgent(client(), { retry })
       .run({ input: "hello" })
       .result.catch((thrown: unknown) => thrown);
     expect(isStatewrightError(error, "model_failed") && error.details).toMatchObject({ status });
@@ -166,7 +169,7 @@ describe.each(clients)("an agent with the client of %s", (_name, client) => {
     );
     mock.on({ userMessage: /hello/, sequenceIndex: 1 }, { content: "Hello." });
     const retry = { attempts: 2, initialMs: 1, jitter: 0 };
-    const { state } = await agentOf(client(), { retry }).run({ input: "hello" }).result;
+    const { state } = await createClientAgent(client(), { retry }).run({ input: "hello" }).result;
     expect(state.messages.map(getMessageText)).toEqual(["hello", "Hello."]);
     expect(sent).toHaveLength(2);
   });
@@ -182,7 +185,7 @@ describe.each(clients.filter(([name]) => name !== "OpenAI responses"))(
       mock.on({ hasToolResult: true }, { content: "I see." });
       mock.onMessage(/rain/, { toolCalls: [ask("Oslo")], finishReason: "length" });
       const ran: RunEvent[] = [];
-      const run = agentOf(client()).run({ input: "Does it rain?" });
+      const run = createClientAgent(client()).run({ input: "Does it rain?" });
       run.on((event) => event.type === "tool.started" && ran.push(event));
       const { state } = await run.result;
       expect(ran).toEqual([]);
@@ -198,7 +201,7 @@ describe.each(clients.slice(1))("a reasoning model with the client of %s", (_nam
   test("an agent streams reasoning and sends the reasoning back with the answers to its calls", async () => {
     mock.on({ hasToolResult: true }, { content: "It rains." });
     mock.onMessage(/rain/, { toolCalls: [ask("Oslo")], reasoning: "I should look at the sky." });
-    const run = agentOf(client()).run({ input: "Does it rain?" });
+    const run = createClientAgent(client()).run({ input: "Does it rain?" });
     let thought = "";
     run.on((event) => {
       if (event.type === "message.delta" && event.kind === "reasoning") thought += event.text;
@@ -214,7 +217,7 @@ describe.each(clients.slice(1))("a reasoning model with the client of %s", (_nam
 
 test("a cancelled run closes the connection to a silent model", async () => {
   mock.onMessage(/hello/, { content: "Hello from Oslo, where it rains." }, { latency: 20_000 });
-  const run = agentOf(openai().chat("gpt-4o")).run({ input: "hello" });
+  const run = createClientAgent(openai().chat("gpt-4o")).run({ input: "hello" });
   const until = new Promise<void>((resolve) => {
     run.on((event) => event.type === "model.started" && setImmediate(resolve));
   });

@@ -85,7 +85,7 @@ const weather = defineTool({
 
 describe("tool output for programs", () => {
   test("tool details stay out of the requests of every kind of language model, also after the file is reopened [T21]", async () => {
-    await using server = await disposable();
+    await using server = await openServer();
     const anthropic = createAnthropic({ baseURL: server.baseUrl, apiKey: "test" })("claude-sonnet-4-5");
     const models: Readonly<Record<string, { readonly model: LanguageModel; readonly asked: () => string }>> = {
       v2: createLanguageModel("v2"),
@@ -126,28 +126,31 @@ describe("tool output for programs", () => {
     });
     const { model } = createLanguageModel("v3");
     const store = sqliteStore(path, { durability: "normal" });
-    const told: ToolResult[] = [];
+    const observed: ToolResult[] = [];
     const handle = createAgent({ name: "assistant", model, tools: [tool], store }).run({
       thread: "t1",
       input: "Is it raining?",
     });
     handle.on((event) => {
-      if (event.type === "tool.completed") told.push(event.result);
+      if (event.type === "tool.completed") observed.push(event.result);
     });
     expect((await handle.result).status).toBe("done");
     store.close();
     const again = sqliteStore(path, { durability: "normal" });
     const rows = (await again.effects("t1", "main")).filter(({ kind }) => kind === "tool");
-    const [kept] = rows.map(({ outcome }) => createCodec().decode(outcome ?? "") as ToolResult);
-    expect(kept).toEqual(told[0]);
-    expect(JSON.stringify(kept)).toBe(JSON.stringify(told[0]));
-    expect([kept?.value, kept?.artifacts?.length]).toEqual([{ mm: 0.1 + 0.2, when: "2026-01-01T00:00:00Z" }, 1]);
-    expect(kept?.artifacts?.[0]).toMatchObject({ name: "radar.txt", mimeType: "text/plain", bytes: 5_000 });
+    const [storedResult] = rows.map(({ outcome }) => createCodec().decode(outcome ?? "") as ToolResult);
+    expect(storedResult).toEqual(observed[0]);
+    expect(JSON.stringify(storedResult)).toBe(JSON.stringify(observed[0]));
+    expect([storedResult?.value, storedResult?.artifacts?.length]).toEqual([
+      { mm: 0.1 + 0.2, when: "2026-01-01T00:00:00Z" },
+      1,
+    ]);
+    expect(storedResult?.artifacts?.[0]).toMatchObject({ name: "radar.txt", mimeType: "text/plain", bytes: 5_000 });
     again.close();
   });
 });
 
-async function disposable() {
+async function openServer() {
   const server = await anthropicServer();
   return { ...server, requests: server.requests, [Symbol.asyncDispose]: () => server.close() };
 }

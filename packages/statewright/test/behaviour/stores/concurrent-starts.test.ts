@@ -28,7 +28,7 @@ const chat = defineGraph({ name: "chat", state })
   .edges({ [START]: "answer", answer: END });
 
 /** Wraps a store; runs other work after each claim of a starting run. */
-function overtaken(store: Store, meanwhile: () => Promise<unknown>): Store {
+function wrapClaims(store: Store, meanwhile: () => Promise<unknown>): Store {
   return {
     ...store,
     claim: async (request) => {
@@ -44,13 +44,13 @@ test("a run overtaken by another process starts after that run, on its result", 
   const [one, other] = [sqliteStore(file), sqliteStore(file)];
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
 
-  const late = overtaken(one, () => run(chat, { input: { said: ["b"] }, store: other, thread: "t" }).result);
+  const late = wrapClaims(one, () => run(chat, { input: { said: ["b"] }, store: other, thread: "t" }).result);
   const { status } = await run(chat, { input: { said: ["c"] }, store: late, thread: "t" }).result;
   expect(status).toBe("done");
   expect((await getState(chat, { store: one, thread: "t" })).state.said).toEqual(["a", "1", "b", "3", "c", "5"]);
   expect((await listRuns(one)).map((each) => each.status)).toEqual(["done", "done", "done"]);
 
-  const gone = overtaken(one, () => other.delete("t"));
+  const gone = wrapClaims(one, () => other.delete("t"));
   await run(chat, { input: { said: ["d"] }, store: gone, thread: "t" }).result;
   expect((await getState(chat, { store: one, thread: "t" })).state.said).toEqual(["d", "1"]);
   expect(await one.verify()).toMatchObject({ faults: [] });
@@ -64,7 +64,7 @@ test("a run whose thread was claimed in the meantime is refused", async () => {
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
   const held = { graph: "chat", version: 1, shape: "s", at: 1, thread: "t" };
   let isHeld = false;
-  const taken = overtaken(one, async () => {
+  const taken = wrapClaims(one, async () => {
     await other.claim(held);
     isHeld = true;
   });
@@ -113,7 +113,7 @@ test("a run overtaken before its thread is migrated starts after the other runs"
   const file = join(home, "migrated.db");
   const [one, other] = [sqliteStore(file), sqliteStore(file)];
   await run(chat, { input: { said: ["a"] }, store: one, thread: "t" }).result;
-  const late = overtaken(one, () => run(chat, { input: { said: ["b"] }, store: other, thread: "t" }).result);
+  const late = wrapClaims(one, () => run(chat, { input: { said: ["b"] }, store: other, thread: "t" }).result);
   const next = defineGraph({ name: "chat", version: 2, state })
     .nodes({ answer: ({ said }) => ({ said: [`${said.length}`] }) })
     .edges({ [START]: "answer", answer: END });

@@ -109,7 +109,7 @@ async function compare(changes: readonly Change[], below: readonly string[], pla
     if (each.do === "wait") now += each.ms;
     else await apply(root, known, each);
   }
-  const where = (test: (value: { readonly n: number; readonly text: string }) => boolean) =>
+  const filterItems = (test: (value: { readonly n: number; readonly text: string }) => boolean) =>
     known.live().filter(({ value: held }) => test(held as { readonly n: number; readonly text: string }));
   const hasWords = ({ text }: { readonly text: string }): boolean => {
     const words = folded(text);
@@ -123,8 +123,8 @@ async function compare(changes: readonly Change[], below: readonly string[], pla
       () => root.under(...below).list(),
     ],
     [() => known.live().slice(0, 2), () => root.search({ limit: 2 })],
-    [() => where(({ n }) => n > 1), () => root.search({ filter: { n: { gt: 1 } } })],
-    [() => where(hasWords), () => root.search({ text: "RÉD he*" })],
+    [() => filterItems(({ n }) => n > 1), () => root.search({ filter: { n: { gt: 1 } } })],
+    [() => filterItems(hasWords), () => root.search({ text: "RÉD he*" })],
   ];
   for (const [wanted, ask] of asks) {
     known.read(wanted());

@@ -36,13 +36,13 @@ afterEach(() => {
 });
 
 /** Starts a run that stays in its first node until it is released. */
-function held() {
+function createHeldGraph() {
   let open = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
     open = resolve;
   });
   let entered = (): void => undefined;
-  const begun = new Promise<void>((resolve) => {
+  const started = new Promise<void>((resolve) => {
     entered = resolve;
   });
   const graph = defineGraph({ name: "line", version: 1, state: Words })
@@ -55,11 +55,14 @@ function held() {
       second: ({ word }) => ({ log: [`${word} 2`] }),
     })
     .edges({ [START]: "first", first: "second", second: END });
-  return { graph, open, begun };
+  return { graph, open, started };
 }
 
 /** Returns the log of the thread once no input of it is queued or active. */
-async function restingLog(graph: ReturnType<typeof held>["graph"], thread: string): Promise<readonly string[]> {
+async function restingLog(
+  graph: ReturnType<typeof createHeldGraph>["graph"],
+  thread: string,
+): Promise<readonly string[]> {
   while ((await listRuns(owner, { thread, status: ["queued", "running"] })).length > 0)
     await new Promise((resolve) => setImmediate(resolve));
   return (await getState(graph, { store: owner, thread })).state.log;
@@ -71,9 +74,9 @@ test("in a file, the owner sees an input that ends its run at the next commit, e
     ["cancel", ["held 1", "new 1", "new 2"]],
     ["rollback", ["new 1", "new 2"]],
   ] as const) {
-    const { graph, open, begun } = held();
+    const { graph, open, started } = createHeldGraph();
     const first = run(graph, { store: owner, thread: onBusy, input: { word: "held" } });
-    await begun;
+    await started;
     const next = await run(graph, { store: other, thread: onBusy, input: { word: "new" }, onBusy }).result;
     expect(next, onBusy).toMatchObject({ status: "queued", state: { word: "held", log: [] } });
     open();
@@ -87,9 +90,9 @@ test("in a file, the owner sees an input that ends its run at the next commit, e
 });
 
 test("in a file, a queued input cancelled by its own process never starts in the owner [E27]", async () => {
-  const { graph, open, begun } = held();
+  const { graph, open, started } = createHeldGraph();
   const first = run(graph, { store: owner, thread: "t", input: { word: "held" } });
-  await begun;
+  await started;
   const next = run(graph, { store: other, thread: "t", input: { word: "new" }, onBusy: "enqueue" });
   expect((await next.result).status).toBe("queued");
   next.cancel("not needed");

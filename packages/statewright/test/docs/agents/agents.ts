@@ -92,8 +92,8 @@ const chat = createAgent({
   store: memoryStore(),
 });
 const failed = await chat.run({ thread: "t4", input: "Hello?" }).result.catch(() => "failed");
-const heard = await chat.run({ thread: "t4", input: "Still there?", onBusy: "cancel" }).result;
-console.log(failed, heard.text);
+const answered = await chat.run({ thread: "t4", input: "Still there?", onBusy: "cancel" }).result;
+console.log(failed, answered.text);
 
 const spinning = createAgent({
   name: "spinning",
@@ -116,8 +116,8 @@ const byHand = defineGraph({ name: "clerk", state: defineState({ messages: chann
     model: route(["tools", "model", END], agentRoutes.afterModel),
     tools: route(["model", END], agentRoutes.afterTools()),
   });
-const told = await run(byHand, { input: clerk.toInput("What is a lamp?") }).result;
-console.log(told.state.messages.length, "messages by hand");
+const observed = await run(byHand, { input: clerk.toInput("What is a lamp?") }).result;
+console.log(observed.state.messages.length, "messages by hand");
 
 const inside = defineGraph({
   name: "shop",

@@ -15,16 +15,16 @@ const sort = defineTool({
 const usage = { inputTokens: 500_000, outputTokens: 100_000 };
 
 test("the agent of the budgets page ends at its limit", async () => {
-  const endless = () => scriptedModel(() => call("sort", {}));
-  const { ended, state } = await limited(endless(), [sort]).run({ thread: "t", input: "go" }).result;
+  const createEndlessModel = () => scriptedModel(() => call("sort", {}));
+  const { ended, state } = await limited(createEndlessModel(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(ended).toEqual({ by: "budget", reason: "the budget of 20 turns is exhausted" });
   expect(state).toMatchObject({ budgetSpent: { turns: 20, toolCalls: 20 } });
-  const second = await short(endless(), [sort]).run({ thread: "t", input: "go" }).result;
+  const second = await short(createEndlessModel(), [sort]).run({ thread: "t", input: "go" }).result;
   expect(second.ended?.by).toBe("maxTurns");
 });
 
 test("the cost limit of the budgets page is extended or ended by an answer", async () => {
-  const dear = () => {
+  const createExpensiveModel = () => {
     const model = scriptedModel([
       [say("", { usage }), call("sort", {})],
       [say("", { usage }), call("sort", {})],
@@ -38,10 +38,10 @@ test("the cost limit of the budgets page is extended or ended by an answer", asy
     return yes;
   };
   const store = memoryStore();
-  const refused = await extended(paid(dear(), [sort]), store, answer(false));
+  const refused = await extended(paid(createExpensiveModel(), [sort]), store, answer(false));
   expect(refused).toMatchObject({ ended: { by: "money", reason: "the budget of a cost of 2.5 is exhausted" } });
   expect(shown).toMatchObject([{ exceeded: "cost", per: "thread", spent: { cost: 3 } }]);
-  const other = await extended(paid(dear(), [sort]), memoryStore(), answer(true));
+  const other = await extended(paid(createExpensiveModel(), [sort]), memoryStore(), answer(true));
   expect(other).toMatchObject({ status: "waiting" });
 });
 

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { careful } from "./middleware-hooks.ts";
 
-const agentOf = (script: Parameters<typeof scriptedModel>[0]) =>
+const createAgentWith = (script: Parameters<typeof scriptedModel>[0]) =>
   createAgent({
     name: "careful",
     model: scriptedModel(script),
@@ -14,7 +14,7 @@ const agentOf = (script: Parameters<typeof scriptedModel>[0]) =>
   });
 
 test("the hooks of the hooks page write state, interrupt, end and continue the agent", async () => {
-  const agent = agentOf([say("It is so."), say("It is so: https://example.org")]);
+  const agent = createAgentWith([say("It is so."), say("It is so: https://example.org")]);
   const { state } = await agent.run({ thread: "t", input: "Is it so?", context: { user: "ada" } }).result;
   expect(state.messages.map(getMessageText)).toEqual([
     "Is it so?",
@@ -27,7 +27,7 @@ test("the hooks of the hooks page write state, interrupt, end and continue the a
 });
 
 test("the hooks page interrupts before an expensive request, and the answer may end the agent", async () => {
-  const agent = agentOf([say("never")]);
+  const agent = createAgentWith([say("never")]);
   const context = { user: "ada" };
   const first = await agent.run({ thread: "t", input: "x".repeat(10_000), context }).result;
   if (first.status !== "waiting") throw new Error(first.status);

@@ -23,8 +23,8 @@ test("the models program prints the output on its page with real clients against
     ...{ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: "not-a-key" },
     ...{ OPENAI_BASE_URL: url, OPENAI_API_KEY: "not-a-key", HOUSE_URL: url, HOUSE_KEY: "not-a-key" },
   };
-  const told = await runProgram(new URL("models.ts", import.meta.url), { cwd: folder, env });
+  const observed = await runProgram(new URL("models.ts", import.meta.url), { cwd: folder, env });
   const page = await readFile(new URL("../../../../../docs/models.md", import.meta.url), "utf8");
-  for (const line of told.trimEnd().split("\n")) expect(page).toContain(`    ${line}\n`);
-  expect(told.split("\n")).toHaveLength(13);
+  for (const line of observed.trimEnd().split("\n")) expect(page).toContain(`    ${line}\n`);
+  expect(observed.split("\n")).toHaveLength(13);
 });

@@ -51,8 +51,8 @@ test("pi tool arguments are validated strictly, and a tool may repair them", asy
   const strict = await talk([fromPiTool(object("counts", execute))], [call("counts", { count: "5" })]);
   expect(strict.results[0]?.error?.kind).toBe("invalid_args");
   const prepareArguments = (args: unknown) => ({ count: Number(Object(args).count) });
-  const mended = fromPiTool(object("counts", execute, { prepareArguments }));
-  const { results, events } = await talk([mended], [call("counts", { count: "5" })]);
+  const repairingTool = fromPiTool(object("counts", execute, { prepareArguments }));
+  const { results, events } = await talk([repairingTool], [call("counts", { count: "5" })]);
   expect(results.map(textOfResult)).toEqual(["number"]);
   expect(events.find(({ type }) => type === "tool.args_rewritten")).toMatchObject({
     raw: { count: "5" },

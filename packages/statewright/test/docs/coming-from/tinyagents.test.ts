@@ -118,10 +118,10 @@ test("the number of parallel calls never exceeds the option", async () => {
 test("a program gets the key of a stored artifact, and the model gets a handle of its thread", async () => {
   const large = defineTool({ name: "large", description, input, effect: "pure", run: () => "x".repeat(20_000) });
   const { results, wires } = await talk([large], [call("large", {})], { store: memoryStore() });
-  const [kept] = results[0]?.artifacts ?? [];
+  const [artifact] = results[0]?.artifacts ?? [];
   const wire = JSON.stringify(wires[1]?.messages);
-  expect(kept?.bytes).toBe(20_000);
-  expect([wire.includes(kept?.key ?? "?"), wire.includes(kept?.handle ?? "?")]).toEqual([false, true]);
+  expect(artifact?.bytes).toBe(20_000);
+  expect([wire.includes(artifact?.key ?? "?"), wire.includes(artifact?.handle ?? "?")]).toEqual([false, true]);
 });
 
 test("a tool value that does not fit the output schema fails with its own error kind", async () => {

@@ -10,11 +10,11 @@ test("the diagrams of the docs equal newly drawn diagrams byte for byte", async 
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await runProgram(new URL("draw-pictures.ts", import.meta.url), { cwd: folder });
   const drawn = join(folder, "docs/pictures");
-  const kept = fileURLToPath(new URL("../../../../../docs/pictures", import.meta.url));
+  const pictureFolder = fileURLToPath(new URL("../../../../../docs/pictures", import.meta.url));
   const names = await readdir(drawn);
-  expect((await readdir(kept)).toSorted()).toEqual(names.toSorted());
+  expect((await readdir(pictureFolder)).toSorted()).toEqual(names.toSorted());
   for (const name of names) {
-    const text = await readFile(join(kept, name), "utf8");
+    const text = await readFile(join(pictureFolder, name), "utf8");
     const again = await readFile(join(drawn, name), "utf8");
     expect(text === again, `${name} is not what draw-pictures.ts draws: run it at the root of the repository`).toBe(
       true,

@@ -23,13 +23,13 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   let server = await serve(folder);
   const words = { id: "m1", text: "Send Bob five euros." };
   const asked = server.listens("ann", "c1", "interrupts");
-  await asked.begun;
+  await asked.firstResponse;
   expect(await server.posts("ann", "c1", words)).toMatchObject({ status: 200 });
   const [interrupt = { id: "" }] = Interrupts.parse((await asked.all).at(-1)).interrupts;
   expect(interrupt).toMatchObject({ key: "approve", payload: { tool: "transfer", args: { to: "Bob", euros: 5 } } });
 
   const greeted = server.listens("bob", "c1", "ended");
-  await greeted.begun;
+  await greeted.firstResponse;
   await server.posts("bob", "c1", { id: "m1", text: "Hi." });
   expect((await greeted.all).map(({ type }) => type)).toEqual(["listening", "text", "message", "ended"]);
   expect(await server.gets("bob", "")).toEqual([expect.objectContaining({ id: "bob.c1", status: "done" })]);
@@ -39,7 +39,7 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   server = await serve(folder);
   const verdict = { interrupt: interrupt.id, approved: true };
   const cut = server.listens("ann", "c1", "text");
-  await cut.begun;
+  await cut.firstResponse;
   expect(await server.posts("ann", "c1/verdicts", verdict)).toMatchObject({ status: 200 });
   expect((await cut.all).map(({ type }) => type)).toEqual(["listening", "tool", "text"]);
   await server.dies();
@@ -47,7 +47,7 @@ test("the chat server serves two users, approves a transfer after a kill, and lo
   server = await serve(folder);
   const rest = server.listens("ann", "c1", "ended");
   const chat = async () => Chat.parse(await server.gets("ann", "c1"));
-  await rest.begun;
+  await rest.firstResponse;
   // The answer may be complete before the next listener connects.
   if ((await chat()).status !== "done") await rest.all;
   const { status, messages, interrupts } = await chat();
@@ -88,7 +88,7 @@ async function serve(folder: string) {
     /** Events that a browser receives, up to the first of a type. */
     listens: (user: string, chat: string, until: string) => {
       const response = fetch(`${base}/${chat}/events`, { headers: headers(user) });
-      return { begun: response, all: response.then((stream) => readUpdates(stream, until)) };
+      return { firstResponse: response, all: response.then((stream) => readUpdates(stream, until)) };
     },
     dies: async () => {
       child.kill("SIGKILL");

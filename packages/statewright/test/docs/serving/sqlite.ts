@@ -23,13 +23,13 @@ const logs = defineGraph({ name: "logs", version: 1, state: Log })
 
 async function keepPlain(): Promise<void> {
   const store = sqliteStore("agent.db");
-  const elsewhere = memoryStore();
+  const otherStore = memoryStore();
   for (const said of ["one", "two"]) await run(logs, { store, thread: "t7", input: { log: [said] } }).result;
 
   await store.backup("monday.db");
 
   const text = await exportThread(store, "t7");
-  await importThread(elsewhere, text);
+  await importThread(otherStore, text);
   await copyThread(store, "t7", "t7-before-the-change");
   await deleteThread(store, "t7");
 
@@ -38,7 +38,7 @@ async function keepPlain(): Promise<void> {
 
   const { faults } = await store.verify();
 
-  for (const { id } of await store.threads()) console.log(id, (await elsewhere.threads()).length, faults.length);
+  for (const { id } of await store.threads()) console.log(id, (await otherStore.threads()).length, faults.length);
   store.close();
 }
 

@@ -57,12 +57,12 @@ async function load(): Promise<Awaited<ReturnType<typeof loadTools>>> {
 }
 const configured = await load();
 
-const told = new Promise<ConfigChange>((resolve) => {
+const observed = new Promise<ConfigChange>((resolve) => {
   onChange = resolve;
 });
 await writeFile("workspace/new.json", naming(["lamps", "tables"]));
 await rename("workspace/new.json", "workspace/agent.json");
-const refused = await told;
+const refused = await observed;
 console.log(isStatewrightError(refused.error) ? refused.error.code : "", configured.registry.names());
 
 // reload

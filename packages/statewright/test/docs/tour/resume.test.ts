@@ -14,14 +14,14 @@ test("the processes of the resume page print and die as described", async () => 
   const page = printedOn("tour/6-resume.md");
   const lines = page.split("\n").flatMap((line) => {
     const [, what] = /^\$ node resume\.ts (\w+)$/.exec(line) ?? [];
-    return what === undefined ? [] : [line, ...printedBy(what, folder)];
+    return what === undefined ? [] : [line, ...listOutput(what, folder)];
   });
   expect(lines.length).toBeGreaterThan(10);
   expect(`${lines.join("\n")}\n`).toBe(page);
 });
 
 /** Returns the output of a process, and the shell's message if it was killed. */
-function printedBy(what: string, folder: string): readonly string[] {
+function listOutput(what: string, folder: string): readonly string[] {
   const { stdout, stderr, status, signal } = spawnSync(process.execPath, [program, what], {
     cwd: folder,
     encoding: "utf8",

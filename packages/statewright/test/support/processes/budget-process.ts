@@ -30,9 +30,9 @@ const lead = createAgent({
   store,
 });
 
-const begun = (await store.head(thread)) !== undefined;
-let result = begun ? await lead.resume({ thread }).result : await lead.run({ thread, input: "Find out." }).result;
-if (begun && result.status === "waiting") {
+const hasStarted = (await store.head(thread)) !== undefined;
+let result = hasStarted ? await lead.resume({ thread }).result : await lead.run({ thread, input: "Find out." }).result;
+if (hasStarted && result.status === "waiting") {
   const answers = Object.fromEntries(result.interrupts.map(({ id }) => [id, { turns: 2 }]));
   result = await lead.resume({ thread, answers }).result;
 }

@@ -7,7 +7,7 @@ import { defineGraph, defineState, END, START, sqliteStore } from "statewright";
 import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
 
-const did = (what: string): void => appendFileSync("did.txt", `${what}\n`);
+const recordWork = (what: string): void => appendFileSync("did.txt", `${what}\n`);
 
 const order = defineGraph({
   name: "order",
@@ -18,10 +18,10 @@ const order = defineGraph({
 })
   .nodes({
     reserve: async ({ item }, { step }) => {
-      await step("reserve", () => did(`reserved ${item}`));
+      await step("reserve", () => recordWork(`reserved ${item}`));
     },
     pay: async ({ item }, { step }) => {
-      await step("pay", () => did(`paid ${item}`));
+      await step("pay", () => recordWork(`paid ${item}`));
     },
     carry: async (_state, { progress }) => {
       progress("under way");
@@ -29,7 +29,7 @@ const order = defineGraph({
     },
     ask: async (_state, { interrupt }) => ({ street: await interrupt("street", { payload: "Where to?" }) }),
     send: async ({ street }, { step }) => {
-      await step("send", () => did(`sent to ${street}`));
+      await step("send", () => recordWork(`sent to ${street}`));
     },
   })
   .edges({ [START]: "reserve", reserve: "pay", pay: "carry", carry: "ask", ask: "send", send: END });
@@ -44,4 +44,4 @@ const mcp = serveMcp({
 });
 await mcp.stdio();
 store.close();
-did("process ended");
+recordWork("process ended");

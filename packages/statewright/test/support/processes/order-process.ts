@@ -102,8 +102,8 @@ function isPaidAtBank(key: string): boolean {
 }
 
 const store = crashPoints(sqliteStore("orders.db", { durability: "normal" }));
-const begun = (await store.head(thread)) !== undefined;
-let result = begun
+const hasStarted = (await store.head(thread)) !== undefined;
+let result = hasStarted
   ? await resume(order, { store, thread }).result
   : await run(order, { store, thread, input: { id: "9" } }).result;
 if (result.status === "waiting" && result.interrupts[0]?.key === "in_doubt") {

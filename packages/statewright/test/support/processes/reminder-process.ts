@@ -38,9 +38,9 @@ const machine = setup({
 const reminder = durableMachine(machine, { version: 1, effects: { remind: "idempotent" } });
 
 const store = crashPoints(sqliteStore("reminders.db", { durability: "normal" }));
-const begun = (await store.head(thread)) !== undefined;
-const world = virtualClock({ now: Number(process.argv[begun ? 3 : 2]) });
-if (begun) {
+const hasStarted = (await store.head(thread)) !== undefined;
+const world = virtualClock({ now: Number(process.argv[hasStarted ? 3 : 2]) });
+if (hasStarted) {
   const [before] = await store.runs({ thread });
   const { state } = await resume(reminder, { store, thread, world }).result;
   if (before?.status === "done") {

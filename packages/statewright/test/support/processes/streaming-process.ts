@@ -32,10 +32,10 @@ const agent = createAgent({
 const isNew = (await store.head(thread)) === undefined;
 const handle = isNew ? agent.run({ thread, input: "Note hi." }) : agent.resume({ thread });
 const texts = listTexts(handle.text());
-const told: unknown[] = [];
+const observed: unknown[] = [];
 for await (const event of handle.events()) {
-  if (event.type === "message.retracted") told.push([event.type, event.messageId, event.kind, event.text ?? null]);
-  if (event.type === "message.delta") told.push([event.type, event.messageId, event.text]);
+  if (event.type === "message.retracted") observed.push([event.type, event.messageId, event.kind, event.text ?? null]);
+  if (event.type === "message.delta") observed.push([event.type, event.messageId, event.text]);
   const streamed =
     event.type === "message.delta" ? event.text : event.type === "message.call_delta" ? event.argsText : "";
   if (part === "" || streamed !== part) continue;
@@ -43,7 +43,7 @@ for await (const event of handle.events()) {
   crashPoint("in the stream");
 }
 const { status, state } = await handle.result;
-process.stdout.write(JSON.stringify({ status, messages: state.messages, told, text: (await texts).join("") }));
+process.stdout.write(JSON.stringify({ status, messages: state.messages, observed, text: (await texts).join("") }));
 store.close();
 
 /** Returns whether the file has the start of the request. */

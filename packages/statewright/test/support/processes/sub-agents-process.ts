@@ -31,7 +31,7 @@ function logged(
   };
 }
 
-function says(text: string): ModelReply {
+function createReply(text: string): ModelReply {
   return { content: [{ type: "text", text }], finish: "stop", usage: { inputTokens: 1, outputTokens: 1 } };
 }
 
@@ -59,7 +59,7 @@ const researcher = createAgent({
     if (messages.length === 1) return calls(["read", { topic }]);
     // The second request of bees never settles: the process dies when the other sub-agent is done.
     if (topic === "bees" && isFirst) await new Promise(() => undefined);
-    return says(`${topic} are read`);
+    return createReply(`${topic} are read`);
   }),
 });
 
@@ -68,7 +68,9 @@ const boss = createAgent({
   tools: [agentTool(researcher, { description: "Researches a topic." })],
   model: logged("large", ({ messages }) => {
     if (messages.length === 1) return calls(["researcher", { task: "ants" }], ["researcher", { task: "bees" }]);
-    return says(messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : [])).join("; "));
+    return createReply(
+      messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : [])).join("; "),
+    );
   }),
 });
 

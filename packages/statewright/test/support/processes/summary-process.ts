@@ -12,7 +12,7 @@ const thread = "long-1";
 const namespace = () => ["users", "ann"];
 
 /** Wraps a model: records its requests, with a crash point before and after each reply. */
-function noted(name: string, model: Model): Model {
+function recordRequests(name: string, model: Model): Model {
   return {
     ...model,
     respond: async (request, at) => {
@@ -39,13 +39,13 @@ const last: Message = { role: "user", id: "last", content: [{ type: "text", text
 const store = createStoreWithPoints(sqliteStore("remembering.db", { durability: "normal" }));
 const agent = createAgent({
   name: "host",
-  model: noted("answer", scriptedModel([call("remember", { topic: "city", text: "Bergen" }), say("Noted.")])),
+  model: recordRequests("answer", scriptedModel([call("remember", { topic: "city", text: "Bergen" }), say("Noted.")])),
   store,
   tools: memoryTools({ namespace }),
   middleware: [
     recallMemories({ namespace }),
     summarise({
-      model: noted(
+      model: recordRequests(
         "summary",
         scriptedModel(() => say("They talked.")),
       ),
@@ -54,7 +54,7 @@ const agent = createAgent({
     }),
     saveMemories({
       namespace,
-      model: noted(
+      model: recordRequests(
         "extract",
         scriptedModel(() => call("save_memories", { remember: [{ topic: "move", text: "Moved" }], forget: [] })),
       ),

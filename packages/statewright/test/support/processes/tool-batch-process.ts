@@ -11,7 +11,7 @@ import * as z from "zod";
 const thread = "batch";
 const store = sqliteStore("batch.db", { durability: "normal" });
 const isFirst = (await store.head(thread)) === undefined;
-const begun = new Set<string>();
+const startedCalls = new Set<string>();
 
 /** Records the call; hangs in the first process after its start, unless `answers` is set. */
 function tool(name: string, effect: EffectClass, options: { readonly answers?: true; readonly lock?: string } = {}) {
@@ -24,7 +24,7 @@ function tool(name: string, effect: EffectClass, options: { readonly answers?: t
     ...(lock === undefined ? {} : { execution: { lock: () => [lock] } }),
     run: (_args, { idempotencyKey }) => {
       logEffect({ tool: name, key: idempotencyKey, isFirst });
-      begun.add(name);
+      startedCalls.add(name);
       return isFirst && !answers ? new Promise<string>(() => undefined) : `ran ${name}`;
     },
   });
@@ -85,7 +85,7 @@ store.close();
  * Whether every call has reached its final state for this process: all but one have started, and one has its outcome.
  */
 async function hasAllStates(): Promise<boolean> {
-  if (begun.size < names.length - 1) return false;
+  if (startedCalls.size < names.length - 1) return false;
   const rows = await store.effects(thread, "main");
   return rows.some(({ name, state }) => name === "answered" && state === "ok");
 }

@@ -19,11 +19,11 @@ export function createUnfinishedGraph(ends: boolean) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const store = sqliteStore(process.argv[2] as string, { durability: "normal" });
   const graph = createUnfinishedGraph(false);
-  let standing = 0;
+  let waiting = 0;
   const count = Number(process.argv[3]);
   for (let nth = 0; nth < count; nth++) {
     run(graph, { store, thread: `t${nth}` }).on((event) => {
-      if (event.type === "step.committed" && event.step === 1 && ++standing === count) process.send?.("standing");
+      if (event.type === "step.committed" && event.step === 1 && ++waiting === count) process.send?.("standing");
     });
   }
   process.on("disconnect", () => process.exit());

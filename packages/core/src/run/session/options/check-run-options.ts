@@ -144,7 +144,7 @@ export function checkCodecOption(call: string, codec: unknown): void {
   checkPort(call, "codec", codec, { members: ["encode", "decode"], expected: "createCodec([…])" });
 }
 
-function checkPort(
+export function checkPort(
   call: string,
   name: string,
   port: unknown,
