@@ -160,7 +160,7 @@ export type {
   StartOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";
-export { type Channel, type Overwrite, overwrite } from "./state/channel.ts";
+export { type Channel, type ChannelKind, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
 export type { ClassCodec } from "./state/class-codec.ts";
 export { type Codec, type CodecOptions, createCodec } from "./state/codec.ts";

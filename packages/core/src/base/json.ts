@@ -16,10 +16,19 @@ type UrlInstance = typeof globalThis extends { readonly URL: { readonly prototyp
   ? Instance
   : never;
 
-/** `Value` with read-only properties, items, entries and members at any depth. */
+type MutableJson = null | boolean | number | string | MutableJson[] | { [key: string]: MutableJson };
+
+/**
+ * `Value` with read-only properties, items, entries and members at any depth. A value that includes all of JSON becomes
+ * {@link Json}: the compiler would not end the recursion through the items of its arrays.
+ */
 export type DeepReadonly<Value> = unknown extends Value
   ? Value
-  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | UrlInstance | Error
+  : [MutableJson] extends [Value]
+    ? Json | DeepReadonly<Exclude<Value, Json>>
+    : DeepReadonlyPart<Value>;
+
+type DeepReadonlyPart<Value> = Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | UrlInstance | Error
     ? Value
     : Value extends ReadonlyMap<infer Key, infer Item>
       ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>

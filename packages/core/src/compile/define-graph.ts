@@ -31,6 +31,7 @@ export interface GraphTypesWithoutNodes<
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
+  readonly editable: Types["editable"];
   readonly input: [Input] extends [never] ? Without<Types["input"], Private> : Input & object;
   readonly context: Context;
   readonly given: ContextInput;
@@ -50,6 +51,7 @@ export interface GraphTypesWithNodes<
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
+  readonly editable: Types["editable"];
   readonly input: Types["input"];
   readonly context: Types["context"];
   readonly given: Types["given"];

@@ -3,13 +3,14 @@
  * no names of the other nodes. Then each mistake becomes the expected type of its own place: the returned channel, the
  * command, the option or the node.
  */
+import type { Draft } from "immer";
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Overwrite } from "../state/channel.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
-import type { AnyRecipe, Goto, PlainObject, Recipe, Send } from "./command.ts";
+import type { AnyRecipe, DraftOf, Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { END } from "./edge.ts";
 import type { GraphTypes } from "./graph.ts";
-import type { CachePolicy, FailureRuntime, InputNode, NodeBody, NodeRuntime, NodeWithPolicy } from "./node.ts";
+import type { CachePolicy, FailureRuntime, InputNode, NodeBody, NodeReturn, NodeRuntime, NodeWithPolicy } from "./node.ts";
 import type { ReturnedItem, ReturnedValue, TaskInput } from "./node-types.ts";
 import type { ToolNode } from "./tool-node.ts";
 
@@ -18,17 +19,28 @@ type WithUnknownKeys<Update> = Update & PlainObject & NonWeakObject;
 /** Disables weak type detection: an object type with only optional properties would require a common key. */
 interface NonWeakObject extends Readonly<Record<never, never>> {}
 
+type StateDraft<Types extends GraphTypes> = DraftOf<Types["state"], Types["editable"]>;
 type Body<Types extends GraphTypes> = NodeBody<
   Types["state"],
   WithUnknownKeys<Types["update"]>,
   Types["context"],
-  Types["interrupts"]
+  Types["interrupts"],
+  StateDraft<Types>
 >;
 type Policy<Types extends GraphTypes> = NodeWithPolicy<
   Types["state"],
   WithUnknownKeys<Types["update"]>,
   Types["context"],
-  Types["interrupts"]
+  Types["interrupts"],
+  StateDraft<Types>
+>;
+type AnyInputNode<Types extends GraphTypes> = InputNode<
+  Types["state"],
+  WithUnknownKeys<Types["update"]>,
+  Types["context"],
+  Types["interrupts"],
+  unknown,
+  NodeReturn<Types["state"], WithUnknownKeys<Types["update"]>, StateDraft<Types>>
 >;
 
 /**
@@ -39,7 +51,7 @@ type Policy<Types extends GraphTypes> = NodeWithPolicy<
 export type AnyNode<Types extends GraphTypes> =
   | Body<Types>
   | Policy<Types>
-  | (InputNode<Types["state"], WithUnknownKeys<Types["update"]>, Types["context"], Types["interrupts"], unknown> &
+  | (AnyInputNode<Types> &
       Body<Types>)
   | (ToolNode<Types["state"], Types["context"]> & Body<Types>)
   | object;
@@ -56,7 +68,7 @@ type UnnamedNodes<Types extends GraphTypes> = {
   readonly [name: string]:
     | Body<Types>
     | Policy<Types>
-    | InputNode<Types["state"], WithUnknownKeys<Types["update"]>, Types["context"], Types["interrupts"], unknown>
+    | AnyInputNode<Types>
     | ToolNode<Types["state"], Types["context"]>;
 };
 
@@ -165,7 +177,7 @@ type ItemProblem<Types extends GraphTypes, Nodes, Item> =
     : Item extends Send<infer Target, infer Input>
       ? SendProblem<Nodes, Target, Input>
       : Item extends AnyRecipe
-        ? Item extends Recipe<Types["state"]>
+        ? Item extends Recipe<Types["state"], StateDraft<Types> & Draft<Types["state"]>>
           ? never
           : "the recipe edits another state"
         : Item extends undefined | void
@@ -243,7 +255,7 @@ type ExpectedItem<Types extends GraphTypes, Nodes, Item, Listed> =
             : SendProblem<Nodes, Target, Input>
           : SendProblem<Nodes, Target, Input>
       : Item extends AnyRecipe
-        ? Recipe<Types["state"]>
+        ? Recipe<Types["state"], StateDraft<Types>>
         : Item extends undefined | void
           ? Item
           : Item extends PlainObject & NonWeakObject

@@ -12,9 +12,16 @@ export interface AnyRecipe {
 }
 
 /** Recipe over a draft of the state; may change only last-value channels. */
-export interface Recipe<State> extends AnyRecipe {
-  readonly recipe: (draft: Draft<State>) => void;
+export interface Recipe<State, Drafted = Draft<State>> extends AnyRecipe {
+  readonly recipe: (draft: Drafted) => void;
 }
+
+/** Draft of a state: only the editable channels can be changed. */
+export type DraftOf<State, Editable extends string> = string extends Editable
+  ? Draft<State>
+  : { -readonly [Name in keyof State & Editable]: Draft<State[Name]> } & {
+      readonly [Name in Exclude<keyof State, Editable>]: State[Name];
+    };
 
 /** Next node with an optional update; replaces the node's edges for this step. */
 export interface Goto<Target extends string = string, Update = unknown> {
@@ -42,9 +49,9 @@ export interface PlainObject {
 type Synchronous<Returned> = Returned extends PromiseLike<unknown> ? "a recipe cannot be asynchronous" : unknown;
 
 /** Changes the state with an Immer recipe over a draft. Only last-value channels may change. */
-export function edit<State, Returned = void>(
-  recipe: ((draft: Draft<State>) => Returned) & ((draft: Draft<State>) => Synchronous<NoInfer<Returned>>),
-): Recipe<State> {
+export function edit<State, Returned = void, Drafted = Draft<State>>(
+  recipe: ((draft: Drafted) => Returned) & ((draft: Drafted) => Synchronous<NoInfer<Returned>>),
+): Recipe<State, Drafted> {
   return { [kind]: "recipe", recipe };
 }
 

@@ -1,5 +1,6 @@
 /** Nodes. A body reads the state and returns changes; an input node also takes its own input. */
 import type { EffectClass } from "../base/effect.ts";
+import type { Draft } from "immer";
 import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
@@ -90,20 +91,20 @@ export interface StepOptions {
 }
 
 /** Return value of a body: nothing, a partial state, a list, a recipe, or a command. */
-export type NodeReturn<State, Update> =
+export type NodeReturn<State, Update, Drafted = Draft<State>> =
   | undefined
   | void
   | Update
-  | Recipe<State>
+  | Recipe<State, Drafted>
   | Goto<string, Update>
   | Send
-  | readonly (Update | Recipe<State> | Goto<string, Update> | Send)[];
+  | readonly (Update | Recipe<State, Drafted> | Goto<string, Update> | Send)[];
 
 /** Body of a node. */
-export type NodeBody<State, Update, Context, Interrupts extends InterruptShape> = (
+export type NodeBody<State, Update, Context, Interrupts extends InterruptShape, Drafted = Draft<State>> = (
   state: State,
   runtime: NodeRuntime<Context, Interrupts>,
-) => NodeReturn<State, Update> | Promise<NodeReturn<State, Update>>;
+) => NodeReturn<State, Update, Drafted> | Promise<NodeReturn<State, Update, Drafted>>;
 
 /** Runtime of a node's error handler: the runtime of a body, and the failure. */
 export interface FailureRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape, Input = unknown>
@@ -187,16 +188,23 @@ export interface NodeClaims<State, Interrupts extends InterruptShape, Written ex
 }
 
 /** Node with a policy. */
-export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape>
+export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape, Drafted = Draft<State>>
   extends NodePolicy,
     NodeClaims<State, Interrupts> {
-  readonly run: NodeBody<State, Update, Context, Interrupts>;
+  readonly run: NodeBody<State, Update, Context, Interrupts, Drafted>;
   readonly cache?: CachePolicy<State>;
   /**
    * Called after the last failed attempt; the return value is the node's result. An error in the handler fails the
    * run.
    */
-  readonly onError?: ErrorHandler<State, Update, Context, Interrupts>;
+  readonly onError?: ErrorHandler<
+    State,
+    Update,
+    Context,
+    Interrupts,
+    unknown,
+    NodeReturn<State, Update, Drafted>
+  >;
 }
 
 /** Node that receives sends: each task has its own input, whose parsed type is visible only in the body. */

@@ -255,12 +255,23 @@ export interface ToolDefinition<Name extends string, Input extends ToolInput, In
   ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
 }
 
-/** Refuses a name that is both an argument and an injection: arguments come from the model, injections never do. */
-type DisjointNames<Args, Inject> = string extends keyof Args
+/**
+ * Turns the type of the definition into an error message: for an input that is no object, and for a name that is both an
+ * argument and an injection. Arguments come from the model, injections never do.
+ */
+type ValidInput<Args, Inject> = string extends keyof Args
   ? unknown
-  : keyof Args & keyof Inject extends never
-    ? unknown
-    : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
+  : [Args] extends [object]
+    ? keyof Args & keyof Inject extends never
+      ? unknown
+      : {
+          readonly inject: {
+            readonly [Name in keyof Args & keyof Inject]: `the input has an argument ${Name & string}: rename one of them`;
+          };
+        }
+    : unknown extends Args
+      ? unknown
+      : { readonly input: "the input of a tool is an object: use z.object({ … })" };
 
 /** Result of `defineTool`. `is` narrows a call to its arguments. */
 export interface DefinedTool<
@@ -352,7 +363,7 @@ export function defineTool<
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value> & DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
+  definition: ToolDefinition<Name, Input, Inject, Value> & ValidInput<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
 ): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
   checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
   const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;

@@ -2,6 +2,6 @@
 import { defineState } from "statewright";
 
 export const Till = defineState({
-  // @ts-expect-error Type 'number' is not assignable to type 'Channel<unknown, unknown, unknown> | Schema<unknown, unknown>'.
+  // @ts-expect-error Type 'number' is not assignable to type 'Channel<unknown, unknown, unknown, ChannelKind> | Schema<unknown, unknown>'.
   total: 0,
 });
