@@ -148,15 +148,20 @@ export { run } from "./run/run.ts";
 export type { InboxInput } from "./run/session/inbox/inbox-input.ts";
 export type {
   Answers,
+  BranchName,
   BreakpointOption,
   CommonOptions,
   EventsOptions,
+  GraphCallOptions,
   OnBusy,
   OnPriorEffect,
+  OpenInterruptOf,
   ResumeOptions,
   RunHandle,
+  RunOf,
   RunOptions,
   RunResult,
+  RunSettings,
   StartOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";

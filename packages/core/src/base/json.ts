@@ -28,15 +28,21 @@ export type DeepReadonly<Value> = unknown extends Value
     ? Json | DeepReadonly<Exclude<Value, Json>>
     : DeepReadonlyPart<Value>;
 
-type DeepReadonlyPart<Value> = Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | UrlInstance | Error
-    ? Value
-    : Value extends ReadonlyMap<infer Key, infer Item>
-      ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
-      : Value extends ReadonlySet<infer Item>
-        ? ReadonlySet<DeepReadonly<Item>>
-        : Value extends ArrayBufferView
-          ? Value
-          : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
+type DeepReadonlyPart<Value> = Value extends
+  | Primitive
+  | ((...args: never[]) => unknown)
+  | Date
+  | RegExp
+  | UrlInstance
+  | Error
+  ? Value
+  : Value extends ReadonlyMap<infer Key, infer Item>
+    ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
+    : Value extends ReadonlySet<infer Item>
+      ? ReadonlySet<DeepReadonly<Item>>
+      : Value extends ArrayBufferView
+        ? Value
+        : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
 
 /**
  * Maximum nesting levels of a value. Deeper values are refused before a save, because their traversal overflows the

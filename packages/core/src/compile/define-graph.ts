@@ -48,6 +48,7 @@ export interface GraphTypesWithNodes<
   Nodes extends string,
   Inner extends InterruptShape = Record<never, never>,
   Tools extends string = string,
+  InnerNodes extends string = never,
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
@@ -61,6 +62,7 @@ export interface GraphTypesWithNodes<
   readonly output: Types["output"];
   readonly innerInterrupts: Inner;
   readonly tools: Tools;
+  readonly innerNodes: InnerNodes;
 }
 
 /** A graph definition without nodes and edges yet. */
@@ -74,7 +76,13 @@ export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   edges<const Edges extends EdgeMap<Types["state"], Nodes>>(
     edges: CheckedEdges<Types, Nodes, Edges>,
   ): Graph<
-    GraphTypesWithNodes<Types, NodeTypes<Nodes>["names"], NodeTypes<Nodes>["interrupts"], NodeTypes<Nodes>["tools"]>
+    GraphTypesWithNodes<
+      Types,
+      NodeTypes<Nodes>["names"],
+      NodeTypes<Nodes>["interrupts"],
+      NodeTypes<Nodes>["tools"],
+      NodeTypes<Nodes>["inner"]
+    >
   >;
 }
 

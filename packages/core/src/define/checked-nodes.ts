@@ -10,7 +10,15 @@ import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import type { AnyRecipe, DraftOf, Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { END } from "./edge.ts";
 import type { GraphTypes } from "./graph.ts";
-import type { CachePolicy, FailureRuntime, InputNode, NodeBody, NodeReturn, NodeRuntime, NodeWithPolicy } from "./node.ts";
+import type {
+  CachePolicy,
+  FailureRuntime,
+  InputNode,
+  NodeBody,
+  NodeReturn,
+  NodeRuntime,
+  NodeWithPolicy,
+} from "./node.ts";
 import type { ReturnedItem, ReturnedValue, TaskInput } from "./node-types.ts";
 import type { ToolNode } from "./tool-node.ts";
 
@@ -51,8 +59,7 @@ type AnyInputNode<Types extends GraphTypes> = InputNode<
 export type AnyNode<Types extends GraphTypes> =
   | Body<Types>
   | Policy<Types>
-  | (AnyInputNode<Types> &
-      Body<Types>)
+  | (AnyInputNode<Types> & Body<Types>)
   | (ToolNode<Types["state"], Types["context"]> & Body<Types>)
   | object;
 

@@ -25,6 +25,8 @@ export interface GraphTypes extends StateTypes {
   readonly output: unknown;
   /** Interrupts of inner graphs, as `node.key`. */
   readonly innerInterrupts: InterruptShape;
+  /** Names of the nodes of inner graphs. */
+  readonly innerNodes: string;
   /** Names of callable tools when the graph lists its tools; any string with a registry. */
   readonly tools: string;
 }
@@ -52,7 +54,17 @@ export interface NodeTypes<Nodes> {
   readonly interrupts: { readonly [Question in InnerInterrupts<Nodes> as Question["key"]]: Question["declared"] };
   /** Tools of the tool nodes and of inner graphs. */
   readonly tools: NodeToolNames<Nodes[keyof Nodes]>;
+  /** Names of the nodes of inner graphs. */
+  readonly inner: InnerNodeNames<Nodes[keyof Nodes]>;
 }
+
+type InnerNodeNames<Node> = Node extends unknown
+  ? InnerTypes<Node> extends infer Inner
+    ? Inner extends GraphTypes
+      ? Inner["nodes"] | Inner["innerNodes"]
+      : never
+    : never
+  : never;
 
 type NodeToolNames<Node> = Node extends { readonly kind: "tools"; readonly names?: infer Names }
   ? Names & string

@@ -1,6 +1,7 @@
 /** Nodes. A body reads the state and returns changes; an input node also takes its own input. */
-import type { EffectClass } from "../base/effect.ts";
+
 import type { Draft } from "immer";
+import type { EffectClass } from "../base/effect.ts";
 import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
 import type { Json } from "../base/json.ts";
@@ -197,14 +198,7 @@ export interface NodeWithPolicy<State, Update, Context, Interrupts extends Inter
    * Called after the last failed attempt; the return value is the node's result. An error in the handler fails the
    * run.
    */
-  readonly onError?: ErrorHandler<
-    State,
-    Update,
-    Context,
-    Interrupts,
-    unknown,
-    NodeReturn<State, Update, Drafted>
-  >;
+  readonly onError?: ErrorHandler<State, Update, Context, Interrupts, unknown, NodeReturn<State, Update, Drafted>>;
 }
 
 /** Node that receives sends: each task has its own input, whose parsed type is visible only in the body. */

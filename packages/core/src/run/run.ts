@@ -26,7 +26,7 @@ import {
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
 import { checkRunOptions } from "./session/options/check-run-options.ts";
-import type { RunHandle, RunOptions, RunResult } from "./session/options/options.ts";
+import type { GraphCallOptions, RunHandle, RunOf, RunOptions, RunResult } from "./session/options/options.ts";
 import type { Journal } from "./session/parts/journal.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
 import type { Position } from "./session/parts/position.ts";
@@ -51,12 +51,9 @@ import {
  * same `key` starts no other run: it returns the handle of the active run in this process, or a handle with the
  * outcome of the stored run.
  */
-export function run<Types extends GraphTypes>(
-  graph: Graph<Types>,
-  options: RunOptions<Types>,
-): RunHandle<Types["result"], Types["output"]> {
+export function run<Types extends GraphTypes>(graph: Graph<Types>, options: GraphCallOptions<Types>["run"]): RunOf<Types> {
   checkRunOptions("run", graph, options);
-  return startRun({ graph: graph as Graph, options }) as RunHandle<Types["result"], Types["output"]>;
+  return startRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }
 
 type RunCaller = Caller & { readonly options: RunOptions<GraphTypes> };

@@ -36,12 +36,7 @@ export interface ReduceResult {
 }
 
 /** A channel of a state. `types` exists only for the compiler. */
-export interface Channel<
-  Value = unknown,
-  Write = unknown,
-  Input = unknown,
-  Kind extends ChannelKind = ChannelKind,
-> {
+export interface Channel<Value = unknown, Write = unknown, Input = unknown, Kind extends ChannelKind = ChannelKind> {
   readonly kind: Kind;
   readonly types?: { readonly value: Value; readonly write: Write; readonly input: Input };
   /** Schema of the value; for a list or record, schema of an item. */

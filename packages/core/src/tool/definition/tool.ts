@@ -266,7 +266,8 @@ type ValidInput<Args, Inject> = string extends keyof Args
       ? unknown
       : {
           readonly inject: {
-            readonly [Name in keyof Args & keyof Inject]: `the input has an argument ${Name & string}: rename one of them`;
+            readonly [Name in keyof Args &
+              keyof Inject]: `the input has an argument ${Name & string}: rename one of them`;
           };
         }
     : unknown extends Args
