@@ -1,8 +1,11 @@
 /** `createAgent` for any form of a model: `Model`, AI SDK language model, or name. */
 import {
   type Agent,
+  type AgentState,
   type AgentOptions as AgentWithModel,
   type AnswerKeys,
+  type CheckedModel,
+  type CheckedTools,
   createAgent as createAgentWithModel,
   type NoState,
   type PrepareStep,
@@ -60,19 +63,24 @@ export function createAgent<
   Context = unknown,
   ContextInput = unknown,
   Output = never,
-  Tools = unknown,
+  const Tools = unknown,
   Provided = unknown,
   Middlewares = unknown,
+  ModelOption extends AnyModel | readonly AnyModel[] = AnyModel,
 >(
-  options: AgentOptions<
-    Types,
-    Context,
-    ContextInput,
-    Output,
-    NoInfer<ToolNamesIn<Tools>>,
-    NoInfer<ToolChoiceNames<Tools, Provided>>
+  options: Omit<
+    AgentOptions<
+      Types,
+      Context,
+      ContextInput,
+      Output,
+      NoInfer<ToolNamesIn<Tools>>,
+      NoInfer<ToolChoiceNames<Tools, Provided>>
+    >,
+    "tools" | "model"
   > & {
-    readonly tools?: Tools;
+    readonly model: CheckedModel<ModelOption, NoInfer<Tools>>;
+    readonly tools?: CheckedTools<AgentState<Types>["state"], NoInfer<Context>, Tools>;
     readonly providerTools?: Provided;
     readonly middleware?: Middlewares;
   },

@@ -37,6 +37,7 @@ import {
 } from "./agent-run.ts";
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { checkAgent, checkConfirmTools } from "./check-agent.ts";
+import type { CheckedModel, CheckedTools } from "./checked-agent.ts";
 import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";
 
 /** Options of `agent.run`: the user input, initial values of the agent's channels, and its context. */
@@ -140,19 +141,28 @@ export function createAgent<
   Context = unknown,
   ContextInput = unknown,
   Output = never,
-  Tools = unknown,
+  const Tools = unknown,
   ProviderTools = unknown,
   MiddlewareOption = unknown,
+  ModelOption extends Model = Model,
 >(
-  options: AgentOptions<
-    Types,
-    Context,
-    ContextInput,
-    Model,
-    Output,
-    NoInfer<ToolNamesIn<Tools>>,
-    NoInfer<ToolChoiceNames<Tools, ProviderTools>>
-  > & { readonly tools?: Tools; readonly providerTools?: ProviderTools; readonly middleware?: MiddlewareOption },
+  options: Omit<
+    AgentOptions<
+      Types,
+      Context,
+      ContextInput,
+      Model,
+      Output,
+      NoInfer<ToolNamesIn<Tools>>,
+      NoInfer<ToolChoiceNames<Tools, ProviderTools>>
+    >,
+    "tools" | "model"
+  > & {
+    readonly model: CheckedModel<ModelOption, NoInfer<Tools>>;
+    readonly tools?: CheckedTools<AgentState<Types>["state"], NoInfer<Context>, Tools>;
+    readonly providerTools?: ProviderTools;
+    readonly middleware?: MiddlewareOption;
+  },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
   const untyped = options as AnyAgentOptions;

@@ -27,7 +27,10 @@ import { copyInput } from "../state/copy-input.ts";
  * `unknown_interrupt`, `ambiguous_answer`, `already_answered`, `interrupt_expired`, `invalid_answer`, or the error
  * that fails the run.
  */
-export function resume<Types extends GraphTypes>(graph: Graph<Types>, options: GraphCallOptions<Types>["resume"]): RunOf<Types> {
+export function resume<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: GraphCallOptions<Types>["resume"],
+): RunOf<Types> {
   checkRunOptions("resume", graph, options);
   return resumeRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }

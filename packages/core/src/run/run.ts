@@ -51,7 +51,10 @@ import {
  * same `key` starts no other run: it returns the handle of the active run in this process, or a handle with the
  * outcome of the stored run.
  */
-export function run<Types extends GraphTypes>(graph: Graph<Types>, options: GraphCallOptions<Types>["run"]): RunOf<Types> {
+export function run<Types extends GraphTypes>(
+  graph: Graph<Types>,
+  options: GraphCallOptions<Types>["run"],
+): RunOf<Types> {
   checkRunOptions("run", graph, options);
   return startRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }

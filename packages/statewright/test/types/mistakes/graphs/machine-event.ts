@@ -12,5 +12,5 @@ const machine = setup({
 });
 
 const payment = durableMachine(machine, { version: 1 });
-// @ts-expect-error ?
+// @ts-expect-error Object literal may only specify known properties, but 'CANCLE' does not exist in type '{ readonly CANCEL?: {}; readonly PAY?: { readonly cents: number; }; } & EngineAnswers<"CANCEL" | "PAY"> & { readonly [id: `${string}:${string}`]: unknown; readonly [key: `${string}.approve`]: unknown; readonly [key: `${string}.in_doubt`]: unknown; }'. Did you mean to write 'CANCEL'?
 export const handle = resume(payment, { store, thread: "t", answers: { CANCLE: {} } });
