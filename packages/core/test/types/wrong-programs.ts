@@ -577,7 +577,7 @@ wrong("a state that is not declared with defineState", () => {
 });
 wrong("a channel that is no schema", () => {
   defineState({ files: z.string() });
-  // @ts-expect-error Type 'string' is not assignable to type 'Channel<unknown, unknown, unknown> | Schema<unknown, unknown>'
+  // @ts-expect-error is not assignable to type 'Channel<unknown, unknown, unknown, ChannelKind> | Schema<unknown, unknown>'
   defineState({ files: "text" });
 });
 wrong("a reducer that gives a wrong type", () => {
@@ -712,7 +712,7 @@ wrong("an injection of what the context does not have", () => {
 });
 wrong("a name that is both an argument and an injection", () => {
   defineTool({ name: "t", description: "d", input: File, inject: { key: inject.secret("KEY") }, run: () => "x" });
-  // @ts-expect-error Type 'Injection<SecretValue, unknown, unknown>' is not assignable to type 'never'
+  // @ts-expect-error is not assignable to type 'Injection<SecretValue, unknown, unknown> & "the input has an argument file: rename one of them"'
   defineTool({ name: "t", description: "d", input: File, inject: { file: inject.secret("KEY") }, run: () => "x" });
 });
 wrong("a secret that is used as a text", () => {

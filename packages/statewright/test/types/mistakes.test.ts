@@ -56,6 +56,53 @@ describe.each(Object.keys(compilers))("%s", (compiler) => {
   });
 });
 
+/** Returns the first lines of the errors of a program, for each compiler. */
+function listFirstLines(file: string): readonly string[] {
+  return Object.keys(compilers).map((compiler) => {
+    const found = (diagnostics.get(compiler) ?? []).filter((each) => each.file === `src/${file}.ts`);
+    return found.map(({ message }) => message.split("\n")[0]).join("; ");
+  });
+}
+
+function expectWords(words: Readonly<Record<string, string>>): void {
+  for (const [file, text] of Object.entries(words))
+    expect(listFirstLines(file), file).toEqual(Object.keys(compilers).map(() => expect.stringContaining(text)));
+}
+
+test("an agent without the context of a tool has an error that names the tool and the context [FX32]", () => {
+  expectWords({
+    "agents/missing-context": 'Missing<"`context` is required by tool refund", { readonly user: string; }>',
+    "agents/wrong-context": 'Missing<"`context` is required by tool refund", { readonly user: string; }>',
+  });
+});
+
+test("commands, interrupts, sends and items of lists have errors that say what to write [FX33]", () => {
+  expectWords({
+    "edges/command-beside-plain-edge": "the node returns a command to check: use commandTargets",
+    "nodes/interrupt-without-declarations": "declare the interrupt in `interrupts` of defineGraph",
+    "edges/send-to-plain-node": "the node check takes no input: use goto",
+    "edges/fan-out-to-plain-node": "the node check takes no input: use route, or declare the node with inputNode",
+    "nodes/item-instead-of-list": "a write to a list is a list of items: use [item]",
+  });
+});
+
+test("scripts, events, branches, recipes and inputs of tools that are wrong do not compile [FX34]", () => {
+  expectWords({
+    "tests/wrong-argument": "the script calls search with another type of the argument query",
+    "tests/missing-argument": "the script calls search without the argument query",
+    "tests/hidden-argument": "the script calls refund with user, which is no argument of the tool",
+    "graphs/machine-event": "Did you mean to write 'CANCEL'?",
+    "graphs/machine-payload": "Type 'string' is not assignable to type 'number'",
+    "runs/branch-of-another-graph": "is not assignable to type 'BranchName<\"check\">'",
+    "nodes/reduced-channel-in-recipe": "Cannot assign to 'total' because it is a read-only property",
+    "tools/text-input": "the input of a tool is an object: use z.object({ … })",
+  });
+});
+
+test("the payload of an open interrupt has the type that the graph declares for its key [FX36]", () => {
+  expectWords({ "runs/misread-payload": "Property 'cent' does not exist on type '{ readonly cents: number; }'" });
+});
+
 function readProgram(file: string): Program {
   const lines = readFileSync(join(folder, file), "utf8").split("\n");
   const expected = lines.flatMap((line, index) => {
