@@ -1,6 +1,6 @@
-import { jsonSchemaInput } from "@statewright/core";
+import { type JsonObject, jsonSchemaInput } from "@statewright/core";
 import { describe, expect, test } from "vitest";
-import { ajvValidator, jsonSchema } from "../src/index.ts";
+import { ajvValidator, isNestedDeeper, jsonSchema } from "../src/index.ts";
 
 /** Levels of alternatives between two equal references: 1.5 KB of text, and 2 to the power of `levels` checks. */
 function nestAlternatives(levels: number, toRef = (name: string): object => ({ $ref: `#/$defs/${name}` })) {
@@ -78,4 +78,13 @@ describe.each([
 test("alternatives over anchors are measured, also by the validator alone [FX64]", () => {
   const schema = nestAlternatives(23, (name) => ({ $ref: name === "l0" ? "#/$defs/l0" : `#${name}` }));
   expect(() => ajvValidator(schema as never)).toThrow(/invalid_tool.+alternatives/);
+});
+
+test("a schema nested 50,000 levels deep is refused with an error of its own [FX77]", () => {
+  let schema: JsonObject = { type: "object" };
+  for (let level = 0; level < 50_000; level++) schema = { type: "object", properties: { a: schema } };
+  expect(() => ajvValidator(schema)).toThrow("the JSON Schema is nested deeper than 500 levels");
+  expect(() => jsonSchema(schema)).toThrow(expect.objectContaining({ code: "invalid_tool" }));
+  expect(isNestedDeeper(schema, 100_000)).toBe(true);
+  expect([isNestedDeeper([[7]], 2), isNestedDeeper([[7]], 1)]).toEqual([false, true]);
 });

@@ -99,7 +99,7 @@ export class PluginSession {
     if (message.kind === "reply") this.#pending.handleReply(message);
     else if (message.kind === "update" || message.kind === "progress") {
       if (this.description.capabilities.has("update")) this.#pending.notify(message);
-    } else if (message.kind === "broken" && this.#pending.size > 0) this.#failProtocol("incomplete JSON object");
+    } else if (message.kind === "broken" && this.#pending.size > 0) this.#failProtocol(message.problem);
     else if (line.trim() !== "")
       world.log("warn", `plugin "${command}" wrote a line that is not a reply`, { line: truncateLine(line) });
   }

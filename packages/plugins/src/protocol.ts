@@ -1,6 +1,12 @@
 /** Plugin protocol: one JSON object per line. */
 import type { ContentBlock, Json, JsonObject } from "@statewright/core";
-import { isJsonObject } from "@statewright/json-schema";
+import { isJsonObject, isNestedDeeper } from "@statewright/json-schema";
+
+/** Maximum nesting levels of a line: later copies and serializations of the values are recursive. */
+const maxLineDepth = 500;
+
+/** Maximum number of described tools. */
+const maxTools = 2_000;
 
 /** Capability beyond protocol version 1, declared in the description. */
 export type PluginCapability = "call_id" | "update" | "cancel" | "shutdown" | "concurrent";
@@ -42,15 +48,21 @@ export type PluginNotification =
     }
   | { readonly kind: "progress"; readonly callId: string; readonly text: string };
 
-/** Parsed line: `broken` is an incomplete JSON object, `noise` any line outside the protocol. */
-export type ProtocolLine = PluginReply | PluginNotification | { readonly kind: "broken" } | { readonly kind: "noise" };
+/** Parsed line: `broken` is a line that is no usable JSON object, `noise` any line outside the protocol. */
+export type ProtocolLine =
+  | PluginReply
+  | PluginNotification
+  | { readonly kind: "broken"; readonly problem: string }
+  | { readonly kind: "noise" };
 
 /** Parses a line after the description. */
 export function parseLine(line: string): ProtocolLine {
   const text = line.trim();
   if (!text.startsWith("{")) return { kind: "noise" };
   const message = parseJson(text);
-  if (!isJsonObject(message)) return { kind: "broken" };
+  if (!isJsonObject(message)) return { kind: "broken", problem: "incomplete JSON object" };
+  if (isNestedDeeper(message, maxLineDepth))
+    return { kind: "broken", problem: `a line is nested deeper than ${maxLineDepth} levels` };
   const callId = typeof message["call_id"] === "string" ? message["call_id"] : undefined;
   const { type } = message;
   if (type === "progress" && callId !== undefined && typeof message["text"] === "string")
@@ -78,9 +90,12 @@ export function parseDescription(line: string): PluginDescription | string | und
   if (!text.startsWith("{")) return undefined;
   const message = parseJson(text);
   if (!isJsonObject(message)) return "its description is not a complete JSON object on one line";
+  if (isNestedDeeper(message, maxLineDepth)) return `its description is nested deeper than ${maxLineDepth} levels`;
   const isList = Array.isArray(message["tools"]);
+  const entries = isList ? (message["tools"] as readonly unknown[]) : [message];
+  if (entries.length > maxTools) return `its description has ${entries.length} tools, the maximum is ${maxTools}`;
   const tools: PluginToolDefinition[] = [];
-  for (const entry of isList ? (message["tools"] as readonly unknown[]) : [message]) {
+  for (const entry of entries) {
     const tool = parseTool(entry);
     if (typeof tool === "string") return tool;
     tools.push(tool);

@@ -296,6 +296,12 @@ test("a foreign plugin tool name becomes snake_case and keeps its original towar
   expect(tools[0]?.spec).toMatchObject({ name: "files_read", originalName: "Files/Read" });
 });
 
+test("a call of a plugin tool under its alias reaches the plugin under the original name [FX80, D32]", async () => {
+  const { tools } = await load("list", { extra: "name=Files/Read" });
+  expect(tools.map(({ spec }) => spec.name)).toEqual(["files_read", "shout"]);
+  expect(await callTool(tools, { say: "hello", named: true }, "files_read")).toBe("Files/Read");
+});
+
 test("plugin arguments and variables are expanded from the environment without a shell [S3.44, S3.45, R11, T47]", async () => {
   process.env["STATEWRIGHT_TEST_NAME"] = "a b; $(touch x) `y`";
   try {
@@ -504,6 +510,27 @@ test("a plugin with unusable tools is ended", async () => {
   const extra = join(folder, "pid");
   await expect(load("bad-schema", { extra })).rejects.toMatchObject({ code: "invalid_tool" });
   expect(isAlive(Number(readFileSync(extra, "utf8")))).toBe(false);
+});
+
+test.each([
+  ["50,000 levels", "deep", "could not start: its description is nested deeper than 500 levels"],
+  ["100,000 tools", "many", "could not start: its description has 100000 tools, the maximum is 2000"],
+])("a plugin with a description of %s is refused and its process is ended [FX77]", async (_, mode, message) => {
+  const extra = join(folder, `pid-${mode}`);
+  await expect(load(mode, { extra })).rejects.toMatchObject({
+    code: "plugin_failed",
+    message: expect.stringContaining(message),
+  });
+  expect(isAlive(Number(readFileSync(extra, "utf8")))).toBe(false);
+});
+
+test("a deeply nested reply of a plugin fails its call alone [FX77]", async () => {
+  const { tools } = await load();
+  const [deep, next] = await collectAnswers(tools, [{ args: { say: "", deep: 50_000 } }, { args: { say: "mine" } }], {
+    strategy: "sequential",
+  });
+  expect(getMessageText(deep ?? fail())).toContain("a line is nested deeper than 500 levels");
+  expect(getMessageText(next ?? fail())).toBe("mine");
 });
 
 test("a call during a plugin restart waits for the new process, and no second process starts", async () => {

@@ -1,11 +1,12 @@
 /** Ownership while the files of a store are read, copied, deleted or replaced [FX60]. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { isStatewrightError } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
@@ -139,6 +140,35 @@ test.runIf(process.platform === "linux")("an owner lock works without the progra
   lock?.release("unmarked");
   expect(testOwnerLock(path, "sqlite")).toBe("free");
 });
+
+test.runIf(process.platform === "linux")(
+  "without the program flock a store warns, and stops when its process closes the owner file [FX60]",
+  async () => {
+    hideFlock();
+    const lines: string[] = [];
+    const store = sqliteStore(file, { world: systemWorld({ log: (level, text) => lines.push(`${level}: ${text}`) }) });
+    onTestFinished(() => store.close());
+    const claim = await begin(store);
+    expect(lines).toEqual([expect.stringContaining("warn: the program flock is missing")]);
+    await saveCommit(store, createSuperstep("t", claim, 2));
+    readFileSync(`${file}-owner-1`);
+    await expect(saveCommit(store, createSuperstep("t", claim, 3))).rejects.toMatchObject({
+      code: "store_failed",
+      message: expect.stringContaining("the locks"),
+    });
+  },
+);
+
+test.runIf(process.platform === "linux")(
+  "without the program flock a matrix of reads, copies and deletions loses no acknowledged write [FX60]",
+  async () => {
+    const cells = listCells([home.path]).filter(({ action }) => action !== "sqlite3 command");
+    const results = await runCells(isWhole ? cells : cells.filter((_, index) => index % 11 === 3), "absent");
+    expect(results.length).toBeGreaterThan(10);
+    expect(results.flatMap((result) => findViolations(result).map((found) => ({ ...result, found })))).toEqual([]);
+  },
+  900_000,
+);
 
 test("a terminated worker thread is a dead owner, although its process lives [FX60]", async () => {
   const worker = new Worker(new URL("support/processes/owning-worker.ts", import.meta.url), { workerData: file });

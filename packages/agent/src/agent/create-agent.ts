@@ -1,9 +1,9 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with methods for user messages. */
 import {
+  type AnyModel,
   type Graph,
   type Message,
   type Middleware,
-  type Model,
   type OutputSchema,
   type ResumeOptions,
   type RunHandle,
@@ -21,8 +21,7 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
-import { parseAgentOutput } from "../output/agent-output.ts";
+import { checkKnownModels, invalidOption, parseAnswerFormat } from "@statewright/core/adapter";
 import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
@@ -39,6 +38,7 @@ import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./
 import { checkAgent, checkConfirmTools } from "./check-agent.ts";
 import type { CheckedModel, CheckedTools } from "./checked-agent.ts";
 import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";
+import { normalizeModelOptions } from "./normalize-model-options.ts";
 
 /** Options of `agent.run`: the user input, initial values of the agent's channels, and its context. */
 export type AgentRunOptions<Types extends StateTypes, Context, ContextInput> = Omit<
@@ -144,14 +144,13 @@ export function createAgent<
   const Tools = unknown,
   ProviderTools = unknown,
   MiddlewareOption = unknown,
-  ModelOption extends Model = Model,
+  ModelOption extends AnyModel | readonly AnyModel[] = AnyModel,
 >(
   options: Omit<
     AgentOptions<
       Types,
       Context,
       ContextInput,
-      Model,
       Output,
       NoInfer<ToolNamesIn<Tools>>,
       NoInfer<ToolChoiceNames<Tools, ProviderTools>>
@@ -165,10 +164,11 @@ export function createAgent<
   },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
-  const untyped = options as AnyAgentOptions;
+  const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);
+  checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);
   const { name, store } = options;
-  const output = untyped.output === undefined ? undefined : parseAgentOutput(`agent "${name}"`, untyped.output);
+  const output = untyped.output === undefined ? undefined : parseAnswerFormat(`agent "${name}"`, untyped.output);
   const graph = createAgentGraph(untyped, tools, output);
   const middleware = (untyped.middleware ?? []) as readonly Middleware[];
   const check = (registry: ToolRegistry<Conversation>): void => checkConfirmTools(name, registry.tools(), middleware);

@@ -6,6 +6,7 @@
 import type { NodesProblem } from "./checked-nodes.ts";
 import type { CommandTargets, END, FanOut, Join, Route, START } from "./edge.ts";
 import type { GraphTypes } from "./graph.ts";
+import type { ModelRoute } from "./model-route.ts";
 import type { InputNodeNames, ReturnedTargets, TaskInput } from "./node-types.ts";
 
 /** Any name besides the names of the nodes, which editors offer. */
@@ -13,16 +14,16 @@ type AnyName = string & NonNullable<unknown>;
 declare const loose: unique symbol;
 
 /** Any edge of a graph, for inference: gives the functions of routes and fan-outs their contextual types. */
-type AnyEdge<State, Nodes> =
-  | ValidEdge<State, Nodes, EdgeTargets<Nodes>["plain"]>
+type AnyEdge<State, Nodes, Context> =
+  | ValidEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>
   | CommandTargets<EdgeTargets<Nodes>["all"]>
-  | ([InputNodeNames<Nodes>] extends [never] ? FanOut<State, string, unknown> : never)
+  | ([InputNodeNames<Nodes>] extends [never] ? FanOut<State, string, unknown, string, Context> : never)
   | AnyName
   | object;
 
 /** Edges of a graph by source, for inference. Only this type has the key {@link loose}. */
-export type EdgeMap<State, Nodes> = {
-  readonly [Name in keyof Nodes | typeof START]?: AnyEdge<State, Nodes>;
+export type EdgeMap<State, Nodes, Context> = {
+  readonly [Name in keyof Nodes | typeof START]?: AnyEdge<State, Nodes, Context>;
 } & { readonly [loose]?: never };
 
 /**
@@ -35,16 +36,16 @@ export type CheckedEdges<Types extends GraphTypes, Nodes, Edges> =
     : string extends keyof Nodes
       ? Edges
       : [NodesProblem<Types, Nodes>] extends [never]
-        ? ValidEdges<Types["state"], Nodes, Edges>
+        ? ValidEdges<Types["state"], Nodes, Edges, Types["context"]>
         : Edges;
 
-type ValidEdges<State, Nodes, Edges> = [Exclude<(keyof Nodes & string) | typeof START, keyof Edges>] extends [never]
-  ? [{ [Name in keyof Edges]: EdgeProblem<State, Nodes, Name, Edges[Name]> }[keyof Edges]] extends [never]
+type ValidEdges<State, Nodes, Edges, Context> = [Exclude<(keyof Nodes & string) | typeof START, keyof Edges>] extends [never]
+  ? [{ [Name in keyof Edges]: EdgeProblem<State, Nodes, Name, Edges[Name], Context> }[keyof Edges]] extends [never]
     ? Edges
     : {
-        readonly [Name in keyof Edges]: [EdgeProblem<State, Nodes, Name, Edges[Name]>] extends [never]
+        readonly [Name in keyof Edges]: [EdgeProblem<State, Nodes, Name, Edges[Name], Context>] extends [never]
           ? Edges[Name]
-          : ExpectedEdge<State, Nodes, Name, Edges[Name]>;
+          : ExpectedEdge<State, Nodes, Name, Edges[Name], Context>;
       }
   : MissingEdge<Exclude<(keyof Nodes & string) | typeof START, keyof Edges>>;
 
@@ -67,9 +68,9 @@ interface EdgeTargets<Nodes> {
 type CommandNames<Nodes, Name> = Name extends keyof Nodes ? ReturnedTargets<Nodes[Name]> : never;
 
 /** `never` for a valid edge. */
-type EdgeProblem<State, Nodes, Name, Edge> = Name extends keyof Nodes | typeof START
+type EdgeProblem<State, Nodes, Name, Edge, Context> = Name extends keyof Nodes | typeof START
   ? [CommandNames<Nodes, Name>] extends [never]
-    ? Edge extends ValidEdge<State, Nodes, EdgeTargets<Nodes>["plain"]>
+    ? Edge extends ValidEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>
       ? never
       : Name
     : string extends CommandNames<Nodes, Name>
@@ -79,13 +80,14 @@ type EdgeProblem<State, Nodes, Name, Edge> = Name extends keyof Nodes | typeof S
         : Name
   : Name;
 
-type ValidEdge<State, Nodes, Plain extends string> =
+type ValidEdge<State, Nodes, Plain extends string, Context> =
   | Plain
   | readonly Plain[]
   | Join<Plain>
-  | Route<State, Plain>
+  | Route<State, Plain, Context>
+  | ModelRoute<State, Plain, Context>
   | {
-      [Name in InputNodeNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain>;
+      [Name in InputNodeNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain, Context>;
     }[InputNodeNames<Nodes>];
 
 /** Edge of a node that returns commands: `commandTargets` with every target of the commands. */
@@ -95,9 +97,9 @@ interface CommandEdge<Listed extends string, Named extends string> {
   readonly accepts?: ((target: Named) => void) | undefined;
 }
 
-type ExpectedEdge<State, Nodes, Name, Edge> = Name extends keyof Nodes | typeof START
+type ExpectedEdge<State, Nodes, Name, Edge, Context> = Name extends keyof Nodes | typeof START
   ? [CommandNames<Nodes, Name>] extends [never]
-    ? ExpectedPlainEdge<State, Nodes, Edge, EdgeTargets<Nodes>["plain"]>
+    ? ExpectedPlainEdge<State, Nodes, Edge, EdgeTargets<Nodes>["plain"], Context>
     : Edge extends CommandTargets<infer Target>
       ? [Exclude<Target, EdgeTargets<Nodes>["all"]>] extends [never]
         ? UnlistedTarget<Exclude<CommandNames<Nodes, Name>, Target>>
@@ -107,17 +109,17 @@ type ExpectedEdge<State, Nodes, Name, Edge> = Name extends keyof Nodes | typeof 
 
 type UnlistedTarget<Target extends string> = `the node returns a command to ${Target}: add it to commandTargets`;
 
-type ExpectedPlainEdge<State, Nodes, Edge, Plain extends string> = Edge extends string
+type ExpectedPlainEdge<State, Nodes, Edge, Plain extends string, Context> = Edge extends string
   ? Edge extends keyof Nodes
     ? TakesInput<Edge>
     : Plain
   : Edge extends readonly string[]
     ? readonly Plain[]
-    : Edge extends Join<infer Target> | Route<never, infer Target>
+    : Edge extends Join<infer Target> | Route<never, infer Target, never> | ModelRoute<never, infer Target, never>
       ? [Exclude<Target, Plain>] extends [never]
-        ? Route<State, Plain>
+        ? Route<State, Plain, Context>
         : NoTarget<Nodes, Exclude<Target, Plain>>
-      : Edge extends FanOut<never, infer Target, unknown, infer Otherwise>
+      : Edge extends FanOut<never, infer Target, unknown, infer Otherwise, never>
         ? ExpectedFanOut<Nodes, Target, Exclude<Otherwise, Plain>>
         : Edge extends { readonly kind: "commandTargets" }
           ? "the node returns no command: use the name of the next node, or route"

@@ -1,6 +1,7 @@
 /** Graph: named state, nodes and edges, with the types read by runs, tests and middleware. */
 import type { Schema } from "../base/schema.ts";
 import type { ToolCallBlock } from "../model/message.ts";
+import type { GraphModels } from "../model/model-source.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { Tool } from "../tool/definition/tool.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
@@ -214,14 +215,14 @@ export type EdgeRecord =
   | {
       readonly kind: "route";
       readonly targets: readonly string[];
-      readonly choose: (state: never) => unknown;
+      readonly choose: (state: never, context: never) => unknown;
       readonly many: boolean;
     }
   | {
       readonly kind: "fanOut";
       readonly targets: readonly string[];
       readonly target: string;
-      readonly select: (state: never) => unknown;
+      readonly select: (state: never, context: never) => unknown;
       readonly otherwise: string | undefined;
     }
   | { readonly kind: "commandTargets"; readonly targets: readonly string[] }
@@ -248,4 +249,6 @@ export interface GraphDefinition {
   readonly tools: readonly Tool<never, never>[];
   /** Middleware of every tool call and model call in the graph and its inner graphs, outermost first. */
   readonly middleware: readonly Middleware[];
+  /** Sources of the models of the graph; undefined without a source. */
+  readonly models?: GraphModels | undefined;
 }

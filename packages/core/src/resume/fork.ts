@@ -21,6 +21,7 @@ import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { assignMessageIds } from "../run/session/message-ids.ts";
 import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import type { BranchName } from "../run/session/options/options.ts";
 import { reduceEdit } from "../run/session/reduce-writes.ts";
@@ -150,7 +151,9 @@ async function applyEdit<Types extends GraphTypes>(
   const { state, deltas } = reduceEdit(
     plan,
     before,
-    update === undefined ? [] : parseEdit(plan, codec, thread, update),
+    update === undefined
+      ? []
+      : assignMessageIds(plan, parseEdit(plan, codec, thread, update), `${thread}/${from.id}/update ${now}`),
   );
   const separatedCalls = findIntroducedIssue(plan, before, state);
   if (separatedCalls !== undefined) throw createSeparatedCallsError(plan, thread, separatedCalls);

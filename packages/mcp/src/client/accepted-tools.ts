@@ -59,7 +59,7 @@ export class AcceptedTools {
     this.#pins = this.#selectPins(session);
     const change = pins === undefined ? undefined : comparePins(pins, this.#pins);
     if (change !== undefined && !(await this.#decide(change))) throw createPinError(settings.server, change);
-    checkToolNames(settings, session.definitions);
+    checkToolNames(settings, [...session.definitions, ...session.malformed]);
     this.#accepted = this.#createTools(session);
   }
 
@@ -134,9 +134,10 @@ export class AcceptedTools {
     return Object.fromEntries(Object.entries(pins).filter(([tool]) => only.includes(tool)));
   }
 
-  #createTools({ definitions }: McpSession): ServerTools {
+  #createTools({ definitions, malformed }: McpSession): ServerTools {
     const { settings, world, createTool } = this.#options;
-    const { tools, refused } = createMcpTools(definitions, settings);
+    const { tools, refused: unusable } = createMcpTools(definitions, settings);
+    const refused = [...malformed.filter(({ name }) => settings.only?.includes(name) ?? true), ...unusable];
     for (const { name: tool, reason } of refused)
       world.log("warn", `unusable tool of MCP server "${settings.server}"`, { tool, reason });
     return { tools: tools.map(createTool), refused };

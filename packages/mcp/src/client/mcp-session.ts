@@ -19,6 +19,8 @@ import { truncateText } from "./call-error.ts";
 import { type AnsweredElicitation, type McpElicitation, toElicitation, toElicitResult } from "./elicitation.ts";
 import { describeRefusal, formatAddress, isUnauthorized, type Refusal } from "./http-refusal.ts";
 import { createHttpTransport, type HttpTransport } from "./http-transport.ts";
+import { type ListedTools, parseListedTool, toolPageSchema } from "./listed-tools.ts";
+import type { RefusedMcpTool } from "./mcp-tools.ts";
 import { createPins, type McpPins } from "./pins.ts";
 import { type McpSampling, sample } from "./sampling.ts";
 import { createStdioTransport, type ServerTransport } from "./stdio-transport.ts";
@@ -73,6 +75,8 @@ export interface McpSession {
   readonly client: Client;
   readonly pid: number | undefined;
   readonly definitions: readonly McpToolDefinition[];
+  /** Listed entries that are not tool definitions, with the reason. */
+  readonly malformed: readonly RefusedMcpTool[];
   /** Pins of the current definitions. */
   readonly pins: McpPins;
   /** Returns the end reason; undefined while the session is open. */
@@ -309,7 +313,7 @@ async function createSession(
       resolveTurn();
     }
   };
-  let definitions = await runRequest(listTools);
+  let { definitions, malformed } = await runRequest(listTools);
   let pins = createPins(definitions);
   return {
     client,
@@ -318,6 +322,9 @@ async function createSession(
     },
     get definitions() {
       return definitions;
+    },
+    get malformed() {
+      return malformed;
     },
     get pins() {
       return pins;
@@ -334,7 +341,7 @@ async function createSession(
       return isAmbiguous ? runInOrder(request.signal, sendCall) : sendCall();
     },
     refreshTools: async () => {
-      definitions = await runRequest(listTools);
+      ({ definitions, malformed } = await runRequest(listTools));
       pins = createPins(definitions);
     },
     close: async () => {
@@ -345,12 +352,18 @@ async function createSession(
   };
 }
 
-async function listTools(client: Client): Promise<readonly McpToolDefinition[]> {
-  if (client.getServerCapabilities()?.tools === undefined) return [];
-  return listAllPages("tools", async (params) => {
-    const { tools, nextCursor } = await client.request({ method: "tools/list", params }, { timeout: unlimitedMs });
-    return { entries: tools, nextCursor };
+async function listTools(client: Client): Promise<ListedTools> {
+  if (client.getServerCapabilities()?.tools === undefined) return { definitions: [], malformed: [] };
+  let position = 0;
+  const entries = await listAllPages("tools", async (params) => {
+    const request = { method: "tools/list", params };
+    const { tools, nextCursor } = await client.request(request, toolPageSchema, { timeout: unlimitedMs });
+    return { entries: tools.map((tool) => parseListedTool(tool, ++position)), nextCursor };
   });
+  return {
+    definitions: entries.flatMap((entry) => ("definition" in entry ? [entry.definition] : [])),
+    malformed: entries.flatMap((entry) => ("malformed" in entry ? [entry.malformed] : [])),
+  };
 }
 
 /** Lists all pages of a list, within the limits. */

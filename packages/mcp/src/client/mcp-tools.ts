@@ -2,7 +2,7 @@
 import type { Tool as McpToolDefinition } from "@modelcontextprotocol/client";
 import { isStatewrightError, type JsonSchemaInput, StatewrightError, type ToolSafety } from "@statewright/core";
 import { invalidOption, type ToolSpecParts, toSnakeCase } from "@statewright/core/adapter";
-import { ajvValidator, isJsonObject, jsonSchema } from "@statewright/json-schema";
+import { ajvValidator, isNestedDeeper, jsonSchema } from "@statewright/json-schema";
 import { createPin } from "./pins.ts";
 
 /** Options of all tools of a server, or of one tool. */
@@ -41,7 +41,7 @@ export interface RefusedMcpTool {
 
 /** Maximum length of a definition as JSON, and maximum nesting depth. */
 const maxDefinitionLength = 262_144;
-const maxDefinitionDepth = 64;
+export const maxDefinitionDepth = 64;
 
 /**
  * Creates the tools of a server. Returns unusable definitions in `refused`. Throws `invalid_tool` for two tools with
@@ -73,10 +73,10 @@ export function createMcpTools(
 function createMcpTool(definition: McpToolDefinition, settings: ToolSettings): McpTool | string {
   const { name: originalName, title, annotations = {}, description, inputSchema, outputSchema, execution } = definition;
   if (execution?.taskSupport === "required") return "task execution, which the tool requires, is not supported";
+  if (isNestedDeeper(definition, maxDefinitionDepth))
+    return `the definition is nested deeper than ${maxDefinitionDepth} levels`;
   const size = JSON.stringify(definition).length;
   if (size > maxDefinitionLength) return `the definition has ${size} characters, the maximum is ${maxDefinitionLength}`;
-  if (isDeeper(definition, maxDefinitionDepth))
-    return `the definition is nested deeper than ${maxDefinitionDepth} levels`;
   const label = title ?? annotations.title;
   try {
     const { effect, safety, ...otherParts } = { ...settings.common, ...settings.byName[originalName] };
@@ -150,16 +150,10 @@ function resolveEffect(
   return trustHints && (readOnlyHint === true || idempotentHint === true) ? "idempotent" : "once";
 }
 
-function isDeeper(value: unknown, levels: number): boolean {
-  if (Array.isArray(value)) return levels === 0 || value.some((item) => isDeeper(item, levels - 1));
-  if (!isJsonObject(value)) return false;
-  return levels === 0 || Object.values(value).some((item) => isDeeper(item, levels - 1));
-}
-
 /** Throws `invalid_option` for options of tools that the server does not have. */
 export function checkToolNames(
   { server, only = [], byName }: ToolSettings,
-  definitions: readonly McpToolDefinition[],
+  definitions: readonly Pick<McpToolDefinition, "name">[],
 ): void {
   const named = [...only, ...Object.keys(byName)];
   const known = definitions.map(({ name }) => name);

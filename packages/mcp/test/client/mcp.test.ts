@@ -39,6 +39,30 @@ test("MCP tool names are converted to snake_case and back, schemas reach the mod
   ]);
 });
 
+test("a malformed tool of an MCP server is left out with a warning and the other tools stay [FX77]", async () => {
+  const world = createLoggedWorld();
+  const { tools, refused } = await serve("malformed", { world });
+  expect(tools.map(({ spec }) => spec.name)).toEqual((await serve()).tools.map(({ spec }) => spec.name));
+  expect(refused).toEqual([
+    { name: "unfit", reason: expect.stringContaining("inputSchema: ") },
+    { name: "tool 3", reason: expect.stringContaining("the definition: ") },
+    { name: "tool 4", reason: expect.stringContaining("name: ") },
+    { name: "deep", reason: "the definition is nested deeper than 64 levels" },
+    { name: "looks", reason: expect.any(String) },
+    { name: "as_task", reason: expect.any(String) },
+    { name: "", reason: expect.stringContaining("name") },
+  ]);
+  const warnings = world.lines.filter(({ level, text }) => level === "warn" && text.startsWith("unusable tool"));
+  expect(warnings.map(({ fields }) => fields)).toEqual(refused.map(({ name: tool, reason }) => ({ tool, reason })));
+  expect(await callTool(tools, { say: "hello" })).toContain("hello");
+});
+
+test("options of a malformed MCP tool are accepted, and only the used tools are reported [FX77]", async () => {
+  const { tools, refused } = await serve("malformed", { only: ["echo", "unfit"] });
+  expect(tools.map(({ spec }) => spec.name)).toEqual(["echo"]);
+  expect(refused.map(({ name }) => name)).toEqual(["unfit"]);
+});
+
 test("MCP content arrives as texts, images, links and file artifacts, and _meta does not reach the model", async () => {
   const { tools } = await serve();
   const live = startCalls(tools, [{ name: "blocks", args: {} }, { args: { say: "hi" } }], { store: memoryStore() });

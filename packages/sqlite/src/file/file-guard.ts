@@ -10,6 +10,7 @@ import { dirname } from "node:path";
 import process from "node:process";
 import { StatewrightError, type World } from "@statewright/core";
 import Database from "better-sqlite3";
+import type { LockKind } from "./owner-lock.ts";
 
 /** Checks the files of one open store. */
 export interface FileGuard {
@@ -24,8 +25,11 @@ export interface FileGuard {
    * were lost meanwhile. The next `checkBeforeCommit` finds lost locks.
    */
   checkAfterCommit(): StatewrightError | undefined;
-  /** Adds the owner file, inside a write transaction. */
-  addOwnerFile(path: string): void;
+  /**
+   * Adds the owner file, inside a write transaction. A lock of SQLite on the file is checked as well, where the system
+   * lists locks: a close of the file by this process releases the lock.
+   */
+  addOwnerFile(path: string, lock: LockKind): void;
   /** Removes the owner file, before the owner removes it. */
   removeOwnerFile(): void;
   /**
@@ -51,6 +55,9 @@ const stableAfterMs = 100;
 /** Byte of the `-shm` file that every open connection locks, and byte that a writer locks. */
 const connectionLockByte = 128;
 const writerLockByte = 120;
+
+/** First byte of an owner file that SQLite's exclusive lock covers. */
+const ownerLockByte: number = 0x40000002;
 
 /** Creates the guard of a connection; `file` is undefined for a store in memory. */
 export function createFileGuard(db: Database.Database, file: string | undefined, world: World): FileGuard {
@@ -81,6 +88,7 @@ class LinkGuard implements FileGuard {
   readonly #folder: number;
   readonly #links: readonly Link[];
   #ownerLink: Link | undefined;
+  #ownerLocks: LockTable | undefined;
   #locks: LockTable | undefined;
   #hasLockTable = false;
   #isClosed = false;
@@ -104,8 +112,10 @@ class LinkGuard implements FileGuard {
 
   check(): StatewrightError | undefined {
     if (this.#fault !== undefined) return this.#fault;
-    const hasLostLock = this.checkAfterCommit() === undefined && this.#locks?.has(connectionLockByte) === false;
-    return hasLostLock ? this.#stop(createLostLockError(this.#file)) : this.#fault;
+    if (this.checkAfterCommit() !== undefined) return this.#fault;
+    const hasLostLock =
+      this.#locks?.has(connectionLockByte) === false || this.#ownerLocks?.has(ownerLockByte) === false;
+    return hasLostLock ? this.#stop(createLostLockError(this.#file)) : undefined;
   }
 
   checkAfterCommit(): StatewrightError | undefined {
@@ -121,9 +131,18 @@ class LinkGuard implements FileGuard {
     return fault;
   }
 
-  addOwnerFile(path: string): void {
+  addOwnerFile(path: string, lock: LockKind): void {
     this.#ownerLink = readLink(path);
     this.#stableTimes = undefined;
+    if (lock !== "sqlite" || process.platform !== "linux" || this.#ownerLink === undefined) return;
+    this.#world.log(
+      "warn",
+      "the program flock is missing: an owner stops when code of its process closes the owner file. Install util-linux or BusyBox",
+      { file: this.#file },
+    );
+    const locks = new LockTable(this.#ownerLink);
+    if (locks.has(ownerLockByte) === true) this.#ownerLocks = locks;
+    else locks.close();
   }
 
   checkBeforeCommit(): StatewrightError | undefined {
@@ -142,6 +161,8 @@ class LinkGuard implements FileGuard {
   }
 
   removeOwnerFile(): void {
+    this.#ownerLocks?.close();
+    this.#ownerLocks = undefined;
     this.#ownerLink = undefined;
     this.#stableTimes = undefined;
   }
@@ -150,6 +171,8 @@ class LinkGuard implements FileGuard {
     if (this.#isClosed) return;
     this.#locks?.close();
     this.#locks = undefined;
+    this.#ownerLocks?.close();
+    this.#ownerLocks = undefined;
     if (log === "delete-log") this.#anchor.close();
     this.#db.close();
     this.#anchor.close();
@@ -262,7 +285,7 @@ function createLostFileError(file: string, path: string): StatewrightError {
 
 function createLostLockError(file: string): StatewrightError {
   return new StatewrightError("store_failed", {
-    what: `the locks on "${file}" are lost: code of this process opened and closed the file or its "-shm" file; the write was not acknowledged`,
+    what: `the locks on "${file}" are lost: code of this process opened and closed the file, its "-shm" file or its owner file; the write was not acknowledged`,
     next,
     details: { file },
   });

@@ -182,7 +182,7 @@ class FileOwner implements Owner {
       getIdentityName(id),
       JSON.stringify(getProcessIdentity({ lock: this.#lock.kind, inode: getInode(file) })),
     );
-    this.#guard.addOwnerFile(path);
+    this.#guard.addOwnerFile(path, this.#lock.kind);
     return true;
   }
 

@@ -26,6 +26,9 @@ function prepareStatements(db: Database) {
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
     ),
+    claimRow: db
+      .prepare<[number, number], number>("UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch")
+      .pluck(),
     releaseRow: db.prepare<[number, number, number]>(
       "UPDATE threads AS t SET owner = NULL, " +
         threadHeadAssignments +
@@ -79,8 +82,13 @@ export class ThreadRows {
     this.#sql.countQueued.run(change, key);
   }
 
+  /** Claims a thread for this store, without reading its branch; returns the new epoch. */
+  claimRow(key: number, at: number): number {
+    return this.#sql.claimRow.get(this.#owner.getId() ?? this.#owner.register(at), key) as number;
+  }
+
   /** Releases a thread if this store still owns it. */
-  release(claimed: ClaimedThread): void {
+  release(claimed: Pick<ClaimedThread, "key" | "epoch">): void {
     const self = this.#owner.getId();
     if (self !== undefined) this.#sql.releaseRow.run(claimed.key, claimed.epoch, self);
   }

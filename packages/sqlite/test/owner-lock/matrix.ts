@@ -44,11 +44,13 @@ export function listCells(bases: readonly string[] = listBases()): readonly Cell
   );
 }
 
-/** Runs cells in an owner process. */
-export function runCells(cells: readonly Cell[]): Promise<readonly CellResult[]> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL("owner.ts", import.meta.url)), JSON.stringify(cells)], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+/** Runs cells in an owner process; `flock` decides if the owner and the other process find the program `flock`. */
+export function runCells(
+  cells: readonly Cell[],
+  flock: "present" | "absent" = "present",
+): Promise<readonly CellResult[]> {
+  const args = [fileURLToPath(new URL("owner.ts", import.meta.url)), JSON.stringify(cells), flock];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text) => {
     output += text;

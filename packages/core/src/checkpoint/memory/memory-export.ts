@@ -13,8 +13,8 @@ import {
   type Threads,
 } from "./memory-thread.ts";
 
-/** Exports all stored rows of a thread. */
-export function toThreadExport(thread: Thread): ThreadExport {
+/** Exports all stored rows of a thread; with `omit` without the bodies of artifacts. */
+export function toThreadExport(thread: Thread, bodies: "include" | "omit" = "include"): ThreadExport {
   const { id, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
   return {
     id,
@@ -28,7 +28,7 @@ export function toThreadExport(thread: Thread): ThreadExport {
     namespaces: [...thread.namespaces.values()].map(toNamespaceExport),
     runs: [...thread.runs.values()].toSorted((one, other) => one.nth - other.nth).map(({ row }) => row),
     events: [...thread.events],
-    artifacts: toArtifactExports(thread.artifacts),
+    artifacts: bodies === "omit" ? thread.artifacts.rows.map((row) => ({ row })) : toArtifactExports(thread.artifacts),
   };
 }
 

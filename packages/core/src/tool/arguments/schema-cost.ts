@@ -37,11 +37,12 @@ export function measureSchema(root: JsonObject): SchemaCost {
 }
 
 function measure(root: JsonObject): SchemaCost {
+  // The depth first: serialization is recursive.
+  const anchors = new Map<string, JsonObject>();
+  if (!collectAnchors(root, anchors, 0)) return createRefusal(`is nested deeper than ${maxDepth} levels`);
   const size = JSON.stringify(root).length;
   if (size > maxSchemaCharacters)
     return createRefusal(`has ${size} characters, expected at most ${maxSchemaCharacters}`);
-  const anchors = new Map<string, JsonObject>();
-  if (!collectAnchors(root, anchors, 0)) return createRefusal(`is nested deeper than ${maxDepth} levels`);
   const resolve = (ref: string): unknown => resolveRef(root, ref) ?? anchors.get(ref) ?? anchors.get(getLastPart(ref));
   const { countAlternatives, isRecursive } = createMeasure(resolve);
   try {

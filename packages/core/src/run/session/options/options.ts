@@ -8,8 +8,9 @@ import type { Store } from "../../../checkpoint/store.ts";
 import type { Graph } from "../../../compile/graph.ts";
 import type { Migration } from "../../../compile/migration.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
+import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
-import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
+import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer, StepInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape, ShownPayload } from "../../../tool/policy/interrupt.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
@@ -24,7 +25,7 @@ export interface CommonOptions extends RunSettings {
 }
 
 /** Options of both `run` and `resume`, without the branch, whose type depends on the graph. */
-export interface RunSettings {
+export interface RunSettings extends ModelsOption {
   /** Store of the thread. Without a store the run is in memory only. */
   readonly store?: Store;
   /** Source of the secrets that tools inject. */
@@ -70,8 +71,8 @@ export interface RunSettings {
 
 /**
  * Handling of a `once` effect that another branch already ran. `ask`: raises an interrupt, whose answer says whether
- * the effect counts on this branch; a `step`, which cannot raise an interrupt, fails with `effect_in_doubt`. `reuse`:
- * uses the recorded outcome. `repeat`: runs the effect again.
+ * the effect counts on this branch; a `step` in the body of a `once` node fails with `effect_in_doubt`. `reuse`: uses
+ * the recorded outcome. `repeat`: runs the effect again.
  */
 export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
@@ -172,7 +173,10 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
       };
 
 /** Answers to interrupts that the engine raises itself and no graph declares. */
-type EngineAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
+type EngineAnswers<Declared> = Omit<
+  { readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer | StepInDoubtAnswer },
+  Declared & string
+>;
 
 /** Options of `resume`. */
 export type ResumeOptions<Types extends GraphTypes> = GraphCallOptions<Types>["resume"];
@@ -203,6 +207,14 @@ type EngineKey<Tools extends string> =
   | `${string}.${typeof inDoubtKey}`
   | `${string}.${Tools}`;
 
+/** Event, or answer about a promise in doubt, that `resume` has stored for a durable machine. */
+export interface DeliveredEvent {
+  /** Id of the inbox message. */
+  readonly id: string;
+  /** Event type, or `in_doubt`. */
+  readonly key: string;
+}
+
 interface RunResultBase<State> {
   readonly run: string;
   readonly thread: string;
@@ -212,6 +224,8 @@ interface RunResultBase<State> {
   readonly steps: number;
   /** Bytes of deltas that this process saved. */
   readonly bytes: number;
+  /** Events of this `resume` that are stored and wait for their turn; only for durable machines. */
+  readonly delivered?: readonly DeliveredEvent[];
 }
 
 /** Result of a run; `queued`: the run has not started and waits behind another run. A failed run rejects instead. */
@@ -228,7 +242,15 @@ export type RunResult<State, Output = unknown, Interrupt = OpenInterrupt> =
    * it is done or cancelled: in the process that ends that run, or in an engine. `state` is the current state of the
    * thread.
    */
-  | ({ readonly status: "queued" } & RunResultBase<State>);
+  | ({ readonly status: "queued" } & RunResultBase<State>)
+  /**
+   * Only from `resume` with answers for a durable machine at work, in this process or another: the events are stored,
+   * and the run that is at work processes them. `state` is the newest saved state.
+   */
+  | ({ readonly status: "delivered"; readonly delivered: readonly DeliveredEvent[] } & Omit<
+      RunResultBase<State>,
+      "delivered"
+    >);
 
 /** Options of `events`. */
 export interface EventsOptions {
