@@ -9,7 +9,7 @@ export const graph = shop
   })
   .edges({
     [START]: "read",
-    // @ts-expect-error Type 'Route<{ readonly cart: readonly string[]; readonly verdict: "fix" | "ship" | null; readonly notes: readonly string[]; readonly total: number; readonly messages: readonly Message[]; }, "__end__" | "chekc">' is not assignable to type '"there is no node chekc"'.
+    // @ts-expect-error Type 'Route<{ readonly cart: readonly string[]; readonly verdict: "fix" | "ship" | null; readonly notes: readonly string[]; readonly total: number; readonly messages: readonly Message[]; }, "__end__" | "chekc", { ...; }>' is not assignable to type '"there is no node chekc"'.
     read: route(["chekc", END], (state) => (state.verdict === "fix" ? "chekc" : END)),
     check: END,
   });
