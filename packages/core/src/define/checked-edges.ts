@@ -39,7 +39,9 @@ export type CheckedEdges<Types extends GraphTypes, Nodes, Edges> =
         ? ValidEdges<Types["state"], Nodes, Edges, Types["context"]>
         : Edges;
 
-type ValidEdges<State, Nodes, Edges, Context> = [Exclude<(keyof Nodes & string) | typeof START, keyof Edges>] extends [never]
+type ValidEdges<State, Nodes, Edges, Context> = [Exclude<(keyof Nodes & string) | typeof START, keyof Edges>] extends [
+  never,
+]
   ? [{ [Name in keyof Edges]: EdgeProblem<State, Nodes, Name, Edges[Name], Context> }[keyof Edges]] extends [never]
     ? Edges
     : {

@@ -27,7 +27,11 @@ import { createModelAttempts } from "./model-attempts.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
 /** Stream of calls that are no part of the conversation. */
-export const discardStream: MessageStream = { emitDelta: () => undefined, retract: () => undefined, finish: () => undefined };
+export const discardStream: MessageStream = {
+  emitDelta: () => undefined,
+  retract: () => undefined,
+  finish: () => undefined,
+};
 
 /** Calls an auxiliary model. Its usage is emitted, and recorded with the message of the effect that the hooks wrap. */
 export async function callAuxiliaryModel(
