@@ -91,15 +91,19 @@ export type CheckedNodes<Types extends GraphTypes, Nodes> =
       : [NodesProblem<Types, Nodes>] extends [never]
         ? Nodes
         : {
-            readonly [Name in keyof Nodes]: [NodeProblem<Types, Nodes, Nodes[Name]>] extends [never]
+            readonly [Name in keyof Nodes]: Name extends ReservedNodeName ? ReservedName<Name> : [NodeProblem<Types, Nodes, Nodes[Name]>] extends [never]
               ? Nodes[Name]
               : ExpectedNode<Types, Nodes, Nodes[Name]>;
           };
 
 /** `never` for valid nodes. */
-export type NodesProblem<Types extends GraphTypes, Nodes> = {
-  [Name in keyof Nodes]: NodeProblem<Types, Nodes, Nodes[Name]>;
-}[keyof Nodes];
+export type NodesProblem<Types extends GraphTypes, Nodes> =
+  | ReservedName<keyof Nodes & ReservedNodeName>
+  | { [Name in keyof Nodes]: NodeProblem<Types, Nodes, Nodes[Name]> }[keyof Nodes];
+
+/** Names of states of the machine of a graph. */
+type ReservedNodeName = "start" | "done" | "driver";
+type ReservedName<Name extends string> = `is a reserved name, use another name for the node: ${Name}`;
 
 /** `unknown` for nodes that are not inferred yet. */
 type LooseNodes<Nodes> = typeof loose extends keyof Nodes ? unknown : never;

@@ -251,4 +251,6 @@ export interface GraphDefinition {
   readonly middleware: readonly Middleware[];
   /** Sources of the models of the graph; undefined without a source. */
   readonly models?: GraphModels | undefined;
+  /** Time limit of tool attempts in milliseconds, for tools and tool nodes without their own. */
+  readonly toolTimeoutMs?: number | undefined;
 }

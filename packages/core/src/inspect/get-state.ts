@@ -90,9 +90,7 @@ export async function getState<Types extends GraphTypes>(
   const head = await store.head(thread, row.branch);
   const isHead = head?.id === row.id;
   const interruptRows = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
-  const open: readonly OpenInterrupt[] = isHead
-    ? interruptRows.filter(isOpen).map((row) => toOpenInterrupt({ codec }, row))
-    : [];
+  const open: readonly OpenInterrupt[] = isHead ? await listOpen(store, codec, thread, row) : [];
   return {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
     checkpointId: row.id,
@@ -103,6 +101,17 @@ export async function getState<Types extends GraphTypes>(
     answered: interruptRows.filter((row) => !isOpen(row)).map((row) => toClosedInterrupt(codec, row)),
     status: (await findNewestRun(store, thread, row.branch, head))?.status,
   };
+}
+
+/** Lists the open interrupts of a head, oldest first. */
+async function listOpen(
+  store: Store,
+  codec: Codec,
+  thread: string,
+  { branch, step }: CheckpointRow,
+): Promise<readonly OpenInterrupt[]> {
+  const rows = (await store.openInterrupts({ thread })).filter((row) => row.branch === branch && row.step === step);
+  return rows.toReversed().map((row) => toOpenInterrupt({ codec }, row));
 }
 
 /**

@@ -44,7 +44,7 @@ export interface ToolSafety {
   readonly network?: boolean | readonly string[];
   readonly filesystem?: "none" | "read" | "write";
   readonly process?: boolean;
-  readonly spend?: boolean | { readonly maxUsd: number };
+  readonly spend?: boolean;
   readonly confirm?: "never" | "always" | "policy";
   readonly roots?: readonly string[];
   /** Redaction of arguments and output. */
@@ -219,7 +219,13 @@ export type ArgsOf<Input extends ToolInput> = Input extends Schema
 export type GivenArgs<Input extends ToolInput> = Input extends Schema ? DeepReadonly<SchemaInput<Input>> : unknown;
 
 /** Argument of `defineTool`. */
-export interface ToolDefinition<Name extends string, Input extends ToolInput, Inject extends InjectMap, Value> {
+export interface ToolDefinition<
+  Name extends string,
+  Input extends ToolInput,
+  Inject extends InjectMap,
+  Value,
+  Details = unknown,
+> {
   readonly name: Name;
   readonly label?: string;
   readonly description: string;
@@ -257,11 +263,11 @@ export interface ToolDefinition<Name extends string, Input extends ToolInput, In
   readonly run?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
-  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  ) => ToolReturn<Value, Details> | Promise<ToolReturn<Value, Details>>;
   readonly reconcile?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
-  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  ) => ToolReturn<Value, NoInfer<Details>> | Promise<ToolReturn<Value, NoInfer<Details>>>;
 }
 
 /**
@@ -377,9 +383,10 @@ export function defineTool<
   Input extends ToolInput,
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
+  Details = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value> & ValidInput<Input, Inject>,
-): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value, unknown, GivenArgs<Input>> {
+  definition: ToolDefinition<Name, Input, Inject, Value, Details> & ValidInput<Input, Inject>,
+): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value, Details, GivenArgs<Input>> {
   checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
   const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);
@@ -417,7 +424,7 @@ export function defineTool<
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
     ...(reconcile === undefined ? {} : { reconcile: createCall(reconcile) }),
     is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
-    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, unknown> => result.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, Details> => result.name === name,
   });
 }
 
@@ -546,8 +553,7 @@ function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]
     '"none", "read" or "write"',
   );
   expectPart("safety.process", process, isOptionalBoolean(process), "true or false");
-  const isSpend = isOptionalBoolean(spend) || (isPlainObject(spend) && typeof spend["maxUsd"] === "number");
-  expectPart("safety.spend", spend, isSpend, "true, false or { maxUsd }");
+  expectPart("safety.spend", spend, isOptionalBoolean(spend), "true or false; limit money with budget");
   expectPart(
     "safety.confirm",
     confirm,

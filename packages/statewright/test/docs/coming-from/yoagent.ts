@@ -9,7 +9,7 @@ import {
   type JsonObject,
   ToolError,
 } from "statewright";
-import { yoagentDialect } from "statewright/adapter";
+import { getBlockText, yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 
 // Arguments that the types of the tools refuse: this script shows how the engine answers invalid calls.
@@ -78,7 +78,7 @@ const lendBook = defineTool({
   },
   run: ({ title }, { injected, idempotencyKey }) => {
     const { reader, key } = injected;
-    lending.seen.push(`${key.reveal().length} ${reader} ${title} ${idempotencyKey}`);
+    lending.seen.push(`${key.reveal().length} ${reader} ${title} …${idempotencyKey.slice(-11)}`);
     return `Lent ${title}`;
   },
 });
@@ -122,7 +122,8 @@ const translate = yoagentDialect();
 run.on((event) => {
   for (const moment of translate(event)) {
     if (moment.type === "ToolExecutionStart") console.log(`start ${moment.toolName}`);
-    else if (moment.type === "ToolExecutionUpdate") console.log(`  ${moment.partialResult.content}`);
+    else if (moment.type === "ToolExecutionUpdate")
+      console.log(`  ${moment.partialResult.content.map(getBlockText).join("")}`);
     else if (moment.type === "ProgressMessage") console.log(`  (${moment.text})`);
     else if (moment.type === "ToolExecutionEnd")
       console.log(`${moment.isError ? "failed" : "done"} ${moment.toolName}`);
