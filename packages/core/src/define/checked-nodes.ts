@@ -91,9 +91,11 @@ export type CheckedNodes<Types extends GraphTypes, Nodes> =
       : [NodesProblem<Types, Nodes>] extends [never]
         ? Nodes
         : {
-            readonly [Name in keyof Nodes]: Name extends ReservedNodeName ? ReservedName<Name> : [NodeProblem<Types, Nodes, Nodes[Name]>] extends [never]
-              ? Nodes[Name]
-              : ExpectedNode<Types, Nodes, Nodes[Name]>;
+            readonly [Name in keyof Nodes]: Name extends ReservedNodeName
+              ? ReservedName<Name>
+              : [NodeProblem<Types, Nodes, Nodes[Name]>] extends [never]
+                ? Nodes[Name]
+                : ExpectedNode<Types, Nodes, Nodes[Name]>;
           };
 
 /** `never` for valid nodes. */
