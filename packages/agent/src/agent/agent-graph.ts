@@ -17,7 +17,7 @@ import {
   type ToolRegistry,
   toolNode,
 } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import { checkId, invalidOption } from "@statewright/core/adapter";
 import { type AgentOutput, createGraphOutputSchema } from "../output/agent-output.ts";
 import { agentTurns, agentTurnsInput } from "../turns/agent-turn-kind.ts";
 import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
@@ -40,6 +40,7 @@ export function createAgentGraph(
   output: AgentOutput | undefined,
 ): Graph {
   const { name, version = 1, stopWhen, prepareStep, inbox } = agentOptions;
+  checkId("agent name", name);
   const context = agentOptions.context as ContextDefinition | undefined;
   const middleware = addOptionMiddleware(agentOptions, output);
   // Inherited middleware also becomes middleware of the graph, for sub-agents; the agent's own nodes run it at its
@@ -63,7 +64,7 @@ export function createAgentGraph(
     ...(countsTurns && { input: agentTurnsInput, private: ["agentTurns" as never] }),
     interrupts: mergeInterrupts(`agent "${name}"`, [
       { label: "tool approval", interrupts: { approve: approval } },
-      ...(Array.isArray(middleware) ? middleware : []).map((each) => ({
+      ...Array.from(Array.isArray(middleware) ? middleware : [], (each) => ({
         label: `middleware "${each?.name}"`,
         interrupts: each?.interrupts,
       })),

@@ -1,5 +1,7 @@
 /** Sums the model usage of a conversation, including sub-agents. */
+
 import type { Message, Usage } from "@statewright/core";
+import { checkMessages } from "../context/check-messages.ts";
 
 const countedFields = ["inputTokens", "outputTokens", "cachedTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
@@ -8,6 +10,7 @@ const countedFields = ["inputTokens", "outputTokens", "cachedTokens", "cacheWrit
  * results). Unknown usage counts as 0; undefined when all usage is unknown.
  */
 export function sumUsage(messages: readonly Message[]): Usage | undefined {
+  checkMessages("sumUsage", messages);
   const parts = messages.flatMap((message): readonly (Usage | undefined)[] => {
     if (message.role === "tool") return [message.usage];
     return message.role === "assistant"

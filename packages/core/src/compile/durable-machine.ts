@@ -123,6 +123,13 @@ export function durableMachine<const Machine extends AnyStateMachine>(
   options: DurableMachineOptions<NoInfer<ActorNames<Machine>>>,
 ): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>> {
   checkOptions("durableMachine", options, optionKeys);
+  if (typeof machine !== "object" || machine === null)
+    throw invalidOption({
+      where: "durableMachine",
+      expected: "a machine",
+      got: machine,
+      fix: "Pass the result of createMachine of XState",
+    });
   const { version, effects = {} } = options;
   checkId("machine id", machine.id);
   if (version === undefined)

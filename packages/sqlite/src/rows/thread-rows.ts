@@ -27,7 +27,9 @@ function prepareStatements(db: Database) {
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
     ),
     claimRow: db
-      .prepare<[number, number], number>("UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch")
+      .prepare<[number, number], number>(
+        "UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch",
+      )
       .pluck(),
     releaseRow: db.prepare<[number, number, number]>(
       "UPDATE threads AS t SET owner = NULL, " +

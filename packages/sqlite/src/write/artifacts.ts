@@ -123,7 +123,10 @@ export class Artifacts {
     let bytes = 0;
     const addStep = (): void => {
       const rows = keys;
-      if (rows.length > 0) steps.push(() => rows.forEach((key) => this.#removeRow(key)));
+      const removeRows = (): void => {
+        for (const key of rows) this.#removeRow(key);
+      };
+      if (rows.length > 0) steps.push(removeRows);
       keys = [];
       bytes = 0;
     };

@@ -1,8 +1,11 @@
 /** Creates the definition of a tool for models: name, description and argument schema. The only place that does so. */
+
 import { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import type { Schema } from "../../base/schema.ts";
+import { isSchema } from "../../base/schema.ts";
 import type { ModelTool } from "../../model/model.ts";
 
 /** A tool, as far as its definition for models is concerned. */
@@ -41,6 +44,7 @@ interface DescribingSchema {
  * part that JSON Schema cannot represent becomes `{}`, or throws.
  */
 export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
+  if (!isSchema(schema)) throw invalidOption({ where: "toJsonSchema", expected: "a schema", got: schema });
   const { jsonSchema } = schema["~standard"] as Schema["~standard"] & DescribingSchema;
   const converted = jsonSchema?.input({ target: "draft-2020-12", libraryOptions: { unrepresentable } });
   if (converted === undefined) return undefined;
