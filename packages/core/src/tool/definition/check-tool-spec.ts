@@ -14,6 +14,7 @@ export function checkToolSpec(where: string, spec: unknown): void {
 
 /** Throws `invalid_option` for a value that is no tool. */
 export function checkToolOption(where: string, tool: unknown): void {
-  if (typeof tool === "object" && tool !== null && "spec" in tool) return checkToolSpec(where, tool.spec);
-  throw invalidOption({ where, expected: "a tool", got: tool, fix: "Pass the result of defineTool" });
+  if (typeof tool !== "object" || tool === null || !("spec" in tool))
+    throw invalidOption({ where, expected: "a tool", got: tool, fix: "Pass the result of defineTool" });
+  checkToolSpec(where, tool.spec);
 }

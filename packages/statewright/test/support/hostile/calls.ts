@@ -16,6 +16,8 @@ export interface HostileCall {
 
 type Arguments = readonly unknown[];
 
+type AnyFunction = (...args: never) => unknown;
+
 const State = core.defineState({ notes: core.channel.list(z.string()), messages: core.channel.messages() });
 const graph = core
   .defineGraph({ name: "g", state: State, interrupts: { ok: z.boolean() } })
@@ -106,7 +108,7 @@ async function createArguments(): Promise<Readonly<Record<string, () => Argument
 const withPath: ReadonlySet<string> = new Set(["sqliteStore", "encryptStore"]);
 
 /** Returns the option names that the error of an unknown option lists. */
-function listOptions(call: Function, args: Arguments, index: number): readonly string[] {
+function listOptions(call: AnyFunction, args: Arguments, index: number): readonly string[] {
   try {
     const result: unknown = Reflect.apply(call, undefined, replace(args, index, { ...Object(args[index]), zzz: 1 }));
     if (result instanceof Promise) result.catch(() => undefined);
@@ -130,7 +132,7 @@ function isOptions(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-function listCallsOf(name: string, call: Function, createArgs: () => Arguments): readonly HostileCall[] {
+function listCallsOf(name: string, call: AnyFunction, createArgs: () => Arguments): readonly HostileCall[] {
   const calls: HostileCall[] = [];
   const add = (label: string, createChanged: () => Arguments): void => {
     calls.push({ name: `${name}: ${label}`, call: () => Reflect.apply(call, undefined, createChanged()) });
@@ -153,12 +155,16 @@ function listCallsOf(name: string, call: Function, createArgs: () => Arguments):
   return calls;
 }
 
+function isFunction(value: unknown): value is AnyFunction {
+  return typeof value === "function";
+}
+
 /** Lists the hostile calls of all exported functions, except the classes of errors. */
 export async function listHostileCalls(): Promise<readonly HostileCall[]> {
   const createArgs = await createArguments();
   const functions: Readonly<Record<string, unknown>> = { ...core, ...inspect, ...sqlite, ...agent, ...middleware };
   return Object.entries(functions).flatMap(([name, value]) =>
-    typeof value === "function" && !name.endsWith("Error")
+    isFunction(value) && !name.endsWith("Error")
       ? listCallsOf(name, value, createArgs[name] ?? (() => [{}]))
       : [],
   );
