@@ -19,6 +19,7 @@ import {
   type Caller,
   type CallerWithStore,
   getCurrentOutcome,
+  findFirstQueued,
   isBranchBusy,
   joinQueue,
   runAsActive,
@@ -297,8 +298,7 @@ function hasUnfinishedRun({ claim: { run } }: Persistence): boolean {
 async function hasQueue({ run: { thread } }: Position, world: World, { store, claim }: Persistence): Promise<boolean> {
   if (claim.queued === 0) return false;
   try {
-    const queued = await store.runs({ thread, status: "queued" });
-    return queued.some(({ branch }) => branch === claim.branch);
+    return (await findFirstQueued(store, thread, claim.branch)) !== undefined;
   } catch (error) {
     await release(store, thread, claim, { world });
     throw error;
