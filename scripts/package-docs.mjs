@@ -27,6 +27,7 @@ export const pagesByPackage = {
     "changing-graphs.md",
     "checking-graphs.md",
     "machines.md",
+    "why-xstate.md",
     "durable-machines.md",
     "errors.md",
     "glossary.md",

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
@@ -36,6 +36,37 @@ test.each(pages())("every anchor in a link of %s is a heading of its page", (pag
 test("docs/errors.md states a cause and a fix for each error code", () => {
   const [, ...sections] = readFileSync(join(root, "docs/errors.md"), "utf8").split(/^### /m);
   for (const section of sections) expect(section).toMatch(/^\w+\n\S[\s\S]*\n\*\*Fix:\*\* \w/);
+});
+
+test("docs/testing.md imports each function of the test kit that its programs call [FX51]", () => {
+  const page = readFileSync(join(root, "docs/testing.md"), "utf8");
+  const imports = [...page.matchAll(/import \{ ([^}]+) \} from "([^"]+)"/g)].flatMap(([, names = "", entry = ""]) =>
+    names.split(", ").map((name): [string, string] => [name, entry]),
+  );
+  const places = new Map(imports);
+  for (const name of ["testRun", "nodeTest", "toolTest", "everyOrder"]) {
+    expect(page).toContain(`${name}(`);
+    expect(places.get(name), name).toBe("@statewright/testing/vitest");
+  }
+  for (const name of ["scriptedModel", "call", "say"]) expect(places.get(name), name).toBe("@statewright/testing");
+});
+
+test.each([
+  ["coming-from-langgraph.md", ["Studio", "Server", "vector stores", "absent channel", "addConditionalEdges"]],
+  ["coming-from-mastra.md", ["Studio", "evals", "voice", "RAG"]],
+])("docs/%s lists the features without a counterpart [FX54]", (page, features) => {
+  const [, section = ""] =
+    /^## What has no counterpart\n([\s\S]*?)\n## /m.exec(readFileSync(join(root, "docs", page), "utf8")) ?? [];
+  for (const feature of features) expect(section).toContain(feature);
+});
+
+test("the tests that docs/why-xstate.md names exist, and other pages link to it [FX55]", () => {
+  const page = readFileSync(join(root, "docs/why-xstate.md"), "utf8");
+  const named = [...page.matchAll(/`(packages\/[\w/.-]+\.test\.ts)`/g)].map(([, file = ""]) => file);
+  expect(named.length).toBeGreaterThan(1);
+  for (const file of named) expect(existsSync(join(root, file)), file).toBe(true);
+  for (const other of ["README.md", "machines.md", "coming-from-xstate.md"])
+    expect(readFileSync(join(root, "docs", other), "utf8"), other).toContain("](why-xstate.md)");
 });
 
 /** Lists the anchors of a page's headings, as GitHub creates them. */

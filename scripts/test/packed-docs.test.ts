@@ -29,6 +29,10 @@ test.each(Object.keys(pagesByPackage))("the packed docs of %s are self-contained
   expect(findDocProblems(join(folder, name), name)).toEqual([]);
 });
 
+test("the page that errors name is in the installed package statewright [FX44]", () => {
+  expect(listDocs(root, "packages/statewright").map(({ path }) => path)).toContain("docs/errors.md");
+});
+
 test("the docs check finds a missing page and a link that leads out of the package", () => {
   const broken = join(folder, "broken");
   mkdirSync(broken);

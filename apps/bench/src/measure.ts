@@ -48,7 +48,7 @@ interface Point {
 
 export interface MeasureOptions {
   readonly rounds: number;
-  /** Warm-up of a contender in milliseconds. Two rounds of a fast contender end before its code is compiled. */
+  /** CPU time of a contender's warm-up in milliseconds. Two rounds of a fast contender end before its code is compiled. */
   readonly warmUpMs: number;
   readonly growth: boolean;
   /** Opens a contender. Default: in this process. */
@@ -57,6 +57,8 @@ export interface MeasureOptions {
 
 const minWarmUps = 2;
 const minRounds = 3;
+/** Maximum wall time of a warm-up, as a factor of its CPU time: a contender that waits, or a busy machine. */
+const maxWarmUpFactor = 4;
 /**
  * Time limit of a contender. A contender above the limit gets only the minimum of rounds; a contender with a single
  * round above the limit gets one round.
@@ -122,9 +124,11 @@ async function warmUp(
   entrant: Entrant,
   { warmUpMs, steady }: { readonly warmUpMs: number; readonly steady: boolean },
 ): Promise<void> {
-  const until = performance.now() + warmUpMs;
-  for (let round = 0; round < minWarmUps || performance.now() < until; round++) {
+  const until = performance.now() + maxWarmUpFactor * warmUpMs;
+  let cpuMs = 0;
+  for (let round = 0; round < minWarmUps || (cpuMs < warmUpMs && performance.now() < until); round++) {
     const sample = await entrant.runner.runRound(entrant.size, steady);
+    cpuMs += sample.cpuUs / 1_000;
     if (!isTooLong(sample)) continue;
     // Most of such a long round is warm, so the round counts.
     entrant.samples.push(sample);

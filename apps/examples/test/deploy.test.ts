@@ -60,7 +60,7 @@ test("deploy_app stopped before a step is cancelled, with updates only for earli
   }
 });
 
-test("deploy_app prints the expected console output byte for byte [S0.51, S2.51]", async () => {
+test("deploy_app prints the expected console output byte for byte [S0.51, S2.51, S0.48, S2.48]", async () => {
   let printed = "";
   const world = virtualClock();
   let ended = false;

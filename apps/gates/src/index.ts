@@ -13,11 +13,12 @@
  * npm run gates -- lines [--count 100000] [--from 0]
  * npm run gates -- rows [--count 100000] [--from 0]
  * npm run gates -- conversations [--count 1000] [--from 0]
+ * npm run gates -- machines [--seeds 20000] [--from 0] | --seed 7
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
- *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations,
+ *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 2,000 machines,
  *                            every hundredth pair of crashes, and the full tests
  * ```
  */
@@ -27,6 +28,7 @@ import { runAborts, runCalls } from "./calls/run-calls.ts";
 import { runConversations } from "./conversations/run-conversations.ts";
 import { runKills } from "./kills/run-kills.ts";
 import { runLines } from "./lines/run-lines.ts";
+import { runMachine, runMachines } from "./machines/run-machines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { runRows } from "./rows/run-rows.ts";
 import { runFullTests, runScript, runTests } from "./run-tests.ts";
@@ -77,6 +79,10 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   lines: () => runLines(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   rows: () => runRows(readNumber("count") ?? 100_000, readNumber("from") ?? 0),
   conversations: () => runConversations(readNumber("count") ?? 1_000, readNumber("from") ?? 0),
+  machines: () => {
+    const seed = readNumber("seed");
+    return seed === undefined ? runMachines(readNumber("seeds") ?? 20_000, readNumber("from") ?? 0) : runMachine(seed);
+  },
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   vitests: runVitests,
   whole: runFullTests,
@@ -88,8 +94,10 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     const lines = await runLines(5_000, 0);
     const rows = await runRows(5_000, 0);
     const conversations = await runConversations(300, 0);
+    const machines = await runMachines(2_000, 0);
     const pairs = await runPairs(100);
-    return (await runFullTests()) && killed && simulated && calls && aborts && lines && rows && conversations && pairs;
+    const areSound = killed && simulated && calls && aborts && lines && rows && conversations && machines && pairs;
+    return (await runFullTests()) && areSound;
   },
 };
 

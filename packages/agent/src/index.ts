@@ -1,7 +1,6 @@
 /** Statewright agents: a model and its tools as an ordinary graph. */
 
 export { getAgentEnd } from "./agent/agent-end.ts";
-export { type AgentFile, type FileData, maxFileBytes, type NamedFile, type UploadedFile } from "./agent/agent-files.ts";
 export type { AgentContent, AgentInput } from "./agent/agent-input.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
 export type { AgentListener, AgentResult, AgentRun, AgentStream, EventSource } from "./agent/agent-run.ts";
@@ -20,14 +19,13 @@ export type { ToolChoiceNames } from "./agent/model-node.ts";
 export { type ModelNode, modelNode } from "./agent/model-node.ts";
 export type { ModelNodeOptions } from "./agent/model-node-options.ts";
 export type { AgentFinish, OnFinish } from "./agent/on-finish.ts";
-export type { ModelSettings, PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
+export type { PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
 export * as agentRoutes from "./agent/routes.ts";
 export { hasToolCall, type StopCondition, type StopInput, type StopWhen, turnCountIs } from "./agent/stop-when.ts";
 export { estimateCost, type ModelPrice } from "./budget/prices.ts";
 export type { MemorySearch } from "./memory/find-memories.ts";
 export type { Memory, MemoryNamespace } from "./memory/memory-namespace.ts";
 export { type MemoryToolsOptions, memoryTools } from "./memory/memory-tools.ts";
-export type { OutputOptions } from "./output/agent-output.ts";
 export type { PartialOutput } from "./output/partial-output.ts";
 export {
   type AgentTask,

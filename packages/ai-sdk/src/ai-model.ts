@@ -1,16 +1,16 @@
 /** Adapts an AI SDK language model to `Model`: a stream and a reply per request. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import type { Message, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
+import type { LanguageModel, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
 import { findClientAddress, listClientSecrets } from "./client-config.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
-import { v2, v3, v4 } from "./dialect.ts";
+import { type Dialect, v2, v3, v4 } from "./dialect.ts";
 import { createBrokenReplyError, describeOtherContent, toModelError } from "./failure.ts";
-import type { LanguageModel } from "./language-model.ts";
 import { createUrlPredicate } from "./media.ts";
-import { toPrompt } from "./prompt.ts";
+import { toPrompt } from "./prompt/prompt.ts";
+import { hasUrl, PromptMemory } from "./prompt/prompt-memory.ts";
 import { isObject, omitUndefined } from "./provider-json.ts";
 import { ReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
@@ -40,10 +40,11 @@ export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Mod
   const id = `${model.provider.split(".")[0]}/${model.modelId}`;
   checkSpecification(model.specificationVersion, id);
   const { name, images, structuredOutput = hasStructuredOutput(model) } = options;
+  const target = { model: model as KnownModel, id, openStream: createStreamOpener(model as KnownModel) };
   return {
     id,
     ...omitUndefined({ name, images, structuredOutput }),
-    respond: (request, at) => respond(model as KnownModel, id, request, at),
+    respond: (request, at) => respond(target, request, at),
   };
 }
 
@@ -69,9 +70,15 @@ export function canEnforceSchemas(client: string): true | undefined {
 
 type KnownModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
 
+/** A model of the AI SDK with the function that sends its requests. */
+interface Target {
+  readonly model: KnownModel;
+  readonly id: string;
+  readonly openStream: OpenStream;
+}
+
 async function respond(
-  model: KnownModel,
-  id: string,
+  { model, id, openStream }: Target,
   request: ModelRequest,
   { signal, delta, alive, warn = ignoreWarning }: ModelCallOptions,
 ): Promise<ModelReply> {
@@ -88,14 +95,14 @@ async function respond(
   try {
     let nextRequest: ModelRequest | undefined = request;
     for (let round = 0; nextRequest !== undefined; round++) {
-      const { stream, response } = await awaitStream(openStream(model, nextRequest, signal, warn), signal);
+      const { stream, response } = await awaitStream(openStream(nextRequest, signal, warn), signal);
       otherContent = describeOtherContent(response?.headers, findClientAddress(model));
-      for await (const part of readParts(stream, signal)) {
+      await readParts(stream, signal, (part) => {
         phase = "stream";
         if (part.type === "error") throw part.error;
         alive?.(contentlessParts.has(part.type) ? "ping" : "part");
         reply.append(part);
-      }
+      });
       const pausedReply = round < maxPauses ? reply.continuePaused() : undefined;
       nextRequest = pausedReply && {
         ...request,
@@ -132,90 +139,139 @@ type OpenedStream = {
   readonly response?: { readonly headers?: unknown } | undefined;
 };
 
-async function openStream(
-  model: KnownModel,
+type OpenStream = (
   request: ModelRequest,
   signal: AbortSignal,
   warn: (warning: string) => void,
-): Promise<OpenedStream> {
-  const rules = getClientRules(model.provider);
-  const settings = { ...toCallSettings(request), abortSignal: signal };
-  const takesUrl = request.messages.some(hasUrl) ? createUrlPredicate((await model.supportedUrls) ?? {}) : rejectUrl;
-  const to = { client: model.provider, model: model.modelId, rules: getRequestRules(request, rules), takesUrl, warn };
-  const { reasoning } = request;
-  if (model.specificationVersion === "v4") {
-    const prompt = toPrompt(request, { ...to, dialect: v4 });
-    return model.doStream({
-      ...settings,
-      ...toCallTools(request, "provider", to),
-      ...omitUndefined({ reasoning }),
-      prompt,
-    });
+) => Promise<OpenedStream>;
+
+/** Creates the function that sends requests to a model, in the dialect of its specification. */
+function createStreamOpener(model: KnownModel): OpenStream {
+  switch (model.specificationVersion) {
+    case "v4": {
+      const prepare = createCallPreparer(model, v4, "provider");
+      return async (request, signal, warn) => {
+        const { reasoning } = request;
+        return model.doStream({
+          ...(await prepare(request, signal, warn)),
+          ...(reasoning !== undefined && { reasoning }),
+        });
+      };
+    }
+    case "v3": {
+      const prepare = createCallPreparer(model, v3, "provider");
+      return async (request, signal, warn) => {
+        warnAboutReasoning(request, "v3", warn);
+        return model.doStream(await prepare(request, signal, warn));
+      };
+    }
+    case "v2": {
+      const prepare = createCallPreparer(model, v2, "provider-defined");
+      return async (request, signal, warn) => {
+        warnAboutReasoning(request, "v2", warn);
+        return model.doStream(await prepare(request, signal, warn));
+      };
+    }
   }
-  if (reasoning !== undefined)
-    warn(
-      `reasoning was not sent: a model of specification ${model.specificationVersion} reads it from providerOptions only`,
-    );
-  if (model.specificationVersion === "v3") {
-    const prompt = toPrompt(request, { ...to, dialect: v3 });
-    return model.doStream({ ...settings, ...toCallTools(request, "provider", to), prompt });
-  }
-  const prompt = toPrompt(request, { ...to, dialect: v2 });
-  return model.doStream({ ...settings, ...toCallTools(request, "provider-defined", to), prompt });
 }
 
-function hasUrl({ content }: Message): boolean {
-  return typeof content !== "string" && content.some((block) => "url" in block && block.url !== undefined);
+function warnAboutReasoning({ reasoning }: ModelRequest, version: string, warn: (warning: string) => void): void {
+  if (reasoning === undefined) return;
+  warn(`reasoning was not sent: a model of specification ${version} reads it from providerOptions only`);
+}
+
+/** Creates the function that converts requests to call options. Conversions of messages are memoized. */
+function createCallPreparer<Data, Media, NativePart, ToolType extends "provider" | "provider-defined">(
+  model: KnownModel,
+  dialect: Dialect<Data, Media, NativePart>,
+  toolType: ToolType,
+) {
+  const { provider: client, modelId } = model;
+  const rulesOfClient = getClientRules(client);
+  const defaults = { rules: rulesOfClient, memory: new PromptMemory<Data, Media, NativePart>() };
+  const permissive = { rules: omitMediaRules(rulesOfClient), memory: new PromptMemory<Data, Media, NativePart>() };
+  return async (request: ModelRequest, signal: AbortSignal, warn: (warning: string) => void) => {
+    const { rules, memory } = passesUnsupportedFiles(request) ? permissive : defaults;
+    const takesUrl = memory.listNewMessages(request.messages).some(hasUrl)
+      ? createUrlPredicate((await model.supportedUrls) ?? {})
+      : rejectUrl;
+    const to = { client, model: modelId, rules, dialect, takesUrl, warn };
+    return {
+      ...toCallSettings(request),
+      abortSignal: signal,
+      ...toCallTools(request, toolType, to),
+      prompt: toPrompt(request, to, memory),
+    };
+  };
 }
 
 function rejectUrl(): boolean {
   return false;
 }
 
-/** The OpenAI client accepts files of every type if `passThroughUnsupportedFiles` is set. */
-function getRequestRules({ providerOptions = {} }: ModelRequest, rules: ClientRules): ClientRules {
-  const passes = ["openai", "azure"].some((name) => {
+/** Returns true for a request that lets the OpenAI client send files of every type. */
+function passesUnsupportedFiles({ providerOptions }: ModelRequest): boolean {
+  if (providerOptions === undefined) return false;
+  return ["openai", "azure"].some((name) => {
     const options = providerOptions[name];
     return isObject(options) && options["passThroughUnsupportedFiles"] === true;
   });
-  if (rules.family !== "openai" || !passes) return rules;
+}
+
+/** Returns the rules of an OpenAI client that sends files of every type; other clients keep their rules. */
+function omitMediaRules(rules: ClientRules): ClientRules {
+  if (rules.family !== "openai") return rules;
   const { media: _media, ...rest } = rules;
   return rest;
 }
 
 /** Resolves to the opened stream, or rejects on abort. A stream opened after the abort is cancelled. */
-async function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
-  let abort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    abort = () => {
+function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
       reject(signal.reason);
       pending.then(({ stream }) => stream.cancel(signal.reason)).catch(ignoreRejection);
     };
+    signal.addEventListener("abort", abort, { once: true });
+    const finish = (): void => signal.removeEventListener("abort", abort);
+    pending.then(
+      (opened) => {
+        finish();
+        resolve(opened);
+      },
+      (error: unknown) => {
+        finish();
+        reject(error);
+      },
+    );
   });
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([pending, aborted]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }
 
 /** The abort is the outcome of the call: errors while the connection closes are ignored. */
 function ignoreRejection(): void {}
 
 /**
- * Yields stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
- * signal.
+ * Reads stream parts until the end of the stream, an error, or the abort signal, even if the model ignores the
+ * signal. An error of the handler closes the stream.
  */
-async function* readParts(stream: ReadableStream<StreamPart>, signal: AbortSignal): AsyncGenerator<StreamPart, void> {
+async function readParts(
+  stream: ReadableStream<StreamPart>,
+  signal: AbortSignal,
+  handle: (part: StreamPart) => void,
+): Promise<void> {
   const reader = stream.getReader();
   const close = (): void => void reader.cancel(signal.reason).catch(ignoreRejection);
   signal.addEventListener("abort", close, { once: true });
+  let isAtEnd = false;
   try {
-    if (signal.aborted) return;
-    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+    while (!signal.aborted) {
+      const { done, value } = await reader.read();
+      isAtEnd = done;
+      if (done) return;
+      handle(value);
+    }
   } finally {
     signal.removeEventListener("abort", close);
-    close();
+    if (!isAtEnd) close();
   }
 }

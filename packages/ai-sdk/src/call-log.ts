@@ -71,15 +71,9 @@ export class CallLog {
   }
 
   #allocateId(id: string): string {
-    this.#allocate ??= createIdAllocator(listCallIds(this.#messages));
+    this.#allocate ??= createIdAllocator(this.#messages);
     return this.#allocate(id);
   }
-}
-
-function listCallIds(messages: ModelRequest["messages"]): string[] {
-  return messages.flatMap((message) =>
-    message.role === "assistant" ? message.content.flatMap((block) => (block.type === "call" ? block.id : [])) : [],
-  );
 }
 
 /** Parses arguments. Text other than a single JSON object is returned as `raw`, never as an empty object. */

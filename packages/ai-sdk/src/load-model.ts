@@ -3,9 +3,8 @@
  * provider.
  */
 import type { Model } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import { invalidOption, isLanguageModel } from "@statewright/core/adapter";
 import { aiModel, canEnforceSchemas } from "./ai-model.ts";
-import { isLanguageModel } from "./language-model.ts";
 import { createLanguageModel } from "./provider-instance.ts";
 import { omitUndefined } from "./provider-json.ts";
 

@@ -1,17 +1,13 @@
 /** Registry of models from provider instances of the program: keys, base URLs and settings under short names. */
-import type { Model, StatewrightError } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import type { LanguageModel, Model, ModelProvider, StatewrightError } from "@statewright/core";
+import { invalidOption, isLanguageModel } from "@statewright/core/adapter";
 import { aiModel } from "./ai-model.ts";
-import { isLanguageModel, type LanguageModel } from "./language-model.ts";
+import { aiSdkModels } from "./ai-sdk-models.ts";
 import { createLanguageModel } from "./provider-instance.ts";
 
-/** A provider instance, such as `openai`, or a function from model id to model. */
-export type ModelProvider =
-  | { languageModel(modelId: never): LanguageModel | Model }
-  | ((modelId: never) => LanguageModel | Model);
-
-/** Finds models by name. */
+/** Finds models by name. A registry is also a source for the option `models` of graphs, agents and runs. */
 export interface ModelRegistry {
+  (given: unknown): Model;
   /** Returns the model of a name. Throws `invalid_option` for an unknown name. */
   readonly model: (name: string) => Model;
 }
@@ -32,12 +28,15 @@ export function modelRegistry(
   const find = isSdkRegistry
     ? (name: string) => findInRegistry(providers, name)
     : (name: string) => findInProviders(providers, name);
-  return { model: (name) => toModel(name, find(name)) };
+  const findModel = (name: string): Model => toModel(name, find(name));
+  return Object.assign((given: unknown) => (typeof given === "string" ? findModel(given) : aiSdkModels(given)), {
+    model: findModel,
+  });
 }
 
 /** Returns true for a `ModelRegistry`. */
 export function isModelRegistry(value: unknown): value is ModelRegistry {
-  return typeof value === "object" && value !== null && "model" in value && typeof value.model === "function";
+  return typeof value === "function" && "model" in value && typeof value.model === "function";
 }
 
 function findInProviders(providers: unknown, name: string): unknown {

@@ -26,6 +26,7 @@ export function toJsonObject(value: unknown): JsonObject | undefined {
 
 /** Merges later metadata into earlier metadata, field by field within each provider. */
 export function mergeMetadata(before: JsonObject | undefined, later: unknown): JsonObject | undefined {
+  if (later === undefined) return before;
   const added = toJsonObject(later);
   if (added === undefined || before === undefined) return added ?? before;
   const both: Record<string, Json> = { ...before };
@@ -38,11 +39,12 @@ export function mergeMetadata(before: JsonObject | undefined, later: unknown): J
 
 /** Returns stored metadata as provider options of a prompt part, without the adapter's own key. */
 export function toProviderOptions(metadata: JsonObject | undefined): { providerOptions?: ProviderOptions } {
-  const options: ProviderOptions = {};
-  for (const [provider, fields] of Object.entries(metadata ?? {})) {
-    if (provider !== adapterKey && isObject(fields)) options[provider] = fields;
+  let providerOptions: ProviderOptions | undefined;
+  for (const provider in metadata) {
+    const fields = metadata[provider];
+    if (provider !== adapterKey && isObject(fields)) providerOptions = { ...providerOptions, [provider]: fields };
   }
-  return Object.keys(options).length === 0 ? {} : { providerOptions: options };
+  return providerOptions === undefined ? {} : { providerOptions };
 }
 
 export function isObject(value: Json | undefined): value is JsonObject {
@@ -53,5 +55,8 @@ export function isObject(value: Json | undefined): value is JsonObject {
 export function omitUndefined<Fields extends object>(
   fields: Fields,
 ): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+  // A loop: this function runs several times in each request.
+  const defined: Partial<Fields> = {};
+  for (const key in fields) if (fields[key] !== undefined) defined[key] = fields[key];
+  return defined as never;
 }

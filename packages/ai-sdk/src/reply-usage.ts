@@ -27,11 +27,22 @@ export function parseOpeningUsage(opening: JsonObject | undefined): Usage {
 
 /** Returns the sum of each count. */
 export function addUsage(first: Usage, second: Usage): Usage {
+  if (isEmpty(first)) return second;
   const sums: Record<string, number | undefined> = { ...first };
   for (const [name, count = 0] of Object.entries(second)) sums[name] = (sums[name] ?? 0) + count;
   return sums;
 }
 
-function omitInvalidCounts(usage: Usage): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => Number.isFinite(count)));
+function isEmpty(usage: Usage): boolean {
+  for (const _name in usage) return false;
+  return true;
+}
+
+function omitInvalidCounts(usage: { readonly [Count in keyof Usage]: Usage[Count] | undefined }): Usage {
+  const valid: { -readonly [Count in keyof Usage]: Usage[Count] } = {};
+  for (const name in usage) {
+    const count = usage[name as keyof Usage];
+    if (Number.isFinite(count)) valid[name as keyof Usage] = count;
+  }
+  return valid;
 }

@@ -55,7 +55,7 @@ describe("model registries", () => {
     "a model registry refuses %j with its known providers",
     (name) => {
       expect(refusal(() => modelRegistry({ mine: createModel, other: createModel }).model(name))).toBe(
-        `invalid_option: modelRegistry: expected the name of a known model, got ${JSON.stringify(name)}. Use provider/model, with one of these providers: mine, other. See docs/errors.md#invalid_option.`,
+        `invalid_option: modelRegistry: expected the name of a known model, got ${JSON.stringify(name)}. Use provider/model, with one of these providers: mine, other. See node_modules/statewright/docs/errors.md#invalid_option.`,
       );
     },
   );

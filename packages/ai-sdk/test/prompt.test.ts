@@ -1,7 +1,7 @@
 import type { AssistantMessage, ContentBlock, Message, ToolMessage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
-import { toPrompt } from "../src/prompt.ts";
+import { toPrompt } from "../src/prompt/prompt.ts";
 import { createDestination } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 

@@ -2,7 +2,7 @@
 import type { AssistantMessage, Message, UserMessage } from "@statewright/core";
 import { describe, expect, test } from "vitest";
 import { v2, v3, v4 } from "../src/dialect.ts";
-import { toPrompt } from "../src/prompt.ts";
+import { toPrompt } from "../src/prompt/prompt.ts";
 import { createDestination } from "./support/destinations.ts";
 import { user } from "./support/requests.ts";
 

@@ -28,14 +28,32 @@ export {
   explorePaths,
   type PathExploration,
 } from "./inspect/check/explore-paths.ts";
-export { checkCallPolicy, checkDuplicatePolicy } from "./model/call-policy.ts";
+export {
+  checkCallPolicy,
+  checkDuplicatePolicy,
+  checkKnownModels,
+  resolveFallback,
+  splitModels,
+} from "./model/call-policy.ts";
+export { isLanguageModel } from "./model/language-model.ts";
 export { getBlockText } from "./model/message.ts";
-export { isModel } from "./model/model.ts";
+export { toFileBlocks } from "./model/message-files.ts";
+export { isModel, settingNames } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
+export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./model/model-source.ts";
+export { isAiSdkProviderTool } from "./model/provider-tool.ts";
+export { sumTokenCounts } from "./model/sum-token-counts.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
 export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";
 export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
+export {
+  type AnswerFormat,
+  chooseOutputStrategy,
+  formatRepairRequest,
+  parseAnswer,
+  parseAnswerFormat,
+} from "./tool/definition/answer-format.ts";
 export { type FinalCall, finalCall, finalCallName } from "./tool/definition/final-call.ts";
 export { toModelTool } from "./tool/definition/model-tool.ts";
 export { isStatelessTool, type ToolSpecParts, toolSpec } from "./tool/definition/tool.ts";

@@ -68,6 +68,7 @@ export {
   graphTool,
 } from "./define/graph-tool.ts";
 export type { ModelCall } from "./define/model-call.ts";
+export { type ModelRoute, type ModelRouteOptions, modelRoute } from "./define/model-route.ts";
 export {
   type AttemptPolicy,
   type CachePolicy,
@@ -114,9 +115,17 @@ export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export type { ModelCallPolicy, ModelFallback, ModelRetryPolicy, ModelTimeouts } from "./model/call-policy.ts";
+export type { LanguageModel } from "./model/language-model.ts";
 export type * from "./model/message.ts";
 export type { FailedAttempt } from "./model/message.ts";
 export { getMessageText, listToolCalls } from "./model/message.ts";
+export {
+  type FileData,
+  type MessageFile,
+  maxFileBytes,
+  type NamedFile,
+  type UploadedFile,
+} from "./model/message-files.ts";
 export type {
   Model,
   ModelCallOptions,
@@ -125,12 +134,33 @@ export type {
   ModelOutput,
   ModelReply,
   ModelRequest,
+  ModelSettings,
   ModelTool,
   ProviderTool,
   ReasoningEffort,
   ToolChoice,
 } from "./model/model.ts";
 export type { ModelFailureKind } from "./model/model-failure.ts";
+export type {
+  AnyModel,
+  ModelNames,
+  ModelProvider,
+  ModelSource,
+  Models,
+  ModelsOption,
+} from "./model/model-source.ts";
+export {
+  type AssistantMessageOptions,
+  assistantMessage,
+  type NewMessageOptions,
+  type SystemMessageOptions,
+  systemMessage,
+  type ToolMessageInput,
+  toolMessage,
+  type UserContent,
+  userMessage,
+} from "./model/new-message.ts";
+export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
@@ -181,7 +211,9 @@ export type { ArtifactDraft, ArtifactRef } from "./tool/artifacts/artifact-draft
 export type { ResultLimits } from "./tool/artifacts/artifact-limits.ts";
 export { type ReadArtifactOptions, readArtifact } from "./tool/artifacts/read-artifact.ts";
 export type { RedactionPolicy } from "./tool/artifacts/redaction-policy.ts";
+export type { OutputOptions, OutputStrategy } from "./tool/definition/answer-format.ts";
 export { type ClientFailure, clientAnswer } from "./tool/definition/client-tool.ts";
+export type { Generate, Generated, GenerateRequest } from "./tool/definition/generate.ts";
 export { toJsonSchema } from "./tool/definition/model-tool.ts";
 export { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } from "./tool/definition/output-schema.ts";
 export type { ContextNeeds, InjectedOf, InjectMap, StateNeeds } from "./tool/definition/tool.ts";
@@ -216,6 +248,7 @@ export {
   approval,
   type InDoubtAnswer,
   type NodeInDoubtAnswer,
+  type StepInDoubtAnswer,
 } from "./tool/policy/approval.ts";
 export * as decide from "./tool/policy/decide.ts";
 export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./tool/policy/interrupt.ts";

@@ -21,7 +21,12 @@ export type {
   PrunedRange,
   ThreadExport,
 } from "./checkpoint/export/thread-export.ts";
-export type { InboxMessage, InboxMessageKind, InboxMessageWrite } from "./checkpoint/inbox-message.ts";
+export type {
+  ConversationMessageKind,
+  InboxMessage,
+  InboxMessageKind,
+  InboxMessageWrite,
+} from "./checkpoint/inbox-message.ts";
 export type { EffectRow, EffectState, InterruptRow, OpenInterruptRow } from "./checkpoint/journal.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";

@@ -296,6 +296,12 @@ test("a foreign plugin tool name becomes snake_case and keeps its original towar
   expect(tools[0]?.spec).toMatchObject({ name: "files_read", originalName: "Files/Read" });
 });
 
+test("a call of a plugin tool under its alias reaches the plugin under the original name [FX80, D32]", async () => {
+  const { tools } = await load("list", { extra: "name=Files/Read" });
+  expect(tools.map(({ spec }) => spec.name)).toEqual(["files_read", "shout"]);
+  expect(await callTool(tools, { say: "hello", named: true }, "files_read")).toBe("Files/Read");
+});
+
 test("plugin arguments and variables are expanded from the environment without a shell [S3.44, S3.45, R11, T47]", async () => {
   process.env["STATEWRIGHT_TEST_NAME"] = "a b; $(touch x) `y`";
   try {

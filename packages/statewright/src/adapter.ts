@@ -1,5 +1,5 @@
 /** Entry `statewright/adapter`: helpers for adapters of models, tools and formats, and event formats of other frameworks. */
 
 export * from "@statewright/agent/dialects";
-export { isLanguageModel, listProviderCalls, listSources } from "@statewright/ai-sdk";
+export { listProviderCalls, listSources } from "@statewright/ai-sdk";
 export * from "@statewright/core/adapter";

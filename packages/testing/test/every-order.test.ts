@@ -68,7 +68,7 @@ describe("every order of completion", () => {
     });
     await expect(race).rejects.toThrowErrorMatchingInlineSnapshot(`
       [Error: the body fails in 2 of 4 orders, such as bid("a"), then bid("bb") (one after the other).
-      channel_conflict: 2 tasks of "bid" wrote the channel "winner" in the same superstep, and nothing of the step was applied (graph "auction", step 1, thread "thread_1", branch "main"). Write the channel from one task only, or make it a list, a record or a reduce channel. See docs/errors.md#channel_conflict.
+      channel_conflict: 2 tasks of "bid" wrote the channel "winner" in the same superstep, and nothing of the step was applied (graph "auction", step 1, thread "thread_1", branch "main"). Write the channel from one task only, or make it a list, a record or a reduce channel. See node_modules/statewright/docs/errors.md#channel_conflict.
       The body succeeds in others, such as bid("bb"), then bid("a") (one after the other).
       The path: start → open → bid
       To test this order alone: everyOrder(body, { only: "apart 0" })]

@@ -79,13 +79,13 @@ describe("exported runs", () => {
     await expect(
       replayRun(createDeskGraph({ instructions: "Be brief." }), recorded),
     ).rejects.toThrowErrorMatchingInlineSnapshot(`
-      [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
+      [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.0.content: recorded "Be kind.", asked "Be brief." (node "model", graph "desk", step 0, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See node_modules/statewright/docs/errors.md#model_failed.
       Path: none; recorded path: model → tools → model]
     `);
     const otherReplay = await replayRun(createDeskGraph({ after: END }), recorded);
     expect(otherReplay.path).toEqual([["model"], ["tools"]]);
     await expect(replayRun(createDeskGraph({ shout: true }), recorded)).rejects.toThrowErrorMatchingInlineSnapshot(`
-      [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See docs/errors.md#model_failed.
+      [Error: the graph "desk" does not follow the recorded run: model_failed: a model request differs from the recording: messages.3.content.0.text: recorded "order 7 was delivered", asked "DONE" (node "model", graph "desk", step 2, attempt 1, thread "replayed", branch "main"). Fix the difference, or export the run again. See node_modules/statewright/docs/errors.md#model_failed.
       Path: model → tools; recorded path: model → tools → model]
     `);
   });
@@ -164,7 +164,7 @@ describe("recorded steps and answers", () => {
     expect((await replayRun(quote("good"), recorded)).state).toMatchObject({ log: ["fetched", "booked", "good"] });
     const other = exportTest(store, "t", { graph: quote("good"), file, from: "./quote.ts#quote" });
     await expect(other).rejects.toThrowErrorMatchingInlineSnapshot(
-      `[StatewrightError: invalid_option: exportTest: \`graph\` must be a graph that replays the run of the thread "t", got the graph "quote" with a difference: the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See docs/errors.md#invalid_option.]`,
+      `[StatewrightError: invalid_option: exportTest: \`graph\` must be a graph that replays the run of the thread "t", got the graph "quote" with a difference: the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Not recorded: the step "rate" of the node "fetch" has no saved outcome: the test contains the writes of the node and does not run its body. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See node_modules/statewright/docs/errors.md#invalid_option.]`,
     );
   });
 });

@@ -3,12 +3,22 @@
  * memory and with a store; size of the store file.
  */
 import Database from "better-sqlite3";
-import { createAgent, defineTool, type Message, type ModelReply, type Store, sqliteStore } from "statewright";
+import {
+  type AnyModel,
+  createAgent,
+  defineTool,
+  type Message,
+  type Model,
+  type ModelReply,
+  type Store,
+  sqliteStore,
+} from "statewright";
 import * as z from "zod";
 import { type Case, type Contender, listDoublings, type Work } from "../case.ts";
 import { measureTime } from "../measure.ts";
 import type { AgentPeer } from "../peers/agents.ts";
 import type { LangGraph, PeerGraph, PeerSaver, Peers } from "../peers/langgraph.ts";
+import { createSdkModel } from "../peers/sdk-model.ts";
 import type { Sample } from "../sample.ts";
 import { createScratchFile } from "../scratch-files.ts";
 
@@ -16,6 +26,7 @@ const input = z.object({ city: z.string() });
 const description = "Current weather for a city.";
 const describeWeather = ({ city }: z.infer<typeof input>): string => `It is raining in ${city}.`;
 const weather = defineTool({ name: "weather", description, input, effect: "pure", run: describeWeather });
+const onceWeather = defineTool({ name: "weather", description, input, run: describeWeather });
 
 /** Turns per conversation: a short and a long conversation. The difference shows the cost of the context. */
 type Turns = 50 | 400;
@@ -56,6 +67,30 @@ export function createMemoryAgentTurnCase(turns: Turns, { langgraph, agents }: P
   };
 }
 
+/** The same language model of the AI SDK on both sides. */
+export function createSdkAgentTurnCase(turns: Turns, { agents }: Peers): Case {
+  const sdkAgents = agents.inMemory.filter(({ name }) => name.startsWith("AI SDK"));
+  return {
+    id: turns === 400 ? "B14 sdk" : "B14 sdk short",
+    title: `agent turn in a run of ${turns} turns, in memory, with the same AI SDK model on both sides`,
+    unit: "turn",
+    budget: { cpuUs: 100, text: "no more than the AI SDK; growth 1.0" },
+    size: turnsPerRound,
+    steady: true,
+    maxGrowth: 1.15,
+    contenders: [
+      {
+        name: "statewright",
+        role: "ours",
+        ...getGrowth(turns),
+        open: () => ({ run: splitIntoRuns(turns, (size) => runConversation(size, { model: createSdkModel(size) })) }),
+      },
+      ...sdkAgents.map((agent) => createMemoryAgentContender(agent, turns)),
+    ],
+    checks: [{ subject: "statewright", baseline: "AI SDK", measure: "cpu", max: turns === 400 ? 1 : 1.25 }],
+  };
+}
+
 export function createSavedAgentTurnCase(turns: Turns, { langgraph, agents }: Peers): Case {
   return {
     id: turns === 400 ? "B15" : "B15 short",
@@ -66,14 +101,45 @@ export function createSavedAgentTurnCase(turns: Turns, { langgraph, agents }: Pe
     size: turnsPerRound,
     steady: true,
     contenders: [
-      { name: "statewright", role: "ours", ...getGrowth(turns), open: () => openSavedAgent(turns) },
+      {
+        name: "statewright",
+        role: "ours",
+        ...getGrowth(turns),
+        open: () => openSavedAgent(turns, { durability: "normal" }),
+      },
       ...(langgraph === undefined ? [] : [createSavedPeerContender(langgraph, turns)]),
       ...agents.saved.map((agent) => createSavedAgentContender(agent, turns)),
-      { name: "bare loop, two transactions per turn", role: "limit", open: () => openSavedLoop(turns) },
+      { name: "bare loop, two transactions per turn", role: "limit", open: () => openSavedLoop(turns, "NORMAL") },
     ],
     checks: [{ subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.2 }],
   };
 }
+
+/** The defaults as a user has them: `durability: "full"`, and a tool that runs `once`. */
+export function createDefaultAgentTurnCase({ langgraph }: Peers): Case {
+  return {
+    id: "B15 default",
+    title:
+      "agent turn in a run of 50 turns, saved to SQLite, with the defaults: synchronous=FULL, a tool that runs once",
+    unit: "turn",
+    budget: { cpuUs: 300, text: "1.3x the CPU of NORMAL and a pure tool" },
+    disk: true,
+    size: 50,
+    steady: true,
+    contenders: [
+      { name: "statewright", role: "ours", open: () => openSavedAgent(50, { tool: onceWeather }) },
+      { name: pureName, role: "ours", open: () => openSavedAgent(50, { durability: "normal" }) },
+      ...(langgraph === undefined ? [] : [createSavedPeerContender(langgraph, 50)]),
+      { name: "bare loop, two transactions per turn", role: "limit", open: () => openSavedLoop(50, "FULL") },
+    ],
+    checks: [
+      { subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.5 },
+      { subject: "statewright", baseline: pureName, measure: "cpu", max: 4 },
+    ],
+  };
+}
+
+const pureName = "statewright, synchronous=NORMAL and a pure tool";
 
 export function createAgentFileCase({ langgraph, agents }: Peers): Case {
   return {
@@ -192,16 +258,24 @@ function createScriptedModel(turns: number): (messages: readonly Message[]) => M
   };
 }
 
-async function runConversation(turns: number, store?: Store, thread?: string): Promise<undefined> {
+/** Model, tools and location of a conversation; by default an own model object and a pure tool, in memory. */
+interface ConversationSetup {
+  readonly model?: AnyModel;
+  readonly tool?: typeof weather;
+  readonly location?: { readonly store: Store; readonly thread: string };
+}
+
+async function runConversation(
+  turns: number,
+  { model = createOwnModel(turns), tool = weather, location }: ConversationSetup = {},
+): Promise<undefined> {
+  const agent = createAgent({ name: "assistant", model, tools: [tool], maxTurns: turns + 1 });
+  await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, ...location }).result;
+}
+
+function createOwnModel(turns: number): Model {
   const reply = createScriptedModel(turns);
-  const agent = createAgent({
-    name: "assistant",
-    model: { id: "scripted", respond: async ({ messages }) => reply(messages) },
-    tools: [weather],
-    maxTurns: turns + 1,
-  });
-  const saved = store === undefined || thread === undefined ? {} : { store, thread };
-  await agent.run({ input: "Is it raining in Oslo?", maxSteps: Number.POSITIVE_INFINITY, ...saved }).result;
+  return { id: "scripted", respond: async ({ messages }) => reply(messages) };
 }
 
 /**
@@ -232,11 +306,11 @@ async function runBareLoop(turns: number, onMessage: (added: Message) => void = 
 }
 
 /** Commits each message in its own transaction, together with a checkpoint row. */
-function openSavedLoop(turns: Turns): Work {
+function openSavedLoop(turns: Turns, synchronous: "FULL" | "NORMAL"): Work {
   const file = createScratchFile("loop.db");
   const db = new Database(file.path);
   db.pragma("journal_mode = WAL");
-  db.pragma("synchronous = NORMAL");
+  db.pragma(`synchronous = ${synchronous}`);
   db.exec("CREATE TABLE messages (key INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT");
   db.exec("CREATE TABLE checkpoints (key INTEGER PRIMARY KEY, message INTEGER NOT NULL) STRICT");
   const begin = db.prepare("BEGIN IMMEDIATE");
@@ -279,12 +353,19 @@ function openJsonWork(): Work {
   };
 }
 
-function openSavedAgent(turns: Turns): Work {
+interface SavedAgentSetup {
+  readonly durability?: "full" | "normal";
+  readonly tool?: typeof weather;
+}
+
+function openSavedAgent(turns: Turns, { durability = "full", tool = weather }: SavedAgentSetup): Work {
   const file = createScratchFile("ours.db");
-  const store = sqliteStore(file.path, { durability: "normal" });
+  const store = sqliteStore(file.path, { durability });
   let threads = 0;
   let units = 0;
-  const runTurns = splitIntoRuns(turns, (size) => runConversation(size, store, `thread-${threads++}`));
+  const runTurns = splitIntoRuns(turns, (size) =>
+    runConversation(size, { tool, location: { store, thread: `thread-${threads++}` } }),
+  );
   return {
     run: (size) => {
       units += size;
@@ -306,7 +387,7 @@ function openFilePerConversation(): Work {
     run: async (turns) => {
       const file = createScratchFile("ours.db");
       const store = sqliteStore(file.path, { durability: "normal" });
-      await runConversation(turns, store, "thread");
+      await runConversation(turns, { location: { store, thread: "thread" } });
       store.close();
       bytes = file.countBytes();
       file.remove();

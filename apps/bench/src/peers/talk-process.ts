@@ -1,9 +1,10 @@
 /** Process of one framework: runs a conversation per request and returns its measurement. */
 import process from "node:process";
+import { createSdkModel } from "./sdk-model.ts";
 
 interface Program {
   /** Runs a conversation. Returns the number of model calls. */
-  readonly talk: (turns: number, file?: string) => Promise<number>;
+  readonly talk: (turns: number, file: string | undefined, createModel: typeof createSdkModel) => Promise<number>;
   /** Counts the messages of the last conversation in the file; for programs that save. */
   readonly saved?: (file: string) => Promise<number>;
 }
@@ -19,7 +20,7 @@ let isChecked = false;
 process.on("message", async ({ turns, file }: TalkRequest) => {
   const cpu = process.cpuUsage();
   const wall = performance.now();
-  const answers = await talk(turns, file);
+  const answers = await talk(turns, file, createSdkModel);
   const { user, system } = process.cpuUsage(cpu);
   const sample = { cpuUs: user + system, wallUs: (performance.now() - wall) * 1_000 };
   if (answers < turns) throw new Error(`expected at least ${turns} model calls, got ${answers}`);

@@ -92,7 +92,10 @@ function answerInDoubt(
     task === undefined ? String(details["idempotencyKey"]) : createOnceKey(String(details["node"]), task),
   );
   if (effect === undefined) return { happened: false };
-  return task === undefined ? { happened: true, content: effect.value } : { happened: true, update: effect.value };
+  if (task !== undefined) return { happened: true, update: effect.value };
+  return id.endsWith("/step:in_doubt")
+    ? { happened: true, value: effect.value }
+    : { happened: true, content: effect.value };
 }
 
 function createGraph(name: string, blocks: readonly BlockSpec[], world: ExternalWorld): Graph {

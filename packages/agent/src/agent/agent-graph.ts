@@ -17,7 +17,7 @@ import {
   type ToolRegistry,
   toolNode,
 } from "@statewright/core";
-import { checkId, invalidOption } from "@statewright/core/adapter";
+import { checkId, copyModelsOption, invalidOption } from "@statewright/core/adapter";
 import { type AgentOutput, createGraphOutputSchema } from "../output/agent-output.ts";
 import { agentTurns, agentTurnsInput } from "../turns/agent-turn-kind.ts";
 import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
@@ -27,6 +27,7 @@ import { afterModel, afterTools, shouldEndAfterTools } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import { mergeInterrupts } from "./merge-interrupts.ts";
 import { createModelNode } from "./model-node.ts";
+import type { NormalizedModelOptions } from "./normalize-model-options.ts";
 import { createFinishMiddleware } from "./on-finish.ts";
 import type { StopWhen } from "./stop-when.ts";
 
@@ -35,7 +36,7 @@ import type { StopWhen } from "./stop-when.ts";
  * has the tool node too: it answers invented calls, and `setTools` adds tools later.
  */
 export function createAgentGraph(
-  agentOptions: AnyAgentOptions,
+  agentOptions: NormalizedModelOptions<AnyAgentOptions>,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
 ): Graph {
@@ -59,6 +60,7 @@ export function createAgentGraph(
     }),
     ...(context && { context }),
     ...(inbox !== undefined && { inbox }),
+    ...copyModelsOption(agentOptions),
     ...(inheritedMiddleware.length > 0 && { middleware: inheritedMiddleware }),
     ...(output && { output: createGraphOutputSchema(output.schema) }),
     ...(countsTurns && { input: agentTurnsInput, private: ["agentTurns" as never] }),
@@ -88,7 +90,7 @@ function listInherited(middleware: readonly Middleware[]): readonly Middleware[]
 
 /** Prepends the middleware derived from agent options to the agent's own middleware. */
 function addOptionMiddleware(
-  { middleware = [], onFinish }: AnyAgentOptions,
+  { middleware = [], onFinish }: Pick<AnyAgentOptions, "middleware" | "onFinish">,
   output: AgentOutput | undefined,
 ): readonly Middleware[] {
   const middlewareList = middleware as readonly Middleware[];
@@ -97,7 +99,7 @@ function addOptionMiddleware(
 }
 
 function createToolNode(
-  options: AnyAgentOptions & { readonly middleware: readonly Middleware[] },
+  options: NormalizedModelOptions<AnyAgentOptions> & { readonly middleware: readonly Middleware[] },
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
 ): ToolNode<Conversation> {

@@ -1,13 +1,12 @@
 /** Converts the input of an agent to messages. */
 
-import { listToolCalls, type Message, StatewrightError, type World } from "@statewright/core";
-import { createId, systemWorld } from "@statewright/core/adapter";
-import { type AgentFile, toFileBlocks } from "./agent-files.ts";
+import { listToolCalls, type Message, type MessageFile, StatewrightError, type World } from "@statewright/core";
+import { createId, systemWorld, toFileBlocks } from "@statewright/core/adapter";
 
 /** Text and files of a user message. */
 export interface AgentContent {
   readonly text?: string;
-  readonly files?: readonly AgentFile[];
+  readonly files?: readonly MessageFile[];
 }
 
 /** Input of an agent: a text, a text with files, or messages. */

@@ -1,14 +1,14 @@
 /** Types of the options of `createAgent`. */
 import type {
   ContextDefinition,
-  Model,
+  ModelsOption,
   OutputInput,
+  OutputOptions,
   StateDefinition,
   StateTypes,
   Store,
   ToolNodeOptions,
 } from "@statewright/core";
-import type { OutputOptions } from "../output/agent-output.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
 import type { OnFinish } from "./on-finish.ts";
@@ -22,14 +22,11 @@ export interface AgentOptions<
   Types extends StateTypes,
   Context,
   ContextInput,
-  AnyModel = Model,
   Output = never,
   Tools extends string = string,
   Choices extends string = Tools,
-> extends Omit<
-    ModelNodeOptions<AgentState<Types>["state"], NoInfer<Context>, AnyModel, Tools, Choices>,
-    "output" | "maxTurns"
-  > {
+> extends Omit<ModelNodeOptions<AgentState<Types>["state"], NoInfer<Context>, Tools, Choices>, "output" | "maxTurns">,
+    ModelsOption {
   readonly name: string;
   /**
    * Version of the agent; increment the version when pending threads must not continue with the changed agent. Default
@@ -93,6 +90,7 @@ export type AnyAgentOptions = AnyModelNodeOptions &
     | "steering"
     | "inbox"
     | "onInvalidCall"
+    | keyof ModelsOption
   > & {
     readonly state?: Pick<StateDefinition, "channels">;
     readonly context?: Pick<ContextDefinition, "schema">;

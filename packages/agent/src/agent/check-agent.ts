@@ -9,13 +9,15 @@ import {
   checkFunction,
   checkOptions,
   invalidOption,
-  isModel,
+  isAiSdkProviderTool,
+  isAnyModel,
   listOptionNames,
+  settingNames,
 } from "@statewright/core/adapter";
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import type { ModelNodeOptions } from "./model-node-options.ts";
-import { checkToolChoice, settingNames, stepOptionHints } from "./prepare-step.ts";
+import { checkToolChoice, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 
 const nodeOptions = listOptionNames<ModelNodeOptions>({
@@ -64,6 +66,7 @@ const agentOptions = listOptionNames<AgentOptions<StateTypes, unknown, unknown>>
   maxTurns: true,
   steering: true,
   inbox: true,
+  models: true,
 });
 
 /** Suggestions for option names of other frameworks. */
@@ -152,12 +155,13 @@ function checkModelOptions(
     ...policy
   }: Readonly<Record<string, unknown>>,
 ): void {
-  if (!isModel(model))
+  const models = Array.isArray(model) ? model : [model];
+  if (!models.every(isAnyModel))
     throw invalidOption({
       where: owner,
       option: "model",
       expected: "a model, such as scriptedModel([…]) or a provider model",
-      got: model,
+      got: models.find((each) => !isAnyModel(each)),
     });
   if (instructions !== undefined && typeof instructions !== "string" && typeof instructions !== "function")
     throw invalidOption({
@@ -199,6 +203,7 @@ function hasChannel(state: object, name: string): boolean {
 
 function isProviderTool(tool: unknown): boolean {
   if (typeof tool !== "object" || tool === null) return false;
+  if (isAiSdkProviderTool(tool)) return true;
   const { name, id, args } = tool as Readonly<Record<string, unknown>>;
   return typeof name === "string" && typeof id === "string" && typeof args === "object" && args !== null;
 }

@@ -3,7 +3,6 @@ import {
   type Graph,
   type Message,
   type Middleware,
-  type Model,
   type OutputSchema,
   type ResumeOptions,
   type RunHandle,
@@ -21,8 +20,7 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
-import { parseAgentOutput } from "../output/agent-output.ts";
+import { checkKnownModels, invalidOption, parseAnswerFormat } from "@statewright/core/adapter";
 import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
@@ -38,6 +36,7 @@ import {
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { checkAgent, checkConfirmTools } from "./check-agent.ts";
 import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";
+import { normalizeModelOptions } from "./normalize-model-options.ts";
 
 /** Options of `agent.run`: the user input, initial values of the agent's channels, and its context. */
 export type AgentRunOptions<Types extends StateTypes, Context, ContextInput> = Omit<
@@ -148,17 +147,17 @@ export function createAgent<
     Types,
     Context,
     ContextInput,
-    Model,
     Output,
     NoInfer<ToolNamesIn<Tools>>,
     NoInfer<ToolChoiceNames<Tools, ProviderTools>>
   > & { readonly tools?: Tools; readonly providerTools?: ProviderTools; readonly middleware?: MiddlewareOption },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
-  const untyped = options as AnyAgentOptions;
+  const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);
+  checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);
   const { name, store } = options;
-  const output = untyped.output === undefined ? undefined : parseAgentOutput(`agent "${name}"`, untyped.output);
+  const output = untyped.output === undefined ? undefined : parseAnswerFormat(`agent "${name}"`, untyped.output);
   const graph = createAgentGraph(untyped, tools, output);
   const middleware = (untyped.middleware ?? []) as readonly Middleware[];
   const check = (registry: ToolRegistry<Conversation>): void => checkConfirmTools(name, registry.tools(), middleware);

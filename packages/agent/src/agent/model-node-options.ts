@@ -1,28 +1,30 @@
 /** Types of the options of model nodes. */
 import type {
+  AiSdkProviderTool,
+  AnyModel,
   Middleware,
-  Model,
   ModelFallback,
   ModelRetryPolicy,
+  ModelSettings,
   ModelTimeouts,
   OutputInput,
+  OutputOptions,
   ProviderTool,
   Tool,
   ToolChoice,
   ToolRegistry,
 } from "@statewright/core";
-import type { OutputOptions } from "../output/agent-output.ts";
-import type { ModelSettings, PrepareStep } from "./prepare-step.ts";
+import type { PrepareStep } from "./prepare-step.ts";
 
 /** Options of `modelNode`, equal to the options of `createAgent` with the same names. */
 export interface ModelNodeOptions<
   State = unknown,
   Context = unknown,
-  AnyModel = Model,
   Tools extends string = string,
   Choices extends string = Tools,
 > {
-  readonly model: AnyModel;
+  /** A model, or a list: the first model is called, the others are fallbacks in their order, as with `fallback`. */
+  readonly model: AnyModel | readonly AnyModel[];
   /** System prompt: a text, or a function of state and context. */
   readonly instructions?: string | ((state: State, context: Context) => string);
   /** Tools, or a tool registry; changes of a registry take effect with the next model request. */
@@ -30,7 +32,7 @@ export interface ModelNodeOptions<
   /** Names of the tools shown to the model: a fixed list, or a function called in each turn. Default: all tools. */
   readonly allowedTools?: readonly Tools[] | ((state: State, context: Context) => readonly Tools[]);
   /** Tools defined by the model provider, such as its web search; the provider runs most of them itself. */
-  readonly providerTools?: readonly ProviderTool[];
+  readonly providerTools?: readonly (ProviderTool | AiSdkProviderTool)[];
   /** Tool choice of the model: `auto`, `none`, `required`, or a specific tool. Default: `auto`. */
   readonly toolChoice?: ToolChoice<Choices>;
   readonly middleware?: readonly Middleware<Context, State>[];
@@ -44,9 +46,9 @@ export interface ModelNodeOptions<
   /** Timeouts: to the first token, between two deltas, and of the whole call. Default: no limit. */
   readonly timeouts?: ModelTimeouts;
   /** Models called in order after a permanent failure of the previous model. */
-  readonly fallback?: readonly AnyModel[] | ModelFallback<AnyModel>;
+  readonly fallback?: readonly AnyModel[] | ModelFallback;
   /** Customizes each model request. */
-  readonly prepareStep?: PrepareStep<State, Context, AnyModel, Tools, Choices>;
+  readonly prepareStep?: PrepareStep<State, Context, Tools, Choices>;
   /** Structured output of the agent: a schema, or a schema with output options. */
   readonly output?: OutputInput<unknown> | OutputOptions<unknown>;
   /** Maximum model calls per user input, before the agent ends `by` this limit. Default: no limit. */

@@ -1,5 +1,6 @@
 /** Model node of an agent: one model call per execution. */
 import {
+  type AnyModel,
   type Message,
   type Middleware,
   type Model,
@@ -10,21 +11,28 @@ import {
   type TurnLimit,
   toolRegistry,
 } from "@statewright/core";
-import { type finalCallName, isRegistry, type NodeKind, nodeKind } from "@statewright/core/adapter";
+import {
+  chooseOutputStrategy,
+  type finalCallName,
+  isRegistry,
+  type NodeKind,
+  nodeKind,
+  parseAnswerFormat,
+} from "@statewright/core/adapter";
 import {
   type AgentOutput,
   checkRepairLimit,
-  chooseOutputStrategy,
   createRepairMessages,
-  parseAgentOutput,
+  listCallModels,
 } from "../output/agent-output.ts";
 import { agentTurnKind, type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turn-kind.ts";
 import { createTurnLimit } from "../turns/turn-limit.ts";
 import type { Conversation } from "./agent-state.ts";
 import { checkModelNode } from "./check-agent.ts";
 import type { AnyModelNodeOptions, ModelNodeOptions } from "./model-node-options.ts";
+import { type NormalizedModelOptions, normalizeModelOptions } from "./normalize-model-options.ts";
 import { checkPreparedStep, type PreparedStep, type PrepareStep } from "./prepare-step.ts";
-import { createAnswerEndCheck, createTurnCallBuilder } from "./turn-call.ts";
+import { addOutputRequest, createAnswerEndCheck, createTurnCallBuilder } from "./turn-call.ts";
 
 /** Names allowed in `toolChoice`: tools, the final call, and any name with provider tools. */
 export type ToolChoiceNames<Tools, ProviderTools> =
@@ -60,7 +68,6 @@ export function modelNode<
   options: ModelNodeOptions<
     State,
     Context,
-    Model,
     NoInfer<ToolNamesIn<Tools>>,
     NoInfer<ToolChoiceNames<Tools, ProviderTools>>
   > & {
@@ -69,14 +76,14 @@ export function modelNode<
   },
 ): ModelNode<State, Context> {
   checkModelNode(options);
-  const untyped = options as AnyModelNodeOptions;
-  const output = untyped.output === undefined ? undefined : parseAgentOutput("modelNode", untyped.output);
+  const untyped = normalizeModelOptions("modelNode", options as AnyModelNodeOptions);
+  const output = untyped.output === undefined ? undefined : parseAnswerFormat("modelNode", untyped.output);
   return createModelNode(untyped, toToolRegistry(untyped.tools), output) as ModelNode<State, Context>;
 }
 
 /** Creates a model node from parsed options. */
 export function createModelNode(
-  options: AnyModelNodeOptions,
+  options: NormalizedModelOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
   defaultLimit?: TurnLimit,
@@ -92,17 +99,18 @@ export function createModelNode(
   ): Promise<TurnUpdate & Partial<CountedTurns>> => {
     if (output !== undefined) await checkRepairLimit(output, state.messages, runtime);
     let strategy: "native" | "tool" = "native";
-    const createCall = (current: Conversation, prepared: PreparedStep | undefined): ModelCall => {
+    const createCall = (current: Conversation, prepared: PreparedStep | undefined, toModel: (given: AnyModel) => Model): ModelCall => {
       const call = buildCall(current, runtime.context, prepared);
-      if (output !== undefined) strategy = chooseOutputStrategy(output, call);
-      return call;
+      if (output === undefined) return call;
+      strategy = chooseOutputStrategy(output, listCallModels(call, toModel));
+      return addOutputRequest(output, strategy, call);
     };
     const reply = await runtime.model({
       middleware,
-      prepare: (current: Conversation) =>
+      prepare: (current: Conversation, toModel) =>
         prepareStep === undefined
-          ? createCall(current, undefined)
-          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createCall(current, prepared)),
+          ? createCall(current, undefined, toModel)
+          : runPrepareStep(prepareStep, current, runtime).then((prepared) => createCall(current, prepared, toModel)),
       ends,
       limit,
     });

@@ -1,13 +1,7 @@
 /** Per-request customization of model calls. */
 
-import type { Message, Model, ModelRequest, StatewrightError, ToolChoice } from "@statewright/core";
-import { checkOptions, invalidOption, isModel, listOptionNames } from "@statewright/core/adapter";
-
-/** Settings of a model request, without its content. */
-export type ModelSettings = Omit<
-  ModelRequest,
-  "instructions" | "messages" | "tools" | "toolChoice" | "output" | "providerTools"
->;
+import type { AnyModel, Message, ModelSettings, StatewrightError, ToolChoice } from "@statewright/core";
+import { checkOptions, invalidOption, isAnyModel, listOptionNames, settingNames } from "@statewright/core/adapter";
 
 /** Argument of `prepareStep`. */
 export interface StepInput<State = unknown, Context = unknown> {
@@ -22,7 +16,7 @@ export interface StepInput<State = unknown, Context = unknown> {
  * Overrides of one model request. `Tools` is the union of the tool names, `Choices` the union of the names allowed in
  * `toolChoice`.
  */
-export interface PreparedStep<AnyModel = Model, Tools extends string = string, Choices extends string = Tools> {
+export interface PreparedStep<Tools extends string = string, Choices extends string = Tools> {
   readonly model?: AnyModel | undefined;
   readonly instructions?: string | undefined;
   /** Messages of this request; the saved conversation stays unchanged. */
@@ -41,12 +35,11 @@ export interface PreparedStep<AnyModel = Model, Tools extends string = string, C
 export type PrepareStep<
   State = unknown,
   Context = unknown,
-  AnyModel = Model,
   Tools extends string = string,
   Choices extends string = Tools,
 > = (
   input: StepInput<State, Context>,
-) => PreparedStep<AnyModel, Tools, Choices> | undefined | Promise<PreparedStep<AnyModel, Tools, Choices> | undefined>;
+) => PreparedStep<Tools, Choices> | undefined | Promise<PreparedStep<Tools, Choices> | undefined>;
 
 const stepOptionNames = listOptionNames<PreparedStep>({
   model: true,
@@ -55,21 +48,6 @@ const stepOptionNames = listOptionNames<PreparedStep>({
   allowedTools: true,
   toolChoice: true,
   settings: true,
-});
-
-/** Names of all model settings. */
-export const settingNames: readonly string[] = listOptionNames<ModelSettings>({
-  reasoning: true,
-  temperature: true,
-  topP: true,
-  topK: true,
-  presencePenalty: true,
-  frequencyPenalty: true,
-  stopSequences: true,
-  maxOutputTokens: true,
-  seed: true,
-  headers: true,
-  providerOptions: true,
 });
 
 /** Suggestions for option names of other frameworks. */
@@ -83,8 +61,8 @@ export const stepOptionHints: Readonly<Record<string, string>> = {
 export function checkPreparedStep(prepared: unknown): void {
   const owner = "the result of prepareStep";
   checkOptions(owner, prepared, stepOptionNames, { replacements: stepOptionHints });
-  const { model, instructions, messages, allowedTools, toolChoice, settings } = prepared as PreparedStep<unknown>;
-  if (model !== undefined && !isModel(model)) throw createStepError("model", "a model", model);
+  const { model, instructions, messages, allowedTools, toolChoice, settings } = prepared as PreparedStep;
+  if (model !== undefined && !isAnyModel(model)) throw createStepError("model", "a model", model);
   if (instructions !== undefined && typeof instructions !== "string")
     throw createStepError("instructions", "a text", instructions);
   if (messages !== undefined && !Array.isArray(messages))

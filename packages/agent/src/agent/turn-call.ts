@@ -1,11 +1,12 @@
 /** Model call of each turn: the options of a model node, overridden by `prepareStep`. */
 import type { AgentEnd, Middleware, ModelCall, ModelRequest, ToolChoice, ToolRegistry } from "@statewright/core";
 import { finalCallName, invalidOption } from "@statewright/core/adapter";
-import { type AgentOutput, chooseOutputStrategy, isOutputSatisfied } from "../output/agent-output.ts";
+import { type AgentOutput, isOutputSatisfied } from "../output/agent-output.ts";
 import { getAgentEnd } from "./agent-end.ts";
 import { isAnswered } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
 import type { AnyModelNodeOptions } from "./model-node-options.ts";
+import type { NormalizedModelOptions } from "./normalize-model-options.ts";
 import type { PreparedStep } from "./prepare-step.ts";
 
 /** Creates the model call of one turn. Throws when the tool of `toolChoice` does not exist or is hidden. */
@@ -13,7 +14,7 @@ export type TurnCallBuilder = (state: Conversation, context: unknown, prepared: 
 
 /** Creates the builder of a model node's calls. Throws `invalid_option` for unknown tools in the options. */
 export function createTurnCallBuilder(
-  options: AnyModelNodeOptions,
+  options: NormalizedModelOptions,
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
 ): TurnCallBuilder {
@@ -40,8 +41,7 @@ export function createTurnCallBuilder(
     const allowed = prepared?.allowedTools;
     checkChoice(request.toolChoice, allowed ?? fixedAllowedTools);
     const hooks = allowed === undefined ? defaultHooks : [createToolFilter(tools, allowed), ...middleware];
-    const call = { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
-    return output === undefined ? call : addOutputRequest(output, call);
+    return { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
   };
 }
 
@@ -58,7 +58,7 @@ export function createAnswerEndCheck(output: AgentOutput | undefined): (state: C
  * request.
  */
 function checkToolChoice(
-  { providerTools }: AnyModelNodeOptions,
+  { providerTools }: Pick<NormalizedModelOptions, "providerTools">,
   tools: ToolRegistry<Conversation>,
   { choice, allowed }: { readonly choice: ToolChoice | undefined; readonly allowed: readonly string[] | undefined },
 ): void {
@@ -79,7 +79,7 @@ function toRequestSettings({ settings, toolChoice }: PreparedStep): Partial<Mode
 }
 
 function resolveInstructions(
-  { instructions }: AnyModelNodeOptions,
+  { instructions }: Pick<AnyModelNodeOptions, "instructions">,
   state: Conversation,
   context: unknown,
 ): string | undefined {
@@ -110,9 +110,8 @@ function createToolFilter(
  * Adds the output request to a model call: natively by the provider, or as a final call in addition to the selected
  * tools.
  */
-function addOutputRequest(output: AgentOutput, call: ModelCall): ModelCall {
-  if (chooseOutputStrategy(output, call) === "native")
-    return { ...call, request: { ...call.request, output: output.native } };
+export function addOutputRequest(output: AgentOutput, strategy: "native" | "tool", call: ModelCall): ModelCall {
+  if (strategy === "native") return { ...call, request: { ...call.request, output: output.native } };
   const outputMiddleware: Middleware = {
     name: "output",
     beforeModel: (request) => ({

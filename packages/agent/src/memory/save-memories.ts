@@ -1,13 +1,13 @@
 /** Middleware that extracts and saves memories at the end of a run, without a tool call. */
 
 import {
+  type AnyModel,
   defineMiddleware,
   getMessageText,
   isStatewrightError,
   listToolCalls,
   type Message,
   type Middleware,
-  type Model,
   type ModelReply,
   type ModelRequest,
   type WritingRuntime,
@@ -19,7 +19,7 @@ import {
   checkOptions,
   checkTime,
   invalidOption,
-  isModel,
+  isAnyModel,
   listOptionNames,
   requireOneOf,
 } from "@statewright/core/adapter";
@@ -55,7 +55,7 @@ export interface SaveMemoriesOptions<Context = unknown> {
   /** Returns the memory namespace of a run, such as `({ context }) => ["users", context.user]`. */
   readonly namespace: MemoryNamespace<Context>;
   /** Model that extracts memories. */
-  readonly model?: Model;
+  readonly model?: AnyModel;
   /**
    * Function that extracts memories instead of a model; `known` contains the memories related to the user messages.
    */
@@ -113,7 +113,7 @@ export function saveMemories<Context = unknown>(options: SaveMemoriesOptions<Con
 
 async function extractWithModel(
   { ask, signal }: WritingRuntime,
-  model: Model | undefined,
+  model: AnyModel | undefined,
   request: ModelRequest,
 ): Promise<MemoryChanges> {
   if (model === undefined) return { remember: [] };
@@ -204,7 +204,7 @@ function checkSaveOptions(options: SaveMemoriesOptions<never>): void {
   checkNamespace("saveMemories", namespace);
   checkChoice("saveMemories", { by }, ["words", "nearness"]);
   requireOneOf("saveMemories", { model, extract });
-  if (model !== undefined && !isModel(model))
+  if (model !== undefined && !isAnyModel(model))
     throw invalidOption({
       where: "saveMemories",
       option: "model",

@@ -1,5 +1,5 @@
 /** Middleware that falls back to other models after a permanent failure. */
-import { defineMiddleware, type Middleware, type Model, type ModelFallback } from "@statewright/core";
+import { type AnyModel, defineMiddleware, type Middleware, type ModelFallback } from "@statewright/core";
 
 /**
  * Calls these models in order after a permanent failure of the previous model: once each, or more often while retry
@@ -11,6 +11,6 @@ import { defineMiddleware, type Middleware, type Model, type ModelFallback } fro
  *
  * Throws `invalid_option` for an invalid model and for an unknown failure kind.
  */
-export function modelFallback(models: readonly Model[], options: Omit<ModelFallback, "models"> = {}): Middleware {
+export function modelFallback(models: readonly AnyModel[], options: Omit<ModelFallback, "models"> = {}): Middleware {
   return defineMiddleware({ name: "modelFallback", modelCall: { fallback: { ...options, models } } });
 }

@@ -4,12 +4,12 @@
  */
 
 import {
+  type AnyModel,
   defineMiddleware,
   getMessageText,
   isStatewrightError,
   type Message,
   type Middleware,
-  type Model,
   type ModelReply,
   type ModelRequest,
   type ModelTool,
@@ -19,7 +19,7 @@ import {
   checkOptions,
   checkStrings,
   invalidOption,
-  isModel,
+  isAnyModel,
   listOptionNames,
 } from "@statewright/core/adapter";
 import { isFromPerson } from "../agent/is-from-person.ts";
@@ -29,7 +29,7 @@ import { formatMessage } from "../context/format-message.ts";
 /** Selecting model, and the number of shown tools. */
 export interface SelectToolsOptions {
   /** Model that selects tools. */
-  readonly model: Model;
+  readonly model: AnyModel;
   /**
    * Maximum selected tools. With at most this many tools, besides `always`, all tools are shown and no model is
    * called. Default 8.
@@ -73,7 +73,7 @@ export function selectToolsByModel(options: SelectToolsOptions): Middleware {
     listOptionNames<SelectToolsOptions>({ model: true, max: true, always: true, instructions: true }),
   );
   const { model, max = 8, always = [], instructions = defaultInstructions } = options;
-  if (!isModel(model))
+  if (!isAnyModel(model))
     throw invalidOption({
       where: "selectToolsByModel",
       option: "model",

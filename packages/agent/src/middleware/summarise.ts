@@ -1,12 +1,12 @@
 /** Middleware that replaces the older part of a long conversation by a summary in model requests. */
 
 import {
+  type AnyModel,
   defineMiddleware,
   getMessageText,
   isStatewrightError,
   type Message,
   type Middleware,
-  type Model,
   type ModelHookRuntime,
   type ModelRequest,
   type UserMessage,
@@ -15,7 +15,7 @@ import {
   checkCount,
   checkOptions,
   invalidOption,
-  isModel,
+  isAnyModel,
   listOptionNames,
   requireOneOf,
 } from "@statewright/core/adapter";
@@ -29,7 +29,7 @@ import { getMessages } from "./conversation-calls.ts";
 /** Summarizing model, triggers (at least one is required) and retained messages. */
 export interface SummariseOptions {
   /** Model that writes summaries. */
-  readonly model: Model;
+  readonly model: AnyModel;
   /** Request size in tokens, including instructions and tools, above which a summary is created. */
   readonly triggerTokens?: number;
   /** Number of messages in a request above which a summary is created. */
@@ -217,7 +217,7 @@ function checkSummariseOptions(options: SummariseOptions): void {
     }),
   );
   const { model, triggerTokens, triggerMessages, keepTokens, keepMessages, instructions, maxSummaryTokens } = options;
-  if (!isModel(model))
+  if (!isAnyModel(model))
     throw invalidOption({
       where: "summarise",
       option: "model",

@@ -1,83 +1,39 @@
 /** Structured output of an agent: the request to the model, parsing of the answer, and repair of invalid answers. */
 import {
+  type AnyModel,
   type AssistantMessage,
   getMessageText,
   listToolCalls,
   type Message,
+  type Model,
   type ModelCall,
-  type ModelOutput,
   type NodeRuntime,
-  type OutputInput,
   type OutputSchema,
-  outputSchema,
   type ReadOutput,
   type Schema,
   StatewrightError,
   type UserMessage,
 } from "@statewright/core";
-import { checkChoice, checkCount, type FinalCall, finalCall, finalCallName } from "@statewright/core/adapter";
+import {
+  type AnswerFormat,
+  finalCallName,
+  formatRepairRequest,
+  parseAnswer,
+  resolveFallback,
+} from "@statewright/core/adapter";
 import { findFinalCall } from "../agent/agent-end.ts";
 import { repairSuffix } from "../agent/is-from-person.ts";
 
-/** Options of structured output in addition to the schema. */
-export interface OutputOptions<Output> {
-  readonly schema: OutputInput<Output>;
-  /** Name of the output for the provider: letters, digits, `_` and `-`. */
-  readonly name?: string;
-  /** Description of the output for the model. */
-  readonly description?: string;
-  /**
-   * `native`: the provider enforces the schema. `tool`: the model calls `final_answer`, which works with every model
-   * that supports tools. Default: `native` for models with `structuredOutput`, else `tool`.
-   */
-  readonly strategy?: "native" | "tool";
-  /** Maximum repairs of an invalid output by the model, before the run fails with `invalid_output`. Default 2. */
-  readonly repairs?: number;
-}
-
 /** Parsed output options of an agent. */
-export interface AgentOutput {
-  readonly schema: OutputSchema;
-  readonly native: ModelOutput;
-  readonly final: FinalCall;
-  readonly strategy: "native" | "tool" | undefined;
-  readonly repairs: number;
-}
+export type AgentOutput = AnswerFormat;
 
-/** Parses the `output` option. Throws `invalid_option` for an invalid value. */
-export function parseAgentOutput(owner: string, input: OutputInput<unknown> | OutputOptions<unknown>): AgentOutput {
-  const options: OutputOptions<unknown> = isOutputOptions(input) ? input : { schema: input };
-  const { name, description, strategy, repairs = 2 } = options;
-  checkCount(owner, { repairs }, 0);
-  if (strategy !== undefined) checkChoice(owner, { strategy }, ["native", "tool"]);
-  const schema = outputSchema(options.schema);
-  const native: ModelOutput = {
-    schema: schema.jsonSchema,
-    ...(name === undefined ? {} : { name }),
-    ...(description === undefined ? {} : { description }),
-  };
-  return { schema, native, final: finalCall(schema, description), strategy, repairs };
-}
-
-function isOutputOptions(input: OutputInput<unknown> | OutputOptions<unknown>): input is OutputOptions<unknown> {
-  return typeof input === "object" && input !== null && "schema" in input && !("~standard" in input);
-}
-
-/**
- * Returns the output strategy of a model call: `native` only when the model and all its fallbacks support structured
- * output.
- */
-export function chooseOutputStrategy(
-  { strategy }: AgentOutput,
+/** Lists the models that may answer a call: its model, its fallbacks, and those of its middleware. */
+export function listCallModels(
   { model, fallback, middleware = [] }: ModelCall,
-): "native" | "tool" {
-  if (strategy !== undefined) return strategy;
-  const policies = [fallback, ...middleware.map(({ modelCall }) => modelCall?.fallback)];
-  const models = [
-    model,
-    ...policies.flatMap((fallbackModels = []) => ("models" in fallbackModels ? fallbackModels.models : fallbackModels)),
-  ];
-  return models.every(({ structuredOutput }) => structuredOutput === true) ? "native" : "tool";
+  toModel: (given: AnyModel) => Model,
+): readonly Model[] {
+  const policies = [{ fallback }, ...middleware.map(({ modelCall = {} }) => modelCall)];
+  return [model, ...policies.flatMap((policy) => resolveFallback(policy).models)].map(toModel);
 }
 
 /** Parses the output at the end of a conversation; undefined when the conversation ended without an answer. */
@@ -121,28 +77,8 @@ export function createRepairMessages(
   if (reply.ended !== undefined || listToolCalls(reply).length > 0) return [];
   const read = parseAnswer(schema, reply);
   if (read.ok) return [];
-  const lengthNote = reply.finish === "length" ? "it was cut off at the length limit; " : "";
-  const instruction =
-    strategy === "native"
-      ? "Give the whole answer again, as JSON and nothing else."
-      : `Give your answer by calling ${finalCallName}.`;
-  const text = `Your answer does not fit its schema: ${lengthNote}${read.issues}. ${instruction}`;
+  const text = formatRepairRequest(strategy, reply, read.issues);
   return [{ role: "user", id: `${reply.id}${repairSuffix}`, content: [{ type: "text", text }] }];
-}
-
-/**
- * Parses the text of an answer as output. Removes Markdown code fences, which models add without schema enforcement.
- */
-function parseAnswer(schema: OutputSchema, message: AssistantMessage): ReadOutput<unknown> {
-  const text = getMessageText(message).trim();
-  const fenced = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text)?.[1];
-  let value: unknown;
-  try {
-    value = JSON.parse(fenced ?? text);
-  } catch {
-    return { ok: false, issues: "it is not valid JSON" };
-  }
-  return schema.read(value);
 }
 
 /** True when the last turn gave an invalid output. */

@@ -1,9 +1,8 @@
 /** Sums the model usage of a conversation, including sub-agents. */
 
 import type { Message, Usage } from "@statewright/core";
+import { sumTokenCounts } from "@statewright/core/adapter";
 import { checkMessages } from "../context/check-messages.ts";
-
-const countedFields = ["inputTokens", "outputTokens", "cachedTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
 /**
  * Sums the tokens of a conversation: assistant messages, their failed attempts, and sub-agents (usage of tool
@@ -17,15 +16,5 @@ export function sumUsage(messages: readonly Message[]): Usage | undefined {
       ? [message.usage, ...(message.failedAttempts ?? []).map(({ usage }) => usage)]
       : [];
   });
-  return addUsage(parts);
-}
-
-function addUsage(parts: readonly (Usage | undefined)[]): Usage | undefined {
-  const sums: { -readonly [Count in keyof Usage]: Usage[Count] } = {};
-  for (const part of parts)
-    for (const count of countedFields) {
-      const tokens = part?.[count];
-      if (tokens !== undefined) sums[count] = (sums[count] ?? 0) + tokens;
-    }
-  return Object.keys(sums).length === 0 ? undefined : sums;
+  return sumTokenCounts(parts);
 }

@@ -278,7 +278,8 @@ function createEdges({ members }: TeamConfig, { name, graph, tools }: Member): r
         found: edge === undefined ? "no edge" : `an edge of kind "${edge.kind}"`,
         fix: "Use an agent created with createAgent",
       });
-    return (state: TeamConversation): string => targets[String(edge.choose(state as never))] ?? END;
+    return (state: TeamConversation, context: unknown): string =>
+      targets[String(edge.choose(state as never, context as never))] ?? END;
   };
   const chooseAfterModel = createChooser("model");
   if (tools === undefined) return [[name, route([name, END], chooseAfterModel)]];
@@ -287,8 +288,8 @@ function createEdges({ members }: TeamConfig, { name, graph, tools }: Member): r
     [name, route([getToolNodeName(name), name, END], chooseAfterModel)],
     [
       getToolNodeName(name),
-      route([...members.keys(), END], (state: TeamConversation) =>
-        state.activeAgent === name ? chooseAfterTools(state) : state.activeAgent,
+      route([...members.keys(), END], (state: TeamConversation, context) =>
+        state.activeAgent === name ? chooseAfterTools(state, context) : state.activeAgent,
       ),
     ],
   ];

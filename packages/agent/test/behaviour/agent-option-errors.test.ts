@@ -40,7 +40,7 @@ function create(options: unknown): unknown {
 
 test.each<readonly [string, unknown, ...string[]]>([
   ["no options", undefined, "createAgent"],
-  ["a name for a model", { name: "a", model: "gpt-5" }, '"gpt-5"', "a model"],
+  ["a number for a model", { name: "a", model: 7 }, "got 7", "a model"],
   ["no model", { name: "a" }, 'agent "a": `model` must be a model', "undefined"],
   ["an unknown option", { name: "a", model, tool: [] }, '"tool"', "tools"],
   [
@@ -94,7 +94,7 @@ test.each<readonly [string, unknown, ...string[]]>([
   if (!isStatewrightError(thrown)) throw new Error(`not one of ours: ${String(thrown)}`);
   expect(["invalid_option", "invalid_tool"]).toContain(thrown.code);
   for (const said of says) expect(thrown.message).toContain(said);
-  expect(thrown.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+  expect(thrown.message).toMatch(/\. [A-Z].+\. See node_modules\/statewright\/docs\/errors\.md#[a-z_]+\.$/s);
 });
 
 test("createAgent accepts valid options", () => {

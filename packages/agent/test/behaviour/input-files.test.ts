@@ -1,8 +1,8 @@
 /** Inputs of an agent: text, files with text, and empty inputs. */
-import type { Message } from "@statewright/core";
+import { type Message, maxFileBytes } from "@statewright/core";
 import { say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
-import { type AgentInput, createAgent, maxFileBytes } from "../../src/index.ts";
+import { type AgentInput, createAgent } from "../../src/index.ts";
 
 const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0]);
 const pngText = "iVBORw0KGgoAAAAA";

@@ -139,6 +139,7 @@ describe("prepareStep", () => {
         died = true;
         return say("Done");
       },
+      say("Done"),
     ]);
     const agent = createAgent({
       name: "a",

@@ -293,7 +293,7 @@ test("memory middleware without a store fails with missing_store, and invalid me
     () => recallMemories({ namespace, which: "all" } as never),
     () => recallMemories({ namespace, by: "luck" } as never),
     () => saveMemories({ namespace }),
-    () => saveMemories({ namespace, model: "x" } as never),
+    () => saveMemories({ namespace, model: 7 } as never),
     () => saveMemories({ namespace, extract: 3 } as never),
   ])
     expect(make).toThrow(/invalid_option/);

@@ -114,7 +114,7 @@ describe("budget limits", () => {
     expect([ended, texts(state.messages).at(-1)]).toEqual([{ by: "answer" }, "assistant done"]);
   });
 
-  test("a budget per run restarts with the next run, and a budget per thread does not", async () => {
+  test("a budget per run restarts with the next run, and a budget per thread does not [I10]", async () => {
     for (const [per, by] of [
       ["run", "answer"],
       ["thread", "budget"],
@@ -390,7 +390,7 @@ describe("failed requests", () => {
     expect(sumSpent(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownAttempts: 0, unknownTokens: 0 });
   });
 
-  test("failed requests count their time for a budget of wallMs", async () => {
+  test("failed requests count their time for a budget of wallMs [I10]", async () => {
     const slow: Middleware = {
       name: "slow",
       aroundModel: async (request, next, { wait }) => {
@@ -410,13 +410,13 @@ describe("failed requests", () => {
   });
 });
 
-test("auxiliary model calls of beforeAgent and afterAgent count for a budget, failed attempts included", async () => {
+test("auxiliary model calls of beforeAgent and afterAgent count for a budget, failed attempts included [I10]", async () => {
   const broken = new StatewrightError("model_failed", {
     what: "the model is overloaded",
     next: "Wait",
     details: { retryable: true, kind: "overloaded", usage: { inputTokens: 3, outputTokens: 0 } },
   });
-  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0))]);
+  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0)), say("noted", createUsage(10, 0))]);
   const auxiliaryRequest = { model: small, request: { messages: [], tools: [] } };
   const asks: Middleware = {
     name: "asks",

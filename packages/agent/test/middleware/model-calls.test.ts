@@ -121,7 +121,7 @@ test("a fallback model answers within a conversation, and the tool calls of its 
 test.each([
   ["two equal options", () => [modelRetry(), modelRetry({ attempts: 5 })], /one retry .* got two/],
   ["an unknown kind", () => [modelFallback([], { on: ["sometimes" as never] })], /"sometimes"/],
-  ["no model", () => [modelFallback(["gpt" as never])], /"gpt"/],
+  ["no model", () => [modelFallback([7 as never])], /got 7/],
   ["an unknown limit", () => [modelTimeouts({ first: 1 } as never)], /"first"/],
   ["no attempts", () => [modelRetry({ attempts: 0 })], /retry policy/],
 ])("invalid model call options are refused at creation: %s", (_what, middleware, said) => {

@@ -82,7 +82,7 @@ test("selectToolsByModel refuses invalid options", () => {
   const model = scriptedModel([]);
   for (const options of [
     {},
-    { model: "x" },
+    { model: 7 },
     { model, max: 0 },
     { model, always: "x" },
     { model, instructions: 1 },

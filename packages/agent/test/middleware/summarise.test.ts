@@ -239,7 +239,7 @@ test("summarise refuses invalid options", () => {
   for (const options of [
     { model },
     { triggerTokens: 5 },
-    { model: "gpt", triggerTokens: 5 },
+    { model: 7, triggerTokens: 5 },
     { model, triggerTokens: 0 },
     { model, triggerMessages: 2, instructions: 3 },
     { model, triggerMessages: 2, keep: 3 },

@@ -92,8 +92,8 @@ test("per-turn options of an agent are typed with its state and context", () => 
     createAgent({ name: "a", model, context: Desk, prepareStep: ({ context }) => ({ instructions: context.shop }) });
     // @ts-expect-error the state has no such channel
     createAgent({ name: "a", model, state: Cart, stopWhen: ({ state }) => state.basket.length > 1 });
-    // @ts-expect-error a model is no name here
-    createAgent({ name: "a", model, prepareStep: () => ({ model: "gpt-5" }) });
+    // @ts-expect-error a number is no model
+    createAgent({ name: "a", model, prepareStep: () => ({ model: 7 }) });
     // @ts-expect-error an option that there is not
     createAgent({ name: "a", model, prepareSteps: () => undefined });
     // @ts-expect-error a setting that there is not
@@ -133,7 +133,7 @@ test("inputs, methods and parts of an agent are typed", () => {
     });
     const run: AgentRun<unknown> = agent.run({ input: "Go", context });
     const result: AgentResult<unknown> = await run.result;
-    expectTypeOf(result.status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued">();
+    expectTypeOf(result.status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued" | "delivered">();
     modelNode({
       model,
       instructions: (state: { readonly messages: readonly Message[] }) => `${state.messages.length}`,

@@ -269,7 +269,7 @@ describe("Anthropic failures", () => {
       details: { retryable: true, status: 429, retryAfterMs: 7000 },
     });
     expect((error as Error).message).toBe(
-      'model_failed: the model "anthropic/claude-sonnet-4-5" responded with status 429: Too many tokens. Run it again after 7 s. See docs/errors.md#model_failed.',
+      'model_failed: the model "anthropic/claude-sonnet-4-5" responded with status 429: Too many tokens. Run it again after 7 s. See node_modules/statewright/docs/errors.md#model_failed.',
     );
   });
 

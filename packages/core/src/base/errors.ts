@@ -44,6 +44,7 @@ const kinds = {
   invalid_update: "run",
   invalid_output: "run",
   drained: "run",
+  timer_pending: "run",
   parked: "run",
   unknown_channel: "run",
   undeclared_write: "run",
@@ -119,12 +120,12 @@ export class StatewrightError extends Error {
   readonly kind: ErrorKind;
   readonly place: ErrorPlace;
   readonly details: unknown;
-  /** Documentation page of this code. */
+  /** Page of this code in the installed package `statewright`; each package has the page in its folder `docs`. */
   readonly docs: string;
 
   constructor(code: ErrorCode, parts: ErrorParts) {
     const place = parts.place ?? {};
-    const docs = `docs/errors.md#${code}`;
+    const docs = getDocsLink(code);
     super(
       escapeControlChars(`${code}: ${parts.what}${describePlace(place, parts.what)}. ${parts.next}. See ${docs}.`),
       {
@@ -140,6 +141,11 @@ export class StatewrightError extends Error {
     Object.defineProperty(this, brand, { value: true });
     errorParts.set(this, parts);
   }
+}
+
+/** Returns the page of an error code, as a path from the folder of a project with `statewright` installed. */
+function getDocsLink(code: string): string {
+  return `node_modules/statewright/docs/errors.md#${code}`;
 }
 
 /** Constructor arguments of each error, to rebuild the error with more of its location. */
@@ -262,7 +268,7 @@ export function fromErrorRecord(record: ErrorRecord): Error {
       kind: kinds[record.code as ErrorCode],
       place: record.place ?? {},
       details: record.details,
-      docs: `docs/errors.md#${record.code}`,
+      docs: getDocsLink(record.code),
     });
   }
   return error;

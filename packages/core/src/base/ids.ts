@@ -19,13 +19,18 @@ export function isReserved(name: string): boolean {
  * otherwise.
  */
 export function checkId(what: string, id: string): string {
-  if (typeof id === "string" && grammar.test(id) && !reserved.has(id)) return id;
+  if (isId(id)) return id;
   throw new StatewrightError("invalid_id", {
     what: `the ${what} ${describeValue(id)} is not a valid id`,
     next: isReserved(id)
       ? "Use another id: every object has a property of this name"
       : "Use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",
   });
+}
+
+/** Returns true for an id that `checkId` accepts. */
+export function isId(id: unknown): id is string {
+  return typeof id === "string" && grammar.test(id) && !reserved.has(id);
 }
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";

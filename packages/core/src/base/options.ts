@@ -37,7 +37,7 @@ export function checkOptions(
 
 /** Lists all option names of a type; a missing or extra name does not compile. */
 export function listOptionNames<Options>(
-  names: { readonly [Name in keyof Required<Options>]: true },
+  names: { readonly [Name in keyof Required<Options> & string]: true },
 ): readonly string[] {
   return Object.keys(names);
 }

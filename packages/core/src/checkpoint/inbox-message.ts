@@ -1,10 +1,13 @@
 /** Inbox messages: messages sent to a branch from outside, queued until a run adds the messages to its state. */
 
 /**
- * Delivery of an inbox message: `steer` at the next boundary of the active run, `followUp` when the run would
+ * Delivery of conversation messages: `steer` at the next boundary of the active run, `followUp` when the run would
  * otherwise end.
  */
-export type InboxMessageKind = "steer" | "followUp";
+export type ConversationMessageKind = "steer" | "followUp";
+
+/** Kind of an inbox message: conversation messages, or an event for a durable machine. */
+export type InboxMessageKind = ConversationMessageKind | "event";
 
 /** Queued entry in the inbox of a branch. */
 export interface InboxMessage {
@@ -12,7 +15,7 @@ export interface InboxMessage {
   readonly id: string;
   readonly branch: string;
   readonly kind: InboxMessageKind;
-  /** Encoded messages. */
+  /** Encoded messages; for the kind `event`, the encoded event or answer. */
   readonly messages: string;
   /** Send time in milliseconds since the epoch. */
   readonly at: number;

@@ -102,7 +102,10 @@ export interface Commit {
   readonly events?: readonly EventRow[] | undefined;
   /** Timer changes of the namespace, in order. */
   readonly timers?: readonly TimerChange[] | undefined;
-  /** Ids of the inbox messages added by this checkpoint; removed from the inbox in the same write. */
+  /**
+   * Ids of the inbox messages received by this commit; removed from the inbox in the same write. Requires a
+   * checkpoint or a run row, whose run is the receiver.
+   */
   readonly deliveredMessages?: readonly string[] | undefined;
   /**
    * Run rolled back by this commit: its received messages return to the inbox at their old positions. Received
@@ -320,8 +323,9 @@ export interface Store {
   /** Interrupts of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
   /**
-   * Awaited interrupts over all threads, newest first: the open interrupts of branches whose newest run is `waiting`,
-   * written with the commit that set this status or later.
+   * Awaited interrupts over all threads, newest first: the open interrupts of branches whose newest run is `waiting`
+   * or `running`, written with or after the last commit of a run row. A commit of a run row with another status than
+   * `waiting` ends the wait for all earlier interrupts of its branch.
    */
   openInterrupts(filter?: OpenInterruptFilter): Promise<readonly OpenInterruptRow[]>;
   /** Claimable runs of one kind. Each page is an index look-up, independent of the size of the store. */

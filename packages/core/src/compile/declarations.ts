@@ -10,6 +10,7 @@ import { checkChoice, checkEffect, checkFlag, checkFunction, checkOptions, listO
 import { isSchema } from "../base/schema.ts";
 import type { CachePolicy } from "../define/node.ts";
 import type { GraphProblem } from "../define/problem.ts";
+import { checkModels } from "../model/model-source.ts";
 import type { StateTypes } from "../state/definition.ts";
 import { checkInterrupts, type InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkMiddleware } from "../tool/policy/middleware.ts";
@@ -98,6 +99,7 @@ const graphNames = listOptionNames<GraphOptions<StateTypes, unknown, unknown, In
     inbox: true,
     middleware: true,
     defaults: true,
+    models: true,
   },
 );
 const defaultNames = listOptionNames<GraphDefaults<StateTypes, unknown, InterruptShape>>({
@@ -110,7 +112,7 @@ const defaultNames = listOptionNames<GraphDefaults<StateTypes, unknown, Interrup
 /** Throws `invalid_option` or `invalid_state` for invalid options of `defineGraph`, independent of the nodes. */
 export function checkGraphOptions(options: unknown): void {
   checkOptions("defineGraph", options, graphNames);
-  const { name, state, context, interrupts, inbox, middleware, defaults, input, output } = options as Readonly<
+  const { name, state, context, interrupts, inbox, middleware, defaults, input, output, models } = options as Readonly<
     Record<string, unknown>
   >;
   const graph = `the graph ${describeValue(name)}`;
@@ -134,6 +136,7 @@ export function checkGraphOptions(options: unknown): void {
       throw invalidOption({ where: graph, option, expected: "a schema", got: schema, fix: "Pass a zod schema" });
   }
   checkInterrupts(graph, interrupts);
+  checkModels(graph, models);
   if (inbox !== undefined) checkChoice(graph, { inbox }, ["all", "one"]);
   if (middleware !== undefined) checkMiddleware(middleware);
   if (defaults !== undefined) checkOptions(`the defaults of ${graph}`, defaults, defaultNames);

@@ -18,6 +18,7 @@ import type {
 import type { NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
 import type { GraphProblem } from "../define/problem.ts";
+import { type ModelsOption, readGraphModels } from "../model/model-source.ts";
 import type { StateTypes } from "../state/definition.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkDefinition } from "./check-definition.ts";
@@ -25,6 +26,7 @@ import { compileMachine } from "./compile-machine.ts";
 import { checkDeclaredObject, checkGraphOptions, checkPolicyValues, findEdgeProblems } from "./declarations.ts";
 import type { Graph, GraphMachine, GraphOptions } from "./graph.ts";
 import { findNodeProblems, readNodeDeclaration, rejectBody } from "./kinds/kinds.ts";
+import { expandModelRoutes } from "./model-routes.ts";
 import { copyDeclarations } from "./node-declarations.ts";
 
 /** Types of a graph before its nodes are known; `never` for undeclared parts. */
@@ -80,7 +82,7 @@ export interface GraphWithoutNodes<Types extends GraphTypes> {
 export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   /** Completes the graph. Throws `invalid_graph` with all problems of the definition. */
   edges(
-    edges: EdgeMap<Types["state"], Nodes>,
+    edges: EdgeMap<Types["state"], Nodes, Types["context"]>,
   ): Graph<
     GraphTypesWithNodes<Types, NodeTypes<Nodes>["names"], NodeTypes<Nodes>["interrupts"], NodeTypes<Nodes>["tools"]>
   >;
@@ -110,9 +112,10 @@ export function defineGraph<
       return {
         edges: (edges) => {
           checkDeclaredObject(name, "edges", edges);
-          const declaredEdges = readEdges(edges as Record<string, DeclaredEdge>, declaredNodes.records);
-          const definition = createDefinition(options, declaredNodes.records, declaredEdges.records);
-          checkDefinition(definition, [...declaredNodes.problems, ...declaredEdges.problems]);
+          const expanded = expandModelRoutes(edges, declaredNodes.records);
+          const declaredEdges = readEdges(expanded.edges as Record<string, DeclaredEdge>, expanded.nodes);
+          const definition = createDefinition(options, expanded.nodes, declaredEdges.records);
+          checkDefinition(definition, [...declaredNodes.problems, ...expanded.problems, ...declaredEdges.problems]);
           return addMachine(definition);
         },
       };
@@ -155,7 +158,7 @@ type DefinitionParts = Pick<GraphDefinition, "name" | "state"> & {
   readonly [Part in "version" | "context" | "interrupts" | "input" | "output" | "inbox" | "middleware"]?:
     | GraphDefinition[Part]
     | undefined;
-} & { readonly private?: readonly string[] | undefined };
+} & ModelsOption & { readonly private?: readonly string[] | undefined };
 
 function createDefinition(
   { name, version = 1, state, context, input, output, inbox = "all", ...parts }: DefinitionParts,
@@ -179,6 +182,7 @@ function createDefinition(
     tools,
     inbox,
     middleware: parts.middleware ?? [],
+    models: readGraphModels(parts),
   };
 }
 
@@ -197,8 +201,8 @@ function addMachine(definition: GraphDefinition): Graph<never> {
 type DeclaredEdge =
   | string
   | readonly string[]
-  | Route<never, string>
-  | FanOut<never, string, unknown>
+  | Route<never, string, never>
+  | FanOut<never, string, unknown, string, never>
   | CommandTargets<string>
   | Join<string>;
 

@@ -13,9 +13,9 @@ import {
 } from "xstate";
 import type { EffectClass } from "../base/effect.ts";
 import { StatewrightError } from "../base/errors.ts";
-import { checkId } from "../base/ids.ts";
+import { isId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { deepFreeze, isPlainObject, isSameData, type Json } from "../base/json.ts";
+import { deepFreeze, describeValue, isPlainObject, isSameData, type Json } from "../base/json.ts";
 import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../define/graph.ts";
@@ -131,11 +131,10 @@ export function durableMachine<const Machine extends AnyStateMachine>(
       fix: "Pass the result of createMachine of XState",
     });
   const { version, effects = {} } = options;
-  checkId("machine id", machine.id);
   if (version === undefined)
     throw invalidOption({ where: `machine "${machine.id}"`, option: "version", expected: "an integer ≥ 1" });
   checkCount(`machine "${machine.id}"`, { version });
-  const problems: GraphProblem[] = [];
+  const problems: GraphProblem[] = [...findIdProblems(machine)];
   const definition = createMachineDefinition(machine, effects as ActorEffects, problems);
   throwProblems("machine", machine.id, problems);
   const states = listLeaves(machine.root);
@@ -163,6 +162,28 @@ export function durableMachine<const Machine extends AnyStateMachine>(
   });
   definitions.set(graph, definition);
   return graph as Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>>;
+}
+
+/** The id of a machine is the name of its graph: threads are saved under it. */
+function findIdProblems({ id, config }: AnyStateMachine): readonly GraphProblem[] {
+  if (config.id === undefined)
+    return [
+      {
+        code: "missing_id",
+        node: id,
+        message: "the machine has no id, which is the name of its graph",
+        hint: 'add it to the configuration: createMachine({ id: "order", … })',
+      },
+    ];
+  if (isId(id)) return [];
+  return [
+    {
+      code: "invalid_id",
+      node: id,
+      message: `the id ${describeValue(id)} of the machine is not a valid name of a graph`,
+      hint: "use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",
+    },
+  ];
 }
 
 /** Returns the names of the innermost active states of a state value. */

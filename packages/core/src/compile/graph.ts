@@ -5,6 +5,7 @@ import type { Recipe } from "../define/command.ts";
 import type { ContextDefinition } from "../define/context.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import type { AttemptPolicy, ErrorHandler } from "../define/node.ts";
+import type { ModelsOption } from "../model/model-source.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { InterruptShape, ValidExpiry } from "../tool/policy/interrupt.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
@@ -37,7 +38,7 @@ export interface GraphOptions<
   Private extends keyof Types["state"] & string,
   Input,
   Output,
-> {
+> extends ModelsOption {
   readonly name: string;
   /** Version of the graph, a whole number; default 1. Increment for changes that are incompatible with saved runs. */
   readonly version?: number;

@@ -1,5 +1,7 @@
 /** Turn of an agent, its limit and its end: the part of the node contract that only agents use. */
 import type { AgentEnd } from "../model/message.ts";
+import type { Model } from "../model/model.ts";
+import type { AnyModel } from "../model/model-source.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
 import type { ModelCall } from "./model-call.ts";
 
@@ -10,8 +12,11 @@ import type { ModelCall } from "./model-call.ts";
 export interface AgentTurn {
   /** Middleware whose `beforeAgent` and `afterAgent` hooks apply to the agent's run. */
   readonly middleware?: readonly Middleware[];
-  /** Creates the model call from the state after `beforeAgent`; called in every attempt and after every resume. */
-  readonly prepare: (state: never) => ModelCall | Promise<ModelCall>;
+  /**
+   * Creates the model call from the state after `beforeAgent`; called in every attempt and after every resume.
+   * `toModel` finds the `Model` of a model option, for decisions that depend on its abilities.
+   */
+  readonly prepare: (state: never, toModel: (given: AnyModel) => Model) => ModelCall | Promise<ModelCall>;
   readonly ends: AgentEndCheck;
   readonly limit?: TurnLimit | undefined;
 }

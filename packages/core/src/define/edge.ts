@@ -8,20 +8,20 @@ export const START = "__start__" as const;
 /** End point of a graph. */
 export const END = "__end__" as const;
 
-/** Conditional edge: a function of the state chooses among declared targets. */
-export interface Route<State, Target extends string> {
+/** Conditional edge: a function of the state and the context chooses among declared targets. */
+export interface Route<State, Target extends string, Context = unknown> {
   readonly kind: "route";
   readonly targets: readonly Target[];
-  readonly choose: (state: State) => Target | readonly Target[];
+  readonly choose: (state: State, context: Context) => Target | readonly Target[];
   /** True when the function may choose several targets at once. */
   readonly many: boolean;
 }
 
 /** Fan-out edge: one task of `target` for each item returned by `select`. */
-export interface FanOut<State, Target extends string, Input, Otherwise extends string = string> {
+export interface FanOut<State, Target extends string, Input, Otherwise extends string = string, Context = unknown> {
   readonly kind: "fanOut";
   readonly target: Target;
-  readonly select: (state: State) => readonly Input[];
+  readonly select: (state: State, context: Context) => readonly Input[];
   /** Target when there are no items. */
   readonly otherwise?: Otherwise | undefined;
 }
@@ -40,27 +40,34 @@ export interface Join<Target extends string> {
 }
 
 /**
- * Routes to the next node by a function of the state; only declared targets may be returned. With `many` (default
- * false) the function may return a list of targets, which run in parallel; otherwise one node runs at a time.
+ * Routes to the next node by a function of the state and of the context of the run; only declared targets may be
+ * returned. With `many` (default false) the function may return a list of targets, which run in parallel; otherwise one
+ * node runs at a time.
  */
-export function route<const Target extends string, State, const Many extends boolean = false>(
+export function route<const Target extends string, State, const Many extends boolean = false, Context = unknown>(
   targets: readonly Target[],
-  choose: (state: State) => NoInfer<Target> | (Many extends true ? readonly NoInfer<Target>[] : never),
+  choose: (state: State, context: Context) => NoInfer<Target> | (Many extends true ? readonly NoInfer<Target>[] : never),
   options: { readonly many?: Many } = {},
-): Route<State, Target> {
+): Route<State, Target, Context> {
   checkOptions("route", options, ["many"]);
   return { kind: "route", targets, choose, many: options.many ?? false };
 }
 
 /**
- * Starts one task of `target` for each item. Without items control goes to `otherwise`, or the run fails with
+ * Starts one task of `target` for each item, selected by the state and the context of the run. Without items control goes to `otherwise`, or the run fails with
  * `empty_fan_out`.
  */
-export function fanOut<const Target extends string, State, Input, const Otherwise extends string = never>(
+export function fanOut<
+  const Target extends string,
+  State,
+  Input,
+  const Otherwise extends string = never,
+  Context = unknown,
+>(
   target: Target,
-  select: (state: State) => readonly Input[],
+  select: (state: State, context: Context) => readonly Input[],
   options: { readonly otherwise?: Otherwise } = {},
-): FanOut<State, Target, Input, Otherwise> {
+): FanOut<State, Target, Input, Otherwise, Context> {
   checkOptions("fanOut", options, ["otherwise"]);
   return { kind: "fanOut", target, select, otherwise: options.otherwise };
 }

@@ -2,6 +2,7 @@
 import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { ToolCallBlock } from "../model/message.ts";
+import type { GraphModels } from "../model/model-source.ts";
 import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { Tool } from "../tool/definition/tool.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
@@ -9,6 +10,7 @@ import type { Middleware } from "../tool/policy/middleware.ts";
 import type { Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { ContextDefinition } from "./context.ts";
 import type { END, FanOut, Join, Route, START } from "./edge.ts";
+import type { ModelRoute } from "./model-route.ts";
 import type { CachePolicy, InputNode, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy } from "./node.ts";
 import type { NodeCache } from "./node-cache.ts";
 import type { Outline, OutlineNode } from "./outline.ts";
@@ -77,13 +79,19 @@ interface EdgeTargets<Nodes> {
   readonly all: (keyof Nodes & string) | typeof END;
 }
 
-type FanOutEdge<State, Nodes, Plain extends string> = {
-  [Name in TaskNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain>;
+type FanOutEdge<State, Nodes, Plain extends string, Context> = {
+  [Name in TaskNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain, Context>;
 }[TaskNames<Nodes>];
 
 /** Valid edges of a node that returns no commands. */
-interface PlainEdge<State, Nodes, Name extends string> {
-  readonly edge: Name | readonly Name[] | Join<Name> | Route<State, Name> | FanOutEdge<State, Nodes, Name>;
+interface PlainEdge<State, Nodes, Name extends string, Context> {
+  readonly edge:
+    | Name
+    | readonly Name[]
+    | Join<Name>
+    | Route<State, Name, Context>
+    | ModelRoute<State, Name, Context>
+    | FanOutEdge<State, Nodes, Name, Context>;
 }
 
 /** Edge of a node that returns commands: `commandTargets` with every target of the commands. */
@@ -111,15 +119,17 @@ type WrongCommand<Nodes, Item> = Item extends Goto<infer Target> | Send<infer Ta
   : never;
 
 /** Valid edges of a node: the targets of returned commands must be declared with `commandTargets`. */
-export type NodeEdge<State, Nodes, Node> = [ReturnedTargets<Node>] extends [never]
-  ? PlainEdge<State, Nodes, EdgeTargets<Nodes>["plain"]>["edge"]
+export type NodeEdge<State, Nodes, Node, Context> = [ReturnedTargets<Node>] extends [never]
+  ? PlainEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>["edge"]
   : [WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>] extends [never]
     ? CommandEdge<EdgeTargets<Nodes>["all"], ReturnedTargets<Node>>
     : WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>;
 
 /** Edges of a graph by source: one for `START` and one for each node. */
-export type EdgeMap<State, Nodes> = { readonly [Name in keyof Nodes]: NodeEdge<State, Nodes, Nodes[Name]> } & {
-  readonly [START]: NodeEdge<State, Nodes, never>;
+export type EdgeMap<State, Nodes, Context> = {
+  readonly [Name in keyof Nodes]: NodeEdge<State, Nodes, Nodes[Name], Context>;
+} & {
+  readonly [START]: NodeEdge<State, Nodes, never, Context>;
 };
 
 /** Turns the type of a node into an error message for an invalid return value. */
@@ -366,14 +376,14 @@ export type EdgeRecord =
   | {
       readonly kind: "route";
       readonly targets: readonly string[];
-      readonly choose: (state: never) => unknown;
+      readonly choose: (state: never, context: never) => unknown;
       readonly many: boolean;
     }
   | {
       readonly kind: "fanOut";
       readonly targets: readonly string[];
       readonly target: string;
-      readonly select: (state: never) => unknown;
+      readonly select: (state: never, context: never) => unknown;
       readonly otherwise: string | undefined;
     }
   | { readonly kind: "commandTargets"; readonly targets: readonly string[] }
@@ -400,4 +410,6 @@ export interface GraphDefinition {
   readonly tools: readonly Tool<never, never>[];
   /** Middleware of every tool call and model call in the graph and its inner graphs, outermost first. */
   readonly middleware: readonly Middleware[];
+  /** Sources of the models of the graph; undefined without a source. */
+  readonly models?: GraphModels | undefined;
 }

@@ -1,6 +1,7 @@
 /** Model call of a node. */
 import type { ModelCallPolicy } from "../model/call-policy.ts";
-import type { Model, ModelRequest } from "../model/model.ts";
+import type { ModelRequest } from "../model/model.ts";
+import type { AnyModel } from "../model/model-source.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
 
 /**
@@ -8,7 +9,7 @@ import type { Middleware } from "../tool/policy/middleware.ts";
  * `retry`, `timeouts` and `fallback` in a middleware's `modelCall` take precedence over those of the call.
  */
 export interface ModelCall extends ModelCallPolicy {
-  readonly model: Model;
+  readonly model: AnyModel;
   readonly request: ModelRequest;
   readonly middleware?: readonly Middleware[];
 }

@@ -9,6 +9,7 @@ import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema, SchemaInput, SchemaOutput } from "../base/schema.ts";
 import type { Clock } from "../base/time.ts";
 import type { AssistantMessage } from "../model/message.ts";
+import type { Generate } from "../tool/definition/generate.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/policy/interrupt.ts";
 import type { AgentTurn } from "./agent-turn.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
@@ -60,7 +61,7 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly step: <Value>(
     key: string,
     work: (at: StepRuntime) => Value | Promise<Value>,
-    options?: StepOptions,
+    options?: StepOptions<NoInfer<Value>>,
   ) => Promise<Value>;
   /**
    * Calls a model as a recorded step: text streams as run events, and a finished answer is not requested again after
@@ -68,6 +69,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
    * of the node's result.
    */
   readonly model: (call: ModelCall | AgentTurn, key?: string) => Promise<AssistantMessage>;
+  /**
+   * Asks a model as a recorded effect: text streams as run events, and a finished answer is not requested again after a
+   * crash. `object` of the result has the type of `output`. Middleware of the graph applies.
+   */
+  readonly generate: Generate;
   /** Emits a one-line progress message. */
   readonly progress: (text: string) => void;
   /** Emits a custom event on the run's stream; not persisted. */
@@ -77,9 +83,17 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
 }
 
 /** Options of a recorded step. */
-export interface StepOptions {
-  /** Behavior after a crash during the step; default `idempotent`. */
+export interface StepOptions<Value = unknown> {
+  /**
+   * Behavior after a crash during the step; default `idempotent`. A `once` step without a recorded result is in doubt:
+   * `reconcile` decides, else the run waits for a person under the key `in_doubt`.
+   */
   readonly effect?: EffectClass;
+  /**
+   * Only for `effect: "once"`: asks the other system whether the step in doubt has happened. Returns the result of the
+   * step, or undefined if it has not happened, so that it runs. An error fails the node, and a resume asks again.
+   */
+  readonly reconcile?: (at: Omit<StepRuntime, "longTerm">) => Value | undefined | Promise<Value | undefined>;
   /** Name in events; default: the key. */
   readonly name?: string;
 }

@@ -32,7 +32,9 @@ export interface GraphProblem {
     | "missing_actor"
     | "unsupported_actor"
     | "live_actor"
-    | "unknown_effect";
+    | "unknown_effect"
+    | "missing_id"
+    | "invalid_id";
   readonly node: string;
   readonly message: string;
   readonly hint: string;

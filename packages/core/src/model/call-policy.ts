@@ -6,8 +6,9 @@ import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import { checkNumber, checkOptions, listOptionNames } from "../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../base/retry.ts";
-import { isModel, type Model } from "./model.ts";
+import type { Model } from "./model.ts";
 import { isModelFailureKind, type ModelFailureKind, modelFailureKinds } from "./model-failure.ts";
+import { type AnyModel, createModelResolver, isAnyModel, type ModelsOption, readGraphModels } from "./model-source.ts";
 
 /** Timeouts in milliseconds. Default: none. */
 export interface ModelTimeouts {
@@ -33,17 +34,17 @@ export interface ModelRetryPolicy
 }
 
 /** Fallback models, in order; each is called after the final failure of the previous model. */
-export interface ModelFallback<AnyModel = Model> {
-  readonly models: readonly AnyModel[];
+export interface ModelFallback<Given = AnyModel> {
+  readonly models: readonly Given[];
   /** Failure kinds that trigger a fallback. Default: all but `invalid_request`. */
   readonly on?: readonly ModelFailureKind[];
 }
 
 /** Policy of a model call. */
-export interface ModelCallPolicy<AnyModel = Model> {
+export interface ModelCallPolicy<Given = AnyModel> {
   readonly timeouts?: ModelTimeouts | undefined;
   readonly retry?: ModelRetryPolicy | undefined;
-  readonly fallback?: readonly AnyModel[] | ModelFallback<AnyModel> | undefined;
+  readonly fallback?: readonly Given[] | ModelFallback<Given> | undefined;
 }
 
 export const callPolicyNames: readonly (keyof ModelCallPolicy)[] = ["timeouts", "retry", "fallback"];
@@ -110,7 +111,7 @@ function checkFallback(owner: string, fallback: NonNullable<ModelCallPolicy["fal
   const expected = "a list of models, or { models: [model, …], on: [kind, …] }";
   if (!Array.isArray(models)) throw invalidOption({ where: owner, option: "fallback", expected, got: models });
   for (const model of models)
-    if (!isModel(model)) throw invalidOption({ where: owner, option: "fallback", expected, got: model });
+    if (!isAnyModel(model)) throw invalidOption({ where: owner, option: "fallback", expected, got: model });
 }
 
 function getFallbackModels(owner: string, fallback: ModelFallback): unknown {
@@ -127,16 +128,76 @@ function checkKinds(owner: string, option: string, kinds: unknown): void {
 }
 
 /** Returns the fallback models, in order, and the failure kinds that trigger a fallback. */
-export function resolveFallback({ fallback }: ModelCallPolicy): {
-  readonly models: readonly Model[];
-  readonly on: readonly ModelFailureKind[] | undefined;
+export function resolveFallback<Given>({ fallback }: ModelCallPolicy<Given>): {
+  readonly models: readonly Given[];
+  readonly on?: readonly ModelFailureKind[] | undefined;
 } {
-  if (fallback === undefined) return noFallback;
-  return isModelList(fallback) ? { models: fallback, on: undefined } : { models: fallback.models, on: fallback.on };
+  if (fallback === undefined) return { models: [] };
+  return isModelList(fallback) ? { models: fallback } : fallback;
 }
 
-const noFallback = { models: [], on: undefined };
-
-function isModelList(fallback: NonNullable<ModelCallPolicy["fallback"]>): fallback is readonly Model[] {
+function isModelList<Given>(fallback: readonly Given[] | ModelFallback<Given>): fallback is readonly Given[] {
   return Array.isArray(fallback);
+}
+
+/** Returns the policy with its fallback models converted by `toModel`. */
+export function resolveCallPolicy(
+  policy: ModelCallPolicy,
+  toModel: (given: AnyModel) => Model,
+): ModelCallPolicy<Model> {
+  const { timeouts, retry, fallback } = policy;
+  if (fallback === undefined) return { timeouts, retry };
+  const { models, on } = resolveFallback({ fallback });
+  return { timeouts, retry, fallback: { models: models.map(toModel), ...(on === undefined ? {} : { on }) } };
+}
+
+/**
+ * Throws the error of the first model that the sources in the options cannot find. Without a source every model is
+ * left to the options of the run.
+ */
+export function checkKnownModels(
+  where: string,
+  options: ModelsOption & Pick<ModelCallPolicy, "fallback"> & { readonly model: AnyModel },
+): void {
+  const sources = readGraphModels(options);
+  if (sources === undefined) return;
+  const findModel = createModelResolver([sources.given], sources.default);
+  for (const model of [options.model, ...resolveFallback(options).models]) findModel(model, where);
+}
+
+/** A model with its fallbacks. */
+export interface ModelChoice {
+  readonly model: AnyModel;
+  readonly fallback?: ModelCallPolicy["fallback"];
+}
+
+/**
+ * Splits a list of models into the first model and its fallbacks. Throws `invalid_option` for an empty list, and for a
+ * list together with `fallback`.
+ */
+export function splitModels(
+  where: string,
+  { model, fallback }: { readonly model: AnyModel | readonly AnyModel[] } & Pick<ModelCallPolicy, "fallback">,
+): ModelChoice {
+  if (!isList(model)) return { model, ...(fallback === undefined ? {} : { fallback }) };
+  const [first, ...others] = model;
+  if (first === undefined)
+    throw invalidOption({
+      where,
+      option: "model",
+      expected: "a model or a list of at least one model",
+      found: "an empty list",
+      fix: "Pass at least one model: the first is called, the others are fallbacks in their order",
+    });
+  if (fallback === undefined) return { model: first, ...(others.length === 0 ? {} : { fallback: others }) };
+  throw invalidOption({
+    where,
+    expected: "a list of models or `fallback`",
+    found: "both",
+    fix: "Pass one model and its fallback, or a list of models without fallback",
+  });
+}
+
+function isList(model: AnyModel | readonly AnyModel[]): model is readonly AnyModel[] {
+  return Array.isArray(model);
 }

@@ -1,5 +1,6 @@
 /** Model interface, implemented by adapters and scripted models. */
 import type { JsonObject } from "../base/json.ts";
+import { listOptionNames } from "../base/options.ts";
 import type { AssistantMessage, Message, ProviderData, Usage } from "./message.ts";
 import type { ModelFailureKind } from "./model-failure.ts";
 
@@ -62,6 +63,27 @@ export interface ModelRequest {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly providerOptions?: JsonObject | undefined;
 }
+
+/** Settings of a model request, without its content. */
+export type ModelSettings = Omit<
+  ModelRequest,
+  "instructions" | "messages" | "tools" | "toolChoice" | "output" | "providerTools"
+>;
+
+/** Names of all model settings. */
+export const settingNames: readonly string[] = listOptionNames<ModelSettings>({
+  reasoning: true,
+  temperature: true,
+  topP: true,
+  topK: true,
+  presencePenalty: true,
+  frequencyPenalty: true,
+  stopSequences: true,
+  maxOutputTokens: true,
+  seed: true,
+  headers: true,
+  providerOptions: true,
+});
 
 /** A streamed part of an answer. */
 export type ModelDelta =

@@ -8,6 +8,7 @@ import { checkCount, checkFunction, listOptionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { copyModelsOption } from "../model/model-source.ts";
 import { startRun } from "../run/run.ts";
 import { createSlots } from "../run/session/concurrency.ts";
 import { checkRunOptions } from "../run/session/options/check-run-options.ts";
@@ -171,7 +172,12 @@ export function engine(options: EngineOptions): Engine {
     },
     run: (graph, runOptions) => {
       checkNotStopped();
-      const all = { ...getVersionOptions(options, graph), ...runOptions, ...getSharedOptions(options) };
+      const all = {
+        ...getVersionOptions(options, graph),
+        ...copyModelsOption(options),
+        ...runOptions,
+        ...getSharedOptions(options),
+      };
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
       track(handle);
@@ -179,7 +185,12 @@ export function engine(options: EngineOptions): Engine {
     },
     resume: (graph, runOptions) => {
       checkNotStopped();
-      const all = { ...getVersionOptions(options, graph), ...runOptions, ...getSharedOptions(options) };
+      const all = {
+        ...getVersionOptions(options, graph),
+        ...copyModelsOption(options),
+        ...runOptions,
+        ...getSharedOptions(options),
+      };
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
       track(handle);

@@ -22,6 +22,7 @@ import { getPlan, type Plan } from "../compile/plan.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
+import { assignMessageIds } from "../run/session/message-ids.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
@@ -152,7 +153,9 @@ async function applyEdit<Types extends GraphTypes>(
   const { state, deltas } = reduceEdit(
     plan,
     before,
-    update === undefined ? [] : parseEdit(plan, codec, thread, update),
+    update === undefined
+      ? []
+      : assignMessageIds(plan, parseEdit(plan, codec, thread, update), `${thread}/${from.id}/update ${now}`),
   );
   const separatedCalls = findIntroducedIssue(plan, before, state);
   if (separatedCalls !== undefined) throw createSeparatedCallsError(plan, thread, separatedCalls);

@@ -110,11 +110,15 @@ async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<r
   const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranch(row)}`, row]));
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
-      const waiting = await store.runs({ thread: timer.thread, status: "waiting" });
-      return waiting.filter(({ branch }) => branch === getBranch(timer));
+      const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
+      return resting.filter((run) => run.branch === getBranch(timer) && awaitsTimer(run));
     }),
   );
   return rows.flat();
+}
+
+function awaitsTimer({ status, error }: RunRow): boolean {
+  return status === "waiting" || error?.code === "timer_pending";
 }
 
 /** Returns true if a due timer resumes its run. */

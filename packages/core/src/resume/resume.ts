@@ -3,7 +3,9 @@
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
 import type { World } from "../base/world.ts";
+import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
+import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { getProgram, programs } from "../run/begin.ts";
 import { launch } from "../run/launch.ts";
@@ -17,15 +19,17 @@ import type { Persistence } from "../run/session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../run/session/parts/position.ts";
 import type { State } from "../run/session/returns.ts";
 import type { Session } from "../run/session/session.ts";
-import { getCodec, getWorld, openSession, release } from "../run/task/open-session.ts";
+import { getCodec, getWorld, type OpenSessionOptions, openSession, release } from "../run/task/open-session.ts";
 import { copyInput } from "../state/copy-input.ts";
+import { type Opening, openOrDeliver } from "./open-or-deliver.ts";
 
 /**
  * Resumes a thread: executes only tasks without a recorded result. Answers are matched by interrupt id or key. A
- * finished thread is unchanged. Overdue interrupts expire before answers are applied. Throws `missing_store` without
- * a store and `invalid_id` for an invalid thread id. `result` rejects with `unknown_thread`, `thread_busy`,
- * `unknown_interrupt`, `ambiguous_answer`, `already_answered`, `interrupt_expired`, `invalid_answer`, or the error
- * that fails the run.
+ * finished thread is unchanged. Overdue interrupts expire before answers are applied. Answers for a durable machine at
+ * work, in any process, are delivered to its run, and the result has the status `delivered`. Throws `missing_store`
+ * without a store and `invalid_id` for an invalid thread id. `result` rejects with `unknown_thread`, `thread_busy`,
+ * `unknown_interrupt`, `ambiguous_answer`, `already_answered`, `interrupt_expired`, `invalid_answer`, `event_refused`,
+ * or the error that fails the run.
  */
 export function resume<Types extends GraphTypes>(
   graph: Graph<Types>,
@@ -59,16 +63,34 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
     const unregister = announceClaim(caller, store, thread);
     let result: Promise<RunResult<State>>;
     try {
-      const session = await openSession(opening);
+      const opened = await openThread(opening, store, answers);
+      if ("result" in opened) return opened.result;
+      const { session, posted } = opened;
       const { saved } = session.journal;
       // A dead process may have left a queued input that pre-empts this run.
       if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved.thread, saved.store);
-      result = runAsActive(session, caller, () => continueThread(session, { answers, by: options.by }));
+      result = runAsActive(session, caller, () => continueThread(session, { answers, by: options.by, posted }));
     } finally {
       unregister();
     }
     return await result;
   });
+}
+
+/** Opens the thread, or delivers the answers to a durable machine at work. */
+async function openThread(
+  opening: OpenSessionOptions & { readonly options: ResumeOptions<GraphTypes> },
+  store: Store,
+  answers: Readonly<Record<string, unknown>>,
+): Promise<Opening> {
+  const { graph, options, thread } = opening;
+  const plan = getPlan(graph);
+  const { delivery } = getProgram(plan);
+  if (delivery === undefined || Object.keys(answers).length === 0)
+    return { session: await openSession(opening), posted: undefined };
+  const { branch, by } = options;
+  const target = { plan, store, codec: getCodec(options), world: getWorld(options), thread, branch, answers, by };
+  return openOrDeliver(opening, target, delivery);
 }
 
 async function continueThread(session: Session, given: Omit<GivenAnswers, "apply">): Promise<RunResult<State>> {

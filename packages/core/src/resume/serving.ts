@@ -12,6 +12,7 @@ import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
+import { checkModels, copyModelsOption, type ModelsOption } from "../model/model-source.ts";
 import { launch } from "../run/launch.ts";
 import type { CallerWithStore, RunHost } from "../run/queue.ts";
 import { recoverRun } from "../run/recover-run.ts";
@@ -21,7 +22,7 @@ import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** Options of a process that serves threads. */
-export interface ServingOptions {
+export interface ServingOptions extends ModelsOption {
   readonly store: Store;
   /**
    * Graphs by name; runs of other graphs are skipped. With several versions of a graph the newest is used: a run
@@ -49,6 +50,7 @@ export const servingNames: readonly string[] = listOptionNames<ServingOptions>({
   world: true,
   codec: true,
   parkAfter: true,
+  models: true,
 });
 
 /** Throws `invalid_option` for invalid serving options. */
@@ -65,6 +67,7 @@ export function checkServing(call: "engine" | "recover", options: ServingOptions
     throw invalidOption({ where: call, option: "graphs", expected: "a list of graphs", got: options.graphs });
   for (const graph of options.graphs) checkGraphOption(call, graph);
   checkVersions(call, options);
+  checkModels(call, options.models);
   checkCount(call, { parkAfter: options.parkAfter });
 }
 
@@ -179,7 +182,7 @@ export function createHost(
   { canStart, onLaunch }: Pick<RunHost, "canStart" | "onLaunch">,
 ): RunHost {
   const { graphs, context } = options;
-  const sharedOptions = getSharedOptions(options);
+  const sharedOptions = { ...getSharedOptions(options), ...copyModelsOption(options) };
   const host: RunHost = {
     canStart,
     onLaunch,

@@ -4,7 +4,7 @@ import { checkId } from "../base/ids.ts";
 import { checkChoice, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
-import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
@@ -25,7 +25,7 @@ export interface SteerOptions {
   /** Text, or messages with the role user or system. */
   readonly input: InboxInput;
   /** `steer` (default) delivers at the next boundary, `followUp` when the run would otherwise end. */
-  readonly kind?: InboxMessageKind;
+  readonly kind?: ConversationMessageKind;
   readonly world?: World;
   readonly codec?: Codec;
 }

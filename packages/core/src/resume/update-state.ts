@@ -19,6 +19,7 @@ import type { GraphTypes } from "../define/graph.ts";
 import { programs } from "../run/begin.ts";
 import { createEventStream } from "../run/events/events.ts";
 import { announceUpdate } from "../run/queue.ts";
+import { assignMessageIds } from "../run/session/message-ids.ts";
 import {
   checkCodecOption,
   checkStoreOption,
@@ -69,6 +70,8 @@ export type UpdateOptions<Types extends GraphTypes> = {
   readonly codec?: Codec;
   /** Migrations of a thread written by an older version of the graph. */
   readonly migrations?: readonly Migration[];
+  /** Context for the routes and fan-outs after the nodes. */
+  readonly context?: Types["given"];
 } & (
   | (Partial<NodeUpdate<Types>> & { readonly updates?: undefined })
   | { readonly updates: readonly NodeUpdate<Types>[]; readonly as?: undefined; readonly values?: undefined }
@@ -83,6 +86,7 @@ const names = [
     world: true,
     codec: true,
     migrations: true,
+    context: true,
     updates: true,
   }),
   ...updateNames,
@@ -148,7 +152,7 @@ function isSend(value: unknown): value is Send {
 
 async function openAndApply(
   graph: Graph,
-  options: CommonOptions & { readonly store: Store },
+  options: CommonOptions & { readonly store: Store; readonly context?: unknown },
   world: World,
   { thread, updates }: { readonly thread: string; readonly updates: readonly Partial<NodeUpdate<GraphTypes>>[] },
 ): Promise<number> {
@@ -162,7 +166,7 @@ async function openAndApply(
     abort: new AbortController(),
     drain: new AbortController().signal,
     mustExist: !updates.some(({ as }) => as === START),
-    needsNoContext: true,
+    needsNoContext: options.context === undefined,
     onIncompatible: "refused",
   });
   const saved = session.journal.saved as Persistence;
@@ -208,7 +212,11 @@ async function applyUpdates(
   const finished = sortInReduceOrder(plan, resolvedUpdates).map(
     ({ as, values, goto: targets, sends }, index): FinishedTask => ({
       task: { id: `${session.position.step}:${index}`, node: as },
-      outcome: toOutcome(session.position, session.progress, session.env.codec, { as, values, targets, sends }),
+      outcome: addMessageIds(
+        session.position,
+        toOutcome(session.position, session.progress, session.env.codec, { as, values, targets, sends }),
+        index,
+      ),
     }),
   );
   const pending = nodes.includes(START) ? [] : listRemainingTasks(session.position, session.progress, nodes);
@@ -216,11 +224,11 @@ async function applyUpdates(
   const isContinued = pending.length > 0;
   const reduceResults = (all: readonly FinishedTask[]): StepResult =>
     nodes.includes(START)
-      ? applyInput(session.position, session.progress, all)
+      ? applyInput(session, all)
       : reduceSuperstep(
           plan,
           session.position.step + 1,
-          { state: session.progress.state, ...control, hasPendingTasks: isContinued },
+          { state: session.progress.state, ...control, context: session.env.context, hasPendingTasks: isContinued },
           { results: all },
         );
   const withoutClosing = reduceResults(finished);
@@ -324,6 +332,12 @@ async function resolveNode(position: Position, saved: Persistence, as: string | 
   });
 }
 
+function addMessageIds(position: Position, outcome: TaskOutcome, index: number): TaskOutcome {
+  const { plan, run, namespace, step } = position;
+  const place = `${run.thread}/${namespace}/update ${step + 1}/${index}`;
+  return { ...outcome, writes: assignMessageIds(plan, outcome.writes, place) };
+}
+
 /** Options of `toOutcome`. */
 interface ToOutcomeOptions {
   readonly as: string;
@@ -393,13 +407,16 @@ function createTargetsError(
   return invalidOption({ where: "updateState", ...problem, place: getErrorPlace(position) });
 }
 
-function applyInput(position: Position, progress: Progress, finished: readonly FinishedTask[]): StepResult {
+function applyInput(
+  { position, progress, env }: Pick<Session, "position" | "progress" | "env">,
+  finished: readonly FinishedTask[],
+): StepResult {
   const { plan, step } = position;
   const { state: before } = progress;
   const writes = finished.flatMap(({ outcome }) => outcome.writes);
   const { state, deltas } = reduceInput(plan, before, writes);
   checkRequiredChannels(position, state);
-  return { state, deltas, ...planFirstTasks(plan, step + 1, state) };
+  return { state, deltas, ...planFirstTasks(plan, step + 1, { state, context: env.context }) };
 }
 
 /** Creates the answers of pending tool calls that no remaining task will run. */

@@ -1,6 +1,6 @@
 /** Launches a run: creates its handle before the run starts. */
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
-import type { InboxMessageKind } from "../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
 import { copyInput } from "../state/copy-input.ts";
 import { isDurable } from "./events/event-queue.ts";
@@ -55,7 +55,7 @@ export function launch<State, Output>(
       events.close();
       mailbox.end();
     }) as Promise<RunResult<State, Output>>;
-  const send = (kind: InboxMessageKind, input: InboxInput): Promise<void> => {
+  const send = (kind: ConversationMessageKind, input: InboxInput): Promise<void> => {
     const copied = copyInput(options.codec ?? plainCodec, input);
     const sent = Promise.resolve().then(() => mailbox.send(kind, toMessages(copied, world)));
     sent.catch((error: unknown) =>

@@ -6,10 +6,11 @@
 import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
+import type { InboxMessage } from "../checkpoint/inbox-message.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
-import { beginRun, programs } from "./begin.ts";
+import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
 import { launch, type RunControls } from "./launch.ts";
 import { finishPreempted } from "./loop/finish-preempted.ts";
@@ -72,7 +73,7 @@ export async function runAsActive(
   const { run } = session.position;
   const { saved } = session.journal;
   const { stop } = session.signals;
-  const { inbox } = session.inboxes;
+  const { inbox, events } = session.inboxes;
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
@@ -83,7 +84,10 @@ export async function runAsActive(
     key,
     handle: session.events.stream.handle as RunHandle<unknown> | undefined,
     stop,
-    notifySteered: inbox.notifyArrival,
+    notifyArrival: ({ id: message, kind }: Pick<InboxMessage, "id" | "kind">): void => {
+      if (kind === "event") events.notifyArrival();
+      else if (kind === "steer") inbox.notifyArrival([message]);
+    },
   };
   active.set(run.thread, activeRun);
   // A run that could not start has released the thread without reading the queue length.
@@ -91,6 +95,7 @@ export async function runAsActive(
   try {
     const result = await work();
     shouldStartNext = saved.thread.queued > 0 || waiting.size > 0;
+    if (isResting(result)) void continueWithArrivals(session, caller);
     return result;
   } catch (error) {
     shouldStartNext = !isStillFirst(error);
@@ -99,6 +104,48 @@ export async function runAsActive(
     if (active.get(run.thread) === activeRun) active.delete(run.thread);
     if (shouldStartNext) void startNextQueued(caller, store, run.thread);
     else resolveWaitingRuns(store, run.thread);
+  }
+}
+
+/** Returns true for a machine that only events or delays continue. */
+function isResting(result: RunResult<State>): boolean {
+  return result.status === "waiting" || (result.status === "paused" && result.cause.code === "timer_pending");
+}
+
+/**
+ * Continues a machine whose inbox received an event after the last read of its run: the sender saw a run at work. Never
+ * rejects.
+ */
+async function continueWithArrivals(
+  { position, inboxes }: Pick<Session, "position" | "inboxes">,
+  caller: Caller,
+): Promise<void> {
+  const { thread, branch, id } = position.run;
+  const { graph, options, host } = caller;
+  const world = getWorld(options);
+  try {
+    if (getProgram(position.plan).delivery === undefined || host?.canStart() === false) return;
+    if (!(await inboxes.events.hasUnlistedEvents())) return;
+    const detached = host === undefined ? toDetachedCaller(caller) : caller;
+    const handle = launch<unknown, unknown>(detached.options, thread, id, async (events, stops) => {
+      const opening = {
+        programs,
+        graph,
+        options: { ...detached.options, branch },
+        thread,
+        runId: id,
+        events,
+        ...stops,
+      };
+      const session = await openSession({ ...opening, mustExist: true, onIncompatible: "parks" });
+      return runAsActive(session, detached, () => getProgram(session.position.plan).recover(session));
+    });
+    host?.onLaunch(handle);
+    await handle.result;
+  } catch (error) {
+    // Another process has claimed the thread, and reads its inbox.
+    if (!isStatewrightError(error, "thread_busy"))
+      world.log("warn", "a queued event could not be processed", { thread, run: id, error: toErrorRecord(error) });
   }
 }
 

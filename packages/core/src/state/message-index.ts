@@ -1,8 +1,9 @@
 /**
  * Index of long message lists, so that an append costs only the appended messages: positions of message ids, and the
- * position of the first message with a run note.
+ * position of the first message that requests have in another form.
  */
-import type { AssistantMessage, Message, ToolMessage } from "../model/message.ts";
+import type { Message } from "../model/message.ts";
+import { toSentMessage } from "../model/sent-message.ts";
 
 /** Lists up to this length are scanned without an index. */
 const maxScanLength = 64;
@@ -10,7 +11,8 @@ const maxScanLength = 64;
 /** Shared by a list and its prefixes: a position is valid for each list that is long enough. */
 interface MessageIndex {
   readonly positions: Map<string, number>;
-  firstNote: number;
+  /** Position of the first message that {@link toSentMessage} changes. */
+  firstChanged: number;
 }
 
 /** Index by list. */
@@ -19,10 +21,10 @@ const indexes: WeakMap<readonly Message[], MessageIndex> = new WeakMap();
 function getIndex(messages: readonly Message[]): MessageIndex {
   let index = indexes.get(messages);
   if (index === undefined) {
-    const firstNote = messages.findIndex(hasNote);
+    const firstChanged = messages.findIndex(isChanged);
     index = {
       positions: new Map(messages.map(({ id }, position) => [id, position])),
-      firstNote: firstNote < 0 ? Number.POSITIVE_INFINITY : firstNote,
+      firstChanged: firstChanged < 0 ? Number.POSITIVE_INFINITY : firstChanged,
     };
     indexes.set(messages, index);
   }
@@ -52,30 +54,23 @@ export function appendMessages(messages: readonly Message[], added: readonly Mes
       return value;
     for (const [nth, message] of added.entries()) {
       index.positions.set(message.id, messages.length + nth);
-      if (hasNote(message)) index.firstNote = Math.min(index.firstNote, messages.length + nth);
+      if (isChanged(message)) index.firstChanged = Math.min(index.firstChanged, messages.length + nth);
     }
     indexes.set(value, index);
   }
   return value;
 }
 
-/** Returns true if any message of the list has a run note. */
-export function hasNotes(messages: readonly Message[]): boolean {
+/**
+ * Returns the messages as a request has them; the list itself if no message changes. With an index the cost does not
+ * depend on the length of such a list.
+ */
+export function toSentMessages(messages: readonly Message[]): readonly Message[] {
   const index = indexes.get(messages);
-  if (index === undefined) return messages.some(hasNote);
-  const first = messages[index.firstNote];
-  // Without a note here, the position belongs to another list with the same prefix.
-  return first !== undefined && (hasNote(first) || messages.some(hasNote));
+  if (index !== undefined && messages[index.firstChanged] === undefined) return messages;
+  return messages.some(isChanged) ? messages.map(toSentMessage) : messages;
 }
 
-/**
- * Returns true if a message has a run note, which is not part of requests: advertised tools, fallback model, failed
- * attempts, usage of a call, or the end of the agent.
- */
-export function hasNote(message: Message): message is AssistantMessage | ToolMessage {
-  if (message.role === "assistant") {
-    const { offered, ended, answeredBy, failedAttempts } = message;
-    return offered !== undefined || ended !== undefined || answeredBy !== undefined || failedAttempts !== undefined;
-  }
-  return message.role === "tool" && (message.terminate !== undefined || message.usage !== undefined);
+function isChanged(message: Message): boolean {
+  return toSentMessage(message) !== message;
 }

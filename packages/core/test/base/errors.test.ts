@@ -15,14 +15,14 @@ test("the docs explain no error code that does not exist", () => {
   expect(explained.toSorted()).toEqual([...errorCodes].toSorted());
 });
 
-test("an error message states the fact, the place and the fix, and names its page", () => {
+test("an error message states the fact, the place and the fix, and names its page in the installed package [FX44]", () => {
   const error = new StatewrightError("dead_route", {
     what: 'the route after "review" in graph "orders" returned "archive", which it does not declare',
     next: "Add it to the route's targets",
     place: { graph: "orders", node: "review", thread: "t1", step: 3 },
   });
   expect(error.message).toBe(
-    'dead_route: the route after "review" in graph "orders" returned "archive", which it does not declare (node "review", step 3, thread "t1"). Add it to the route\'s targets. See docs/errors.md#dead_route.',
+    'dead_route: the route after "review" in graph "orders" returned "archive", which it does not declare (node "review", step 3, thread "t1"). Add it to the route\'s targets. See node_modules/statewright/docs/errors.md#dead_route.',
   );
 });
 
@@ -30,7 +30,7 @@ test("an error restored from its record has its code, place, stack and chain of 
   const cause = Object.assign(new RangeError("too far"), { code: "EFAR" });
   const error = new StatewrightError("node_failed", {
     what: "it failed",
-    next: "Mend it",
+    next: "Fix it",
     place: { node: "a" },
     cause,
   });

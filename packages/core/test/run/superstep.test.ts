@@ -50,7 +50,7 @@ function finished(node: string, returned: unknown, index = 0, state = fresh) {
 }
 
 test("the first tasks are the targets of the edge from START, in the order of declaration", () => {
-  expect(planFirstTasks(plan, 0, fresh)).toEqual({
+  expect(planFirstTasks(plan, 0, { state: fresh, context: undefined })).toEqual({
     tasks: [
       { id: "0:0", node: "a", from: [START] },
       { id: "0:1", node: "b", from: [START] },

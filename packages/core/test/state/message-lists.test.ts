@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Message } from "../../src/index.ts";
-import { appendMessages, hasAnyId, hasNotes } from "../../src/state/message-index.ts";
+import { appendMessages, hasAnyId, toSentMessages } from "../../src/state/message-index.ts";
 
 function message(id: string, isNoted: boolean): Message {
   const said = { role: "assistant", id, content: [{ type: "text", text: id }], finish: "stop" } as const;
@@ -22,7 +22,7 @@ test("a note and an id are found in a message list of any length and origin", ()
         expect(hasAnyId(list, more)).toBe(false);
         list = appendMessages(list, more);
         expect(hasAnyId(list, [message(`m${list.length - 1}`, false)])).toBe(true);
-        expect(hasNotes(list)).toBe(noted >= 0 && noted < list.length);
+        expect(toSentMessages(list) !== list).toBe(noted >= 0 && noted < list.length);
       }
     }),
   );
@@ -35,7 +35,7 @@ test("two message lists that extend the same list are independent", () => {
     appendMessages(before, [message("left", true)]),
     appendMessages(before, [message("right", false)]),
   ];
-  expect([hasNotes(before), hasNotes(left), hasNotes(right)]).toEqual([false, true, false]);
+  expect([before, left, right].map((list) => toSentMessages(list) !== list)).toEqual([false, true, false]);
   expect([hasAnyId(left, [message("right", false)]), hasAnyId(right, [message("left", false)])]).toEqual([
     false,
     false,
@@ -47,12 +47,14 @@ test("message lists with a common start and the same messages in other positions
   expect(hasAnyId(before, createMessages(100, 1, -1))).toBe(false);
   const [left, right] = [message("left", false), message("right", true)];
   const lists = [[left], [right, left], [left, right], [right]].map((added) => appendMessages(before, added));
-  expect(lists.map((list) => [hasAnyId(list, [left]), hasAnyId(list, [right]), hasNotes(list)])).toEqual([
-    [true, false, false],
-    [true, true, true],
-    [true, true, true],
-    [false, true, true],
-  ]);
+  expect(lists.map((list) => [hasAnyId(list, [left]), hasAnyId(list, [right]), toSentMessages(list) !== list])).toEqual(
+    [
+      [true, false, false],
+      [true, true, true],
+      [true, true, true],
+      [false, true, true],
+    ],
+  );
 });
 
 test("a message list that is extended twice is scanned once", () => {

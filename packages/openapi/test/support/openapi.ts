@@ -147,6 +147,7 @@ export function createToolRuntime(parts: Partial<Pick<ToolRuntime, "clock" | "si
     progress: () => undefined,
     emit: () => undefined,
     longTerm: () => failUnavailable("long-term store"),
+    generate: () => failUnavailable("model"),
     artifacts: {
       list: async () => [],
       read: async () => failUnavailable("artifacts"),

@@ -1,16 +1,19 @@
 /** Opens a database file. Refuses foreign, newer or modified files before any write. */
+import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import Database from "better-sqlite3";
 import { checkEncryptionState } from "../encryption/encryption-state.ts";
 import { registerRowSums } from "../rows/row-sums.ts";
+import { checkCatalogue } from "./check-catalogue.ts";
 import type { Durability } from "./durability.ts";
 import { type Migrations, migrate } from "./migrate.ts";
 import { hasOnlyDeadOwners } from "./owner.ts";
 import { pinQueryPlans } from "./pin-query-plans.ts";
+import { prepareOnUse } from "./prepare-on-use.ts";
 import { refuseRemote } from "./refuse-remote.ts";
-import { applicationId, migrations, pageBytes } from "./schema.ts";
+import { applicationId, migrations, pageBytes, schemaHash } from "./schema.ts";
 import { createCorruptError, toStoreError } from "./store-errors.ts";
 
 export type { Database } from "better-sqlite3";
@@ -76,6 +79,7 @@ export function openDatabase(
       checkCatalogue(db, path);
       if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys });
       pinQueryPlans(db);
+      prepareOnUse(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
     } catch (thrown) {
       db.close();
@@ -142,17 +146,19 @@ export function refuseOldSqlite(version: string): void {
   });
 }
 
+let sqliteVersion: string | undefined;
+
 function checkFile(db: Database.Database, path: string, steps: Migrations): void {
   db.pragma("trusted_schema = OFF");
-  refuseOldSqlite(db.prepare("SELECT sqlite_version()").pluck().get() as string);
+  sqliteVersion ??= db.prepare<[], string>("SELECT sqlite_version()").pluck().get() ?? "";
+  refuseOldSqlite(sqliteVersion);
   // One transaction: another process may be creating the file.
-  const [id, version, found, isUnreleased] = db.transaction(
+  const [id, version, found] = db.transaction(
     () =>
       [
         db.pragma("application_id", { simple: true }) as number,
         db.pragma("user_version", { simple: true }) as number,
         fingerprintSchema(db),
-        hasUnreleasedTables(db),
       ] as const,
   )();
   if (id === 0 && version === 0 && found === "") return;
@@ -163,8 +169,9 @@ function checkFile(db: Database.Database, path: string, steps: Migrations): void
       next: "Update Statewright, or open the file with the version that wrote it",
     });
   }
+  if (steps === migrations && version === steps.length && hashSchema(found) === schemaHash) return;
   if (found === getExpectedFingerprint(steps.slice(0, version))) return;
-  if (isUnreleased) throw createUnreleasedError(path);
+  if (hasUnreleasedTables(db)) throw createUnreleasedError(path);
   throw createCorruptError(`the schema of "${path}" differs from the schema of Statewright`);
 }
 
@@ -204,22 +211,6 @@ function createNoWalError(mode: string): StatewrightError {
   });
 }
 
-/** A larger file is not checked when opened, because the check would take too long; `verify` does it. */
-const maxCheckedThreads = 10_000;
-
-/**
- * All other rows are found through these tables, whose rows have no checksums: SQLite's structure check verifies
- * them.
- */
-function checkCatalogue(db: Database.Database, path: string): void {
-  if ((db.prepare<[], number | null>("SELECT max(key) FROM threads").pluck().get() ?? 0) > maxCheckedThreads) return;
-  for (const table of ["graphs", "threads", "branches", "channels"] as const) {
-    const [found] = db.pragma("integrity_check(" + table + ")") as readonly { readonly integrity_check: string }[];
-    if (found?.integrity_check !== "ok")
-      throw createCorruptError(`the table ${table} in "${path}" is damaged (${found?.integrity_check})`);
-  }
-}
-
 /**
  * Returns the schema as text: every object with its SQL, in one order. Excludes only the tables created by ANALYZE.
  */
@@ -236,9 +227,15 @@ function fingerprintSchema(db: Database.Database): string {
   return rows.length === 0 ? "" : JSON.stringify(rows);
 }
 
+/** Returns the SHA-256 of a schema text. */
+export function hashSchema(schema: string): string {
+  return createHash("sha256").update(schema).digest("hex");
+}
+
 const fingerprints: Map<string, string> = new Map();
 
-function getExpectedFingerprint(steps: Migrations): string {
+/** Returns the schema text of a new file. Creates the tables in memory, which takes several milliseconds. */
+export function getExpectedFingerprint(steps: Migrations): string {
   const statements = steps.flat();
   const key = statements.join(";");
   const known = fingerprints.get(key);

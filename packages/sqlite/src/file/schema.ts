@@ -22,6 +22,12 @@ export const pageBytes = 2048;
 /** "SWrt": application id of the file. */
 export const applicationId = 0x53577274;
 
+/**
+ * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
+ * test compares the hash with the statements below.
+ */
+export const schemaHash = "22e17fb7dd4377666f251a019622ae886fa1e1d57d66f202cfd3017aa41556d0";
+
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
   [

@@ -21,14 +21,14 @@ const openInterruptFilter =
 const openInterruptList =
   openInterruptColumns +
   "interrupts i INDEXED BY awaited_interrupts CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
-  " CROSS JOIN runs r ON r.key = b.run WHERE r.status = 'waiting'" +
+  " CROSS JOIN runs r ON r.key = b.run WHERE r.status IN ('waiting', 'running')" +
   openInterruptFilter;
 
 const openInterruptListOfThread =
   openInterruptColumns +
   "threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key AND instr(b.name, '/') = 0" +
   " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY awaited_interrupts_of_branch ON i.branch = b.key" +
-  " WHERE t.id = @thread AND r.status = 'waiting'" +
+  " WHERE t.id = @thread AND r.status IN ('waiting', 'running')" +
   openInterruptFilter;
 
 interface OpenInterruptParameters {
@@ -90,7 +90,7 @@ export class InterruptReader {
       .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
   }
 
-  /** Lists the awaited interrupts of waiting runs, newest first: of one thread, or of all. */
+  /** Lists the awaited interrupts of waiting and running runs, newest first: of one thread, or of all. */
   listOpen({ thread, graph, key, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
     const parameters: OpenInterruptParameters = {
       graph: graph ?? null,

@@ -39,8 +39,9 @@ export class Inbox {
   ): void {
     const { inboxMessages } = this.#rows;
     const inbox = { thread: claimed.id, key, name, cipher: claimed.cipher };
-    if (deliveredMessages !== undefined && checkpoint !== undefined) {
-      inboxMessages.markTaken(inbox, deliveredMessages, checkpoint.row.run);
+    const receiver = checkpoint?.row.run ?? run?.id;
+    if (deliveredMessages !== undefined && receiver !== undefined) {
+      inboxMessages.markTaken(inbox, deliveredMessages, receiver);
       claimed.mayHaveTakenMessages = true;
     }
     if (rolledBackRun !== undefined) inboxMessages.restore(inbox, rolledBackRun);

@@ -61,7 +61,7 @@ async function one() {
   const handle = assistant.run({ thread: "t1", input: "Is it raining in Oslo?" });
   for await (const text of handle.text()) expectTypeOf(text).toEqualTypeOf<string>();
   const { status, state } = await handle.result;
-  expectTypeOf(status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued">();
+  expectTypeOf(status).toEqualTypeOf<"done" | "waiting" | "paused" | "cancelled" | "queued" | "delivered">();
   expectTypeOf(state.messages[0]?.role).toEqualTypeOf<"system" | "user" | "assistant" | "tool" | undefined>();
   createAgent({ name: "offline", model: scripted });
   const named = { name: "named", model: claude, tools: [weather] } as const;

@@ -64,6 +64,17 @@ export const inboxTests: readonly StoreTest[] = [
     assertEqual(await listIds(store), "l2 l1", "the inbox after a later message with the same id");
   }),
 
+  defineStoreTest(
+    "a commit of a run row without a checkpoint removes the messages that the run received [FX2]",
+    async ({ store }) => {
+      const held = await startThread(store, "t");
+      for (const id of ["l1", "l2"])
+        await store.post({ thread: "t", ...createInboxMessage({ id, kind: "event", messages: "{}" }) });
+      await held.commit({ run: createRun("r1"), deliveredMessages: ["l1"] });
+      assertEqual(await listIds(store), "l2", "the inbox");
+    },
+  ),
+
   defineSharedStoreTest(
     "a refused commit removes no inbox message, nor does a commit of a stale writer",
     async ({ store, peer }) => {

@@ -97,6 +97,21 @@ export const interruptTests: readonly StoreTest[] = [
   ),
 
   defineStoreTest(
+    "an interrupt of a running run is listed until the next commit of a run row [FX2]",
+    async ({ store }) => {
+      const thread = await startThread(store, "t");
+      await thread.commit({ interrupts: [createInterrupt({ id: "first" })] });
+      assertEqual(await listIds(store), ["first"], "the open interrupts of the running run");
+      const checkpoint = createCheckpoint(1, undefined);
+      const interrupts = [createInterrupt({ id: "second" })];
+      await thread.commit({ run: createRun("r1"), checkpoint, interrupts });
+      assertEqual(await listIds(store), ["second"], "the open interrupts of the next step");
+      await thread.commit({ run: { ...createRun("r1"), status: "done", endedAt: 500 } });
+      assertEqual(await listIds(store), [], "the open interrupts of the finished run");
+    },
+  ),
+
+  defineStoreTest(
     "an interrupt raised in the superstep of a failure is stored with the failed run and listed when the run waits again",
     async ({ store }) => {
       const thread = await startThread(store, "t");

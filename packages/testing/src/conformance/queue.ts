@@ -42,7 +42,7 @@ export const queueTests: readonly StoreTest[] = [
     await held.commit({ checkpoint: createCheckpoint(1, undefined, { run: "r1" }) });
     await held.commit({ run: { ...createRun("r1"), status: "done" }, release: true });
     const checkpoint = createCheckpoint(1, undefined, { run: "r1" });
-    await store.branch({ thread: "t", branch: "other", from: 1, checkpoint });
+    await store.branch({ thread: "t", branch: "other", from: 1, checkpoint, interrupts: [] });
     for (const id of ["q1", "q2"]) await store.enqueue({ thread: "t", run: createQueuedRun(id) });
     await store.enqueue({ thread: "t", branch: "other", run: createQueuedRun("q3") });
     const filter = { thread: "t", status: "queued" } as const;

@@ -26,6 +26,7 @@ interface BodyRuntime {
     options?: { readonly effect?: string },
   ) => Promise<unknown>;
   readonly model: (call: never, key?: string) => Promise<unknown>;
+  readonly generate: (request: never) => Promise<unknown>;
 }
 
 /** Returns a copy of the graph with crash points. The original graph is unchanged. */
@@ -76,6 +77,7 @@ function watchRuntime(runtime: BodyRuntime, watch: CrashHooks): BodyRuntime {
         options,
       ),
     model: (call, key) => runBetweenPoints(watch, "the model's answer", () => runtime.model(call, key)),
+    generate: (request) => runBetweenPoints(watch, "the model's answer", () => runtime.generate(request)),
   });
 }
 

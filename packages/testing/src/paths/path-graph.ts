@@ -109,9 +109,9 @@ function createEdge(source: string, edge: EdgeRecord, progress: PathProgress): E
   if (edge.kind === "route")
     return {
       ...edge,
-      choose: (state) => {
+      choose: (state, context) => {
         const to = progress.getTargets(source);
-        if (to === undefined) return edge.choose(state);
+        if (to === undefined) return edge.choose(state, context);
         const [only = END] = to;
         return to.length > 1 ? to : only;
       },
@@ -119,6 +119,7 @@ function createEdge(source: string, edge: EdgeRecord, progress: PathProgress): E
   if (edge.kind !== "fanOut") return edge;
   return {
     ...edge,
-    select: (state) => (progress.getTargets(source)?.includes(edge.target) === false ? [] : edge.select(state)),
+    select: (state, context) =>
+      progress.getTargets(source)?.includes(edge.target) === false ? [] : edge.select(state, context),
   };
 }

@@ -1,5 +1,5 @@
 /** Graph under test: the same shape, with a gate before every tool, node and model, closed after a crash. */
-import type { Graph, GraphDefinition, GraphTypes, Model, Tool, ToolRegistry } from "@statewright/core";
+import type { Generate, Graph, GraphDefinition, GraphTypes, Model, Tool, ToolRegistry } from "@statewright/core";
 import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
 import type { EdgeChosen, NodeReturned, StepExecuted, ToolExecuted } from "../trace/trace.ts";
 
@@ -21,6 +21,8 @@ export interface Instruments {
   readonly onEntry?: (entry: EdgeChosen | NodeReturned | StepExecuted) => void;
   /** Returns a promise that bodies, steps, models and tools await before the start; undefined for no wait. */
   readonly gate?: (point: string) => Promise<void> | undefined;
+  /** Replaces the body of a node, also in graphs inside; `path` is the path of the node, such as `research.fetch`. */
+  readonly wrapBody?: (path: string, body: Body) => Body;
 }
 
 /** Returns an instrumented copy of the graph. The original stays unchanged. */
@@ -58,8 +60,8 @@ function instrumentEdge(from: string, edge: EdgeRecord, { onEntry }: Instruments
   if (edge.kind === "route")
     return {
       ...edge,
-      choose: (state) => {
-        const result = edge.choose(state);
+      choose: (state, context) => {
+        const result = edge.choose(state, context);
         return reportChoice(result, Array.isArray(result) ? result.map(String) : [String(result)]);
       },
     };
@@ -67,8 +69,8 @@ function instrumentEdge(from: string, edge: EdgeRecord, { onEntry }: Instruments
   const { target, otherwise } = edge;
   return {
     ...edge,
-    select: (state) => {
-      const result = edge.select(state);
+    select: (state, context) => {
+      const result = edge.select(state, context);
       const isEmpty = Array.isArray(result) && result.length === 0;
       return reportChoice(result, isEmpty ? (otherwise === undefined ? [] : [otherwise]) : [target]);
     },
@@ -128,6 +130,7 @@ type ToolMap = ReadonlyMap<string, AnyTool>;
 interface BodyRuntime {
   readonly input?: unknown;
   readonly model: (call: ModelCallInput, key?: string) => Promise<unknown>;
+  readonly generate: (request: object) => Promise<unknown>;
   readonly step: (key: string, work: (at: StepContext) => unknown, options?: object) => Promise<unknown>;
 }
 
@@ -136,12 +139,13 @@ interface StepContext {
 }
 
 function instrumentBody(
-  { name, logic: { takesInput }, body }: NodeRecord,
+  { name, logic: { takesInput }, body: originalBody }: NodeRecord,
   instruments: Instruments,
   path: string,
 ): Body {
-  const { isAlive, gate, onEntry } = instruments;
+  const { isAlive, gate, onEntry, wrapBody } = instruments;
   const node = `${path}${name}`;
+  const body = wrapBody === undefined ? originalBody : wrapBody(node, originalBody);
   return ((state: never, runtime: BodyRuntime) => {
     if (!isAlive()) return waitForever();
     const point = takesInput ? `${node}(${JSON.stringify(runtime.input)})` : node;
@@ -181,9 +185,13 @@ function instrumentRuntime(
     await gate?.(`model of ${point}`);
     return runtime.model(model === undefined ? call : replaceModel(model, call), key);
   };
+  const generate: BodyRuntime["generate"] = async (request) => {
+    await gate?.(`model of ${point}`);
+    return runtime.generate(replaceQuestionModel(model, request));
+  };
   return replaceRuntimeParts(runtime, {
     ...(onEntry === undefined && gate === undefined ? {} : { step }),
-    ...(model === undefined && gate === undefined ? {} : { model: callModel }),
+    ...(model === undefined && gate === undefined ? {} : { model: callModel, generate }),
   });
 }
 
@@ -217,8 +225,13 @@ function replaceModel(model: Model, call: ModelCallInput): ModelCallInput {
   return { ...call, prepare: async (state) => ({ ...(await prepare(state)), model }) };
 }
 
+/** Replaces the model of a question. Fallbacks of the question stay. */
+function replaceQuestionModel(model: Model | undefined, request: object): object {
+  return model === undefined ? request : { ...request, model };
+}
+
 function instrumentTool(tool: AnyTool, instruments: Instruments): AnyTool {
-  const { isAlive, onToolExecuted, wrapToolBody, gate } = instruments;
+  const { isAlive, model, onToolExecuted, wrapToolBody, gate } = instruments;
   const { spec, resolve, reconcile, prepareArguments, graph } = tool;
   return {
     spec,
@@ -228,7 +241,7 @@ function instrumentTool(tool: AnyTool, instruments: Instruments): AnyTool {
       const { attempt, idempotencyKey } = runtime as { readonly attempt: number; readonly idempotencyKey: string };
       const { id: callId, args } = call;
       const entry: ToolExecuted = { type: "tool.executed", tool: spec.name, callId, attempt, idempotencyKey, args };
-      const callBody = (): unknown => tool.call(state, runtime, call);
+      const callBody = (): unknown => tool.call(state, replaceToolModel(model, runtime), call);
       const enter = (): unknown => {
         onToolExecuted(entry);
         return wrapToolBody === undefined ? callBody() : wrapToolBody(entry, callBody);
@@ -244,6 +257,17 @@ function instrumentTool(tool: AnyTool, instruments: Instruments): AnyTool {
           reconcile: (state, runtime, call) => (isAlive() ? reconcile.call(tool, state, runtime, call) : waitForever()),
         }),
   };
+}
+
+/** Replaces the model of the questions of a tool. */
+function replaceToolModel<Runtime extends { readonly generate: Generate }>(
+  model: Model | undefined,
+  runtime: Runtime,
+): Runtime {
+  if (model === undefined) return runtime;
+  const { generate } = runtime;
+  const replaced: Generate = (request) => generate({ ...request, model });
+  return replaceRuntimeParts<{ readonly generate: Generate }>(runtime, { generate: replaced }) as Runtime;
 }
 
 /** Graph property of a tool that runs a graph. */

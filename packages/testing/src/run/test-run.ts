@@ -22,7 +22,8 @@ export type TestStatus =
   | "failed"
   | "cancelled"
   | "crashed"
-  | "queued";
+  | "queued"
+  | "delivered";
 
 /** Stop condition of a run: a state, a tag of states, or a predicate. */
 export type Target<Types extends GraphTypes> =

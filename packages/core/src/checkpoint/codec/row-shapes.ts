@@ -143,7 +143,7 @@ export const timerShape: RowShape<TimerRow> = {
 export const inboxMessageShape: RowShape<InboxMessage> = {
   id: isName,
   branch: isName,
-  kind: checkOneOf(["steer", "followUp"] satisfies InboxMessage["kind"][]),
+  kind: checkOneOf(["steer", "followUp", "event"] satisfies InboxMessage["kind"][]),
   deliveredTo: checkOptional(isName),
   messages: isText,
   at: isTime,

@@ -145,7 +145,7 @@ export function listWaiting(inbox: readonly InboxMessage[]): readonly InboxMessa
  */
 function applyToInbox(inbox: readonly InboxMessage[], commit: Commit): readonly InboxMessage[] {
   const { deliveredMessages = [], rolledBackRun, checkpoint, run } = commit;
-  const receiver = checkpoint?.row.run;
+  const receiver = checkpoint?.row.run ?? run?.id;
   const ended = run?.status === "done" || run?.status === "cancelled" ? run.id : undefined;
   let remaining = inbox;
   // Same id sent and received again: one message.

@@ -30,7 +30,7 @@ export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter
 function listAwaitedInterrupts({ id, namespaces, runs }: Thread): readonly OpenInterruptRow[] {
   return [...namespaces.values()].flatMap((namespace): readonly OpenInterruptRow[] => {
     const run = runs.get(namespace.run ?? "")?.row;
-    if (run?.status !== "waiting") return [];
+    if (run?.status !== "waiting" && run?.status !== "running") return [];
     return [...namespace.awaited].flatMap((awaitedId) => {
       const interrupt = namespace.interrupts.get(awaitedId);
       if (interrupt === undefined) return [];

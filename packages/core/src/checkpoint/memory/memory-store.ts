@@ -56,6 +56,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   checkVectors("memoryStore", options.longTerm);
   const threads = Object.assign(new Map<string, Thread>(), {
     runCount: 0,
+    ownerCount: 0,
     interruptCount: 0,
     longTerm: createMemoryLongTerm(),
   });
@@ -64,10 +65,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
   const self: Owner = { alive: true };
+  threads.ownerCount += 1;
   const queue = createWriteQueue(self);
   return {
     name: "memory",
-    local: true,
+    get local() {
+      return threads.ownerCount === 1;
+    },
     ...createReads(threads, self),
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),

@@ -93,6 +93,8 @@ export interface StoredInterrupt {
 export type Threads = Map<string, Thread> & {
   runCount: number;
   interruptCount: number;
+  /** Number of owners created: with one owner, no other process can write. */
+  ownerCount: number;
   readonly longTerm: MemoryLongTerm;
 };
 

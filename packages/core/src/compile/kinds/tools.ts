@@ -25,7 +25,8 @@ export const toolKind: NodeKind = Object.freeze({
   getInterruptObstacle: () => "is a tool node",
   findProblems: (node, graph) => findToolNodeProblems(node.name, getTools(node), graph),
   outline: (node, path, context) => outlineTools(getTools(node), path, context),
-  canRecord: ({ kind, key }) => kind === "task" || kind === "tool" || isAfterAgentEffect(key),
+  canRecord: ({ kind, key }) =>
+    kind === "task" || kind === "tool" || isAfterAgentEffect(key) || (kind === "model" && key.includes("/")),
   findCallProblem: (node, name, call, checksArgs) => findCallProblem(getTools(node), name, call, checksArgs),
   findInterruptProblem: ({ key, isAboutCall }) =>
     isAboutCall || key === inDoubtKey ? undefined : "was raised by the node's body, but the node is a tool node now",

@@ -29,6 +29,8 @@ const durableTypes: ReadonlySet<RunEvent["type"]> = new Set([
   "run.cancelled",
   "run.completed",
   "step.committed",
+  "event.received",
+  "event.refused",
 ]);
 
 /** Returns true for an event that the store persists under its own sequence number. */

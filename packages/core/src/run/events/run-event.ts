@@ -2,7 +2,7 @@
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
 import type { ErrorRecord } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind } from "../../checkpoint/inbox-message.ts";
 import type { AssistantMessage, FailedAttempt, Message, Usage } from "../../model/message.ts";
 import type { ModelFailureKind } from "../../model/model-failure.ts";
 import type { Delta } from "../../state/delta.ts";
@@ -99,11 +99,24 @@ export type RunEventBody =
   | {
       readonly type: "inbox.delivered";
       readonly inboxMessageId: string;
-      readonly kind: InboxMessageKind;
+      readonly kind: ConversationMessageKind;
       readonly messages: readonly Message[];
     }
   /** The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox. */
   | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
+  /**
+   * A durable machine processed an event, or an answer about a promise in doubt (`key` is `in_doubt`). Saved with the
+   * checkpoint of its transition.
+   */
+  | { readonly type: "event.received"; readonly inboxMessageId: string; readonly key: string; readonly by?: string }
+  /** A durable machine did not accept a queued event when its turn came. The event is removed from the inbox. */
+  | {
+      readonly type: "event.refused";
+      readonly inboxMessageId: string;
+      readonly key: string;
+      readonly by?: string;
+      readonly error: ErrorRecord;
+    }
   | { readonly type: "run.waiting"; readonly interrupts: readonly OpenInterrupt[] }
   | { readonly type: "run.completed"; readonly steps: number }
   | { readonly type: "run.failed"; readonly error: ErrorRecord }

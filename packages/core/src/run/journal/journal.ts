@@ -2,8 +2,8 @@
  * Recorded effects: an effect runs once, its outcome is journaled, and a resume reuses the outcome.
  *
  * After a crash: a recorded effect is reused; an effect without a start runs. With a start but no outcome, `pure` and
- * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile`
- * decides, else the effect fails with `effect_in_doubt`.
+ * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile` or a
+ * person decides, else the effect fails with `effect_in_doubt`.
  */
 
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
@@ -14,6 +14,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
+import type { StepInDoubtAnswer } from "../../tool/policy/approval.ts";
 import type { EventEmitter } from "../events/event-emitter.ts";
 import { emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
@@ -24,7 +25,7 @@ import { getErrorPlace } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
-import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
+import { describePriorEffects, findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
 /** Identity of an effect, with the callback for its outcome. */
 export interface EffectIdentity<Value> {
@@ -37,6 +38,15 @@ export interface EffectIdentity<Value> {
   readonly onCommitted?: (value: Value, reused: boolean) => void;
 }
 
+/** A `once` effect with an unknown outcome here. */
+export interface EffectDoubt {
+  readonly row: EffectRow;
+  /** Subject of the question: an answer counts only for the same subject. */
+  readonly about: string;
+  /** Facts about another branch for the payload of the question. */
+  readonly elsewhere?: object;
+}
+
 /** An effect about to be performed. */
 export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly effect: EffectClass;
@@ -47,6 +57,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
    * did not happen.
    */
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
+  /** Asks a person about an effect in doubt. Without it, the effect fails with `effect_in_doubt`. */
+  readonly askPerson?: ((doubt: EffectDoubt) => Promise<StepInDoubtAnswer>) | undefined;
   /** Returns the number of attempts from the value. */
   readonly countAttempts?: (value: Value) => number;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
@@ -112,8 +124,8 @@ async function replayEffect<Value>(
       ? undefined
       : findPriorEffects(session.env, session.position, saved);
   if (saved !== undefined && priorEffects !== undefined) {
-    const found = selectPriorEffect((await priorEffects).filter(({ row }) => isSameEffect(row, request)));
-    if (found !== undefined) return reusePriorEffect(session, saved, request, found);
+    const found = (await priorEffects).filter(({ row }) => isSameEffect(row, request));
+    if (found.length > 0) return resolvePriorEffects(session, saved, request, found);
   }
   return startEffect(session.position, session.journal, request);
 }
@@ -123,26 +135,51 @@ function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectId
 }
 
 /**
- * Handles a step already recorded on another branch. Depending on the run's `onPriorEffect`, reuses the outcome, or
- * throws, since a step cannot raise an interrupt.
+ * Handles a step already recorded on other branches. Depending on the run's `onPriorEffect`, reuses the outcome, or
+ * asks a person.
  */
-function reusePriorEffect<Value>(
+async function resolvePriorEffects<Value>(
   session: Pick<Session, "env" | "position" | "events" | "journal">,
   saved: Persistence,
   request: EffectRequest<Value>,
-  found: PriorEffect,
+  priorEffects: readonly PriorEffect[],
+): Promise<Value> {
+  const found = selectPriorEffect(priorEffects);
+  if (found === undefined) return startEffect(session.position, session.journal, request);
+  const recorded = decodeOutcome(saved, found.row);
+  if (session.env.onPriorEffect === "reuse" && recorded !== undefined)
+    return reusePriorOutcome(session, saved, request, { priorRow: found.row, recorded });
+  if (request.askPerson === undefined) throw createPriorEffectError(session.position, request, found);
+  const answer = await request.askPerson({
+    row: found.row,
+    about: describePriorEffects(priorEffects),
+    elsewhere: { alreadyOn: found.branch, ...describePriorOutcome(session.journal, recorded) },
+  });
+  if (!answer.happened) return startEffect(session.position, session.journal, request);
+  const outcome = recorded === undefined || answer.value !== undefined ? { value: answer.value } : recorded;
+  return reusePriorOutcome(session, saved, request, { priorRow: found.row, recorded: outcome });
+}
+
+/** Describes the outcome on another branch for the payload of a question. */
+function describePriorOutcome({ redactor }: Journal, recorded: RecordedOutcome | undefined): object {
+  if (recorded === undefined) return {};
+  return "error" in recorded ? { error: toRedactedRecord(redactor, recorded.error) } : { outcome: recorded.value };
+}
+
+/** Reuses an outcome of another branch: returns its value, or throws its error, and journals it on this branch. */
+function reusePriorOutcome<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  saved: Persistence,
+  request: EffectRequest<Value>,
+  { priorRow, recorded }: { readonly priorRow: EffectRow; readonly recorded: RecordedOutcome },
 ): Value {
-  const { row } = found;
-  const { outcome } = row;
-  const recorded = session.env.onPriorEffect === "reuse" ? decodeOutcome(saved, row) : undefined;
-  if (recorded === undefined || outcome === undefined) throw createPriorEffectError(session.position, request, found);
   if ("value" in recorded)
-    return adoptPriorEffect(session, saved, request, { priorRow: row, value: recorded.value as Value });
+    return adoptPriorEffect(session, saved, request, { priorRow, value: recorded.value as Value });
   const { error } = recorded;
   session.journal.outcomes.set(toJournalKey(session.position.step, request.task.id, request.key), { error });
   recordEffect(saved, {
-    row: toOwnRow(session.position, session.env.world, request, row),
-    encode: () => outcome,
+    row: toOwnRow(session.position, session.env.world, request, priorRow),
+    encode: () => priorRow.outcome ?? "",
     onCommitted: undefined,
   });
   throw error;
@@ -222,10 +259,9 @@ async function repeatEffect<Value>(
 ): Promise<Value> {
   const { task, key, kind, name, effect } = request;
   if (effect === "once") {
-    const reconciled = await request.reconcile?.(row.idempotencyKey);
-    if (reconciled !== undefined)
-      return completeEffect(session.position, session.journal, request, { row, execute: async () => reconciled });
-    if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);
+    const found = await resolveDoubt(session.position, request, row);
+    if (found !== undefined)
+      return completeEffect(session.position, session.journal, request, { row, execute: async () => found.value });
   }
   if (request.isResumable !== true)
     emitRepeated(session.events, task, { key, kind, name, effect, idempotencyKey: row.idempotencyKey });
@@ -240,6 +276,25 @@ async function repeatEffect<Value>(
     row,
     execute: () => request.execute(row.idempotencyKey),
   });
+}
+
+/**
+ * Finds the value of an effect in doubt by `reconcile`, else by asking a person. Resolves to undefined when the effect
+ * did not happen.
+ */
+async function resolveDoubt<Value>(
+  position: Position,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): Promise<{ readonly value: Value } | undefined> {
+  const { reconcile, askPerson } = request;
+  if (reconcile !== undefined) {
+    const value = await reconcile(row.idempotencyKey);
+    return value === undefined ? undefined : { value };
+  }
+  if (askPerson === undefined) throw createInDoubtError(position, request, row);
+  const answer = await askPerson({ row, about: describeStart(row) });
+  return answer.happened ? { value: answer.value as Value } : undefined;
 }
 
 /** Returns the row of a restarted effect with a new start time. */
@@ -470,7 +525,7 @@ function createInDoubtError<Value>(
 ): StatewrightError {
   return new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
-    next: 'Find out if it happened: if so, use updateState to write the result of the node; if not, or if the remote system recognises the idempotency key, declare the effect "idempotent" and resume',
+    next: `Resume the thread and answer the interrupt "in_doubt" of the node "${request.task.node}" with { happened: true, update: { … } }, or add a reconcile function to the ${request.kind}`,
     place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });

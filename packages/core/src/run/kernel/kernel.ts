@@ -253,15 +253,20 @@ function transition(
   try {
     return machine.transition(from, event, scope) as AnyMachineSnapshot;
   } catch (cause) {
-    throw createMachineError(machine, `taking "${event.type}"`, cause);
+    throw createMachineError(machine, `taking "${event.type}" in the state ${JSON.stringify(from.value)}`, cause);
   }
 }
 
 /** Throws when a state failed on entry: XState would end silently. An unhandled error event stays an error status. */
 function throwOnEntryError(machine: AnyStateMachine, snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   if (snapshot.status === "error" && snapshot._nodes.length === 1)
-    throw createMachineError(machine, "entering its first state", snapshot.error);
+    throw createMachineError(machine, `entering its first state ${describeFirstState(machine)}`, snapshot.error);
   return snapshot;
+}
+
+function describeFirstState({ root }: AnyStateMachine): string {
+  const targets = root.type === "compound" ? (root.initial.target ?? []) : [root];
+  return targets.map(({ id }) => `"${id}"`).join(", ");
 }
 
 function isAccepted(machine: AnyStateMachine, from: CachedSnapshot, event: AnyEventObject): boolean {
@@ -296,7 +301,10 @@ function createRefusedError(machine: AnyStateMachine, from: CachedSnapshot, even
 function createMachineError(machine: AnyStateMachine, when: string, cause: unknown): StatewrightError {
   return new StatewrightError("machine_failed", {
     what: `the machine "${machine.id}" threw while ${when}`,
-    next: "Fix the guard, action or expression named in the cause",
+    next:
+      cause instanceof SpawnError
+        ? "Use spawnChild with an id instead of spawn inside an assign"
+        : "Fix the guard, action or expression named in the cause",
     cause,
   });
 }
@@ -400,6 +408,9 @@ function wrapGuard(name: string, guard: Predicate, onGuard: (guard: GuardResult)
  */
 const placeholderLogic: AnyActorLogic = fromCallback(() => undefined);
 
+/** Thrown by a spawn inside an assign. */
+class SpawnError extends TypeError {}
+
 /** Creates the actor scope of a machine, once per machine. The scope records requested effects and performs none. */
 function createInertScope(
   machine: AnyStateMachine,
@@ -426,7 +437,7 @@ function createInertScope(
     logger: () => undefined,
     // XState defers only actors spawned inside an assign. Such an actor is known only to itself and cannot be saved.
     defer: () => {
-      throw new TypeError("spawn inside assign creates an actor that cannot be saved. Use spawnChild with an id");
+      throw new SpawnError("spawn inside assign creates an actor that cannot be saved. Use spawnChild with an id");
     },
     emit: () => undefined,
     stopChild: () => undefined,

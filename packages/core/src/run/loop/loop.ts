@@ -40,6 +40,7 @@ export const graphProgram: Program = Object.freeze({
   run: (session) => runToEnd(session),
   recover: (session) => runToEnd(session, { answered: [] }),
   resume: resumeGraph,
+  delivery: undefined,
   isPreemptible: true,
   isBounded: true,
   findIncompatibilities: findGraphIncompatibilities,

@@ -7,15 +7,17 @@ import { deepFreeze, describeValue } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { isOpen } from "../../checkpoint/journal.ts";
+import { isOpen, stepInDoubtSuffix } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../../define/node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
+import type { Generate, GenerateRequest } from "../../tool/definition/generate.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
+import { inDoubtKey, type StepInDoubtAnswer, stepInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
-import { recordFailure, runRecordedEffect } from "../journal/journal.ts";
+import { type EffectDoubt, recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -24,11 +26,14 @@ import {
   recordChanges,
 } from "../journal/long-term-writes.ts";
 import { claimBodyKey } from "../journal/step-keys.ts";
+import { parseQuestion, type Question, toGenerated } from "../model-call/generate.ts";
 import { callModel } from "../model-call/model-call.ts";
+import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
@@ -107,13 +112,22 @@ export function createNodeRuntime(
       step: (key, work, options = {}) => {
         const refusal = checkKey(key, options.name ?? key) ?? checkStep(session.position, task, key, { work, options });
         if (refusal !== undefined) return refusal;
-        return runStep(session, scope, keyPrefix + key, { work, options: { name: key, ...options } });
+        return runStep(session, scope, { keyPrefix, key }, { work, options });
       },
       model: (call, key = "model") => {
         const refusal = checkKey(key);
         if (refusal !== undefined) return refusal;
         return callModel(session, scope, keyPrefix + key, call);
       },
+      generate: (async (request: GenerateRequest<unknown>) => {
+        const question = parseQuestion(session.env, `the node "${task.node}"`, request);
+        const key = findUnusedKey(scope, keyPrefix, question);
+        const refusal = checkKey(key);
+        if (refusal !== undefined) return refusal;
+        const { model, request: sent, policy, review } = question;
+        const call = { model, request: sent, ...policy, [replyReview]: review };
+        return toGenerated(question, await callModel(session, scope, keyPrefix + key, call));
+      }) as Generate,
       progress: (text) => {
         scope.sendHeartbeat();
         if (typeof text !== "string")
@@ -129,6 +143,14 @@ export function createNodeRuntime(
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
 }
 
+/** Returns the key of a question; equal questions of one task get numbers after their key. */
+function findUnusedKey({ recordedKeys }: TaskScope, keyPrefix: string, { key, hasOwnKey }: Question): string {
+  if (hasOwnKey) return key;
+  let unused = key;
+  for (let nth = 2; recordedKeys?.has(keyPrefix + unused) === true; nth++) unused = `${key}:${nth}`;
+  return unused;
+}
+
 const createSignal: unique symbol = Symbol("signal");
 
 /**
@@ -142,14 +164,24 @@ const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]:
   },
 };
 
+/** A step of a task: its key, and the prefix of the recorded keys of its body. */
+interface StepPlace {
+  readonly keyPrefix: string;
+  readonly key: string;
+}
+
 async function runStep<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
   scope: TaskScope,
-  key: string,
-  { work, options }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions },
+  place: StepPlace,
+  {
+    work,
+    options,
+  }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions<Value> },
 ): Promise<Value> {
-  const { effect = "idempotent", name = key } = options;
-  const { task } = scope;
+  const { effect = "idempotent", name = place.key, reconcile } = options;
+  const { task, node } = scope;
+  const key = place.keyPrefix + place.key;
   let changes: LongTermChange[] | undefined;
   const value = await runRecordedEffect<Value>(session, {
     task,
@@ -158,6 +190,15 @@ async function runStep<Value>(
     name,
     effect,
     isAbandoned: scope.isEnded,
+    reconcile:
+      reconcile === undefined
+        ? undefined
+        : async (idempotencyKey) => await reconcile({ signal: scope.getSignal(), idempotencyKey }),
+    // The body of a once node does not run again with an answer: the node itself is in doubt.
+    askPerson:
+      place.keyPrefix === "" && node.policy.effect === "once"
+        ? undefined
+        : (doubt) => askAboutStep(session.progress, scope, { key, name }, doubt),
     execute: async (idempotencyKey) => {
       const stepChanges: LongTermChange[] = [];
       scope.activeSteps += 1;
@@ -185,6 +226,31 @@ async function runStep<Value>(
   if (changes.length > 0) getChanges(scope).push(...changes);
   scope.sendHeartbeat();
   return deepFreeze(value);
+}
+
+/** Raises the interrupt of a step in doubt, or resolves to its answer. */
+async function askAboutStep(
+  { control }: Progress,
+  scope: TaskScope,
+  step: { readonly key: string; readonly name: string },
+  { row: { idempotencyKey, startedAt }, about, elsewhere }: EffectDoubt,
+): Promise<StepInDoubtAnswer> {
+  const { id, node, input } = scope.task;
+  const response = scope.consult({
+    id: `${id}/${step.key}${elsewhere === undefined ? "" : "/elsewhere"}${stepInDoubtSuffix}`,
+    about,
+    key: inDoubtKey,
+    payload: {
+      node,
+      step: step.name,
+      idempotencyKey,
+      startedAt,
+      ...(input === undefined ? {} : { input: control.inputs[input] }),
+      ...elsewhere,
+    },
+    schema: toJsonSchema(stepInDoubtAnswer),
+  });
+  return "open" in response ? scope.suspend([response.open]) : (response.answer as StepInDoubtAnswer);
 }
 
 function getDeclaredInterrupt(position: Position, node: NodeRecord, key: string): InterruptDeclaration {
@@ -304,10 +370,21 @@ function checkStep(
   }
 }
 
-const stepOptionNames = listOptionNames<StepOptions>({ effect: true, name: true });
+const stepOptionNames = listOptionNames<StepOptions>({ effect: true, name: true, reconcile: true });
 
 function checkStepOptions(task: Task, key: string, options: StepOptions): void {
   const owner = `the step "${key}" of the node "${task.node}"`;
   checkOptions(owner, options, stepOptionNames);
   checkEffect(owner, options.effect);
+  const { effect = "idempotent", reconcile } = options;
+  if (reconcile === undefined) return;
+  if (typeof reconcile !== "function")
+    throw invalidOption({ where: `reconcile of ${owner}`, expected: "a function", got: reconcile });
+  if (effect !== "once")
+    throw invalidOption({
+      where: owner,
+      expected: 'effect "once" with reconcile',
+      got: effect,
+      fix: 'Add effect: "once", or remove reconcile: other steps run again under the same idempotency key',
+    });
 }

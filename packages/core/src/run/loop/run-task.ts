@@ -9,11 +9,13 @@ import type { NodeEngine, NodeRecord } from "../../define/graph.ts";
 import { isProgrammingError } from "../../model/model-failure.ts";
 import type { Codec } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
+import { createIdempotencyKey } from "../journal/journal.ts";
 import { addEntries } from "../journal/ledger.ts";
 import { addChanges } from "../journal/long-term-writes.ts";
 import { handlerKeys } from "../journal/step-keys.ts";
 import { forgetFailure, type LastFailure, loadFailure, saveFailure } from "../journal/task-row.ts";
 import { addHookWrites } from "../model-call/hook-writes.ts";
+import { assignMessageIds } from "../session/message-ids.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
@@ -212,7 +214,9 @@ function toTaskOutcome(
   { codec, returned }: { readonly codec: Codec; readonly returned: unknown },
 ): TaskOutcome {
   const { node } = scope.task;
-  const outcome = validateOutcome(position, codec, node, readReturn(position.plan, node, progress.state, returned));
+  const read = readReturn(position.plan, node, progress.state, returned);
+  const writes = assignMessageIds(position.plan, read.writes, createIdempotencyKey(position, scope.task, "writes"));
+  const outcome = validateOutcome(position, codec, node, writes === read.writes ? read : { ...read, writes });
   const complete = addHookWrites(outcome, scope);
   checkReducers(position.plan, codec, {
     task: scope.task,

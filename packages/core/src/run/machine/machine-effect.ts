@@ -14,14 +14,7 @@ import {
 import { deepFreeze } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
-import {
-  commitStart,
-  createIdempotencyKey,
-  decodeOutcome,
-  emitRepeated,
-  emitReused,
-  toRestartedRow,
-} from "../journal/journal.ts";
+import { commitStart, createIdempotencyKey, decodeOutcome, emitRepeated, toRestartedRow } from "../journal/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
@@ -35,12 +28,6 @@ import { isFromRemovedState } from "./machine-compatibility.ts";
  * crash.
  */
 export type PromiseOutcome = { readonly output: unknown } | { readonly error: Error };
-
-/** True when a `once` promise started in a crashed process and has no outcome. */
-export function isInDoubt(position: Position, journal: Journal, work: InvokedPromise): boolean {
-  const row = getPromiseRow(position, journal, work);
-  return work.actor.effect === "once" && row !== undefined && isInFlight(row);
-}
 
 /** Returns the journal row of a promise in the current step, if any. */
 export function getPromiseRow(
@@ -56,24 +43,38 @@ function getPromiseKey(position: Position, work: InvokedPromise): string {
   return createIdempotencyKey(position, work.task, work.address);
 }
 
+/** Recorded outcome of a promise with its journal row; undefined while the promise has none. */
+export function findRecordedOutcome(
+  { position, journal }: Pick<Session, "position" | "journal">,
+  work: InvokedPromise,
+): { readonly row: EffectRow; readonly outcome: PromiseOutcome } | undefined {
+  const { saved } = journal;
+  const row = getPromiseRow(position, journal, work);
+  const outcome = saved === undefined || row === undefined ? undefined : decodeOutcome(saved, row);
+  if (row === undefined || outcome === undefined) return undefined;
+  return { row, outcome: "error" in outcome ? outcome : { output: outcome.value } };
+}
+
+/** Callbacks of a running promise. */
+export interface PromiseRun {
+  readonly create: (key: string) => PromiseLike<unknown>;
+  /** True when the machine left the state of the promise, or the run is stopped. */
+  readonly isAbandoned: () => boolean;
+  /** Called in the turn that records the outcome, so that no event comes between record and outcome. */
+  readonly onEnd: (outcome: PromiseOutcome) => void;
+}
+
 /**
- * Runs a promise, or returns its recorded outcome. Returns undefined when `isAbandoned` reports that the machine left
- * the state of the promise. On return the outcome is in the journal buffer. Rejects when the start of a `once`
- * promise cannot be saved.
+ * Runs a promise without a recorded outcome. Resolves to false when the machine abandoned the promise: its result is
+ * dropped. Rejects when the start of a `once` promise cannot be saved.
  */
 export async function runPromise(
   session: Pick<Session, "env" | "position" | "events" | "journal">,
   work: InvokedPromise,
-  create: (key: string) => PromiseLike<unknown>,
-  isAbandoned: () => boolean,
-): Promise<PromiseOutcome | undefined> {
+  { create, isAbandoned, onEnd }: PromiseRun,
+): Promise<boolean> {
   const { saved } = session.journal;
   const recorded = getPromiseRow(session.position, session.journal, work);
-  const outcome = saved === undefined || recorded === undefined ? undefined : decodeOutcome(saved, recorded);
-  if (recorded !== undefined && outcome !== undefined) {
-    emitReused(session.events, work.task, recorded);
-    return "error" in outcome ? outcome : { output: outcome.value };
-  }
   const isRepeated = recorded !== undefined && isInFlight(recorded);
   const row = !isRepeated
     ? createStartRow(session.position, session.env.world, work)
@@ -82,17 +83,18 @@ export async function runPromise(
       : recorded;
   if (isRepeated) emitRepeated(session.events, work.task, recorded);
   if (row !== recorded && saved !== undefined && !(await recordStart(session.env.world, saved, row, isAbandoned)))
-    return undefined;
+    return false;
+  let outcome: PromiseOutcome;
   try {
     const output = deepFreeze(await create(row.idempotencyKey));
-    if (isAbandoned()) return undefined;
+    if (isAbandoned()) return false;
     recordEnd(session.position, session.journal, row, {
       state: "ok",
       encode: (codec) => codec.encode(output, `the result of "${row.name}"`),
     });
-    return { output };
+    outcome = { output };
   } catch (thrown) {
-    if (isAbandoned()) return undefined;
+    if (isAbandoned()) return false;
     const failure = toErrorRecord(thrown);
     // A resume retries other promises: only the failure of a `once` promise must be recorded.
     if (row.effect === "once")
@@ -100,8 +102,10 @@ export async function runPromise(
         state: "error",
         encode: (codec) => codec.encode(failure, `the failure of "${row.name}"`),
       });
-    return { error: fromErrorRecord(failure) };
+    outcome = { error: fromErrorRecord(failure) };
   }
+  onEnd(outcome);
+  return true;
 }
 
 /** Copies the journal rows of running promises into the next step; called as part of the write of that step. */

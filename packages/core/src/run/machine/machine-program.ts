@@ -2,9 +2,11 @@
 import { notEnteredSnapshot } from "../kernel/kernel.ts";
 import type { Program } from "../migration/program.ts";
 import { restoreMachine } from "../migration/thread-snapshot.ts";
+import { createDeliveredResult, postAnswers } from "./deliver-events.ts";
 import { findMachineIncompatibilities } from "./machine-compatibility.ts";
-import { readResumeInput, runMachineLoop, startMachineRun } from "./machine-loop.ts";
+import { runMachineLoop, startMachineRun } from "./machine-loop.ts";
 import { migrateMachine } from "./migrate-machine.ts";
+import { readResumeInput } from "./resume-input.ts";
 
 /** Program of the machines of `durableMachine`. */
 export const machineProgram: Program = Object.freeze({
@@ -22,8 +24,9 @@ export const machineProgram: Program = Object.freeze({
   readOutput: (_, state) => state["output"],
   begin: (session, input) => startMachineRun(session, input),
   run: (session) => runMachineLoop(session),
-  recover: (session) => runMachineLoop(session, { event: undefined, rows: [] }),
-  resume: async (session, { answers, by }) => runMachineLoop(session, await readResumeInput(session, answers, by)),
+  recover: (session) => runMachineLoop(session, { rows: [], postedIds: [], message: undefined }),
+  resume: async (session, given) => runMachineLoop(session, await readResumeInput(session, given)),
+  delivery: { post: postAnswers, createResult: createDeliveredResult },
   isPreemptible: false,
   isBounded: false,
   findIncompatibilities: findMachineIncompatibilities,

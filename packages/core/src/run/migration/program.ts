@@ -2,13 +2,15 @@
  * Programs: what a thread executes. A graph of nodes and a user-written machine are the two implementations of one
  * interface; no other code depends on the kind of a plan.
  */
-import type { Control } from "../../checkpoint/checkpoint.ts";
+import type { World } from "../../base/world.ts";
+import type { Control, RunRow } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
+import type { Store } from "../../checkpoint/store.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { ProgramDefinition } from "../../compile/programs/program-definition.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
-import type { RunResult } from "../session/options/options.ts";
+import type { DeliveredEvent, RunResult } from "../session/options/options.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import type { Incompatibility } from "./compatibility.ts";
@@ -28,12 +30,39 @@ export interface SavedPosition {
 export interface GivenAnswers {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly by: string | undefined;
+  /** Events of the caller that are already in the inbox: the run that was at work ended before it took them. */
+  readonly posted?: readonly DeliveredEvent[] | undefined;
   /** Records answers on the open interrupts. Passed by `resume`, so that a bundle with `run` alone excludes the code for answers. */
   readonly apply: (
     session: Session,
     answers: GivenAnswers["answers"],
     by: string | undefined,
   ) => Promise<readonly InterruptRow[]>;
+}
+
+/** Thread to deliver to, and the answers of the caller. */
+export interface Delivery {
+  readonly plan: Plan;
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly world: World;
+  readonly thread: string;
+  /** Default: the head branch of the thread. */
+  readonly branch: string | undefined;
+  readonly answers: Readonly<Record<string, unknown>>;
+  readonly by: string | undefined;
+}
+
+/** Delivery of answers to a run that is at work in this process or another. */
+export interface AnswerDelivery {
+  /** Posts the answers to the inbox of the run; resolves when they are durable. An error changes nothing. */
+  readonly post: (delivery: Delivery, run: RunRow) => Promise<readonly DeliveredEvent[]>;
+  /** Returns the result for the sender. */
+  readonly createResult: (
+    delivery: Delivery,
+    run: RunRow,
+    delivered: readonly DeliveredEvent[],
+  ) => Promise<RunResult<State>>;
 }
 
 /** A kind of program. Stateless: each method takes a plan, a session or a snapshot. */
@@ -60,6 +89,8 @@ export interface Program extends SnapshotReader, SnapshotMigrator {
   readonly recover: (session: Session) => Promise<RunResult<State>>;
   /** Continues a run with the answers of a caller. */
   readonly resume: (session: Session, answers: GivenAnswers) => Promise<RunResult<State>>;
+  /** Undefined when only a run at rest takes answers. */
+  readonly delivery: AnswerDelivery | undefined;
   /** False when a new input cannot interrupt or roll back a run. */
   readonly isPreemptible: boolean;
   /** False when its runs mostly wait, and do not count as concurrent work of an engine. */

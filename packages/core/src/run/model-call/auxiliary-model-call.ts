@@ -10,9 +10,10 @@ import { checkId } from "../../base/ids.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
-import { callPolicyNames, checkCallPolicy } from "../../model/call-policy.ts";
+import { callPolicyNames, checkCallPolicy, resolveCallPolicy } from "../../model/call-policy.ts";
 import type { FailedAttempt } from "../../model/message.ts";
-import { isModel, type ModelReply } from "../../model/model.ts";
+import type { Model, ModelReply } from "../../model/model.ts";
+import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
@@ -25,7 +26,8 @@ import type { MessageStream } from "./message-stream.ts";
 import { createModelAttempts } from "./model-attempts.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
-const discardStream: MessageStream = { emitDelta: () => undefined, retract: () => undefined, finish: () => undefined };
+/** Stream of calls that are no part of the conversation. */
+export const discardStream: MessageStream = { emitDelta: () => undefined, retract: () => undefined, finish: () => undefined };
 
 /** Calls an auxiliary model. Its usage is emitted, and recorded with the message of the effect that the hooks wrap. */
 export async function callAuxiliaryModel(
@@ -34,10 +36,13 @@ export async function callAuxiliaryModel(
   key: string,
   call: AuxiliaryCall,
 ): Promise<ModelReply> {
-  const { position, journal, events, scope, effect } = hookContext;
+  const { env, position, journal, events, scope, effect } = hookContext;
   const { task } = scope;
   checkAuxiliaryCall(hookContext, middleware, key, call);
-  const { model, request, ...policy } = call;
+  const toModel = (given: AnyModel): Model => env.findModel(given, describeAuxiliaryCall(middleware));
+  const { request } = call;
+  const model = toModel(call.model);
+  const policy = resolveCallPolicy({ ...call, retry: call.retry ?? { attempts: 3 } }, toModel);
   const baseKey = `${effect}:${middleware.name}:${key}`;
   let effectKey = baseKey;
   for (let nth = 2; hookContext.usedIds.has(effectKey); nth++) effectKey = `${baseKey}:${nth}`;
@@ -55,7 +60,7 @@ export async function callAuxiliaryModel(
       createModelAttempts(hookContext, scope, {
         primaryModel: model,
         key: effectKey,
-        policy: { retry: { attempts: 3 }, ...policy },
+        policy,
         previous,
         stream: discardStream,
         onFailedAttempt: (attempt, nth) =>
@@ -90,9 +95,13 @@ export async function callAuxiliaryModel(
   return deepFreeze(reply);
 }
 
-function checkAuxiliaryCall({ position, scope }: HookPass, { name }: Middleware, key: unknown, call: unknown): void {
-  const owner = `the auxiliary model call of the middleware "${name}"`;
-  if (!isPlainObject(call) || !isModel(call["model"]) || !isPlainObject(call["request"]))
+function describeAuxiliaryCall({ name }: Middleware): string {
+  return `the auxiliary model call of the middleware "${name}"`;
+}
+
+function checkAuxiliaryCall({ position, scope }: HookPass, middleware: Middleware, key: unknown, call: unknown): void {
+  const owner = describeAuxiliaryCall(middleware);
+  if (!isPlainObject(call) || !isAnyModel(call["model"]) || !isPlainObject(call["request"]))
     throw invalidOption({
       where: owner,
       expected: "a model and a request",

@@ -4,6 +4,8 @@ import { StatewrightError } from "../../base/errors.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import { createIdempotencyKey } from "../journal/journal.ts";
+import { assignMessageIds } from "../session/message-ids.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { reduceEdit } from "../session/reduce-writes.ts";
@@ -16,13 +18,15 @@ import { validateWrites } from "../session/validate-writes.ts";
  * each with the name of the middleware.
  */
 export function readHookWrites(
-  { plan }: Position,
+  position: Position,
   { task, node }: TaskScope,
   { name }: Middleware,
   { codec, update }: { readonly codec: Codec; readonly update: unknown },
 ): readonly Write[] {
+  const { plan } = position;
   const who = `the middleware "${name}"`;
-  const writes = readUpdate(plan, task.node, update, who);
+  const place = createIdempotencyKey(position, task, name);
+  const writes = assignMessageIds(plan, readUpdate(plan, task.node, update, who), place);
   refuseUntracked(plan, task.node, writes, who);
   const listed = node.policy.writes;
   if (listed !== undefined)

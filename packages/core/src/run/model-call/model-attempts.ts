@@ -53,7 +53,7 @@ const noNotes: AttemptNotes = Object.freeze({});
 export interface AttemptParts {
   readonly primaryModel: Model;
   readonly key: string;
-  readonly policy: ModelCallPolicy;
+  readonly policy: ModelCallPolicy<Model>;
   readonly previous: PreviousAttempts;
   /** Target of the streamed deltas. */
   readonly stream?: MessageStream;

@@ -12,9 +12,10 @@ import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { AgentTurn, TurnLimit } from "../../define/agent-turn.ts";
 import type { ModelCall } from "../../define/model-call.ts";
-import { callPolicyNames, checkCallPolicy, type ModelCallPolicy } from "../../model/call-policy.ts";
+import { callPolicyNames, checkCallPolicy, type ModelCallPolicy, resolveCallPolicy } from "../../model/call-policy.ts";
 import type { AssistantMessage } from "../../model/message.ts";
-import { isModel, type Model, type ModelReply, type ModelRequest, type ModelTool } from "../../model/model.ts";
+import type { Model, ModelReply, ModelRequest, ModelTool } from "../../model/model.ts";
+import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
@@ -49,6 +50,7 @@ import {
   selectTools,
   wrapAroundModel,
 } from "./model-hooks.ts";
+import { type ReplyReview, replyReview, sendReviewed } from "./reply-review.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
 /**
@@ -59,7 +61,7 @@ export async function callModel(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
   scope: TaskScope,
   key: string,
-  call: ModelCall | AgentTurn,
+  call: ReviewedCall | AgentTurn,
 ): Promise<AssistantMessage> {
   const turn = isTurn(call) ? call : undefined;
   if (turn === undefined) checkCall(scope.task, call);
@@ -82,6 +84,9 @@ export async function callModel(
   return deepFreeze(message);
 }
 
+/** A model call of a node, or of `generate` with a review of its replies. */
+export type ReviewedCall = ModelCall & { readonly [replyReview]?: ReplyReview | undefined };
+
 function isTurn(call: ModelCall | AgentTurn): call is AgentTurn {
   return isPlainObject(call) && "prepare" in call;
 }
@@ -91,10 +96,11 @@ function generateForCall(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
-  call: ModelCall | AgentTurn,
+  call: ReviewedCall | AgentTurn,
 ): Promise<AssistantMessage> {
   if (!isTurn(call)) return generateMessage(session, scope, key, call);
-  const prepared = call.prepare(applyHookWrites(session.position, session.progress, scope, []) as never);
+  const toModel = (given: AnyModel): Model => session.env.findModel(given, describeCall(scope.task));
+  const prepared = call.prepare(applyHookWrites(session.position, session.progress, scope, []) as never, toModel);
   const generate = (modelCall: ModelCall): Promise<AssistantMessage> => {
     checkCall(scope.task, modelCall);
     return generateMessage(session, scope, key, modelCall);
@@ -105,14 +111,26 @@ function generateForCall(
 /**
  * Resolves the policy of a model call. For each part the outermost middleware that sets the part wins, else the call.
  */
-function resolvePolicy({ node }: Task, call: ModelCall, middleware: readonly Middleware[]): ModelCallPolicy {
-  checkCallPolicy(`the model call of the node "${node}"`, call);
+function resolvePolicy(task: Task, call: ModelCall, middleware: readonly Middleware[]): ModelCallPolicy {
+  checkCallPolicy(describeCall(task), call);
   if (!middleware.some(({ modelCall }) => modelCall !== undefined)) return call;
   const entries = callPolicyNames.map((part) => {
     const source = middleware.find(({ modelCall }) => modelCall?.[part] !== undefined);
     return [part, (source?.modelCall ?? call)[part]];
   });
   return Object.fromEntries(entries);
+}
+
+/** A model call whose model is a `Model`. */
+interface ResolvedCall {
+  readonly model: Model;
+  readonly request: ModelRequest;
+  readonly review: ReplyReview | undefined;
+}
+
+/** Names the call of a node in errors. */
+function describeCall({ node }: Task): string {
+  return `the model call of the node "${node}"`;
 }
 
 /** Recorded outcome of a model call: the message alone when no hook wrote to a channel. */
@@ -122,24 +140,26 @@ async function generateMessage(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals">,
   scope: TaskScope,
   key: string,
-  call: ModelCall,
+  call: ReviewedCall,
 ): Promise<AssistantMessage> {
   const { task } = scope;
   const middleware = mergeMiddleware(session.env, call.middleware);
   const hookWrites = middleware.length === 0 ? undefined : addWriteList(scope);
-  const policy = resolvePolicy(task, call, middleware);
+  const toModel = (given: AnyModel): Model => session.env.findModel(given, describeCall(task));
+  const policy = resolveCallPolicy(resolvePolicy(task, call, middleware), toModel);
+  const resolved: ResolvedCall = { model: toModel(call.model), request: call.request, review: call[replyReview] };
   const previous = findPreviousAttempts(session.position, session.journal, task, key);
   const outcome = await runRecordedEffect<RecordedReply>(session, {
     task,
     key,
     kind: "model",
-    name: call.model.id,
+    name: resolved.model.id,
     effect: "idempotent",
     countAttempts: (value) => countFailedAttempts(getMessage(value)) + 1,
     execute: () => {
-      const { model } = call;
+      const { model } = resolved;
       if (middleware.length === 0)
-        return generateWithoutHooks(session.position, session.events, call, {
+        return generateWithoutHooks(session.position, session.events, resolved, {
           redactor: session.env.redactor,
           scope,
           key,
@@ -163,7 +183,9 @@ async function generateMessage(
         onFailedAttempt: (attempt, nth) => notifyFailedAttempt(pass, attempt, createAttemptKey(nth)),
         beforeRequest: createBeforeRequest(pass),
       });
-      return generateWithHooks(pass, call, middleware, { attempts, previous }).finally(() => releaseReservations(pass));
+      return generateWithHooks(pass, resolved, middleware, { attempts, previous }).finally(() =>
+        releaseReservations(pass),
+      );
     },
     onCommitted: (value, reused) => {
       if (reused) return;
@@ -197,12 +219,12 @@ interface GenerateWithoutHooksOptions {
 async function generateWithoutHooks(
   position: Position,
   events: EventEmitter,
-  { model, request }: ModelCall,
+  { model, request, review }: ResolvedCall,
   { redactor, scope, key, attempts }: GenerateWithoutHooksOptions,
 ): Promise<AssistantMessage> {
   emitStart(events, scope, model, request);
   const sentRequest: SentRequest = { tools: request.tools, registries: findChangedRegistries(position) };
-  const reply = await attempts.generate(request);
+  const reply = await sendReviewed(attempts.generate, request, review);
   return toAssistantMessage(position, redactor, request, {
     reply,
     sentRequest,
@@ -216,7 +238,7 @@ async function generateWithoutHooks(
  */
 async function generateWithHooks(
   pass: HookPass,
-  call: ModelCall,
+  call: ResolvedCall,
   middleware: readonly Middleware[],
   { attempts, previous }: { readonly attempts: ModelAttempts; readonly previous: PreviousAttempts },
 ): Promise<RecordedReply> {
@@ -234,7 +256,7 @@ async function generateWithHooks(
   const send = async (outgoing: ModelRequest): Promise<ModelReply> => {
     sentRequest.tools = outgoing.tools;
     sentRequest.registries = findChangedRegistries(position);
-    const response = await attempts.generate(outgoing);
+    const response = await sendReviewed(attempts.generate, outgoing, call.review);
     isAnswered = true;
     return response;
   };
@@ -306,19 +328,18 @@ const callNames = listOptionNames<ModelCall>({
 });
 
 /** Throws for an invalid model or call, e.g. from untyped code. */
-function checkCall({ node }: Task, call: unknown): void {
+function checkCall(task: Task, call: unknown): void {
   const model = isPlainObject(call) ? call["model"] : undefined;
-  if (isModel(model) && isPlainObject(call) && isPlainObject(call["request"])) {
+  if (isAnyModel(model) && isPlainObject(call) && isPlainObject(call["request"])) {
     // A misspelt `retry` would otherwise be ignored silently.
-    for (const name in call)
-      if (!callNames.includes(name)) checkOptions(`the model call of the node "${node}"`, call, callNames);
+    for (const name in call) if (!callNames.includes(name)) checkOptions(describeCall(task), call, callNames);
     return;
   }
   throw invalidOption({
-    where: `the model call of the node "${node}"`,
+    where: describeCall(task),
     expected: "a model and a request",
-    found: isModel(model) ? "a model without a request" : describeValue(model ?? call),
-    fix: "Pass { model, request } to model(), where the model has an id and a respond function",
+    found: isAnyModel(model) ? "a model without a request" : describeValue(model ?? call),
+    fix: "Pass { model, request } to model(): a Model, a language model of the AI SDK, or a model name",
   });
 }
 
@@ -361,7 +382,7 @@ function recordTurnLimitMessage(
  * Redacts text and reasoning of a reply before it is saved. A signed reasoning block cannot be changed and is
  * removed.
  */
-function redactReply({ redactUncommon, listSecrets, listUncommonSecrets }: Redactor, reply: ModelReply): ModelReply {
+export function redactReply({ redactUncommon, listSecrets, listUncommonSecrets }: Redactor, reply: ModelReply): ModelReply {
   if (listSecrets().length === 0) return reply;
   const secrets = listUncommonSecrets();
   const cleaned = redactSplitSecrets(redactSplitSecrets(reply.content, secrets), secrets, "reasoning");

@@ -1,9 +1,9 @@
 /** Wire format of a provider: tools have the provider's aliases in requests, and canonical names everywhere else. */
 import { toWellFormedData, toWellFormedSaved } from "../../base/well-formed.ts";
 import type { Plan } from "../../compile/plan.ts";
-import type { AssistantMessage, Message, TextBlock, ToolMessage } from "../../model/message.ts";
+import type { AssistantMessage, Message, TextBlock } from "../../model/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../../model/model.ts";
-import { hasNote, hasNotes } from "../../state/message-index.ts";
+import { toSentMessages } from "../../state/message-index.ts";
 
 /** Request and reply conversion of one model call. */
 export interface ModelWire {
@@ -17,7 +17,7 @@ export interface ModelWire {
  * aliases.
  */
 export function createWire(plan: Plan, model: Model, request: ModelRequest): ModelWire {
-  const sent = stripImages(model, removeNotes(toWellFormedRequest(request)));
+  const sent = stripImages(model, toSentRequest(request));
   const aliases = collectAliases(plan, model);
   if (aliases === undefined) return { request: sent, toCanonicalName: keepUnchanged, convertReply: keepUnchanged };
   const canonicalNames = new Map([...aliases].map(([canonical, alias]) => [alias, canonical]));
@@ -30,11 +30,11 @@ export function createWire(plan: Plan, model: Model, request: ModelRequest): Mod
   };
 }
 
-/** Replaces lone surrogates, which providers refuse; a thread may have saved them before. */
-function toWellFormedRequest({ messages, tools, ...settings }: ModelRequest): ModelRequest {
+/** Removes run notes, and replaces lone surrogates, which providers refuse; a thread may have saved them before. */
+function toSentRequest({ messages, tools, ...settings }: ModelRequest): ModelRequest {
   return {
     ...toWellFormedData(settings),
-    messages: messages.map(toWellFormedSaved),
+    messages: toSentMessages(messages),
     tools: tools.map(toWellFormedSaved),
   };
 }
@@ -53,23 +53,6 @@ function collectAliases({ toolNodes }: Plan, model: Model): ReadonlyMap<string, 
 
 function keepUnchanged<Value>(value: Value): Value {
   return value;
-}
-
-function removeNotes(request: ModelRequest): ModelRequest {
-  if (!hasNotes(request.messages)) return request;
-  return {
-    ...request,
-    messages: request.messages.map((message) => (hasNote(message) ? removeNote(message) : message)),
-  };
-}
-
-function removeNote(noted: AssistantMessage | ToolMessage): Message {
-  if (noted.role === "tool") {
-    const { terminate: _terminate, usage: _usage, ...message } = noted;
-    return message;
-  }
-  const { offered: _offered, ended: _ended, answeredBy: _answeredBy, failedAttempts: _lost, ...message } = noted;
-  return message;
 }
 
 function renameTools(request: ModelRequest, toAlias: (name: string) => string): ModelRequest {

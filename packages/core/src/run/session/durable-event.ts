@@ -13,7 +13,17 @@ import type { Persistence } from "./parts/persistence.ts";
 /** Body of a durable event without a checkpoint. */
 export type DurableEventBody = Extract<
   RunEventBody,
-  { readonly type: "run.started" | "run.waiting" | "run.paused" | "run.failed" | "run.cancelled" | "run.completed" }
+  {
+    readonly type:
+      | "run.started"
+      | "run.waiting"
+      | "run.paused"
+      | "run.failed"
+      | "run.cancelled"
+      | "run.completed"
+      | "event.received"
+      | "event.refused";
+  }
 >;
 
 /**

@@ -1,6 +1,7 @@
 /** Session: the run of one process on one branch of a thread, in parts. A function takes the parts that it uses. */
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { EventEmitter } from "../events/event-emitter.ts";
+import type { EventInbox } from "./inbox/event-inbox.ts";
 import type { Inbox } from "./inbox/inbox.ts";
 import type { InboxBuffer } from "./inbox/inbox-buffer.ts";
 import type { Journal } from "./parts/journal.ts";
@@ -54,6 +55,8 @@ export function createSession({ events, journal, ...parts }: SessionParts): Sess
 interface Inboxes {
   /** Inbox of the run; shared with inner graphs. */
   readonly inbox: Inbox;
+  /** Events for a durable machine. */
+  readonly events: EventInbox;
   /** Mailbox of the handle that started the run. */
   readonly mailbox: InboxBuffer | undefined;
 }

@@ -3,6 +3,7 @@
  * it, and a finished run finds the next waiting run.
  */
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
+import type { InboxMessage } from "../../checkpoint/inbox-message.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { RunHandle } from "./options/options.ts";
 import type { Preemption } from "./preemption.ts";
@@ -14,8 +15,8 @@ export interface ActiveRun {
   readonly key: string | undefined;
   readonly handle: RunHandle<unknown> | undefined;
   readonly stop: (reason: Preemption) => void;
-  /** Notifies the run of new steering messages in the inbox, by id. */
-  readonly notifySteered: (ids: readonly string[]) => void;
+  /** Notifies the run of a new message in its inbox. */
+  readonly notifyArrival: (message: Pick<InboxMessage, "id" | "kind">) => void;
 }
 
 /** Queued run whose caller waits in this process. */

@@ -117,7 +117,8 @@ export async function commitStep(
   began: number,
   failure?: ErrorRecord,
 ): Promise<void> {
-  const before = { state: session.progress.state, ...session.progress.control };
+  const { context } = session.env;
+  const before = { state: session.progress.state, ...session.progress.control, context };
   const reduceStep = (outside: readonly Write[]): StepResult =>
     reduceSuperstep(session.position.plan, session.position.step + 1, before, {
       results: finished,
@@ -332,8 +333,9 @@ function dropInnerSessions({ plan, namespace }: Position, { innerSessions }: Lin
     if (!plan.nodes.has(called.slice(namespace.length + 1))) innerSessions.delete(called);
 }
 
-interface SaveOptions
-  extends Pick<CommitOptions, "nodes" | "source" | "inboxMessages" | "longTerm" | "isPartial" | "interrupts"> {
+interface SaveOptions extends Pick<CommitOptions, "nodes" | "source" | "longTerm" | "isPartial" | "interrupts"> {
+  /** Inbox messages that the checkpoint receives. */
+  readonly inboxMessages?: readonly { readonly id: string }[] | undefined;
   readonly rolledBackRun?: string | undefined;
   readonly durationMs: number;
   /** Undefined for an inner graph: the outermost graph owns the run. */
@@ -346,6 +348,8 @@ interface SaveOptions
 /** Sequence number of a checkpoint, and the durable events committed with it. */
 export interface EventNumbers {
   readonly started?: DurableEvent | undefined;
+  /** Events about inbox messages that the checkpoint receives. */
+  readonly received?: readonly DurableEvent[];
   readonly place: Pick<EventPosition, "seq" | "at">;
   readonly ended?: DurableEvent | undefined;
 }
@@ -417,8 +421,9 @@ export async function saveCheckpoint(
   return { ...numbers, row };
 }
 
-function listEventRows({ started, ended }: EventNumbers): readonly EventRow[] | undefined {
-  return started === undefined && ended === undefined ? undefined : [...(started?.rows ?? []), ...(ended?.rows ?? [])];
+function listEventRows({ started, received = [], ended }: EventNumbers): readonly EventRow[] | undefined {
+  const events = [started, ...received, ended].filter((event) => event !== undefined);
+  return events.length === 0 ? undefined : events.flatMap(({ rows }) => rows);
 }
 
 /** True when tasks contain a tool node. A cancelled run continues only to answer the tool calls of a saved message. */

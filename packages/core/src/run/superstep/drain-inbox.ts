@@ -5,7 +5,7 @@
  */
 
 import { isStatewrightError, toErrorRecord } from "../../base/errors.ts";
-import type { InboxMessageKind } from "../../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind } from "../../checkpoint/inbox-message.ts";
 import { START } from "../../define/edge.ts";
 import type { Message } from "../../model/message.ts";
 import type { Codec } from "../../state/codec.ts";
@@ -122,7 +122,7 @@ function reportDeliveryFailure(position: Position, events: EventEmitter, thrown:
 function selectMessages(
   { plan }: Position,
   waiting: readonly QueuedMessage[],
-  kind: InboxMessageKind,
+  kind: ConversationMessageKind,
 ): readonly QueuedMessage[] {
   const inboxMessages = waiting.filter((message) => message.kind === kind);
   return plan.graph.inbox === "one" ? inboxMessages.slice(0, 1) : inboxMessages;

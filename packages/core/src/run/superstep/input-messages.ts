@@ -8,6 +8,7 @@ import type { Plan } from "../../compile/plan.ts";
 import { listToolCalls, type Message, type MessageWrite } from "../../model/message.ts";
 import { hasAnyId } from "../../state/message-index.ts";
 import type { QueuedMessage } from "../session/inbox/inbox.ts";
+import { hasEmptyId } from "../session/message-ids.ts";
 import type { State, Write } from "../session/returns.ts";
 
 /**
@@ -103,9 +104,9 @@ export function assignNewIds(
   inboxMessages: readonly QueuedMessage[],
 ): readonly QueuedMessage[] {
   const incoming = inboxMessages.flatMap(({ messages }) => messages);
-  const distinct = new Set(incoming.map(({ id }) => id)).size === incoming.length;
+  const distinct = new Set(incoming.map(({ id }) => id)).size === incoming.length && !incoming.some(hasEmptyId);
   if (distinct && !hasAnyId(known, incoming)) return inboxMessages;
-  const usedIds = new Set(known.map(({ id }) => id));
+  const usedIds = new Set(["", ...known.map(({ id }) => id)]);
   return inboxMessages.map((inboxMessage) => ({
     ...inboxMessage,
     messages: inboxMessage.messages.map((message, index) => {

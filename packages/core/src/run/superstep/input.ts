@@ -9,6 +9,7 @@ import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
 import { overwrite } from "../../state/channel.ts";
 import type { Codec } from "../../state/codec.ts";
+import { assignMessageIds } from "../session/message-ids.ts";
 import type { Position } from "../session/parts/position.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
@@ -23,11 +24,12 @@ import { planFirstTasks, reduceInput } from "./superstep.ts";
  * Applies the input to the state of the thread. Pending work ends here: a fork may start with a new input, and so may
  * a call of a persistent subgraph after an abandoned call. Pending tool calls are answered first.
  */
-export async function applyInput(session: Session, writes: readonly Write[]): Promise<void> {
-  const { plan } = session.position;
+export async function applyInput(session: Session, parsedWrites: readonly Write[]): Promise<void> {
+  const { plan, run, namespace } = session.position;
   const { control } = session.progress;
   const { saved } = session.journal;
   const step = session.position.step + 1;
+  const writes = assignMessageIds(plan, parsedWrites, `${run.thread}/${namespace}/input ${step}`);
   const inboxMessages = session.inboxes.inbox.mayHaveMessages() ? await listUndeliveredSteering(session) : [];
   const allWrites = [...toInboxWrites(session.position, session.env.codec, inboxMessages), ...writes];
   checkInputMessages(plan, session.progress.state, writes);
@@ -45,7 +47,7 @@ export async function applyInput(session: Session, writes: readonly Write[]): Pr
   const { state, deltas } = reduced;
   checkRequiredChannels(session.position, state);
   session.progress.snapshot = session.progress.kernel.enter()[0];
-  const result = { state, deltas, ...planFirstTasks(plan, step, state) };
+  const result = { state, deltas, ...planFirstTasks(plan, step, { state, context: session.env.context }) };
   validateStep(session.position, session.env.codec, [], result);
   await commitInput(session, result, "input", { inboxMessages, longTerm: closing?.longTerm });
   if (session.position.nesting === undefined) session.inboxes.inbox.acknowledge(inboxMessages);

@@ -11,6 +11,8 @@ import type { FinishedTask, StepResult } from "../session/step-result.ts";
 
 /** Control state carried over from the previous superstep. */
 export interface CarriedControl extends Pick<Control, "joins" | "deferred"> {
+  /** Context of the run, for routes and fan-outs; undefined where no edge function runs. */
+  readonly context?: unknown;
   /** True when other tasks are still pending: joins may wait for them, and deferred tasks do. */
   readonly hasPendingTasks?: boolean;
 }
@@ -54,9 +56,13 @@ export function isRouteError(error: unknown): boolean {
 }
 
 /** Returns the tasks of the first superstep. */
-export function planFirstTasks(plan: Plan, step: number, state: State): NextTasks {
+export function planFirstTasks(
+  plan: Plan,
+  step: number,
+  { state, context }: { readonly state: State; readonly context: unknown },
+): NextTasks {
   return planNextTasks(plan, step, state, {
-    before: { joins: {} },
+    before: { joins: {}, context },
     results: [{ task: { id: `${step}:0`, node: START }, outcome: { writes: [], routes: [] } }],
   });
 }
@@ -99,7 +105,7 @@ function planNextTasks(
       if (routedNodes.has(task.node)) continue;
       routedNodes.add(task.node);
     }
-    followEdge(getEdge(plan, task.node), { plan, source: task.node, state }, next);
+    followEdge(getEdge(plan, task.node), { plan, source: task.node, state, context: before.context }, next);
   }
   for (const [target, sources] of plan.joins) {
     if (!sources.every((source) => arrived[target]?.includes(source))) continue;
@@ -189,10 +195,11 @@ interface EdgeOrigin {
   readonly plan: Plan;
   readonly source: string;
   readonly state: State;
+  readonly context: unknown;
 }
 
 function followEdge(edge: EdgeRecord, origin: EdgeOrigin, next: NextWork): void {
-  const { plan, source, state } = origin;
+  const { source } = origin;
   switch (edge.kind) {
     case "to":
       for (const target of edge.targets) addTarget(next, target, source);
@@ -203,7 +210,7 @@ function followEdge(edge: EdgeRecord, origin: EdgeOrigin, next: NextWork): void 
       for (const target of edge.targets) next.arrived[target] = [...new Set([...(next.arrived[target] ?? []), source])];
       return;
     case "route":
-      for (const target of chooseTargets(plan, edge, source, state)) addTarget(next, target, source);
+      for (const target of chooseTargets(edge, origin)) addTarget(next, target, source);
       return;
     case "fanOut":
       followSends(edge, origin, next);
@@ -211,12 +218,10 @@ function followEdge(edge: EdgeRecord, origin: EdgeOrigin, next: NextWork): void 
 }
 
 function chooseTargets(
-  plan: Plan,
   edge: Extract<EdgeRecord, { kind: "route" }>,
-  source: string,
-  state: State,
+  { plan, source, state, context }: EdgeOrigin,
 ): readonly string[] {
-  const answer = callChooser(() => edge.choose(state as never), "route", source, plan);
+  const answer = callChooser(() => edge.choose(state as never, context as never), "route", source, plan);
   return guardRead(plan, source, "route", { value: answer, read: () => readTargets(plan, edge, source, answer) });
 }
 
@@ -256,8 +261,8 @@ function readTargets(
 }
 
 function followSends(edge: Extract<EdgeRecord, { kind: "fanOut" }>, origin: EdgeOrigin, next: NextWork): void {
-  const { plan, source, state } = origin;
-  const items = callChooser(() => edge.select(state as never), "fanOut", source, plan);
+  const { plan, source, state, context } = origin;
+  const items = callChooser(() => edge.select(state as never, context as never), "fanOut", source, plan);
   guardRead(plan, source, "fanOut", { value: items, read: () => addSends(edge, origin, items, next) });
 }
 
@@ -302,7 +307,7 @@ function callChooser(
   } catch (cause) {
     throw new StatewrightError("node_failed", {
       what: `the ${kind} after "${source}" in graph "${plan.graph.name}" threw: ${describeThrown(cause)}`,
-      next: "Fix the function, which gets the state",
+      next: "Fix the function, which gets the state and the context",
       place: { graph: plan.graph.name, node: source },
       cause,
     });

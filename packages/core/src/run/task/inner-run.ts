@@ -31,7 +31,7 @@ import type { Nesting } from "../session/parts/nesting.ts";
 import { awaitCommit, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
-import type { RunEnvironment } from "../session/parts/run-environment.ts";
+import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
 import type { State } from "../session/returns.ts";
 import type { Loop, TaskScope } from "../session/scope.ts";
 import { createSession, type Session } from "../session/session.ts";
@@ -158,6 +158,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
     context: readContext(plan, call.context(outer.env.context)),
     breakpoints: undefined,
     graphMiddleware: mergePolicies(outer.env, call),
+    ...findInnerModels(outer.env, graph),
   };
   const kernel = getRunKernel(graph as Graph, outer.events.stream);
   const { saved: outerSaved, longTerm } = outer.journal;
@@ -206,7 +207,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
       parent: { session: outer, task: scope.task },
       innerSessions: known?.lineage.innerSessions ?? new Map(),
     },
-    inboxes: { inbox: outer.inboxes.inbox, mailbox: undefined },
+    inboxes: { ...outer.inboxes, mailbox: undefined },
   });
 }
 
@@ -214,6 +215,15 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
 function mergePolicies({ graphMiddleware }: RunEnvironment, { middleware, graph }: InnerCall): readonly Middleware[] {
   if (middleware.length + graph.middleware.length === 0) return graphMiddleware;
   return [...new Set([...graphMiddleware, ...middleware, ...graph.middleware])];
+}
+
+/** An inner graph with a source of models has a resolver of its own. */
+function findInnerModels(
+  { models, findModel }: RunEnvironment,
+  graph: GraphDefinition,
+): Pick<RunEnvironment, "models" | "findModel"> {
+  if (graph.models === undefined) return { models, findModel };
+  return createModelFinder({ run: models.run, graphs: [graph.models, ...models.graphs] });
 }
 
 /** Stored part of a nested graph. */

@@ -23,6 +23,7 @@ import type { EventRow } from "../../checkpoint/event.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
+import { readGraphModels } from "../../model/model-source.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
@@ -30,6 +31,7 @@ import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { Programs } from "../migration/program.ts";
 import { isWriter, resolveVersion, type VersionResolution } from "../migration/resolve-version.ts";
+import { createEventInbox } from "../session/inbox/event-inbox.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints } from "../session/options/breakpoints.ts";
@@ -38,7 +40,7 @@ import { toPublicState } from "../session/output.ts";
 import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
-import type { RunEnvironment } from "../session/parts/run-environment.ts";
+import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import type { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
@@ -217,7 +219,11 @@ function createUnsavedSession(opening: OpenSessionOptions, { env, kernel }: Sess
     journal: { saved: undefined, longTerm: undefined, outcomes: new Map(), ledger: undefined },
     signals: createSignals(opening),
     lineage: { parent: undefined, innerSessions: new Map() },
-    inboxes: { inbox: createInbox(plan, env.world, undefined), mailbox: opening.mailbox },
+    inboxes: {
+      inbox: createInbox(plan, env.world, undefined),
+      events: createEventInbox(undefined),
+      mailbox: opening.mailbox,
+    },
   });
 }
 
@@ -241,6 +247,7 @@ function createEnvironment({ graph, options, needsNoContext }: OpenSessionOption
     limits,
     emitsUpdates: options.toolUpdates ?? true,
     graphMiddleware: graph.middleware,
+    ...createModelFinder({ run: readGraphModels(options), graphs: graph.models === undefined ? [] : [graph.models] }),
   };
 }
 
@@ -315,6 +322,7 @@ async function loadSession(
   // A fork starts from a checkpoint of another run, whose steps do not count.
   const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;
   const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
+  const location = { store, codec, thread, branch: claim.branch };
   return createSession({
     env,
     position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
@@ -329,7 +337,8 @@ async function loadSession(
     signals,
     lineage: { parent: undefined, innerSessions: new Map() },
     inboxes: {
-      inbox: createInbox(plan, world, { store, codec, thread, branch: claim.branch }),
+      inbox: createInbox(plan, world, location),
+      events: createEventInbox(location),
       mailbox: opening.mailbox,
     },
   });

@@ -5,6 +5,7 @@ import type { Json } from "../../base/json.ts";
 import type { ToolCallEvent, ToolCallState } from "../../compile/tool-call-machine.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
+import type { Usage } from "../../model/message.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { redactArgs } from "../../tool/artifacts/redaction-policy.ts";
 import type { Tool, ToolCall } from "../../tool/definition/tool.ts";
@@ -59,6 +60,8 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   approvedDigest: string | undefined;
   /** Artifacts to commit with the outcome. */
   artifacts: readonly ArtifactWrite[] | undefined;
+  /** Usage of the answers of `generate` by journal key; undefined without one. */
+  modelUsage: Map<string, Usage | undefined> | undefined;
   /** Long-term store changes of the active attempt; undefined when no attempt is active. */
   longTerm: LongTermChange[] | undefined;
 }

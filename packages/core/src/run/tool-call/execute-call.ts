@@ -20,6 +20,7 @@ import {
   type ToolCallContext,
 } from "./context.ts";
 import { reviewArgs } from "./decide-call.ts";
+import { addModelUsage } from "./generate-in-call.ts";
 import { addUsage, attemptGraphCall, isSuspendedCall } from "./graph-call.ts";
 import { recordChangedArgs } from "./start-args.ts";
 import { type Execution, emitWithheldProgress } from "./tool-runtime.ts";
@@ -37,7 +38,7 @@ export async function executeCall(
     : startCall(call, tool, execution));
   emitWithheldProgress(call);
   finishExecution(call, result);
-  return tool.graph === undefined ? result : addUsage(call, result);
+  return addModelUsage(call, tool.graph === undefined ? result : addUsage(call, result));
 }
 
 function runWithHooks(

@@ -157,6 +157,7 @@ function createCallContext(
     tool: resolveTool(node, open),
     batch,
     locks: undefined,
+    modelUsage: undefined,
     hasStarted: hasStarted(position, journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
     getState: () => snapshot.value as ToolCallState,

@@ -24,6 +24,7 @@ import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, sleep } from "../session/scope.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
 import { emitCallEvent, listCallMiddleware, type ToolCallContext } from "./context.ts";
+import { createCallGenerate } from "./generate-in-call.ts";
 import { flushWithheld, redactLines, redactPartial, redactPayload } from "./redact-progress.ts";
 
 /** Values of a tool execution that are the same in every attempt. */
@@ -100,6 +101,7 @@ export function createToolRuntime(
     secrets: env.secrets,
     longTerm: createCallLongTerm(call),
     artifacts: createToolArtifacts(call),
+    generate: createCallGenerate(call, { signal, isOpen }),
     progress: createProgressEmitter(call, isOpen),
     emit: createCustomEventEmitter(call, isOpen),
     update,

@@ -1,5 +1,6 @@
 /** Creates the definition of a tool for models: name, description and argument schema. The only place that does so. */
 
+import { checkChoice } from "../../base/options.ts";
 import { StatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
@@ -39,12 +40,26 @@ interface DescribingSchema {
   };
 }
 
+/** JSON Schemas by schema, per treatment of a part that JSON Schema cannot represent. */
+const jsonSchemas = {
+  any: new WeakMap<Schema, JsonObject | undefined>(),
+  throw: new WeakMap<Schema, JsonObject | undefined>(),
+};
+
 /**
  * Returns the JSON Schema of a schema's input, without `$schema`; undefined for a validator without JSON Schema. A
- * part that JSON Schema cannot represent becomes `{}`, or throws.
+ * part that JSON Schema cannot represent becomes `{}`, or throws. Cached per schema: an interrupt, a fingerprint and a
+ * check share one conversion.
  */
 export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
   if (!isSchema(schema)) throw invalidOption({ where: "toJsonSchema", expected: "a schema", got: schema });
+  checkChoice("toJsonSchema", { unrepresentable }, ["any", "throw"]);
+  const known = jsonSchemas[unrepresentable];
+  if (!known.has(schema)) known.set(schema, convertSchema(schema, unrepresentable));
+  return known.get(schema);
+}
+
+function convertSchema(schema: Schema, unrepresentable: "any" | "throw"): JsonObject | undefined {
   const { jsonSchema } = schema["~standard"] as Schema["~standard"] & DescribingSchema;
   const converted = jsonSchema?.input({ target: "draft-2020-12", libraryOptions: { unrepresentable } });
   if (converted === undefined) return undefined;

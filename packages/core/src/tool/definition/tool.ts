@@ -29,6 +29,7 @@ import { checkLimits, type ResultLimits } from "../artifacts/artifact-limits.ts"
 import { checkRedaction, type RedactionPolicy } from "../artifacts/redaction-policy.ts";
 import { approveKey, inDoubtKey } from "../policy/approval.ts";
 import type { ToolOutput, ToolResult, ToolReturn } from "../result.ts";
+import type { Generate } from "./generate.ts";
 import { toModelTool } from "./model-tool.ts";
 import { isToolErrorKind, type ToolErrorKind, type ToolErrorPolicy, toolErrorKinds } from "./tool-error.ts";
 import { checkToolName } from "./tool-name.ts";
@@ -105,6 +106,11 @@ export interface ToolRuntime<Context = unknown, Injected = unknown> {
    * superstep that commits its result; a failed call writes nothing. Fails with `missing_store` without a store.
    */
   readonly longTerm: OpenLongTerm;
+  /**
+   * Asks a model inside the call, as a recorded effect: a finished answer is not requested again after a crash. The
+   * answer does not stream and is no message of the conversation; its usage is part of the result.
+   */
+  readonly generate: Generate;
   /** Artifacts of this thread. */
   readonly artifacts: ToolArtifacts;
   /** Source of `secret` injections; empty for the tool itself. */

@@ -17,7 +17,8 @@ import {
   type ModelCallPolicy,
 } from "../../model/call-policy.ts";
 import type { AgentEnd, AssistantMessage, FailedAttempt, Message, Usage } from "../../model/message.ts";
-import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../model/model.ts";
+import type { ModelDelta, ModelReply, ModelRequest } from "../../model/model.ts";
+import type { AnyModel } from "../../model/model-source.ts";
 import type { Channel } from "../../state/channel.ts";
 import type { ToolCall, ToolSpec } from "../definition/tool.ts";
 import type { ToolOutput, ToolResult } from "../result.ts";
@@ -81,7 +82,7 @@ export interface WritingRuntime<Context = unknown, State = unknown> extends Midd
 
 /** Auxiliary model call of a hook. */
 export interface AuxiliaryCall extends ModelCallPolicy {
-  readonly model: Model;
+  readonly model: AnyModel;
   readonly request: ModelRequest;
 }
 

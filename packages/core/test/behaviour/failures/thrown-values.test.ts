@@ -209,7 +209,7 @@ describe.each(Object.entries(failing))("thrown values: %s throws", (_place, { gr
         if (!isStatewrightError(error)) throw new Error(`not one of ours: ${String(error)}`);
         expect(carries(error, thrown), error.message).toBe(true);
         expect(error.message).toContain(says);
-        expect(error.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+        expect(error.message).toMatch(/\. [A-Z].+\. See node_modules\/statewright\/docs\/errors\.md#[a-z_]+\.$/s);
         expect(error.message.length).toBeLessThan(4_000);
         expect(error.place).toMatchObject({ graph: "g", thread: "t", node: "bad" });
         if (store === undefined) continue;

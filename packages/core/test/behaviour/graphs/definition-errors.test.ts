@@ -40,7 +40,7 @@ type InvalidDefinition = readonly [name: string, define: () => unknown, code: Er
 /** Checks that there is one error with code, place and fix, and without internal names. */
 function expectClear(error: StatewrightError, says: readonly string[]): void {
   for (const said of says) expect(error.message).toContain(said);
-  expect(error.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
+  expect(error.message).toMatch(/\. [A-Z].+\. See node_modules\/statewright\/docs\/errors\.md#[a-z_]+\.$/s);
   expect(error.message).not.toMatch(/Cannot read|is not a function|not iterable|\[object /);
 }
 

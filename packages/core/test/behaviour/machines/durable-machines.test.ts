@@ -218,15 +218,20 @@ describe("durable machine", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("a non-final state without a transition fails the run with a hint, and completed work is kept", async () => {
+  test("a machine in a state without exit that is not final waits, and a version with an exit continues it [FX45]", async () => {
     const store = memoryStore();
     const draw = (type: "final" | "atomic") =>
       durableMachine(createMachine({ id: "end", initial: "a", states: { a: { always: "b" }, b: { type } } }), {
         version: 1,
       });
     const world = createVirtualWorld();
-    const failure = await getFailure(run(draw("atomic"), { store, thread: "t", world }).result, "machine_failed");
-    expect(failure.message).toContain('"b", which accepts no event');
+    const resting = await run(draw("atomic"), { store, thread: "t", world }).result;
+    expect(resting).toMatchObject({ status: "waiting", interrupts: [], state: { value: "b" } });
+    await getFailure(
+      resume(draw("atomic"), { store, thread: "t", world, answers: { GO: {} } }).result,
+      "event_refused",
+    );
+    expect(await resume(draw("atomic"), { store, thread: "t", world }).result).toMatchObject({ status: "waiting" });
     expect((await resume(draw("final"), { store, thread: "t", world }).result).status).toBe("done");
   });
 
@@ -390,12 +395,15 @@ describe("promises as effects", () => {
         done: { type: "final" },
       },
     });
-    const handle = run(durableMachine(machine, { version: 1 }), { store: memoryStore(), thread: "t", world });
+    const graph = durableMachine(machine, { version: 1 });
+    const store = memoryStore();
+    const handle = run(graph, { store, thread: "t", world });
     await world.advance(60);
     expect(reasons).toEqual(['the machine left the state that started "slow"']);
     late.resolve("too late");
     await world.advance(60);
-    expect((await handle.result).state.value).toBe("over");
+    expect(await handle.result).toMatchObject({ status: "paused", state: { value: "next" } });
+    expect((await resume(graph, { store, thread: "t", world }).result).state.value).toBe("over");
     expect(world.lines.map(({ message }) => message)).toEqual(['a late result of "slow" was dropped']);
     expect(world.timers).toBe(0);
   });
@@ -880,12 +888,12 @@ describe("timers and child machines", () => {
     const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world });
     await world.advance(15);
     expect(reasons).toEqual(['the machine left the state that started "x"']);
-    expect(world.timers).toBe(1);
-    expect((await getState(durableMachine(machine, { version: 1 }), { store, thread: "t" })).state.children).toEqual(
-      {},
-    );
+    expect(world.timers).toBe(0);
+    expect(await handle.result).toMatchObject({ status: "paused", state: { children: {} } });
     await world.advance(10);
-    expect((await handle.result).status).toBe("done");
+    expect((await resume(durableMachine(machine, { version: 1 }), { store, thread: "t", world }).result).status).toBe(
+      "done",
+    );
   });
 
   test("machines send each other events, spawn children and stop children; emitted events and logs are reported [E53]", async () => {
@@ -1002,9 +1010,9 @@ describe("machine actions", () => {
     });
     const graph = durableMachine(machine, { version: 1 });
     const world = createVirtualWorld();
-    const handle = run(graph, { store, thread: "t", world });
-    const failed = getFailure(handle.result, "machine_failed");
+    await run(graph, { store, thread: "t", world }).result;
     await world.advance(5);
+    const failed = getFailure(resume(graph, { store, thread: "t", world }).result, "machine_failed");
     expect((await failed).message).toContain('"guarded"');
     broken = false;
     expect((await resume(graph, { store, thread: "t", world }).result).state.value).toBe("b");
@@ -1128,22 +1136,52 @@ describe("invalid durable machine", () => {
     ]);
   });
 
-  test("a durable machine without an id, or with an invalid version, is refused", async () => {
-    await getFailure(() => durableMachine(createMachine({}), { version: 1 }), "invalid_id");
+  test("a durable machine without an id is refused with the line to add, in the list of all problems [FX45]", async () => {
+    const machine = createMachine({ initial: "a", states: { a: { invoke: { src: "nobody" } } } });
+    const refusal = await getFailure(() => durableMachine(machine, { version: 1 }), "invalid_graph");
+    expect(refusal.message).toContain('createMachine({ id: "order", … })');
+    expect((refusal.details as readonly { code: string }[]).map(({ code }) => code)).toEqual([
+      "missing_id",
+      "missing_actor",
+    ]);
+    const named = await getFailure(() => durableMachine(createMachine({ id: "a b" }), { version: 1 }), "invalid_graph");
+    expect(named.details).toMatchObject([{ code: "invalid_id" }]);
+  });
+
+  test("a durable machine with an invalid version is refused", async () => {
     await getFailure(() => durableMachine(createMachine({ id: "m" }), { version: 0 }), "invalid_option");
   });
 
-  test("a spawn inside an assign fails the run that executes it", async () => {
+  test("a spawn inside an assign of a transition fails the run and names thread, state and fix [FX45]", async () => {
     const machine = setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
       id: "m",
       context: {},
-      entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })),
+      initial: "ready",
+      states: { ready: { on: { GO: { actions: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })) } } } },
+    });
+    const graph = durableMachine(machine, { version: 1 });
+    const open = { store: memoryStore(), thread: "order-9", world: createVirtualWorld() };
+    await run(graph, open).result;
+    const failure = await getFailure(resume(graph, { ...open, answers: { GO: {} } }).result, "machine_failed");
+    expect(failure.message).toContain('"ready"');
+    expect(failure.message).toContain("order-9");
+    expect(failure.message).toContain("Use spawnChild with an id");
+  });
+
+  test("a spawn inside an assign fails the run that executes it and names thread, state and fix [FX45]", async () => {
+    const machine = setup({ actors: { p: fromPromise(async () => 1) } }).createMachine({
+      id: "m",
+      context: {},
+      initial: "ready",
+      states: { ready: { entry: assign(({ spawn }) => ({ ref: spawn("p", { id: "p" }) })) } },
     });
     const failure = await getFailure(
       run(durableMachine(machine, { version: 1 }), { thread: "t", world: createVirtualWorld() }).result,
       "machine_failed",
     );
     expect(String((failure.cause as Error).message)).toContain("Use spawnChild");
+    expect(failure.message).toContain('"m.ready"');
+    expect(failure.message).toContain('thread "t"');
   });
 });
 
@@ -1271,7 +1309,11 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
     if (failure !== undefined && !died) throw failure;
     return result;
   };
-  const first = await finished(run(graph(), { store: dying, thread: "t", world }));
+  let first = await finished(run(graph(), { store: dying, thread: "t", world }));
+  while (first?.status === "paused" && !died) {
+    await world.advance(20);
+    first = await finished(resume(graph(), { store: dying, thread: "t", world }));
+  }
   await world.waitUntilIdle();
   if (!died) return { result: first, commits, startedActors, decided };
   died = false;
@@ -1280,7 +1322,12 @@ async function live(given: Plan, dies: { readonly nth: number; readonly after: b
     (await peer.head("t")) === undefined
       ? await finished(run(graph(), { store: peer, thread: "t", world }))
       : await finished(resume(graph(), { store: peer, thread: "t", world }));
-  while (result?.status === "waiting") {
+  while (result?.status === "waiting" || result?.status === "paused") {
+    if (result.status === "paused") {
+      await world.advance(20);
+      result = await finished(resume(graph(), { store: peer, thread: "t", world }));
+      continue;
+    }
     const open = result.interrupts.filter(({ key }) => key === "in_doubt");
     decided.push(...open.map(({ payload }) => (payload as { readonly idempotencyKey: string }).idempotencyKey));
     const answers = Object.fromEntries(open.map(({ id }) => [id, { happened: false }]));

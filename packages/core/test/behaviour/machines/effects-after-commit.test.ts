@@ -168,7 +168,8 @@ describe("effects start after the commit of their transition", () => {
     expect(steps.map(({ commit, begins }) => [describeCommit(commit), begins])).toEqual([
       ["→ first", []],
       ["work started", ["work t/main/0:0/w1"]],
-      ["→ waiting", []],
+      ["→ waiting", ["idle t/main/1:1/w0"]],
+      ["idle started", []],
       ["→ last", []],
       ["work started", ["work t/main/2:0/w2"]],
       ["→ end", []],
@@ -180,17 +181,22 @@ function createTestMachine(started: string[]) {
   const work = fromPromise(async ({ self }) => {
     started.push(`work ${self.sessionId}`);
   });
-  const machine = setup({ actors: { work } }).createMachine({
+  // The run of a machine with a running promise stays in memory.
+  const idle = fromPromise<void>(({ self }) => {
+    started.push(`idle ${self.sessionId}`);
+    return new Promise(() => undefined);
+  });
+  const machine = setup({ actors: { work, idle } }).createMachine({
     id: "hand",
     initial: "first",
     states: {
       first: { invoke: { src: "work", id: "w1", onDone: "waiting" } },
-      waiting: { after: { 5000: "last" } },
+      waiting: { invoke: { src: "idle", id: "w0" }, after: { 5000: "last" } },
       last: { invoke: { src: "work", id: "w2", onDone: "end" } },
       end: { type: "final" },
     },
   });
-  return durableMachine(machine, { version: 1 });
+  return durableMachine(machine, { version: 1, effects: { idle: "pure" } });
 }
 
 describe("deterministic effect ids", () => {
@@ -220,7 +226,12 @@ describe("deterministic effect ids", () => {
       await recordedIds(graph, { input: {} }, 1),
       await recordedIds(graph, { input: {} }, 2_000_000),
     ];
-    expect(one).toEqual(["step t/main/0:0/w1", "timer xstate.after.5000.hand.waiting 1:0", "step t/main/2:0/w2"]);
+    expect(one).toEqual([
+      "step t/main/0:0/w1",
+      "timer xstate.after.5000.hand.waiting 1:0",
+      "step t/main/1:1/w0",
+      "step t/main/2:0/w2",
+    ]);
     expect(other).toEqual(one);
   });
 });

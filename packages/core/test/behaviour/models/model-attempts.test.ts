@@ -596,7 +596,7 @@ describe("modelCall of middleware", () => {
     ["no attempts", { retry: { attempts: 0 } }, "retry policy"],
     ["an unknown kind", { retry: { attempts: 2, on: ["sometimes"] } }, "sometimes"],
     ["no wait", { retry: { attempts: 2, maxRetryAfterMs: -1 } }, "maxRetryAfterMs"],
-    ["no model", { fallback: ["b"] }, '"b"'],
+    ["no model", { fallback: [7] }, "got 7"],
     ["no list", { fallback: { models: createActingModel("b") } }, "fallback"],
     ["an unknown kind of fallback", { fallback: { models: [], on: ["never"] } }, "never"],
   ])("modelCall of middleware is refused with the option: %s", async (_what, modelCall, said) => {

@@ -28,7 +28,10 @@ interface Reads {
 
 /** Queues inputs behind a run, then runs all; returns the reads per input of both parts. */
 async function measure(inputs: number): Promise<{ readonly queueing: Reads; readonly running: Reads }> {
-  const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
   const graph = defineGraph({ name: "g", state: Log })
     .nodes({
       note: async ({ word }) => {

@@ -1,6 +1,6 @@
 /** Runs of dead processes: listed, continued by another process, and set aside after repeated crashes. */
 import { expect, test } from "vitest";
-import { setup } from "xstate";
+import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   channel,
@@ -190,12 +190,12 @@ test("crashes are counted since the last checkpoint: a run that progresses each 
 test("the timers of a parked run are removed, and a resume arms them again [F23]", async () => {
   const world = createVirtualWorld();
   const machine = durableMachine(
-    setup({}).createMachine({
+    setup({ actors: { idle: fromPromise(() => new Promise(() => undefined)) } }).createMachine({
       id: "poison",
       initial: "quiet",
-      states: { quiet: { after: { 1000000: "over" } }, over: { type: "final" } },
+      states: { quiet: { invoke: { src: "idle" }, after: { 1000000: "over" } }, over: { type: "final" } },
     }),
-    { version: 1 },
+    { version: 1, effects: { idle: "pure" } },
   );
   let store = memoryStore();
   ignoreResult(run(machine, { store, world, thread: "t" }).result);

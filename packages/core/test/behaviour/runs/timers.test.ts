@@ -44,7 +44,7 @@ const bench = durableMachine(
   { version: 1 },
 );
 
-/** Machine that only waits: its run stays active until its timer is due. */
+/** Machine that only waits: its run is paused until its timer is due. */
 const nap = durableMachine(
   createMachine({
     id: "nap",
@@ -74,11 +74,12 @@ describe("timers", () => {
   test("a timer uses the clock of the world: weeks pass without waiting, and every saved time is from that clock [E39]", async () => {
     const world = createVirtualWorld(start);
     const store = memoryStore();
-    const handle = run(nap, { store, thread: "t", world });
+    await run(nap, { store, thread: "t", world }).result;
     await world.advance(30 * day - 1);
-    expect((await store.runs())[0]).toMatchObject({ status: "running", startedAt: start });
+    expect((await resume(nap, { store, thread: "t", world }).result).state.value).toBe("asleep");
+    expect((await store.runs())[0]).toMatchObject({ status: "paused", startedAt: start });
     await world.advance(1);
-    expect((await handle.result).state.value).toBe("awake");
+    expect((await resume(nap, { store, thread: "t", world }).result).state.value).toBe("awake");
     const times = (await store.history("t", { limit: 9 })).map(({ at }) => at);
     expect(times).toEqual([start + 30 * day, start]);
     expect((await store.runs())[0]).toMatchObject({ status: "done", endedAt: start + 30 * day });
@@ -167,11 +168,10 @@ describe("timers", () => {
       ["xstate.after.2592000000.nap.asleep", start + 30 * day],
     ]);
     const early = createVirtualWorld(start + 29 * day);
-    const waiting = resume(nap, { store, thread: "t", world: early });
-    await early.waitUntilIdle();
-    expect(early.timers).toBe(1);
+    const waiting = await resume(nap, { store, thread: "t", world: early }).result;
+    expect(waiting).toMatchObject({ status: "paused", cause: { code: "timer_pending" } });
     await early.advance(40 * day);
-    expect((await waiting.result).state.value).toBe("awake");
+    expect((await resume(nap, { store, thread: "t", world: early }).result).state.value).toBe("awake");
     expect(await store.timers()).toEqual([]);
     const late = await resume(nap, { store, thread: "t", world: createVirtualWorld(start + 90 * day) }).result;
     expect(late.status).toBe("done");
@@ -216,9 +216,15 @@ describe("timers", () => {
         },
       },
     });
-    const machine = createMachine({
+    // The run of a machine with a running promise stays in memory.
+    const idle = fromPromise(() => new Promise(() => undefined));
+    const machine = setup({
+      types: { context: {} as { rounds: number; ticks: number } },
+      actors: { idle },
+    }).createMachine({
       id: "careless",
       context: { rounds: 0, ticks: 0 },
+      invoke: { src: "idle" },
       initial: "one",
       states: {
         one: { after: { 10: "two" } },
@@ -234,7 +240,8 @@ describe("timers", () => {
       },
     });
     const store = memoryStore();
-    const handle = run(durableMachine(machine, { version: 1 }), { store, thread: "t", world: careless });
+    const graph = durableMachine(machine, { version: 1, effects: { idle: "pure" } });
+    const handle = run(graph, { store, thread: "t", world: careless });
     for (let ms = 0; ms <= 240; ms += 5) {
       for (const call of [...calls]) call();
       await world.waitUntilIdle();
@@ -309,8 +316,6 @@ describe("timers and the status of their run", () => {
     const world = createVirtualWorld(start);
     const store = memoryStore();
     const handle = run(nap, { store, thread: "t", world });
-    await world.waitUntilIdle();
-    expect(world.timers).toBe(1);
     handle.drain("a new version");
     expect((await handle.result).status).toBe("paused");
     expect(world.timers).toBe(0);

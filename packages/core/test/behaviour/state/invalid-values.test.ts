@@ -335,8 +335,8 @@ function expectClear(thrown: unknown, codes: readonly ErrorCode[], says: readonl
     throw thrown instanceof Error ? thrown : new Error(`nothing failed: ${String(thrown)}`);
   expect(codes, thrown.message).toContain(thrown.code);
   for (const said of says) expect(thrown.message).toContain(said);
-  expect(thrown.message).toMatch(/\. [A-Z].+\. See docs\/errors\.md#[a-z_]+\.$/s);
-  expect(thrown.message).toContain(`docs/errors.md#${thrown.code}`);
+  expect(thrown.message).toMatch(/\. [A-Z].+\. See node_modules\/statewright\/docs\/errors\.md#[a-z_]+\.$/s);
+  expect(thrown.message).toContain(`node_modules/statewright/docs/errors.md#${thrown.code}`);
   expect(thrown.message.length).toBeLessThan(2_000);
   expect(thrown.message).not.toMatch(/Cannot read properties|call stack|\[object /);
   return thrown;

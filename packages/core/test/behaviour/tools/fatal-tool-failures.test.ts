@@ -92,7 +92,7 @@ describe("dispositions of a tool failure", () => {
       const error = await failure(failing);
       expect([what, isStatewrightError(error, "tool_failed")]).toEqual([what, true]);
       expect(String(error)).toMatch(
-        /the call "c1" of "act" failed the run: the account is closed.*docs\/errors\.md#tool_failed/,
+        /the call "c1" of "act" failed the run: the account is closed.*node_modules\/statewright\/docs\/errors\.md#tool_failed/,
       );
       expect(failing.requests).toHaveLength(1);
     }

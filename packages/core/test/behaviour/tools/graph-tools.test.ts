@@ -711,7 +711,7 @@ describe("graph tool call without an answer", () => {
     }
   });
 
-  test("a step in doubt inside a graph tool call fails the run, which can be resumed", async () => {
+  test("a once step in doubt inside a graph tool call is asked, and its answer lets the call finish [FX6]", async () => {
     const store = memoryStore();
     const world = createVirtualWorld();
     let hangs = true;
@@ -735,11 +735,13 @@ describe("graph tool call without an answer", () => {
     await world.waitUntilIdle();
     store.crash();
     hangs = false;
-    const failure = await getFailure(
-      resume(graph, { store: store.peer(), world, thread: "t" }).result,
-      "effect_in_doubt",
-    );
-    expect(failure.place).toMatchObject({ nesting: "risky", node: "pay" });
+    const next = { store: store.peer(), world, thread: "t" };
+    expect(await resume(graph, next).result).toMatchObject({
+      status: "waiting",
+      interrupts: [{ key: "risky.in_doubt", node: "risky.pay", payload: { step: "pay" } }],
+    });
+    const answers = { "risky.in_doubt": { happened: true, value: "paid" } };
+    expect(listAnswers((await resume(graph, { ...next, answers }).result).state)).toEqual(["paid"]);
   });
 
   test("an abort by middleware inside a graph tool ends that call, and an abort by middleware of the outer graph ends the run", async () => {
@@ -1009,7 +1011,10 @@ test("a once effect inside a graph tool call counts on a branch where the model 
   for await (const step of getHistory(graph, { store, thread: "t" }))
     if (step.source === "input") at = step.checkpointId;
   const doubtful = await fork(graph, { store, thread: "t", at, name: "doubtful" });
-  await getFailure(resume(graph, { store, thread: "t", branch: doubtful }).result, "effect_in_doubt");
+  expect(await resume(graph, { store, thread: "t", branch: doubtful }).result).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "payer.in_doubt", payload: { step: "pay", alreadyOn: "main", outcome: "paid ann" } }],
+  });
   const again = await fork(graph, { store, thread: "t", at, name: "again" });
   const { state } = await resume(graph, { store, thread: "t", branch: again, onPriorEffect: "reuse" }).result;
   expect(listAnswers(state)).toEqual(["paid ann"]);

@@ -110,7 +110,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared by 1", "approved by 1", "paid 100 by 1"] } });
   });
 
-  test("a parked run fires no timer, is reported once, and has its timers again after it continues", async () => {
+  test("a parked run fires no timer, is reported once, and has its timers again after it continues [E50]", async () => {
     const offer = (version: number, node: string) =>
       defineGraph({
         name: "offer",

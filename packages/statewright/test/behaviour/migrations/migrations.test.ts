@@ -687,7 +687,7 @@ describe.each(places)("%s", (_name, open) => {
     });
   });
 
-  test("an engine continues each run under its version, and runs parked by an earlier engine", async () => {
+  test("an engine continues each run under its version, and runs parked by an earlier engine [E50]", async () => {
     const clock = virtualClock();
     await run(first, { store, thread: "waits", world: clock }).result;
     await run(first, { store, thread: "parked", world: clock }).result;

@@ -92,7 +92,8 @@ test.each<[string, () => Response, string]>([
       model: createAnthropic({ apiKey: "sk-ant-test-123456", fetch: first.fetch })("claude-sonnet-4-5"),
       tools: [look],
       retry: { attempts: 1 },
-      middleware: [modelFallback(["house/gpt-4o"], { models: { house: openai.chat } })],
+      models: { house: openai.chat },
+      middleware: [modelFallback(["house/gpt-4o"])],
     });
     const handle = agent.run({ input: "Oslo?" });
     const events: RunEvent[] = [];

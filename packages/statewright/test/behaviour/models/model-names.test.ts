@@ -1,18 +1,28 @@
 /** The ways to set the model of an agent. */
 import { anthropic } from "@ai-sdk/anthropic";
+import { defineGraph as defineCoreGraph, run as runCore } from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, test } from "vitest";
 import { systemWorld } from "../../../src/adapter.ts";
 import {
   type AgentOptions,
+  channel,
   createAgent,
+  defineGraph,
+  defineState,
+  END,
   getMessageText,
+  type Message,
   type Model,
+  modelNode,
   modelRegistry,
   type NoState,
   type RunEvent,
+  run,
+  START,
   StatewrightError,
 } from "../../../src/index.ts";
+import { modelFallback, summarise } from "../../../src/middleware.ts";
 
 type Options = AgentOptions<NoState, unknown, unknown>;
 
@@ -42,7 +52,7 @@ function thrown(make: () => unknown): string {
 }
 
 describe("model names", () => {
-  test("a model name resolves in the registry of the agent or in named providers", async () => {
+  test("a model name resolves in the registry of the agent or in named providers [FX83]", async () => {
     const provider = (id: string): Model => scriptedModel([say(`I am ${id}`)], { id });
     expect(await getAnswer({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
     expect(await getAnswer({ model: "house/small", models: { house: provider } })).toBe("I am small");
@@ -51,7 +61,7 @@ describe("model names", () => {
   test("an unknown model name is refused at agent creation with the known providers", () => {
     const make = () => createAgent({ name: "assistant", model: "openai/gpt-5", models: { anthropic } });
     expect(thrown(make)).toContain(
-      'expected the name of a known model, got "openai/gpt-5". Use provider/model, with one of these providers: anthropic',
+      'expected the name of a known model, got "openai/gpt-5". Add models: { "openai/gpt-5": model }, or use one of: anthropic/…',
     );
     expect(thrown(() => createAgent({ name: "assistant", model: "gpt-5" }))).toContain(
       'expected "provider/model", got "gpt-5"',
@@ -78,6 +88,86 @@ describe("model names", () => {
     expect(await getAnswer({ model: "house/up", prepareStep: () => undefined, models })).toBe("I am up");
   });
 });
+
+describe("models of the AI SDK in every place", () => {
+  /** Language model of the AI SDK that streams this text. */
+  const createLanguageModel = (modelId: string, text: string) => ({
+    specificationVersion: "v3",
+    provider: "house.chat",
+    modelId,
+    supportedUrls: {},
+    doStream: async () => ({
+      stream: new ReadableStream({
+        start(controller) {
+          controller.enqueue({ type: "stream-start", warnings: [] });
+          controller.enqueue({ type: "text-start", id: "1" });
+          controller.enqueue({ type: "text-delta", id: "1", delta: text });
+          controller.enqueue({ type: "text-end", id: "1" });
+          controller.enqueue({ type: "finish", finishReason: { unified: "stop", raw: "stop" }, usage });
+          controller.close();
+        },
+      }),
+    }),
+  });
+  const usage = { inputTokens: { total: 3 }, outputTokens: { total: 1 } };
+  const foreign = createLanguageModel("small", "I am small");
+
+  test("model nodes, node bodies, fallbacks and middleware take language models of the AI SDK and names [Y1]", async () => {
+    const models = {
+      house: (id: string) => (id.startsWith("down") ? refusing(id) : createLanguageModel(id, `I am ${id}`)),
+    };
+    const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }), models })
+      .nodes({
+        named: modelNode({ model: ["house/down", "house/second"] }),
+        given: async ({ messages }, { model }) => ({
+          messages: [await model({ model: foreign, request: { messages, tools: [] } })],
+        }),
+        backed: modelNode({ model: "house/down-too", middleware: [modelFallback(["house/third", foreign])] }),
+      })
+      .edges({ [START]: "named", named: "given", given: "backed", backed: END });
+    const { state } = await run(graph, { input: { messages: [{ role: "user", id: "u", content: [] }] } }).result;
+    expect(state.messages.slice(1).map(getMessageText)).toEqual(["I am second", "I am small", "I am third"]);
+  });
+
+  test("a graph of core alone finds language models in a run of statewright [Y1]", async () => {
+    const graph = defineCoreGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
+      .nodes({ ask: modelNode({ model: foreign }) })
+      .edges({ [START]: "ask", ask: END });
+    const input = { messages: [{ role: "user" as const, id: "u", content: [] }] };
+    expect(getMessageText((await run(graph, { input }).result).state.messages.at(-1))).toBe("I am small");
+    await expect(runCore(graph, { input }).result).rejects.toThrow("Use aiModel(model), or import from statewright");
+  });
+
+  test("models of a run replace the model of an agent by its name, and names of a summariser resolve [Y1]", async () => {
+    const agent = createAgent({
+      name: "assistant",
+      model: "house/usual",
+      models: { house: (id: string) => createLanguageModel(id, `I am ${id}`) },
+      middleware: [summarise({ model: "house/notes", triggerMessages: 2 })],
+    });
+    const events: RunEvent[] = [];
+    const input = ["Hi", "Hello", "How are you?", "Fine"].map((text) => userText(text));
+    const handle = agent.run({ input, models: { "house/usual": createLanguageModel("other", "I am other") } });
+    handle.on((event) => events.push(event));
+    const { state } = await handle.result;
+    expect(getMessageText(state.messages.at(-1))).toBe("I am other");
+    expect(events.flatMap((event) => (event.type === "model.auxiliary_called" ? [event.model] : []))).toEqual([
+      "house/notes",
+    ]);
+  });
+
+  test("a name resolves in the default provider of the AI SDK when a program sets one [Y1]", async () => {
+    const global = globalThis as { AI_SDK_DEFAULT_PROVIDER?: unknown };
+    global.AI_SDK_DEFAULT_PROVIDER = { languageModel: (id: string) => createLanguageModel(id, `I am ${id}`) };
+    try {
+      expect(await getAnswer({ model: "any:name" })).toBe("I am any:name");
+    } finally {
+      delete global.AI_SDK_DEFAULT_PROVIDER;
+    }
+  });
+});
+
+const userText = (text: string): Message => ({ role: "user", id: text, content: [{ type: "text", text }] });
 
 describe("model lists", () => {
   test("a list of models is a model and its fallbacks, of any kind", async () => {
@@ -117,9 +207,9 @@ describe("invalid models", () => {
     );
   });
 
-  test("an agent without options is refused with an error about its model", () => {
+  test("an agent without options is refused with the names of its options", () => {
     expect(thrown(() => createAgent(undefined as never))).toContain(
-      "an agent: `model` must be a model, such as scriptedModel([…]) or a provider model, got undefined",
+      "createAgent: expected options, got undefined. Pass an object with name, version, model",
     );
   });
 });

@@ -1,13 +1,13 @@
 /** Buffer between a run's handle and its inbox: messages sent before the run starts wait here. */
 import { StatewrightError } from "../../../base/errors.ts";
-import type { InboxMessageKind } from "../../../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind } from "../../../checkpoint/inbox-message.ts";
 import type { Message } from "../../../model/message.ts";
 import type { Inbox } from "./inbox.ts";
 
 /** Forwards messages from a handle to the inbox of its run. */
 export interface InboxBuffer {
   /** Sends messages to the run; resolves when they are saved. */
-  readonly send: (kind: InboxMessageKind, messages: readonly Message[]) => Promise<void>;
+  readonly send: (kind: ConversationMessageKind, messages: readonly Message[]) => Promise<void>;
   /** Opens the buffer when the run has started, and forwards the buffered messages. */
   readonly open: (inbox: Pick<Inbox, "add">) => void;
   /** Closes the buffer when the run has finished in this process; `failure` is the rejection of the run. */
@@ -15,7 +15,7 @@ export interface InboxBuffer {
 }
 
 interface BufferedMessage {
-  readonly kind: InboxMessageKind;
+  readonly kind: ConversationMessageKind;
   readonly messages: readonly Message[];
   readonly resolve: (delivery: Promise<void>) => void;
   readonly reject: (reason: unknown) => void;

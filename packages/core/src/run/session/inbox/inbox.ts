@@ -8,7 +8,7 @@ import { createId } from "../../../base/ids.ts";
 import { invalidOption } from "../../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../../base/json.ts";
 import type { World } from "../../../base/world.ts";
-import type { InboxMessage, InboxMessageKind } from "../../../checkpoint/inbox-message.ts";
+import type { ConversationMessageKind, InboxMessage } from "../../../checkpoint/inbox-message.ts";
 import type { Store } from "../../../checkpoint/store.ts";
 import type { Plan } from "../../../compile/plan.ts";
 import { findMessageIssue, type Message } from "../../../model/message.ts";
@@ -19,7 +19,7 @@ import type { InboxInput } from "./inbox-input.ts";
 /** Messages delivered together. */
 export interface QueuedMessage {
   readonly id: string;
-  readonly kind: InboxMessageKind;
+  readonly kind: ConversationMessageKind;
   readonly messages: readonly Message[];
 }
 
@@ -30,7 +30,7 @@ export interface Inbox {
   /** Lists the queued messages, oldest first. Rejects when the store fails. */
   readonly listMessages: () => Promise<readonly QueuedMessage[]>;
   /** Adds messages to the inbox; resolves when they are saved. */
-  readonly add: (kind: InboxMessageKind, messages: readonly Message[]) => Promise<void>;
+  readonly add: (kind: ConversationMessageKind, messages: readonly Message[]) => Promise<void>;
   /** Records the arrival of steering messages with these ids. */
   readonly notifyArrival: (ids: readonly string[]) => void;
   /**
@@ -67,7 +67,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
   async function loadMessages(): Promise<readonly QueuedMessage[]> {
     if (location === undefined) return queued;
     const rows = await location.store.inbox(location.thread, location.branch);
-    return rows.map((row) => toQueuedMessage(location.codec, row));
+    return rows.flatMap((row) => toQueuedMessages(location.codec, row));
   }
 
   return {
@@ -128,18 +128,20 @@ export function checkConversation(plan: Plan): void {
 export async function postMessages(
   { store, codec, thread, branch }: Omit<InboxLocation, "branch"> & { readonly branch: string | undefined },
   world: World,
-  kind: InboxMessageKind,
+  kind: ConversationMessageKind,
   messages: readonly Message[],
 ): Promise<void> {
   const id = createId("inbox_", world.random);
   const text = codec.encode(messages, "the messages");
   const row = await store.post({ thread, branch, id, kind, messages: text, at: world.clock.now() });
   const activeRun = getThreadRegistry(store).active.get(thread);
-  if (kind === "steer" && activeRun?.branch === row.branch) activeRun.notifySteered([row.id]);
+  if (activeRun?.branch === row.branch) activeRun.notifyArrival(row);
 }
 
-function toQueuedMessage(codec: Codec, { id, kind, messages }: InboxMessage): QueuedMessage {
-  return { id, kind, messages: deepFreeze(codec.decode(messages)) as readonly Message[] };
+/** Returns the conversation messages of a row; none for an event of a durable machine. */
+function toQueuedMessages(codec: Codec, { id, kind, messages }: InboxMessage): readonly QueuedMessage[] {
+  if (kind === "event") return [];
+  return [{ id, kind, messages: deepFreeze(codec.decode(messages)) as readonly Message[] }];
 }
 
 /** Converts a text or messages to messages. Throws `invalid_input` for input that no conversation can accept. */

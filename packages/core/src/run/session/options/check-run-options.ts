@@ -6,6 +6,7 @@ import { isData, isPlainObject } from "../../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../../base/options.ts";
 import { checkGraphOption } from "../../../define/check-graph-option.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
+import { checkModels } from "../../../model/model-source.ts";
 import type { OnBusy, OnPriorEffect, ResumeOptions, RunOptions } from "./options.ts";
 
 /** Options of both calls. */
@@ -27,6 +28,7 @@ const common = {
   migrations: true,
   older: true,
   inspect: true,
+  models: true,
 } as const;
 
 const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
@@ -43,7 +45,7 @@ const priorEffectPolicies: readonly unknown[] = ["ask", "reuse", "repeat"] satis
 export function checkRunOptions(call: "run" | "resume", graph: unknown, callOptions: unknown): void {
   checkGraphOption(call, graph);
   checkOptions(call, callOptions, options[call]);
-  const { store, secrets, world, codec, signal, breakpoints, onPriorEffect, by, migrations, older, ...start } =
+  const { store, secrets, world, codec, signal, breakpoints, onPriorEffect, by, migrations, older, models, ...start } =
     callOptions as Readonly<Record<string, unknown>>;
   checkStoreOption(call, store);
   checkCodecOption(call, codec);
@@ -69,6 +71,7 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, callOpti
       got: onPriorEffect,
     });
   checkVersions(call, { migrations, older });
+  checkModels(call, models);
   checkStart(call, start);
   const { toolUpdates } = start;
   if (toolUpdates !== undefined && typeof toolUpdates !== "boolean")

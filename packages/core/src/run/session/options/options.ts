@@ -8,8 +8,9 @@ import type { Store } from "../../../checkpoint/store.ts";
 import type { Graph } from "../../../compile/graph.ts";
 import type { Migration } from "../../../compile/migration.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
+import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
-import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
+import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer, StepInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
@@ -18,7 +19,7 @@ import type { InboxInput } from "../inbox/inbox-input.ts";
 import type { TextOptions } from "../text-stream.ts";
 
 /** Options of both `run` and `resume`. */
-export interface CommonOptions {
+export interface CommonOptions extends ModelsOption {
   readonly store?: Store;
   readonly branch?: string;
   readonly secrets?: SecretSource;
@@ -63,8 +64,8 @@ export interface CommonOptions {
 
 /**
  * Handling of a `once` effect that another branch already ran. `ask`: raises an interrupt, whose answer says whether
- * the effect counts on this branch; a `step`, which cannot raise an interrupt, fails with `effect_in_doubt`. `reuse`:
- * uses the recorded outcome. `repeat`: runs the effect again.
+ * the effect counts on this branch; a `step` in the body of a `once` node fails with `effect_in_doubt`. `reuse`: uses
+ * the recorded outcome. `repeat`: runs the effect again.
  */
 export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
@@ -127,7 +128,10 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
       };
 
 /** Answers to interrupts that the engine raises itself and no graph declares. */
-type EngineAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
+type EngineAnswers<Declared> = Omit<
+  { readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer | StepInDoubtAnswer },
+  Declared & string
+>;
 
 /** Options of `resume`. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
@@ -141,6 +145,14 @@ export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
     readonly by?: string;
   };
 
+/** Event, or answer about a promise in doubt, that `resume` has stored for a durable machine. */
+export interface DeliveredEvent {
+  /** Id of the inbox message. */
+  readonly id: string;
+  /** Event type, or `in_doubt`. */
+  readonly key: string;
+}
+
 interface RunResultBase<State> {
   readonly run: string;
   readonly thread: string;
@@ -150,6 +162,8 @@ interface RunResultBase<State> {
   readonly steps: number;
   /** Bytes of deltas that this process saved. */
   readonly bytes: number;
+  /** Events of this `resume` that are stored and wait for their turn; only for durable machines. */
+  readonly delivered?: readonly DeliveredEvent[];
 }
 
 /** Result of a run; `queued`: the run has not started and waits behind another run. A failed run rejects instead. */
@@ -166,7 +180,15 @@ export type RunResult<State, Output = unknown> =
    * it is done or cancelled: in the process that ends that run, or in an engine. `state` is the current state of the
    * thread.
    */
-  | ({ readonly status: "queued" } & RunResultBase<State>);
+  | ({ readonly status: "queued" } & RunResultBase<State>)
+  /**
+   * Only from `resume` with answers for a durable machine at work, in this process or another: the events are stored,
+   * and the run that is at work processes them. `state` is the newest saved state.
+   */
+  | ({ readonly status: "delivered"; readonly delivered: readonly DeliveredEvent[] } & Omit<
+      RunResultBase<State>,
+      "delivered"
+    >);
 
 /** Options of `events`. */
 export interface EventsOptions {

@@ -1,7 +1,7 @@
 /** Converts provider-defined tools of the AI SDK, such as web search. */
-import type { ProviderTool } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
-import { isObject, toJson } from "./provider-json.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import type { JsonObject } from "../base/json.ts";
+import type { ProviderTool } from "./model.ts";
 
 /** Structural type of `anthropic.tools.webSearch_20250305({ … })` and other provider-defined tools. */
 export interface AiSdkProviderTool {
@@ -23,16 +23,33 @@ export interface AiSdkProviderTool {
  * the provider's name without its date. Throws `invalid_option` for any other value.
  */
 export function providerTool(tool: AiSdkProviderTool, options: { readonly name?: string } = {}): ProviderTool {
-  const { type, id, args = {} } = tool ?? {};
-  const settings = toJson(args);
-  if ((type !== "provider" && type !== "provider-defined") || typeof id !== "string" || !isObject(settings))
+  const { args = {} } = tool ?? {};
+  const settings = copySettings(args);
+  if (!isAiSdkProviderTool(tool) || settings === undefined)
     throw invalidOption({
       where: "providerTool",
       expected: "a provider-defined tool of the AI SDK",
       got: tool,
       fix: "Pass a tool of an AI SDK package, such as anthropic.tools.webSearch_20250305(); use defineTool for a tool of your own",
     });
-  return { name: options.name ?? tool.name ?? toToolName(id), id, args: settings };
+  return { name: options.name ?? tool.name ?? toToolName(tool.id), id: tool.id, args: settings };
+}
+
+/** Returns true for a provider-defined tool of the AI SDK. */
+export function isAiSdkProviderTool(value: unknown): value is AiSdkProviderTool & { readonly id: string } {
+  if (typeof value !== "object" || value === null) return false;
+  const { type, id } = value as AiSdkProviderTool;
+  return (type === "provider" || type === "provider-defined") && typeof id === "string";
+}
+
+/** Copies settings as JSON; undefined for settings that are not a JSON object. */
+function copySettings(settings: unknown): JsonObject | undefined {
+  try {
+    const copy: unknown = JSON.parse(JSON.stringify(settings));
+    return typeof copy === "object" && copy !== null && !Array.isArray(copy) ? (copy as JsonObject) : undefined;
+  } catch {
+    return undefined; // circular value or bigint
+  }
 }
 
 /** `anthropic.web_search_20250305` → `web_search`. */

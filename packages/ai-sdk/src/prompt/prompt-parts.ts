@@ -1,8 +1,8 @@
 /** Prompt parts common to all specifications, and conversion of parts common to user and assistant messages. */
 import type { FileBlock, ImageBlock, Json, JsonObject } from "@statewright/core";
-import type { Destination } from "./destination.ts";
-import { describeMedia, inlineDataUrl, isUploadedTo, toMediaSource, toMediaText } from "./media.ts";
-import { omitUndefined, type ProviderOptions, toProviderOptions } from "./provider-json.ts";
+import type { Destination } from "../destination.ts";
+import { describeMedia, inlineDataUrl, isUploadedTo, toMediaSource, toMediaText } from "../media.ts";
+import { omitUndefined, type ProviderOptions, toProviderOptions } from "../provider-json.ts";
 
 export type WithOptions = { providerOptions?: ProviderOptions };
 export type TextPart = { type: "text"; text: string } & WithOptions;

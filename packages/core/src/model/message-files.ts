@@ -1,6 +1,7 @@
 /** Files of a user message (bytes, base64, data URLs, URLs) as content blocks. */
-import { type FileBlock, type ImageBlock, StatewrightError } from "@statewright/core";
-import { toBase64 } from "@statewright/core/adapter";
+import { toBase64 } from "../base/base64.ts";
+import { StatewrightError } from "../base/errors.ts";
+import type { FileBlock, ImageBlock } from "./message.ts";
 
 /** Content of a file: bytes, base64, a data URL, or a URL that the provider fetches. */
 export type FileData = Uint8Array | ArrayBuffer | URL | string;
@@ -25,7 +26,7 @@ export interface UploadedFile {
 }
 
 /** File attached to a user message. */
-export type AgentFile = FileData | NamedFile | UploadedFile;
+export type MessageFile = FileData | NamedFile | UploadedFile;
 
 /**
  * Maximum total bytes of the files of a message. The store persists the files, and every model request of the
@@ -37,7 +38,7 @@ export const maxFileBytes: number = 20 * 2 ** 20;
  * Converts files to content blocks. Throws `invalid_input` for an unreadable file, an unknown MIME type, or files
  * above `maxFileBytes`.
  */
-export function toFileBlocks(files: readonly AgentFile[]): readonly (ImageBlock | FileBlock)[] {
+export function toFileBlocks(files: readonly MessageFile[]): readonly (ImageBlock | FileBlock)[] {
   let bytes = 0;
   return files.map((file, index) => {
     const label = `file ${index + 1} of the input`;

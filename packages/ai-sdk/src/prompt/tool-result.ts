@@ -1,10 +1,11 @@
 /** Converts tool messages to tool result parts of a prompt. */
 import type { ContentBlock, FileBlock, ImageBlock, ToolMessage } from "@statewright/core";
 import { getBlockText } from "@statewright/core/adapter";
-import { toProviderCallId, toProviderToolName } from "./call-names.ts";
-import type { Destination } from "./destination.ts";
-import type { ApprovalOf } from "./dialect.ts";
-import { describeMedia, inlineDataUrl, toMediaSource, toMediaText } from "./media.ts";
+import { toProviderCallId, toProviderToolName } from "../call-names.ts";
+import type { Destination } from "../destination.ts";
+import type { ApprovalOf } from "../dialect.ts";
+import { describeMedia, inlineDataUrl, toMediaSource, toMediaText } from "../media.ts";
+import { omitUndefined, toProviderOptions } from "../provider-json.ts";
 import {
   type FilePart,
   getRefusalReason,
@@ -13,7 +14,6 @@ import {
   type TextPart,
   toFilePart,
 } from "./prompt-parts.ts";
-import { omitUndefined, toProviderOptions } from "./provider-json.ts";
 
 /**
  * Returns the result part of a tool message. For a client with text-only results, files are only named;

@@ -3,10 +3,12 @@
  * another model gets no reasoning, and provider-executed calls as a line of text.
  */
 import type { AssistantMessage, FileBlock, JsonObject, ToolCallBlock } from "@statewright/core";
-import { toProviderCallId, toProviderToolName } from "./call-names.ts";
-import { getClientRules } from "./client-rules.ts";
-import type { Destination } from "./destination.ts";
-import { describeMedia, inlineDataUrl, toMediaText } from "./media.ts";
+import { toProviderCallId, toProviderToolName } from "../call-names.ts";
+import { getClientRules } from "../client-rules.ts";
+import type { Destination } from "../destination.ts";
+import { describeMedia, inlineDataUrl, toMediaText } from "../media.ts";
+import { isObject, toProviderOptions } from "../provider-json.ts";
+import { getReplyAuthor, listProviderParts, type ProviderPart } from "../reply-notes.ts";
 import {
   type CallPart,
   type FilePart,
@@ -17,8 +19,6 @@ import {
   toFilePart,
   toTextParts,
 } from "./prompt-parts.ts";
-import { isObject, toProviderOptions } from "./provider-json.ts";
-import { getReplyAuthor, listProviderParts, type ProviderPart } from "./reply-notes.ts";
 
 export type AssistantPart<Data, Media, Other> =
   | TextPart

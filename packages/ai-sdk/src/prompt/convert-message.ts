@@ -1,11 +1,9 @@
-/**
- * Converts messages to the prompt of a language model, keeping order, ids, metadata and bytes as far as the client
- * accepts them.
- */
-import type { Message, ModelRequest, SystemMessage, UserMessage } from "@statewright/core";
+/** Converts one message to a prompt message, with the facts that the prompt around it needs. */
+import type { Message, SystemMessage, UserMessage } from "@statewright/core";
+import type { Destination } from "../destination.ts";
+import type { ApprovalOf } from "../dialect.ts";
+import { toProviderOptions } from "../provider-json.ts";
 import { type AssistantPart, listApprovals, toAssistantParts } from "./assistant-parts.ts";
-import type { Destination } from "./destination.ts";
-import type { ApprovalOf } from "./dialect.ts";
 import {
   type FilePart,
   type ResultPart,
@@ -14,7 +12,6 @@ import {
   toTextParts,
   type WithOptions,
 } from "./prompt-parts.ts";
-import { toProviderOptions } from "./provider-json.ts";
 import { toApprovalPart, toResultPart, toTrailingFileParts } from "./tool-result.ts";
 
 /** Prompt message in the dialect of a specification. */
@@ -24,55 +21,39 @@ export type PromptMessage<Data, Media, NativePart> =
   | { role: "assistant"; content: AssistantPart<Data, Media, NativePart>[] }
   | { role: "tool"; content: (ResultPart<Media> | ApprovalOf<Media>)[] };
 
-/**
- * Returns the prompt of a request. Results of the calls of an assistant message share a tool message. Empty
- * messages are left out: providers reject them. If tool results cannot hold files, the files follow in a user
- * message.
- */
-export function toPrompt<Data, Media, NativePart>(
-  request: Pick<ModelRequest, "instructions" | "messages">,
-  to: Destination<Data, Media, NativePart>,
-): PromptMessage<Data, Media, NativePart>[] {
-  const prompt: PromptMessage<Data, Media, NativePart>[] = [];
-  if (request.instructions !== undefined && request.instructions !== "") {
-    prompt.push({ role: "system", content: request.instructions });
-  }
-  let files: (TextPart | FilePart<Data>)[] = [];
-  const flushFiles = (): void => {
-    if (files.length > 0) prompt.push({ role: "user", content: files });
-    files = [];
-  };
-  const approvals = new Map<string, string>();
-  for (const message of request.messages) {
-    if (message.role === "assistant")
-      for (const [call, approval] of listApprovals(message, to)) approvals.set(call, approval);
-    if (message.role !== "tool") flushFiles();
-    const isStarted = prompt.some(({ role }) => role !== "system");
-    const next = toPromptMessage(message, { isStarted, approvals }, to);
-    if (next.content.length === 0 && !("providerOptions" in next)) continue;
-    const last = prompt.at(-1);
-    if (next.role === "tool" && last?.role === "tool") last.content.push(...next.content);
-    else {
-      if (!isStarted && next.role === "assistant" && to.rules.strictOrder === true) prompt.push(createOpeningMessage());
-      prompt.push(next);
-    }
-    if (message.role === "tool") files.push(...toTrailingFileParts(message, to));
-  }
-  flushFiles();
-  return prompt;
-}
-
-/** Some providers reject a conversation that starts with an assistant message, e.g. after trimming. */
-function createOpeningMessage<Data>(): { role: "user"; content: (TextPart | FilePart<Data>)[] } {
-  return { role: "user", content: [{ type: "text", text: "[The conversation continues.]" }] };
+/** Conversion of one message, with the facts that the prompt needs of the message. */
+export interface ConvertedMessage<Data, Media, NativePart> {
+  readonly message: PromptMessage<Data, Media, NativePart>;
+  /** Files of a tool message that follow in a user message. */
+  readonly files: readonly (TextPart | FilePart<Data>)[];
+  /** Approval request ids by call id. */
+  readonly approvals: readonly (readonly [call: string, approval: string])[];
+  /** Warnings of the conversion: every request with the message reports them. */
+  readonly warnings: readonly string[];
 }
 
 /** Conversation before a message. */
-interface Conversation {
+export interface Conversation {
   /** True when the prompt has a message other than system messages. */
   readonly isStarted: boolean;
   /** Approval request ids by call id. */
   readonly approvals: ReadonlyMap<string, string>;
+}
+
+/** Converts a message. The warnings are collected in the result. */
+export function convertMessage<Data, Media, NativePart>(
+  message: Message,
+  conversation: Conversation,
+  to: Destination<Data, Media, NativePart>,
+): ConvertedMessage<Data, Media, NativePart> {
+  const warnings: string[] = [];
+  const collecting = { ...to, warn: (warning: string): void => void warnings.push(warning) };
+  return {
+    message: toPromptMessage(message, conversation, collecting),
+    files: message.role === "tool" ? toTrailingFileParts(message, collecting) : [],
+    approvals: message.role === "assistant" ? listApprovals(message, collecting) : [],
+    warnings,
+  };
 }
 
 function toPromptMessage<Data, Media, NativePart>(

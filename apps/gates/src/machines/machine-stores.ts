@@ -1,0 +1,74 @@
+/** Stores of a simulated machine: two processes with one thread, and crashes of both. */
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { memoryStore, type Store, type World } from "@statewright/core";
+import { sqliteStore } from "@statewright/sqlite";
+
+/** Stores of the two processes of one life, until the next crash. */
+export interface LifeStores {
+  readonly owner: Store;
+  readonly other: Store;
+  /** Kills both processes as with SIGKILL. */
+  readonly crash: () => void;
+}
+
+/** Storage that outlives crashes. */
+export interface MachineStores {
+  readonly open: (world: World) => LifeStores;
+  readonly dispose: () => void;
+}
+
+/** Kind of storage. */
+export type StoreKind = "memory" | "sqlite";
+
+/** Creates the storage of one simulation. */
+export function createMachineStores(kind: StoreKind): MachineStores {
+  return kind === "memory" ? createMemoryStores() : createFileStores();
+}
+
+function createMemoryStores(): MachineStores {
+  const threads = memoryStore();
+  return {
+    open: () => {
+      const [owner, other] = [threads.peer(), threads.peer()];
+      return {
+        owner,
+        other,
+        crash: () => {
+          owner.crash();
+          other.crash();
+        },
+      };
+    },
+    dispose: () => undefined,
+  };
+}
+
+/** A crash leaves a copy of the file and its log, which the next processes open. */
+function createFileStores(): MachineStores {
+  const folder = mkdtempSync(join(tmpdir(), "statewright-machines-"));
+  const opened: Store[] = [];
+  let copies = 0;
+  let file = join(folder, "0.db");
+  return {
+    open: (world) => {
+      const owner = sqliteStore(file, { durability: "normal", world });
+      const other = sqliteStore(file, { durability: "normal", world });
+      opened.push(owner, other);
+      return {
+        owner,
+        other,
+        crash: () => {
+          const copy = join(folder, `${++copies}.db`);
+          for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, copy + part);
+          file = copy;
+        },
+      };
+    },
+    dispose: () => {
+      for (const store of opened) store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

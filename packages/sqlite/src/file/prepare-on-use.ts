@@ -1,0 +1,99 @@
+/**
+ * Statements prepared at their first use: a store has more than 200 statements, and most programs run a few dozen.
+ * Preparing all of them takes longer than opening the file.
+ */
+import type Database from "better-sqlite3";
+
+type Statement = Database.Statement<unknown[], unknown>;
+
+/** Prepares the statements of this connection at their first use, from now on. */
+export function prepareOnUse(db: Database.Database): void {
+  const prepare = db.prepare;
+  db.prepare = ((sql: string) =>
+    new DeferredStatement(db, sql, () => prepare.call(db, sql) as Statement)) as typeof prepare;
+}
+
+/** A statement that SQLite parses at its first use. An error in its text is thrown there. */
+class DeferredStatement implements Statement {
+  readonly database: Database.Database;
+  readonly source: string;
+  readonly #prepare: () => Statement;
+  #statement: Statement | undefined;
+  #mode: "pluck" | "raw" | undefined;
+
+  constructor(database: Database.Database, source: string, prepare: () => Statement) {
+    this.database = database;
+    this.source = source;
+    this.#prepare = prepare;
+  }
+
+  run(...values: unknown[]): Database.RunResult {
+    return this.#open().run(...values);
+  }
+
+  get(...values: unknown[]): unknown {
+    return this.#open().get(...values);
+  }
+
+  all(...values: unknown[]): unknown[] {
+    return this.#open().all(...values);
+  }
+
+  iterate(...values: unknown[]): IterableIterator<unknown> {
+    return this.#open().iterate(...values);
+  }
+
+  pluck(isOn = true): this {
+    return this.#setMode("pluck", isOn);
+  }
+
+  raw(isOn = true): this {
+    return this.#setMode("raw", isOn);
+  }
+
+  expand(isOn?: boolean): this {
+    this.#open().expand(isOn);
+    return this;
+  }
+
+  safeIntegers(isOn?: boolean): this {
+    this.#open().safeIntegers(isOn);
+    return this;
+  }
+
+  bind(...values: unknown[]): this {
+    this.#open().bind(...values);
+    return this;
+  }
+
+  columns(): Database.ColumnDefinition[] {
+    return this.#open().columns();
+  }
+
+  get reader(): boolean {
+    return this.#open().reader;
+  }
+
+  get readonly(): boolean {
+    return this.#open().readonly;
+  }
+
+  get busy(): boolean {
+    return this.#open().busy;
+  }
+
+  #setMode(mode: "pluck" | "raw", isOn: boolean): this {
+    if (this.#statement !== undefined) this.#statement[mode](isOn);
+    else if (isOn) this.#mode = mode;
+    else if (this.#mode === mode) this.#mode = undefined;
+    return this;
+  }
+
+  #open(): Statement {
+    if (this.#statement !== undefined) return this.#statement;
+    const statement = this.#prepare();
+    if (this.#mode !== undefined) statement[this.#mode](true);
+    this.#statement = statement;
+    return statement;
+  }
+}
