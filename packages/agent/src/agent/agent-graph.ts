@@ -17,7 +17,7 @@ import {
   type ToolRegistry,
   toolNode,
 } from "@statewright/core";
-import { checkId, copyModelsOption, invalidOption } from "@statewright/core/adapter";
+import { copyModelsOption, invalidOption } from "@statewright/core/adapter";
 import { type AgentOutput, createGraphOutputSchema } from "../output/agent-output.ts";
 import { agentTurns, agentTurnsInput } from "../turns/agent-turn-kind.ts";
 import { getDefaultTurnLimit } from "../turns/turn-limit.ts";
@@ -41,7 +41,6 @@ export function createAgentGraph(
   output: AgentOutput | undefined,
 ): Graph {
   const { name, version = 1, stopWhen, prepareStep, inbox } = agentOptions;
-  checkId("agent name", name);
   const context = agentOptions.context as ContextDefinition | undefined;
   const middleware = addOptionMiddleware(agentOptions, output);
   // Inherited middleware also becomes middleware of the graph, for sub-agents; the agent's own nodes run it at its

@@ -20,7 +20,7 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { checkKnownModels, invalidOption, parseAnswerFormat } from "@statewright/core/adapter";
+import { checkId, checkKnownModels, invalidOption, parseAnswerFormat } from "@statewright/core/adapter";
 import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
@@ -153,6 +153,7 @@ export function createAgent<
   > & { readonly tools?: Tools; readonly providerTools?: ProviderTools; readonly middleware?: MiddlewareOption },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
+  checkId("agent name", options.name);
   const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);
   checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);

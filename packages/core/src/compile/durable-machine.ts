@@ -123,7 +123,7 @@ export function durableMachine<const Machine extends AnyStateMachine>(
   options: DurableMachineOptions<NoInfer<ActorNames<Machine>>>,
 ): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>> {
   checkOptions("durableMachine", options, optionKeys);
-  if (typeof machine !== "object" || machine === null)
+  if (typeof machine !== "object" || machine === null || !("root" in machine))
     throw invalidOption({
       where: "durableMachine",
       expected: "a machine",
