@@ -143,7 +143,7 @@ describe("a truncated or damaged log", () => {
 describe("a file with flipped bits", () => {
   test("a changed control state, delta, outcome, answer or timer is refused by name, whichever bit changed", async () => {
     const store = sqliteStore(file);
-    const claim = await store.claim({ ...graph, thread: "t" });
+    const claim = await store.claim({ ...graph, shape: "shape-1", thread: "t" });
     for (let id = 1; id <= 3; id++) await saveCommit(store, createSuperstep("t", claim, id, `item-${id}`));
     await saveCommit(store, {
       thread: "t",
@@ -172,7 +172,7 @@ describe("a file with flipped bits", () => {
       "the outcome of a once effect": { text: '"item-3"', read: (from) => from.effects("t", "main") },
       "the answer to a question": { text: "answer-1", read: (from) => from.interrupts("t", "main") },
       "the subject of a timer": { text: "timer-1", read: (from) => from.timers({ thread: "t", limit: 5 }) },
-      "the fingerprint of the graph": { text: "s1", read: (from) => from.head("t") },
+      "the fingerprint of the graph": { text: "shape-1", read: (from) => from.head("t") },
     };
     const clean = readFileSync(file);
     for (const [what, { text, read }] of Object.entries(reads)) {

@@ -17,6 +17,7 @@ export type {
   AgentState,
   AgentSteerOptions,
   AgentStream,
+  AgentToolChoice,
   AgentTypes,
   CountedTurns,
   EventSource,

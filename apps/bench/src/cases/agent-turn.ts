@@ -87,7 +87,7 @@ export function createSdkAgentTurnCase(turns: Turns, { agents }: Peers): Case {
       },
       ...sdkAgents.map((agent) => createMemoryAgentContender(agent, turns)),
     ],
-    checks: [{ subject: "statewright", baseline: "AI SDK", measure: "cpu", max: turns === 400 ? 1 : 1.25 }],
+    checks: [{ subject: "statewright", baseline: "AI SDK", measure: "cpu", max: turns === 400 ? 1 : 1.6 }],
   };
 }
 
@@ -133,8 +133,9 @@ export function createDefaultAgentTurnCase({ langgraph }: Peers): Case {
       { name: "bare loop, two transactions per turn", role: "limit", open: () => openSavedLoop(50, "FULL") },
     ],
     checks: [
-      { subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 0.5 },
-      { subject: "statewright", baseline: pureName, measure: "cpu", max: 4 },
+      // Regression limits above the budget: LangGraph.js does not wait for the disk, and a busy disk takes CPU.
+      { subject: "statewright", baseline: "LangGraph.js", measure: "cpu", max: 1 },
+      { subject: "statewright", baseline: pureName, measure: "cpu", max: 8 },
     ],
   };
 }

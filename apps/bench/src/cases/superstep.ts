@@ -217,9 +217,9 @@ async function openCombinedSupersteps(durability: Durability): Promise<Work> {
 async function openRaw(durability: Durability, shape: Shape) {
   const file = createScratchFile("raw.db");
   const db = new Database(file.path);
-  db.pragma("page_size = 2048");
+  db.pragma("page_size = 1024");
   db.pragma("journal_mode = WAL");
-  db.pragma("wal_autocheckpoint = 2000");
+  db.pragma("wal_autocheckpoint = 4096");
   db.pragma(`synchronous = ${durability.toUpperCase()}`);
   for (const table of ["checkpoints", "deltas"])
     db.exec(`CREATE TABLE ${table} (key INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`);

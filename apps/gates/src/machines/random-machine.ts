@@ -61,7 +61,7 @@ const horizonMs = 1_500;
 /** Creates the plan of a seed. */
 export function createMachinePlan(seed: number): MachinePlan {
   const chance = createChance(seed);
-  const crashesBetween = chance.flip(0.5);
+  const crashesBetween = chance.flip(0.7);
   const regions = Array.from({ length: 1 + chance.getInteger(3) }, (_, nth) =>
     createRegion(chance, crashesBetween && nth === 0),
   );

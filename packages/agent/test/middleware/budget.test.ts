@@ -1,5 +1,5 @@
 import { agentTool, createAgent, handoff, team } from "@statewright/agent";
-import { type BudgetOptions, budget } from "@statewright/agent/middleware";
+import { type BudgetOptions, budget, type ExceededLimit } from "@statewright/agent/middleware";
 import {
   decide,
   defineTool,
@@ -103,6 +103,23 @@ describe("budget limits", () => {
     expect(texts(state.messages).at(-1)).toBe("assistant I stop here: the budget of 2 turns is exhausted.");
     expect(agent.requests).toHaveLength(2);
     expect(sumSpent(state)).toMatchObject({ turns: 2, toolCalls: 2 });
+  });
+
+  test("the message of a budget replaces the last text, and the end keeps its reason [FX42]", async () => {
+    const fixed = createBudgetAgent({
+      budget: { turns: 1, message: "Please call us at 030 1234." },
+      script: [work, work],
+    });
+    const { state, ended } = await fixed.run();
+    expect(texts(state.messages).at(-1)).toBe("assistant Please call us at 030 1234.");
+    expect(ended).toEqual(createBudgetEnd("1 turns"));
+    const message = ({ budget: name, limit, reason }: ExceededLimit) => `${name} ${limit}: ${reason}`;
+    const made = createBudgetAgent({ budget: { name: "trial", turns: 1, message }, script: [work, work] });
+    expect(texts((await made.run()).state.messages).at(-1)).toBe(
+      "assistant trial turns: the budget of 1 turns is exhausted",
+    );
+    for (const wrong of ["", 7, null])
+      expect(() => budget({ turns: 1, message: wrong as never })).toThrow(/invalid_option: budget: `message`/);
   });
 
   test("a budget that is not reached does not affect the agent", async () => {

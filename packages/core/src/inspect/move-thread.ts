@@ -141,8 +141,8 @@ function checkPositive(where: string, option: string, value: unknown): void {
 }
 
 /**
- * Copies a thread within its store. Both threads continue from the same checkpoint; a pending effect has the same
- * idempotency key in both. Throws `unknown_thread`, `thread_exists`.
+ * Copies a thread within its store. Both threads continue from the same checkpoint; an effect that has started
+ * has the same idempotency key in both. Throws `unknown_thread`, `thread_exists`.
  */
 export async function copyThread(store: Store, from: string, to: string): Promise<void> {
   checkStoreOption("copyThread", store ?? null);

@@ -110,3 +110,11 @@ test("a validator with Standard JSON Schema is shown to the model, and a validat
   expect(toJsonSchema({ "~standard": standard })).toBeUndefined();
   expect(() => createSpec({ "~standard": standard } as never)).toThrow(/its input schema does not support JSON Schema/);
 });
+
+test("a tool with a Valibot schema is refused with the name of the wrapper that it needs [FX43]", () => {
+  const valibot = {
+    "~standard": { version: 1 as const, vendor: "valibot", validate: (value: unknown) => ({ value }) },
+  };
+  const create = () => defineTool({ name: "act", description: "Act.", input: valibot, run: () => "x" });
+  expect(create).toThrow('input: toStandardJsonSchema(schema), from the package "@valibot/to-json-schema"');
+});

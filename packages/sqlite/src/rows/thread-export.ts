@@ -9,6 +9,7 @@ import type { Artifacts } from "../write/artifacts.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
 
 interface ThreadColumns {
+  readonly keySalt: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;
@@ -30,7 +31,7 @@ export function createThreadExporter(
   }: { readonly reader: Reader; readonly prunedRanges: PrunedRanges; readonly artifacts: Artifacts },
 ): (thread: string, bodies?: "include" | "omit") => ThreadExport {
   const head = db.prepare<[string], ThreadColumns>(
-    "SELECT t.created AS createdAt, t.head AS headBranch, " +
+    "SELECT t.salt AS keySalt, t.created AS createdAt, t.head AS headBranch, " +
       threadHeadTime +
       " AS updatedAt, " +
       threadHeadSeq +

@@ -10,18 +10,29 @@ import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";
 export interface ThreadState extends ThreadHead {
   readonly key: number;
   readonly head: string;
+  /** Random part of the idempotency keys. */
+  readonly salt: string;
   readonly owner: number | null;
   readonly epoch: number;
   readonly queued: number;
 }
 
+/** New thread; `graph` is the key of its graph version. */
+interface NewThread {
+  readonly id: string;
+  readonly salt: string;
+  readonly head: string;
+  readonly graph: number;
+  readonly at: number;
+}
+
 function prepareStatements(db: Database) {
   return {
     threadState: db.prepare<[string], ThreadState>(
-      "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
+      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
     ),
-    addThread: db.prepare<[string, number, string, number, number, Uint8Array | null]>(
-      "INSERT INTO threads (id, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
+    addThread: db.prepare<[string, string, number, string, number, number, Uint8Array | null]>(
+      "INSERT INTO threads (id, salt, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
@@ -96,10 +107,10 @@ export class ThreadRows {
   }
 
   /** Creates a thread without an owner. */
-  create(id: string, head: string, graph: number, at: number): ThreadState {
+  create({ id, salt, head, graph, at }: NewThread): ThreadState {
     const secret = this.#storeCipher?.createSecret(id) ?? null;
-    const key = Number(this.#sql.addThread.run(id, graph, head, at, at, secret).lastInsertRowid);
-    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
+    const key = Number(this.#sql.addThread.run(id, salt, graph, head, at, at, secret).lastInsertRowid);
+    return { key, head, salt, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
   }
 
   /** Updates the row of a thread without a live owner to its head. */

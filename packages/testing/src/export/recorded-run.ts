@@ -172,9 +172,9 @@ export function toCallPlace(inside: string, callId: string): string {
   return `${inside}/${callId}`;
 }
 
-/** Returns namespace, task and key of an idempotency key: everything after thread and branch. */
+/** Returns namespace, task and key of an idempotency key: everything after thread, random part and branch. */
 export function toEffectPlace(idempotencyKey: string): string {
-  return idempotencyKey.replace(/^[^/]*\/[^/]*/, "");
+  return idempotencyKey.replace(/^[^/]*\/[^/]*\/[^/]*/, "");
 }
 
 async function loadSteps(

@@ -162,6 +162,7 @@ function checkFormat(first: unknown): Record<string, unknown> {
 
 const headerShape: RowShape<Header> = {
   id: isName,
+  keySalt: isName,
   createdAt: isCount,
   updatedAt: isCount,
   headBranch: isName,

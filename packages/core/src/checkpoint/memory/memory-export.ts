@@ -15,9 +15,10 @@ import {
 
 /** Exports all stored rows of a thread; with `omit` without the bodies of artifacts. */
 export function toThreadExport(thread: Thread, bodies: "include" | "omit" = "include"): ThreadExport {
-  const { id, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
+  const { id, keySalt, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
   return {
     id,
+    keySalt,
     createdAt,
     updatedAt,
     headBranch,
@@ -59,7 +60,7 @@ function toNamespaceExport(namespace: StoredNamespace): NamespaceExport {
 
 /** Inserts a thread from its export, without an owner. */
 export function insertThread(threads: Threads, exported: ThreadExport): void {
-  const thread = createThread(exported.id, exported.headBranch, exported.writtenBy, exported.createdAt);
+  const thread = createThread(exported, exported.writtenBy);
   const namespaceOfCheckpoint = new Map(
     exported.namespaces.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])),
   );

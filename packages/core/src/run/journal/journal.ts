@@ -19,9 +19,17 @@ import type { EventEmitter } from "../events/event-emitter.ts";
 import { emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
-import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { trackOnceEffect } from "../session/parts/once-effects.ts";
+import {
+  type ActiveThread,
+  commitEffect,
+  type Persistence,
+  recordEffect,
+  toJournalKey,
+} from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
+import { isSuspension } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
@@ -85,10 +93,11 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
 
 /**
  * Returns the idempotency key, with which a remote system recognises a repeated effect. Stable across attempts and
- * resumes.
+ * resumes. The random part distinguishes a thread from a later thread of the same id, and from one in another store.
  */
-export function createIdempotencyKey(position: Position, task: Task, key: string): string {
-  return `${position.run.thread}/${position.namespace}/${task.id}/${key}`;
+export function createIdempotencyKey({ run, keySalt, namespace }: Position, task: Task, key: string): string {
+  const prefix = keySalt === "" ? run.thread : `${run.thread}/${keySalt}`;
+  return `${prefix}/${namespace}/${task.id}/${key}`;
 }
 
 /** Runs an effect and records its start and outcome, or returns its recorded outcome. */
@@ -313,6 +322,7 @@ export function describeStart({ startedAt }: EffectRow): string {
  */
 function startEffect<Value>(position: Position, journal: Journal, request: EffectRequest<Value>): Promise<Value> {
   const saved = journal.saved;
+  if (saved?.thread.failure !== undefined) return Promise.reject(saved.thread.failure);
   const idempotencyKey = createIdempotencyKey(position, request.task, request.key);
   const row: EffectRow = {
     step: position.step,
@@ -385,17 +395,27 @@ export function commitStart<Value>(
         onCommitted: (failure) => {
           resolveStart();
           saved.starts.delete(start);
-          if (failure !== undefined) reject(failure);
-          else if (isAbandoned?.() !== true) resolve(begin());
-          else {
-            recordCancelledStart(world, saved, row);
-            if (onAbandoned !== undefined) resolve(onAbandoned());
-          }
+          if (failure !== undefined) return reject(failure);
+          const stop = findStop(saved.thread);
+          if (stop !== undefined || isAbandoned?.() === true) recordCancelledStart(world, saved, row);
+          if (stop !== undefined) return reject(stop);
+          if (isAbandoned?.() !== true) resolve(trackBegin(saved, begin));
+          else if (onAbandoned !== undefined) resolve(onAbandoned());
         },
       });
     });
     saved.starts.add(start);
   });
+}
+
+function trackBegin<Value>({ thread }: Persistence, begin: () => Value | Promise<Value>): Value | Promise<Value> {
+  const begun = begin();
+  return begun instanceof Promise ? trackOnceEffect(thread.onceEffects, begun) : begun;
+}
+
+/** Returns the reason why no effect may begin: a refused write, or an abort that leaves pending work to a resume. */
+function findStop({ failure, abort: { signal } }: ActiveThread): unknown {
+  return failure ?? (isSuspension(signal.reason) ? signal.reason : undefined);
 }
 
 /** Marks an effect as not performed: the caller abandoned the effect while its start became durable. */

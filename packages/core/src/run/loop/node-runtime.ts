@@ -17,7 +17,8 @@ import { inDoubtKey, type StepInDoubtAnswer, stepInDoubtAnswer } from "../../too
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
-import { type EffectDoubt, recordFailure, runRecordedEffect } from "../journal/journal.ts";
+import { createAuxiliaryRow } from "../journal/auxiliary-row.ts";
+import { createIdempotencyKey, type EffectDoubt, recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -30,7 +31,8 @@ import { parseQuestion, type Question, toGenerated } from "../model-call/generat
 import { callModel } from "../model-call/model-call.ts";
 import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
-import type { Persistence } from "../session/parts/persistence.ts";
+import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
+import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
@@ -69,6 +71,7 @@ export function createNodeRuntime(
       context: session.env.context,
       run: getRunIdentity(session.position, task),
       attempt: scope.attempt,
+      idempotencyKey: createIdempotencyKey(session.position, task, taskKey),
       clock: session.env.world.clock,
       input: task.input === undefined ? undefined : session.progress.control.inputs[task.input],
       [createSignal]: scope.getSignal,
@@ -109,6 +112,7 @@ export function createNodeRuntime(
         const found = scope.consult(request);
         return "answer" in found ? found.answer : scope.suspend([found.open]);
       }) as NodeRuntime["interrupt"],
+      breakpoint: (key) => pauseBody(session, scope, keyPrefix, key),
       step: (key, work, options = {}) => {
         const refusal = checkKey(key, options.name ?? key) ?? checkStep(session.position, task, key, { work, options });
         if (refusal !== undefined) return refusal;
@@ -138,6 +142,7 @@ export function createNodeRuntime(
         scope.sendHeartbeat();
         emitCustomEvent(session, task, name, payload);
       },
+      update: createCallUpdater(session, scope),
       heartbeat: scope.sendHeartbeat,
     };
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
@@ -149,6 +154,19 @@ function findUnusedKey({ recordedKeys }: TaskScope, keyPrefix: string, { key, ha
   let unused = key;
   for (let nth = 2; recordedKeys?.has(keyPrefix + unused) === true; nth++) unused = `${key}:${nth}`;
   return unused;
+}
+
+/** Creates the updater of the tool call that runs this graph; undefined without a call or a reader. */
+function createCallUpdater(
+  { env, position, events }: Pick<Session, "env" | "position" | "events">,
+  scope: TaskScope,
+): NodeRuntime["update"] {
+  const updateCall = position.nesting?.updateCall;
+  if (updateCall === undefined || !env.emitsUpdates || !events.stream.hasReaders()) return undefined;
+  return (partial) => {
+    scope.sendHeartbeat();
+    if (!scope.isEnded()) updateCall(partial);
+  };
 }
 
 const createSignal: unique symbol = Symbol("signal");
@@ -163,6 +181,44 @@ const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]:
     return this[createSignal]();
   },
 };
+
+/**
+ * Pauses the run at a breakpoint of a body, once: the journal row of the breakpoint is saved with the pause, and the
+ * body passes the breakpoint after a resume.
+ */
+async function pauseBody(
+  { env: { world }, position, journal }: Pick<Session, "env" | "position" | "journal">,
+  scope: TaskScope,
+  keyPrefix: string,
+  key: string,
+): Promise<void> {
+  const { task, node } = scope;
+  if (scope.isEnded()) return rejectAbandoned(scope.getSignal().reason);
+  try {
+    if (typeof key !== "string" || loneSurrogate.test(key))
+      throw createInvalidArgumentError(position, task, "the breakpoint", {
+        value: key,
+        expected: "a string without lone surrogates",
+      });
+    if (keyPrefix === "" && node.policy.effect === "once") throw createOnceInterruptError(position, task, key);
+    const { saved } = journal;
+    if (saved === undefined) throw createUnsavedBreakpointError(position, task, key);
+    const row = createAuxiliaryRow(position, world, task, { auxiliary: "breakpoint", key: keyPrefix + key });
+    if (saved.rows.has(toJournalKey(row.step, row.task, row.key))) return undefined;
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+  } catch (error) {
+    return scope.fail(error);
+  }
+  return scope.pauseAtBoundary(createBodyBreakpoint(position, task, key));
+}
+
+function createUnsavedBreakpointError(position: Position, task: Task, key: string): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: `the node "${task.node}" paused at the breakpoint "${key}" in a run without a store, so it could not be resumed`,
+    next: "Pass a store: memoryStore() or sqliteStore(path)",
+    place: getErrorPlace(position, { node: task.node }),
+  });
+}
 
 /** A step of a task: its key, and the prefix of the recorded keys of its body. */
 interface StepPlace {

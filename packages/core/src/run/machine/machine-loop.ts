@@ -33,6 +33,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
 import { type EventMessage, getEventKey, postEvent, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { RunResult } from "../session/options/options.ts";
+import { hasNoRoom, waitForOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
@@ -86,7 +87,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
     const started: LoopState = {
       ...{ session, definition, tree, answers: new Map(session.journal.saved?.interrupts) },
       ...{ running: new Map(), outcomes: new Map(), timers: new Map(), priorEffects: new Map() },
-      ...{ queue: [], ownIds: new Set(ownIds), hasArrivals: true, listedIds: new Set() },
+      ...{ queue: [], ownIds: new Set(ownIds), hasArrivals: true, hasReadQueue: false, listedIds: new Set() },
       pollAt: session.env.world.clock.monotonic() + pollIntervalMs,
       ...{ failure: undefined, refusal: undefined, wake: undefined },
     };
@@ -99,6 +100,8 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
     return delivered.length === 0 || result.status === "delivered" ? result : { ...result, delivered };
   } catch (error) {
     if (loop !== undefined && error === loop.refusal) throw error;
+    const thread = session.journal.saved?.thread;
+    if (thread !== undefined && hasNoRoom(error)) await waitForOnceEffects(thread.onceEffects, thread.world);
     if (loop !== undefined) closeLoop(loop);
     await waitForStarts(session.journal);
     return await finishOnError(session, error);
@@ -158,6 +161,10 @@ async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {
     if (getRootSnapshot(loop.tree).status === "done") {
       // The saved state became final in a later version of the machine.
       await runMacrostep(loop, { apply: () => ({ transitions: [], actions: [] }) });
+      continue;
+    }
+    if (!hasRunningPromise(loop) && !loop.hasReadQueue) {
+      loop.hasArrivals = true;
       continue;
     }
     const rest = await finishAtRest(loop);

@@ -1179,3 +1179,52 @@ describe("graph tool call under a changed graph", () => {
     );
   });
 });
+
+test("nodes of a graph that runs as a tool, and of its subgraphs, update the call until it ends [FX94]", async () => {
+  const Empty = defineState({ topic: z.string().default("") });
+  const kept: ((partial: { content: string }) => void)[] = [];
+  const deep = defineGraph({ name: "deep", state: Empty })
+    .nodes({
+      dig: (_state, { update }) => {
+        update?.({ content: "deep", details: { depth: 2 } });
+        if (update !== undefined) kept.push(update);
+      },
+    })
+    .edges({ [START]: "dig", dig: END });
+  const inner = defineGraph({ name: "inner", state: Empty })
+    .nodes({
+      look: (_state, { update }) => update?.({ content: "half", details: { depth: 1 } }),
+      below: subgraph(deep, { input: () => ({}), output: () => ({}) }),
+    })
+    .edges({ [START]: "look", look: "below", below: END });
+  const tool = graphTool(inner, {
+    name: "look",
+    description: "Look something up.",
+    input: z.object({}),
+    toInput: () => ({}),
+    toResult: () => "seen",
+  });
+  const content = [{ type: "call", id: "c1", name: "look", args: {} }] as const;
+  const asking: Message = { role: "assistant", id: "a", content, finish: "calls" };
+  let outerUpdate: unknown = "unset";
+  const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
+    .nodes({
+      first: (_state, { update }) => {
+        outerUpdate = update;
+      },
+      tools: toolNode({ tools: [tool] }),
+    })
+    .edges({ [START]: "first", first: "tools", tools: END });
+  const handle = run(graph, { input: { messages: [asking] } });
+  const updates: unknown[] = [];
+  handle.on((event) => {
+    if (event.type === "tool.update") updates.push([event.within, event.callId, event.partial]);
+  });
+  await handle.result;
+  for (const update of kept) update({ content: "late" });
+  expect(outerUpdate).toBeUndefined();
+  expect(updates).toEqual([
+    [undefined, "c1", { content: "half", details: { depth: 1 } }],
+    [undefined, "c1", { content: "deep", details: { depth: 2 } }],
+  ]);
+});

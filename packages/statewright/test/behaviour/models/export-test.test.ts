@@ -79,6 +79,22 @@ describe("exportTest", () => {
     expect([recorded.state, calls]).toEqual([{ mood: "mood 1", log: ["mood 1"] }, 1]);
   });
 
+  test("a node that asks a model with generate is exported with its writes [FX7]", async () => {
+    const model = scriptedModel([say("fine")]);
+    const graph = defineGraph({ name: "asking", state: defineState({ mood: z.string().default("") }) })
+      .nodes({
+        feel: async (_state, { generate }) => ({ mood: (await generate({ model, prompt: "How is it?" })).text }),
+      })
+      .edges({ [START]: "feel", feel: END });
+    const store = memoryStore();
+    await run(graph, { store, thread: "t", input: {} }).result;
+    const { unrecorded, recorded } = await exportAndReplay(graph, store);
+    expect(unrecorded).toEqual([
+      'the reply to generate of the node "feel" has no saved outcome: the test contains the writes of the node and does not run its body',
+    ]);
+    expect([recorded.state, model.requests.length]).toEqual([{ mood: "fine" }, 1]);
+  });
+
   test("an agent with a sub-agent as a tool is exported with the replies of both, whose call ids are equal [FX7]", async () => {
     const looked: string[] = [];
     const look = defineTool({
