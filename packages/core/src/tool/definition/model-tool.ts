@@ -1,10 +1,10 @@
 /** Creates the definition of a tool for models: name, description and argument schema. The only place that does so. */
 
-import { checkChoice } from "../../base/options.ts";
 import { StatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
+import { checkChoice } from "../../base/options.ts";
 import type { Schema } from "../../base/schema.ts";
 import { isSchema } from "../../base/schema.ts";
 import type { ModelTool } from "../../model/model.ts";

@@ -164,8 +164,6 @@ export async function listHostileCalls(): Promise<readonly HostileCall[]> {
   const createArgs = await createArguments();
   const functions: Readonly<Record<string, unknown>> = { ...core, ...inspect, ...sqlite, ...agent, ...middleware };
   return Object.entries(functions).flatMap(([name, value]) =>
-    isFunction(value) && !name.endsWith("Error")
-      ? listCallsOf(name, value, createArgs[name] ?? (() => [{}]))
-      : [],
+    isFunction(value) && !name.endsWith("Error") ? listCallsOf(name, value, createArgs[name] ?? (() => [{}])) : [],
   );
 }
