@@ -13,7 +13,7 @@ import { sqliteStore } from "@statewright/sqlite";
 import * as z from "zod";
 
 /** Maximum milliseconds that the event loop may stand still. */
-const maxDelayMs = 1_000;
+const maxDelayMs = 2_000;
 
 const bodyBytes = 16 * 2 ** 20;
 
