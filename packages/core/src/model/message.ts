@@ -171,8 +171,9 @@ export type MessageWrite = Message | { readonly remove: string };
 
 /** Lists the tool calls of an assistant message, in order. */
 export function listToolCalls(message: AssistantMessage): readonly ToolCallBlock[] {
-  if (!Array.isArray(message?.content)) throw createNoMessageError("listToolCalls", message);
-  return message.content.filter((block): block is ToolCallBlock => block.type === "call");
+  const content = message?.content;
+  if (!Array.isArray(content)) throw createNoMessageError("listToolCalls", message);
+  return content.filter((block): block is ToolCallBlock => block.type === "call");
 }
 
 /** Returns the joined text blocks of a message; an empty string for undefined. */
