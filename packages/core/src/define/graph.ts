@@ -118,12 +118,17 @@ type WrongCommand<Nodes, Item> = Item extends Goto<infer Target> | Send<infer Ta
       : `the node leads to "${Target}", which is no node`
   : never;
 
-/** Valid edges of a node: the targets of returned commands must be declared with `commandTargets`. */
+/**
+ * Valid edges of a node: the targets of returned commands must be declared with `commandTargets`. Nodes without known
+ * names accept every kind of edge: after a compile error in a body, its edges are not reported as well.
+ */
 export type NodeEdge<State, Nodes, Node, Context> = [ReturnedTargets<Node>] extends [never]
   ? PlainEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>["edge"]
-  : [WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>] extends [never]
-    ? CommandEdge<EdgeTargets<Nodes>["all"], ReturnedTargets<Node>>
-    : WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>;
+  : string extends keyof Nodes
+    ? PlainEdge<State, Nodes, string, Context>["edge"] | CommandEdge<string, string>
+    : [WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>] extends [never]
+      ? CommandEdge<EdgeTargets<Nodes>["all"], ReturnedTargets<Node>>
+      : WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>;
 
 /** Edges of a graph by source: one for `START` and one for each node. */
 export type EdgeMap<State, Nodes, Context> = {
