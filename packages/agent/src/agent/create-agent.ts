@@ -1,5 +1,6 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with methods for user messages. */
 import {
+  type AnyModel,
   type Graph,
   type Message,
   type Middleware,
@@ -23,6 +24,7 @@ import {
 } from "@statewright/core";
 import {
   type ActiveRunFilter,
+  checkId,
   checkKnownModels,
   invalidOption,
   listActiveRuns,
@@ -41,6 +43,7 @@ import {
 } from "./agent-run.ts";
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { checkAgent, checkConfirmTools } from "./check-agent.ts";
+import type { CheckedModel, CheckedTools } from "./checked-agent.ts";
 import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";
 import { normalizeModelOptions } from "./normalize-model-options.ts";
 
@@ -153,20 +156,30 @@ export function createAgent<
   Context = unknown,
   ContextInput = unknown,
   Output = never,
-  Tools = unknown,
+  const Tools = unknown,
   ProviderTools = unknown,
   MiddlewareOption = unknown,
+  ModelOption extends AnyModel | readonly AnyModel[] = AnyModel,
 >(
-  options: AgentOptions<
-    Types,
-    Context,
-    ContextInput,
-    Output,
-    NoInfer<ToolNamesIn<Tools>>,
-    NoInfer<ToolChoiceNames<Tools, ProviderTools>>
-  > & { readonly tools?: Tools; readonly providerTools?: ProviderTools; readonly middleware?: MiddlewareOption },
+  options: Omit<
+    AgentOptions<
+      Types,
+      Context,
+      ContextInput,
+      Output,
+      NoInfer<ToolNamesIn<Tools>>,
+      NoInfer<ToolChoiceNames<Tools, ProviderTools>>
+    >,
+    "tools" | "model"
+  > & {
+    readonly model: CheckedModel<ModelOption, NoInfer<Tools>>;
+    readonly tools?: CheckedTools<AgentState<Types>["state"], NoInfer<Context>, Tools>;
+    readonly providerTools?: ProviderTools;
+    readonly middleware?: MiddlewareOption;
+  },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
+  checkId("agent name", options.name);
   const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);
   checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);

@@ -7,7 +7,7 @@ import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } f
 import { checkId } from "../base/ids.ts";
 import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { describeValue } from "../base/json.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { describeIssues, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
@@ -19,10 +19,12 @@ import { createUnknownThreadError } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { assignMessageIds } from "../run/session/message-ids.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
+import type { BranchName } from "../run/session/options/options.ts";
 import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
 import { validateWrites } from "../run/session/validate-writes.ts";
@@ -70,11 +72,13 @@ const names = listOptionNames<ForkOptions<GraphTypes>>({
 export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: ForkOptions<Types>,
-): Promise<string> {
+): Promise<BranchName<Types["nodes"]>> {
   checkGraphOption("fork", graph);
   checkOptions("fork", options, names);
   checkStoreOption("fork", options.store ?? null);
   checkCodecOption("fork", options.codec);
+  checkWorldOption("fork", options.world);
+  checkCount("fork", { at: options.at }, 0);
   const { store, at, codec: givenCodec = plainCodec, world = systemWorld() } = options;
   const codec = createGuardedCodec(givenCodec);
   const thread = checkId("thread", options.thread);

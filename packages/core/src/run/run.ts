@@ -19,6 +19,7 @@ import {
   announceClaim,
   type Caller,
   type CallerWithStore,
+  findFirstQueued,
   getCurrentOutcome,
   isBranchBusy,
   joinQueue,
@@ -28,7 +29,7 @@ import {
 import { recoverRun } from "./recover-run.ts";
 import { parseBreakpoints, toSavedBreakpoints } from "./session/options/breakpoints.ts";
 import { checkRunOptions } from "./session/options/check-run-options.ts";
-import type { RunHandle, RunOptions, RunResult } from "./session/options/options.ts";
+import type { GraphCallOptions, RunHandle, RunOf, RunOptions, RunResult } from "./session/options/options.ts";
 import type { Journal } from "./session/parts/journal.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
 import type { Position } from "./session/parts/position.ts";
@@ -56,10 +57,10 @@ import {
  */
 export function run<Types extends GraphTypes>(
   graph: Graph<Types>,
-  options: RunOptions<Types>,
-): RunHandle<Types["result"], Types["output"]> {
+  options: GraphCallOptions<Types>["run"],
+): RunOf<Types> {
   checkRunOptions("run", graph, options);
-  return startRun({ graph: graph as Graph, options }) as RunHandle<Types["result"], Types["output"]>;
+  return startRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }
 
 type RunCaller = Caller & { readonly options: RunOptions<GraphTypes> };
@@ -325,8 +326,7 @@ function hasUnfinishedRun({ claim: { run } }: Persistence): boolean {
 async function hasQueue({ run: { thread } }: Position, world: World, { store, claim }: Persistence): Promise<boolean> {
   if (claim.queued === 0) return false;
   try {
-    const queued = await store.runs({ thread, status: "queued" });
-    return queued.some(({ branch }) => branch === claim.branch);
+    return (await findFirstQueued(store, thread, claim.branch)) !== undefined;
   } catch (error) {
     await release(store, thread, claim, { world });
     throw error;
