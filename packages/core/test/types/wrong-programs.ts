@@ -268,7 +268,7 @@ wrong("a value of a wrong type", () => {
 });
 wrong("a value of a wrong type in a node with an edge", () => {
   start.nodes({ a: () => ({ notes: ["x"] }) }).edges({ [START]: "a", a: END });
-  // @ts-expect-error Type '() => { notes: string; }' is not assignable to type
+  // @ts-expect-error Type 'string' is not assignable to type '"a write to a list is a list of items: use [item]"'
   start.nodes({ a: () => ({ notes: "x" }) }).edges({ [START]: "a", a: END });
 });
 wrong("a value of a wrong type on one of two ways", () => {
