@@ -10,6 +10,7 @@ import { createExampleFiles, listExamples } from "./package-examples.mjs";
 export const pagesByPackage = {
   "packages/core": [
     "running-examples.md",
+    "asking-a-model.md",
     "tour/",
     "node-policies.md",
     "subgraphs.md",
@@ -43,6 +44,7 @@ export const pagesByPackage = {
   "packages/agent": [
     "running-examples.md",
     "agents.md",
+    "asking-a-model.md",
     "safety-and-approval.md",
     "chat-server.md",
     "middleware.md",

@@ -210,6 +210,7 @@ test("docs/rules holds every id exactly once", () => {
     ...listIds("C", 24),
     ...listIds("F", 23),
     ...listIds("R", 20),
+    ...listIds("Y", 3),
   ];
   expect(found.toSorted()).toEqual(expected.toSorted());
 });

@@ -99,6 +99,20 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
     code: 'import z from "zod";\nz.string();',
     refusal: "import * as z from 'zod'",
   },
+  ...[
+    'defineTool({ name: "look", run: () => expect(1).toBe(2) });',
+    "handle.on((event) => expect(event).toBe(2));",
+    'signal.addEventListener("abort", () => expect(1, "late").toBe(2));',
+    'defineMiddleware({ name: "m", beforeTool: () => expect(1).toBe(2) });',
+  ].map((code, index) => ({
+    file: `packages/core/test/swallowed-${index}.test.ts`,
+    code,
+    refusal: "a failed expectation here fails no test",
+  })),
+  {
+    file: "packages/core/test/collected.test.ts",
+    code: "handle.on((event) => seen.push(event));\nexpect(seen).toEqual([]);",
+  },
   { file: "apps/demo/src/zod.ts", code: 'import * as z from "zod";\nz.string();' },
   {
     file: "packages/agent/src/db.ts",

@@ -156,7 +156,7 @@ async function loadSelectedPeers(options: Options): Promise<Peers> {
   const agents = withAgents ? await loadAgentPeers() : noAgents;
   const peers = options.peers ? await loadPeers(agents, options.langgraph) : noPeers;
   const bundler = isSelected("B11") ? await loadBundler() : undefined;
-  const own = isSelected("B17") ? await installOwn() : undefined;
+  const own = isSelected("B17", "B22") ? await installOwn() : undefined;
   const notices = [bundler, own].filter((each) => typeof each === "string");
   return {
     ...peers,

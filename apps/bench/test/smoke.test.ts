@@ -46,6 +46,14 @@ describe("cases without peers", () => {
   });
 });
 
+test("the bench has a row for each condition of users: defaults, short runs, resumes, AI SDK models, openings, several processes [FX101]", () => {
+  const ids = new Set(createCases(noPeers).map(({ id }) => id));
+  const rows = ["B2 short", "B9 resume", "B14 sdk", "B14 sdk short", "B15 default", "B20", "B21", "B21 new", "B21 run"];
+  expect(rows.filter((id) => !ids.has(id))).toEqual([]);
+  const own = { name: "statewright", main: "statewright", folder: "/app" };
+  expect(createCases({ ...noPeers, installed: [own] }).map(({ id }) => id)).toContain("B22");
+});
+
 test("the load measurement runs with a small number of threads", async () => {
   const { active, waiting } = await measureLoad({ active: [3], waiting: [5] });
   expect(active).toMatchObject([{ threads: 3, done: 3, supersteps: 60 }]);

@@ -13,7 +13,7 @@ const steps = [
 ] as const;
 
 export const deployApp = defineTool({
-  name: "deploy_app",
+  name: "deploy",
   label: "Deploy App",
   description: "Deploy the application to production.",
   input: z.object({ env: z.string().default("staging").describe("Target environment") }),
@@ -39,11 +39,11 @@ export function createDeployConsole(print: Print): (event: RunEvent) => void {
   const translate = yoagentDialect();
   return (event) => {
     for (const translated of translate(event)) {
-      if (translated.type === "ToolExecutionStart") print("\n🚀 Starting deploy...\n");
+      if (translated.type === "ToolExecutionStart") print(`\n🚀 Starting ${translated.toolName}...\n`);
       else if (translated.type === "ToolExecutionUpdate") print(`  ${getUpdateText(translated.partialResult)}\n`);
       else if (translated.type === "ProgressMessage") print(`  💬 ${translated.text}\n`);
       else if (translated.type === "ToolExecutionEnd")
-        print(translated.isError ? "  ❌ deploy failed\n" : "  ✅ deploy complete\n");
+        print(translated.isError ? `  ❌ ${translated.toolName} failed\n` : `  ✅ ${translated.toolName} complete\n`);
       else if (translated.type === "MessageUpdate") print(translated.delta);
       else if (translated.type === "AgentEnd") print("\n");
     }
@@ -53,7 +53,7 @@ export function createDeployConsole(print: Print): (event: RunEvent) => void {
 /** Requests a deployment and prints its progress. */
 export async function deploy(print: Print, options: { readonly world?: World } = {}): Promise<void> {
   const model = scriptedModel([
-    call("deploy_app", { env: "production" }),
+    call("deploy", { env: "production" }),
     say("Successfully deployed to production. The deployment completed all 4 stages."),
   ]);
   const run = createDeployer(model).run({ input: "Deploy to production.", ...options });

@@ -34,7 +34,7 @@ function createClockPack(): ToolPack {
       analyse: { good: {}, long: {} },
       calculator: { good: { expression: "1 + 2" }, failing: { expression: "1 +" } },
       get_weather: { good: { city: "Paris" } },
-      deploy_app: { good: { env: "testing" }, long: { env: "testing" } },
+      deploy: { good: { env: "testing" }, long: { env: "testing" } },
       process_items: { good: { items: ["one"] }, long: { items: Array.from({ length: 5_000 }, () => "item") } },
       process_rows: { good: { total: 3 }, long: { total: 1_000_000 } },
       save_record: { good: { requiredField: "a" }, failing: { requiredField: "a", note: "full" } },

@@ -11,8 +11,8 @@ const texts = [
 ];
 const phases = ["Building image", "Running tests", "Pushing to registry", "Rolling out"];
 
-test("deploy_app emits each step with its place and name before its two seconds of work [S0.48, S2.48]", async () => {
-  const live = startConversation([deployApp], [call("deploy_app", { env: "production" })]);
+test("deploy emits each step with its place and name before its two seconds of work [S0.48, S2.48]", async () => {
+  const live = startConversation([deployApp], [call("deploy", { env: "production" })]);
   await live.world.waitUntilIdle();
   for (const [index] of texts.entries()) {
     expect(live.updates()).toEqual(
@@ -32,10 +32,10 @@ test("deploy_app emits each step with its place and name before its two seconds 
   });
 });
 
-test("deploy_app names its environment, which defaults to staging and is not required by the schema [S0.49, S2.49]", async () => {
+test("deploy names its environment, which defaults to staging and is not required by the schema [S0.49, S2.49]", async () => {
   const { results, wires } = await runConversation(
     [deployApp],
-    [call("deploy_app", { env: "production" }), call("deploy_app", {}), call("deploy_app", { env: 7 })],
+    [call("deploy", { env: "production" }), call("deploy", {}), call("deploy", { env: 7 })],
   );
   const [production, staging, wrong] = results();
   expect(getResultText(production)).toBe("Successfully deployed to production");
@@ -48,9 +48,9 @@ test("deploy_app names its environment, which defaults to staging and is not req
   });
 });
 
-test("deploy_app stopped before a step is cancelled, with updates only for earlier steps [S0.50, S2.50]", async () => {
+test("deploy stopped before a step is cancelled, with updates only for earlier steps [S0.50, S2.50]", async () => {
   for (const step of [1, 2, 3, 4]) {
-    const live = startConversation([deployApp], [call("deploy_app", { env: "production" })]);
+    const live = startConversation([deployApp], [call("deploy", { env: "production" })]);
     await live.world.advance((step - 1) * 2_000 + 1_000);
     expect(live.updates()).toHaveLength(step);
     live.handle.cancel("stop");
@@ -60,7 +60,7 @@ test("deploy_app stopped before a step is cancelled, with updates only for earli
   }
 });
 
-test("deploy_app prints the expected console output byte for byte [S0.51, S2.51]", async () => {
+test("deploy prints the expected console output byte for byte [S0.51, S2.51, S0.48, S2.48]", async () => {
   let printed = "";
   const world = virtualClock();
   let ended = false;
@@ -88,7 +88,7 @@ test("deploy_app prints the expected console output byte for byte [S0.51, S2.51]
 
 test("the console shows a failed deployment and a progress line [S0.51, S2.51]", async () => {
   let printed = "";
-  const live = startConversation([deployApp], [call("deploy_app", { env: 7 })]);
+  const live = startConversation([deployApp], [call("deploy", { env: 7 })]);
   const shown = createDeployConsole((text) => {
     printed += text;
   });
@@ -103,14 +103,14 @@ test("the console shows a failed deployment and a progress line [S0.51, S2.51]",
     node: "tools",
     task: "1:0",
     callId: "c",
-    tool: "deploy_app",
+    tool: "deploy",
     text: "Halfway",
   });
   expect(printed).toBe("  💬 Halfway\n");
 });
 
-test("the model reads the final text of deploy_app and none of the steps [S0.53, S2.53]", async () => {
-  const { wires } = await runConversation([deployApp], [call("deploy_app", { env: "production" })]);
+test("the model reads the final text of deploy and none of the steps [S0.53, S2.53]", async () => {
+  const { wires } = await runConversation([deployApp], [call("deploy", { env: "production" })]);
   expect(wires).toHaveLength(2);
   expect(wireText(wires[1])).toContain("Successfully deployed to production");
   for (const text of texts) expect(wireText(wires[1])).not.toContain(text);

@@ -123,7 +123,7 @@ test("the pi reader prints arguments, partial results and results", async () => 
   for (const event of events) read(event);
   expect(printed.split("\n")).toEqual([
     'Starting process_rows with args: {"total":1}',
-    'Update from process_rows: "Processed 0/1 rows"',
+    'Update from process_rows: [{"type":"text","text":"Processed 0/1 rows"}]',
     'Tool process_rows completed: [{"type":"text","text":"Processed all 1 rows"}]',
     'Starting calculator with args: {"expression":"x"}',
     'Tool calculator failed: [{"type":"text","text":"Invalid expression: x"}]',

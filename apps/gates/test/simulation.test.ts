@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { mutants } from "../src/mutants/mutants.ts";
 import { mutantProcess } from "../src/mutants/run-mutants.ts";
-import { applyMutant, createWorkbench, findMisplacement } from "../src/mutants/workbench.ts";
+import { applyMutant, createWorkbench } from "../src/mutants/workbench.ts";
 import { runChild } from "../src/run-child.ts";
 import { runGroup, simulateSeed } from "../src/simulation/simulation-process.ts";
 
@@ -22,12 +22,6 @@ test("a simulation with one seed is deterministic", async () => {
   }
   expect(observed[0]?.length).toBeGreaterThan(10);
   expect(observed[1]).toEqual(observed[0]);
-});
-
-test("each planted fault still applies to the engine source", () => {
-  expect(mutants.length).toBeGreaterThanOrEqual(40);
-  expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length);
-  expect(mutants.flatMap((mutant) => findMisplacement(mutant) ?? [])).toEqual([]);
 });
 
 test("a planted fault is detected, and the same copy without the fault passes", async () => {

@@ -19,7 +19,7 @@ export type { ToolChoiceNames } from "./agent/model-node.ts";
 export { type ModelNode, modelNode } from "./agent/model-node.ts";
 export type { ModelNodeOptions } from "./agent/model-node-options.ts";
 export type { AgentFinish, OnFinish } from "./agent/on-finish.ts";
-export type { PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
+export type { AgentToolChoice, PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
 export * as agentRoutes from "./agent/routes.ts";
 export { hasToolCall, type StopCondition, type StopInput, type StopWhen, turnCountIs } from "./agent/stop-when.ts";
 export { estimateCost, type ModelPrice } from "./budget/prices.ts";

@@ -1,19 +1,27 @@
 /** Adapts an AI SDK language model to `Model`: a stream and a reply per request. */
 
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import type { LanguageModel, Model, ModelCallOptions, ModelReply, ModelRequest } from "@statewright/core";
+import type {
+  LanguageModel,
+  Model,
+  ModelCallOptions,
+  ModelReply,
+  ModelRequest,
+  StatewrightError,
+} from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { toCallSettings, toCallTools } from "./call-settings.ts";
 import { findClientAddress, listClientSecrets } from "./client-config.ts";
 import { type ClientRules, getClientRules } from "./client-rules.ts";
 import { type Dialect, v2, v3, v4 } from "./dialect.ts";
-import { createBrokenReplyError, describeOtherContent, toModelError } from "./failure.ts";
+import { createBrokenReplyError, describeOtherContent, findUnknownEvent, toModelError } from "./failure.ts";
 import { createUrlPredicate } from "./media.ts";
 import { toPrompt } from "./prompt/prompt.ts";
 import { hasUrl, PromptMemory } from "./prompt/prompt-memory.ts";
 import { isObject, omitUndefined } from "./provider-json.ts";
 import { ReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
+import { isJsonResponse, toStreamParts } from "./unstreamed-reply.ts";
 
 /** Facts about a model for `aiModel`, for which the AI SDK has no field. */
 export interface AiModelOptions {
@@ -40,7 +48,7 @@ export function aiModel(model: LanguageModel, options: AiModelOptions = {}): Mod
   const id = `${model.provider.split(".")[0]}/${model.modelId}`;
   checkSpecification(model.specificationVersion, id);
   const { name, images, structuredOutput = hasStructuredOutput(model) } = options;
-  const target = { model: model as KnownModel, id, openStream: createStreamOpener(model as KnownModel) };
+  const target = { model: model as KnownModel, id, prepareCall: createCallFactory(model as KnownModel) };
   return {
     id,
     ...omitUndefined({ name, images, structuredOutput }),
@@ -70,59 +78,122 @@ export function canEnforceSchemas(client: string): true | undefined {
 
 type KnownModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
 
-/** A model of the AI SDK with the function that sends its requests. */
+/** A model of the AI SDK with the function that prepares its requests. */
 interface Target {
   readonly model: KnownModel;
   readonly id: string;
-  readonly openStream: OpenStream;
+  readonly prepareCall: PrepareCall;
 }
 
-async function respond(
-  { model, id, openStream }: Target,
-  request: ModelRequest,
-  { signal, delta, alive, warn = ignoreWarning }: ModelCallOptions,
-): Promise<ModelReply> {
-  signal.throwIfAborted();
-  const reply = new ReplyBuilder({
-    client: model.provider,
-    model: model.modelId,
-    messages: request.messages,
-    delta,
-    warn,
-  });
-  let phase: "request" | "stream" = "request";
-  let otherContent: string | undefined;
-  try {
-    let nextRequest: ModelRequest | undefined = request;
-    for (let round = 0; nextRequest !== undefined; round++) {
-      const { stream, response } = await awaitStream(openStream(nextRequest, signal, warn), signal);
-      otherContent = describeOtherContent(response?.headers, findClientAddress(model));
-      await readParts(stream, signal, (part) => {
-        phase = "stream";
-        if (part.type === "error") throw part.error;
-        alive?.(contentlessParts.has(part.type) ? "ping" : "part");
-        reply.append(part);
-      });
-      const pausedReply = round < maxPauses ? reply.continuePaused() : undefined;
-      nextRequest = pausedReply && {
-        ...request,
-        messages: [...request.messages, { role: "assistant", id: "", ...pausedReply }],
-      };
+async function respond(target: Target, request: ModelRequest, options: ModelCallOptions): Promise<ModelReply> {
+  options.signal.throwIfAborted();
+  const unstreamed = unstreamedModels.has(target.model);
+  const call = new WireCall(target, request, options);
+  const result = await call.ask(unstreamed ? "whole" : "stream");
+  if (!("failure" in result)) return result.reply;
+  if (unstreamed || !call.isUnreadableJson()) throw result.failure;
+  const whole = await new WireCall(target, request, options).ask("whole");
+  if ("failure" in whole) throw result.failure;
+  unstreamedModels.add(target.model);
+  return whole.reply;
+}
+
+/** Models whose server answers with JSON instead of a stream of events. */
+const unstreamedModels: WeakSet<KnownModel> = new WeakSet();
+
+type CallResult = { readonly reply: ModelReply } | { readonly failure: unknown };
+
+/** One request of a model, with the continuations of its paused replies. */
+class WireCall {
+  readonly #target: Target;
+  readonly #request: ModelRequest;
+  readonly #options: ModelCallOptions;
+  readonly #reply: ReplyBuilder;
+  #phase: "request" | "stream" = "request";
+  #headers: unknown;
+
+  constructor(target: Target, request: ModelRequest, options: ModelCallOptions) {
+    const { provider: client, modelId: model } = target.model;
+    const { delta, warn = ignoreWarning } = options;
+    this.#target = target;
+    this.#request = request;
+    this.#options = options;
+    this.#reply = new ReplyBuilder({ client, model, messages: request.messages, delta, warn });
+  }
+
+  /** Returns the reply or its failure. Rejects with the reason of the signal on abort. */
+  async ask(mode: "stream" | "whole"): Promise<CallResult> {
+    const { signal } = this.#options;
+    try {
+      let nextRequest: ModelRequest | undefined = this.#request;
+      for (let round = 0; nextRequest !== undefined; round++) {
+        await this.#receive(nextRequest, mode);
+        nextRequest = round < maxPauses ? this.#continuePaused() : undefined;
+      }
+    } catch (thrown) {
+      signal.throwIfAborted();
+      return { failure: await this.#toFailure(thrown) };
     }
-  } catch (thrown) {
     signal.throwIfAborted();
-    throw toModelError(thrown, {
-      model: id,
-      phase,
-      secrets: await listClientSecrets(model),
-      otherContent,
-      ...omitUndefined({ headers: request.headers, usage: reply.getUsage() }),
+    const result = this.#reply.build();
+    if (!("broken" in result)) return result;
+    const reason = this.#describeOtherContent() ?? result.broken;
+    return { failure: createBrokenReplyError(reason, this.#target.id, this.#reply.getUsage()) };
+  }
+
+  /** Returns true when the response was JSON and no part of it could be read. */
+  isUnreadableJson(): boolean {
+    return isJsonResponse(this.#headers) && this.#reply.isEmpty();
+  }
+
+  async #receive(request: ModelRequest, mode: "stream" | "whole"): Promise<void> {
+    const { signal, warn = ignoreWarning } = this.#options;
+    const prepared = this.#target.prepareCall(request, signal, warn);
+    if (mode === "whole") {
+      const answer = prepared.then(({ generate }) => generate());
+      for (const part of toStreamParts(await awaitAnswer(answer, signal, ignoreRejection))) this.#append(part);
+      return;
+    }
+    const opening = prepared.then(({ open }) => open());
+    const { stream, response } = await awaitAnswer(opening, signal, (late) => late.stream.cancel(signal.reason));
+    this.#headers = response?.headers;
+    await readParts(stream, signal, (part) => this.#append(part));
+  }
+
+  #append(part: StreamPart): void {
+    this.#phase = "stream";
+    const { alive, warn = ignoreWarning } = this.#options;
+    if (part.type === "error") {
+      const unknown = findUnknownEvent(this.#target.model.provider, part.error);
+      if (unknown === undefined) throw part.error;
+      warn(`the event ${unknown} of the provider was skipped: its client does not know it`);
+    }
+    alive?.(contentlessParts.has(part.type) ? "ping" : "part");
+    this.#reply.append(part);
+  }
+
+  #continuePaused(): ModelRequest | undefined {
+    const paused = this.#reply.continuePaused();
+    const { messages } = this.#request;
+    return paused && { ...this.#request, messages: [...messages, { role: "assistant", id: "", ...paused }] };
+  }
+
+  async #toFailure(thrown: unknown): Promise<StatewrightError> {
+    const { headers } = this.#request;
+    return toModelError(thrown, {
+      model: this.#target.id,
+      phase: this.#phase,
+      secrets: await listClientSecrets(this.#target.model),
+      otherContent: this.#describeOtherContent(),
+      ...omitUndefined({ headers, usage: this.#reply.getUsage() }),
     });
   }
-  signal.throwIfAborted();
-  const result = reply.build();
-  if ("broken" in result) throw createBrokenReplyError(otherContent ?? result.broken, id, reply.getUsage());
-  return result.reply;
+
+  #describeOtherContent(): string | undefined {
+    return this.#headers === undefined
+      ? undefined
+      : describeOtherContent(this.#headers, findClientAddress(this.#target.model));
+  }
 }
 
 /** Maximum number of continuations of a paused reply; the reply then counts as complete. */
@@ -139,37 +210,43 @@ type OpenedStream = {
   readonly response?: { readonly headers?: unknown } | undefined;
 };
 
-type OpenStream = (
+/** A request in the form of the model's specification: as a stream, or as a whole. */
+interface PreparedCall {
+  readonly open: () => PromiseLike<OpenedStream>;
+  readonly generate: () => PromiseLike<unknown>;
+}
+
+type PrepareCall = (
   request: ModelRequest,
   signal: AbortSignal,
   warn: (warning: string) => void,
-) => Promise<OpenedStream>;
+) => Promise<PreparedCall>;
 
-/** Creates the function that sends requests to a model, in the dialect of its specification. */
-function createStreamOpener(model: KnownModel): OpenStream {
+/** Creates the function that prepares requests of a model, in the dialect of its specification. */
+function createCallFactory(model: KnownModel): PrepareCall {
   switch (model.specificationVersion) {
     case "v4": {
       const prepare = createCallPreparer(model, v4, "provider");
       return async (request, signal, warn) => {
         const { reasoning } = request;
-        return model.doStream({
-          ...(await prepare(request, signal, warn)),
-          ...(reasoning !== undefined && { reasoning }),
-        });
+        const call = { ...(await prepare(request, signal, warn)), ...(reasoning !== undefined && { reasoning }) };
+        return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
       };
     }
     case "v3": {
       const prepare = createCallPreparer(model, v3, "provider");
       return async (request, signal, warn) => {
         warnAboutReasoning(request, "v3", warn);
-        return model.doStream(await prepare(request, signal, warn));
+        const call = await prepare(request, signal, warn);
+        return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
       };
     }
     case "v2": {
       const prepare = createCallPreparer(model, v2, "provider-defined");
       return async (request, signal, warn) => {
         warnAboutReasoning(request, "v2", warn);
-        return model.doStream(await prepare(request, signal, warn));
+        const call = await prepare(request, signal, warn);
+        return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
       };
     }
   }
@@ -225,19 +302,23 @@ function omitMediaRules(rules: ClientRules): ClientRules {
   return rest;
 }
 
-/** Resolves to the opened stream, or rejects on abort. A stream opened after the abort is cancelled. */
-function awaitStream(pending: Promise<OpenedStream>, signal: AbortSignal): Promise<OpenedStream> {
+/** Resolves to the answer, or rejects on abort. `discard` releases an answer that arrives after the abort. */
+function awaitAnswer<Answer>(
+  pending: Promise<Answer>,
+  signal: AbortSignal,
+  discard: (late: Answer) => unknown,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const abort = (): void => {
       reject(signal.reason);
-      pending.then(({ stream }) => stream.cancel(signal.reason)).catch(ignoreRejection);
+      pending.then(discard).catch(ignoreRejection);
     };
     signal.addEventListener("abort", abort, { once: true });
     const finish = (): void => signal.removeEventListener("abort", abort);
     pending.then(
-      (opened) => {
+      (answer) => {
         finish();
-        resolve(opened);
+        resolve(answer);
       },
       (error: unknown) => {
         finish();

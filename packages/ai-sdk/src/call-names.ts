@@ -40,9 +40,11 @@ export function toProviderCallId(client: string, id: string): string {
 
 /**
  * Returns a tool name in the format of providers: a model may have called a tool by a name that every provider
- * rejects.
+ * rejects. A name that each object inherits, such as `constructor`, gets an underscore: clients look names up in plain
+ * objects and would send no name.
  */
 export function toProviderToolName(name: string): string {
+  if (name in Object.prototype) return `${name}_`;
   if (validName.test(name)) return name;
   return name.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
 }

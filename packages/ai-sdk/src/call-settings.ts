@@ -59,8 +59,13 @@ export function toCallTools<Type extends "provider" | "provider-defined">(
     if (!isSupported) warn(`the tool ${id} was not sent: it belongs to another provider than the model`);
     return isSupported;
   });
+  const canEnforce = type === "provider";
+  if (!canEnforce && tools.some(({ strict }) => strict !== undefined))
+    warn("strict of a tool was not sent: a model of specification v2 reads it from providerOptions only");
   const all = [
-    ...tools.filter(({ name }) => !supported.some((tool) => tool.name === name)).map(toFunctionTool),
+    ...tools
+      .filter(({ name }) => !supported.some((tool) => tool.name === name))
+      .map((tool) => toFunctionTool(tool, canEnforce)),
     ...supported.map((tool) => toProviderTool(tool, type)),
   ];
   if (all.length === 0) return {};
@@ -72,12 +77,16 @@ export function toCallTools<Type extends "provider" | "provider-defined">(
   return { tools: all, toolChoice: toToolChoice(toolChoice) };
 }
 
-function toFunctionTool({ name, description, inputSchema, provider }: ModelTool): LanguageModelV2FunctionTool {
+function toFunctionTool(
+  { name, description, inputSchema, strict, provider }: ModelTool,
+  canEnforce: boolean,
+): LanguageModelV2FunctionTool & { strict?: boolean } {
   return {
     type: "function",
     name,
     description,
     inputSchema: inputSchema as JSONSchema7,
+    ...(strict === undefined || !canEnforce ? {} : { strict }),
     ...toProviderOptions(provider),
   };
 }

@@ -17,9 +17,22 @@ export interface ClientRules {
   readonly resultMedia?: RegExp | "none";
   /** Files accepted in assistant messages: files with inline bytes, or none. */
   readonly assistantFiles?: "bytes" | "none";
+  /** Event types that the client reads; it reports any other type as an error, and reads the events after it. */
+  readonly events?: ReadonlySet<string>;
   /** A model rejects the reasoning of another model of the same provider. */
   readonly reasoningIsModelBound?: true;
 }
+
+const anthropicEvents: ReadonlySet<string> = new Set([
+  "message_start",
+  "content_block_start",
+  "content_block_delta",
+  "content_block_stop",
+  "message_delta",
+  "message_stop",
+  "ping",
+  "error",
+]);
 
 const imagesAndPdf = /^(?:image\/|application\/pdf$)/;
 
@@ -28,6 +41,7 @@ const rulesByClient: readonly (readonly [RegExp, ClientRules])[] = [
     /anthropic/,
     {
       family: "anthropic",
+      events: anthropicEvents,
       strictOrder: true,
       refusesBlankText: true,
       media: /^(?:image\/|application\/pdf$|text\/plain$)/,

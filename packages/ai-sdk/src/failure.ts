@@ -11,6 +11,7 @@ import {
 } from "@statewright/core";
 import { toModelFailureKind } from "@statewright/core/adapter";
 import { formatAddress, toFields } from "./client-config.ts";
+import { getClientRules } from "./client-rules.ts";
 import { omitUndefined } from "./provider-json.ts";
 
 /** Context of a failed model call. */
@@ -67,6 +68,18 @@ export function describeOtherContent(headers: unknown, address: string | undefin
 function findOtherContent(thrown: unknown): string | undefined {
   const { statusCode, responseHeaders, url } = toFields(thrown);
   return statusCode === 200 ? describeOtherContent(responseHeaders, formatAddress(url)) : undefined;
+}
+
+/**
+ * Returns the type of an event that the client of a provider does not know, and reports as an error between readable
+ * events; undefined for every other error.
+ */
+export function findUnknownEvent(client: string, error: unknown): string | undefined {
+  const { events } = getClientRules(client);
+  const { name, value } = toFields(error);
+  const { type } = toFields(value);
+  if (events === undefined || name !== "AI_TypeValidationError" || typeof type !== "string") return undefined;
+  return events.has(type) ? undefined : type;
 }
 
 /** Returns a retryable error for a reply that broke off. */

@@ -134,6 +134,12 @@ export class ReplyBuilder {
     return partial.reply;
   }
 
+  /** Returns true when no content has arrived. */
+  isEmpty(): boolean {
+    const { content, providerParts } = this.#items.split(this.#calls.listUnfinished());
+    return content.length === 0 && providerParts.length === 0;
+  }
+
   /** Returns the known usage of a broken reply: input tokens only, because output tokens are counted at the end. */
   getUsage(): Usage | undefined {
     const { outputTokens: _output, reasoningTokens: _reasoning, ...input } = toUsage(this.#end?.usage);

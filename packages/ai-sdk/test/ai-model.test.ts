@@ -130,7 +130,7 @@ describe("language models", () => {
     );
   });
 
-  test("a scripted model is not a LanguageModel by type", () => {
+  test("a scripted model is not a LanguageModel by type (types)", () => {
     expectTypeOf(createModelV2([]).model).toExtend<LanguageModel>();
     expectTypeOf(createModelV3([]).model).toExtend<LanguageModel>();
     expectTypeOf(createModelV4([]).model).toExtend<LanguageModel>();

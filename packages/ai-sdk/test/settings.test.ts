@@ -51,6 +51,25 @@ describe("request settings", () => {
       expect(options["responseFormat"]).toEqual({ type: "json", ...output });
   });
 
+  test("strict of a tool reaches models of V3 and V4, and a model of V2 causes a warning [FX97]", async () => {
+    const tools = [
+      { ...weather, strict: true },
+      { ...weather, name: "other" },
+    ];
+    const { v4, v3, v2 } = await sendRequests({ tools });
+    const readStrict = (spec: typeof v4) =>
+      ((spec?.options["tools"] ?? []) as readonly { readonly strict?: boolean }[]).map(({ strict }) => strict);
+    expect([v4, v3, v2].map(readStrict)).toEqual([
+      [true, undefined],
+      [true, undefined],
+      [undefined, undefined],
+    ]);
+    expect([v4, v3].map((each) => each?.warnings)).toEqual([[], []]);
+    expect(v2?.warnings).toEqual([
+      "strict of a tool was not sent: a model of specification v2 reads it from providerOptions only",
+    ]);
+  });
+
   test("the reasoning setting reaches a model of V4, and older models cause a warning", async () => {
     const { v4, v3, v2 } = await sendRequests({ reasoning: "low" });
     expect(v4).toMatchObject({ options: { reasoning: "low" }, warnings: [] });

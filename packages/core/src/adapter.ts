@@ -10,6 +10,7 @@ export {
   checkCount,
   checkFlag,
   checkFunction,
+  checkNumber,
   checkOptions,
   checkStrings,
   checkTime,
@@ -45,6 +46,7 @@ export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export { mapResult } from "./run/launch.ts";
+export { type ActiveRunFilter, listActiveRuns } from "./run/session/thread-registry.ts";
 export { measureSchema, type SchemaCost } from "./tool/arguments/schema-cost.ts";
 export { computeArtifactKey, getArtifactHandle } from "./tool/artifacts/artifact.ts";
 export {

@@ -41,7 +41,7 @@ export {
   type MachineState,
   type MachineTypes,
 } from "./compile/durable-machine.ts";
-export type { Graph, GraphDefaults, GraphMachine, GraphOptions } from "./compile/graph.ts";
+export type { Graph, GraphDefaults, GraphMachine, GraphOptions, ToolDefaults } from "./compile/graph.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
 export type { AgentEndCheck, AgentTurn, TurnLimit } from "./define/agent-turn.ts";
 export { edit, type Goto, goto, type Recipe, type Send, send } from "./define/command.ts";
@@ -170,6 +170,7 @@ export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";
 export { type NodeUpdate, type UpdateOptions, updateState } from "./resume/update-state.ts";
+export type { EventOverflow } from "./run/events/event-queue.ts";
 export type { EventView } from "./run/events/events.ts";
 export type { InspectedActor, Inspector } from "./run/events/inspection.ts";
 export type { OpenInterrupt, RunEvent, RunEventBody, Transition, TransitionRecord } from "./run/events/run-event.ts";
@@ -248,6 +249,7 @@ export {
   approval,
   type InDoubtAnswer,
   type NodeInDoubtAnswer,
+  type StepInDoubtAnswer,
 } from "./tool/policy/approval.ts";
 export * as decide from "./tool/policy/decide.ts";
 export type { AnswerInput, AnswerOf, InterruptDeclaration, InterruptShape } from "./tool/policy/interrupt.ts";

@@ -14,7 +14,14 @@ export {
   type ThreadState,
 } from "./inspect/get-state.ts";
 export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
-export { copyThread, exportThread, type ImportOptions, importThread } from "./inspect/move-thread.ts";
+export {
+  copyThread,
+  type ExportOptions,
+  exportThread,
+  type ImportOptions,
+  importThread,
+  streamThreadExport,
+} from "./inspect/move-thread.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
 export { describeTool, type ToolDescription } from "./tool/definition/describe-tool.ts";
 export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/definition/lint-tool.ts";

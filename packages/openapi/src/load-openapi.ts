@@ -96,7 +96,7 @@ export interface OpenApiOptions extends Pick<FetchOptions, "allowPrivate" | "all
 
 /** Tools of a document. */
 export interface OpenApiTools {
-  readonly tools: readonly Tool[];
+  readonly tools: readonly (Tool & { readonly name: string })[];
   /** Operations of the tools, in the same order. */
   readonly operations: readonly OpenApiOperation[];
   /** Skipped operations, with the reason. */
@@ -136,7 +136,7 @@ export async function loadOpenApi(source: string | URL | object, options: OpenAp
   const document = await readDocument(source, omitUndefined({ allowPrivate, allowHosts, resolve, world }));
   if (options.pin !== undefined && options.pin !== document.digest) throw createPinError(document, options.pin);
   checkAuth(document, options.auth ?? {});
-  const created: { readonly tool: Tool; readonly found: DocumentOperation }[] = [];
+  const created: { readonly tool: Tool & { readonly name: string }; readonly found: DocumentOperation }[] = [];
   const skipped: { operation: OpenApiOperation; reason: string }[] = [];
   for (const found of listOperations(document, options.operations ?? {})) {
     try {
@@ -161,7 +161,11 @@ export async function loadOpenApi(source: string | URL | object, options: OpenAp
   };
 }
 
-function createTool(document: Document, found: DocumentOperation, options: OpenApiOptions): Tool {
+function createTool(
+  document: Document,
+  found: DocumentOperation,
+  options: OpenApiOptions,
+): Tool & { readonly name: string } {
   const { operation } = found;
   const { id, method, path } = operation;
   const { auth = {}, baseUrl, idempotencyKey = false, prefix, maxRedirects = 0 } = options;
@@ -210,6 +214,7 @@ function createTool(document: Document, found: DocumentOperation, options: OpenA
     }
   };
   return Object.freeze({
+    name: spec.name,
     spec,
     call,
     ...(plan.credentials.length === 0

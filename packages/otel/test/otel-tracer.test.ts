@@ -44,7 +44,7 @@ test("OpenTelemetry spans have their kind, times, attributes and parent", () => 
   ]);
 });
 
-test("a failure sets the status of its OpenTelemetry span and the error type", () => {
+test("a failure sets the status of its OpenTelemetry span and the error type [FX83]", () => {
   const { tracer, exporter } = recording();
   const span = tracer.startSpan({
     name: "execute_tool pay",

@@ -4,13 +4,13 @@ import { createSupervisor, type StartCheck, type Supervisor } from "@statewright
 import { createStartOptions, defaultMaxRestarts, type PluginOptions } from "./plugin-options.ts";
 import { type PluginProcess, startPlugin } from "./plugin-process.ts";
 import { notReady } from "./plugin-session.ts";
-import { createTools, hashDescription, type ToolCaller, toOutput } from "./plugin-tools.ts";
+import { createTools, hashDescription, type NamedTool, type ToolCaller, toOutput } from "./plugin-tools.ts";
 import type { PluginNotification } from "./protocol.ts";
 
 /** Started plugin. */
 export interface Plugin {
   /** Tools of the last description. */
-  readonly tools: readonly Tool[];
+  readonly tools: readonly (Tool & { readonly name: string })[];
   /** Process id of the active process, if any. */
   readonly pid: number | undefined;
   /** Stops the process and starts it again, with changed code and definitions. */
@@ -52,7 +52,7 @@ export async function loadCheckedPlugin(pluginOptions: PluginOptions | string, c
   const callTool = createToolCaller({ supervisor, command, onTimeout, world });
 
   /** Creates the tools, or stops the process if its tools are invalid. */
-  async function createToolsOrStop(process: PluginProcess): Promise<readonly Tool[]> {
+  async function createToolsOrStop(process: PluginProcess): Promise<readonly NamedTool[]> {
     try {
       return createTools(process, options, callTool);
     } catch (error) {

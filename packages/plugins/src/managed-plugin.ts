@@ -4,7 +4,9 @@ import { createUntrustedError, type StartCheck } from "@statewright/host";
 import type { Plugin } from "./load-plugin.ts";
 
 /** Plugin or another restartable source of tools. */
-export type ToolSource = Pick<Plugin, "tools" | "restart" | "close">;
+export interface ToolSource extends Pick<Plugin, "restart" | "close"> {
+  readonly tools: readonly Tool[];
+}
 
 /** Plugin with a count of its running tool calls. */
 export interface ManagedPlugin<Source extends ToolSource = ToolSource> {

@@ -19,6 +19,8 @@ export interface PendingCall {
   readonly call: PluginCall;
   readonly complete: (outcome: { readonly reply: PluginReply } | { readonly error: unknown }) => void;
   isOpen: boolean;
+  /** Monotonic time of the abort, in milliseconds, for a plugin that replies in order. */
+  abandonedAt?: number;
 }
 
 /** Matching of replies to calls, and the log of unmatched replies. */
@@ -69,7 +71,10 @@ export class PendingCalls {
    * in order still owes its reply.
    */
   abandon(pending: PendingCall): void {
-    if (this.#options.matching === "order") return;
+    if (this.#options.matching === "order") {
+      pending.abandonedAt = this.#options.world.clock.monotonic();
+      return;
+    }
     this.#calls.splice(this.#calls.indexOf(pending), 1);
     rememberId(this.#abandonedIds, pending.sentId);
   }
@@ -102,9 +107,16 @@ export class PendingCalls {
     if (pending?.isOpen === true) pending.call.onNotification(notification);
   }
 
-  /** Waits for the replies to aborted calls of a plugin that replies in order. Returns false after `graceMs`. */
+  /**
+   * Waits for the replies to aborted calls of a plugin that replies in order. Returns false `graceMs` after the oldest
+   * of these calls was aborted: a waiting call may end earlier, and the next one must not wait anew.
+   */
   async awaitStaleReplies(signal: AbortSignal, graceMs: number): Promise<boolean> {
     if (this.#options.matching === "id" || this.#calls.length === 0) return true;
+    const { clock } = this.#options.world;
+    const abandonedAt = this.#calls[0]?.abandonedAt ?? clock.monotonic();
+    const remainingMs = abandonedAt + graceMs - clock.monotonic();
+    if (remainingMs <= 0) return false;
     let cancel: (() => void) | undefined;
     const stopWaiting = (): void => {
       cancel?.();
@@ -112,7 +124,7 @@ export class PendingCalls {
     };
     return waitUnlessAborted<boolean>(signal, (resolve) => {
       this.#onEmpty = () => resolve(true);
-      cancel = this.#options.world.schedule.after(graceMs, () => resolve(false));
+      cancel = this.#options.world.schedule.after(remainingMs, () => resolve(false));
       return stopWaiting;
     }).finally(stopWaiting);
   }

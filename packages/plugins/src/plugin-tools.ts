@@ -10,14 +10,17 @@ import type { PluginReply, PluginToolDefinition } from "./protocol.ts";
 /** Calls a tool by the plugin's own name. */
 export type ToolCaller = (definition: PluginToolDefinition, args: unknown, runtime: ToolRuntime) => Promise<ToolOutput>;
 
+/** Tool with its name, like a tool of `defineTool`. */
+export type NamedTool = Tool & { readonly name: string };
+
 /** Creates the tools of a description. Throws `invalid_tool` for an invalid definition. */
 export function createTools(
   { description }: PluginProcess,
   options: PluginOptions,
   callTool: ToolCaller,
-): readonly Tool[] {
+): readonly NamedTool[] {
   const { safety, retry, timeoutMs, graceMs, onError, limits } = options;
-  return description.tools.map((definition): Tool => {
+  return description.tools.map((definition): NamedTool => {
     const { name: originalName, description: text, parameters, label, effect } = definition;
     const name = toSnakeCase(originalName);
     const spec = toolSpec({
@@ -35,6 +38,7 @@ export function createTools(
       limits,
     });
     return Object.freeze({
+      name,
       spec,
       call: (_state: unknown, runtime: ToolRuntime, { args }: ToolCall) => callTool(definition, args, runtime),
     });

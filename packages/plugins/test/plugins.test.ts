@@ -53,6 +53,12 @@ test("a cancelled call sends no unknown line to a protocol 1 plugin, and the nex
   );
 });
 
+test("tools of a plugin have their name, as tools of defineTool have [FX90]", async () => {
+  const { tools } = await load();
+  expect(tools.map(({ name }) => name)).toEqual(tools.map(({ spec }) => spec.name));
+  expect(tools[0]?.name).toBe("echo");
+});
+
 test("a plugin starts once at load and keeps its process over calls and runs [S3.26, S3.27]", async () => {
   const plugin = await load();
   expect(isAlive(plugin.pid)).toBe(true);
@@ -296,6 +302,12 @@ test("a foreign plugin tool name becomes snake_case and keeps its original towar
   expect(tools[0]?.spec).toMatchObject({ name: "files_read", originalName: "Files/Read" });
 });
 
+test("a call of a plugin tool under its alias reaches the plugin under the original name [FX80, D32]", async () => {
+  const { tools } = await load("list", { extra: "name=Files/Read" });
+  expect(tools.map(({ spec }) => spec.name)).toEqual(["files_read", "shout"]);
+  expect(await callTool(tools, { say: "hello", named: true }, "files_read")).toBe("Files/Read");
+});
+
 test("plugin arguments and variables are expanded from the environment without a shell [S3.44, S3.45, R11, T47]", async () => {
   process.env["STATEWRIGHT_TEST_NAME"] = "a b; $(touch x) `y`";
   try {
@@ -445,6 +457,37 @@ test("a plugin whose late answer does not arrive restarts once the next call has
   expect(plugin.pid).not.toBe(pid);
   expect(isAlive(pid)).toBe(false);
 });
+
+test.each([
+  [300, 5_000],
+  [1_000, 5_000],
+  [5_000, 5_000],
+])(
+  "a hung plugin restarts although each call ends before the grace time: timeoutMs %i, staleGraceMs %i [FX85]",
+  async (timeoutMs, staleGraceMs) => {
+    const world = virtualClock({ waitsForWork: false });
+    const plugin = await load("echo", { timeoutMs, world, staleGraceMs });
+    const { pid } = plugin;
+    const silent = startCalls(plugin.tools, [{ args: { say: "never", silent: true } }], { world });
+    await isSent(silent);
+    await world.advance(timeoutMs);
+    await silent.answers();
+    let timedOutCalls = 0;
+    while (timedOutCalls * timeoutMs < staleGraceMs) {
+      const waiting = startCalls(plugin.tools, [{ args: { say: "mine" } }], { world });
+      await isSent(waiting);
+      await world.advance(timeoutMs);
+      const answer = getMessageText((await waiting.answers())[0] ?? fail());
+      timedOutCalls += 1;
+      if (answer === "mine") break;
+      expect(answer).toBe(`Timed out after ${timeoutMs} ms`);
+    }
+    expect(await callTool(plugin.tools, { say: "mine" })).toBe("mine");
+    expect(timedOutCalls * timeoutMs).toBeLessThan(staleGraceMs + timeoutMs);
+    expect(plugin.pid).not.toBe(pid);
+    expect(isAlive(pid)).toBe(false);
+  },
+);
 
 test("a plugin that restarts with other tools is refused until a manual restart accepts the new tools [S3.50, R13]", async () => {
   const plugin = await load("changes");

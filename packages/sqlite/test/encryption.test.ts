@@ -83,7 +83,7 @@ async function fillSentinel(store: Store, thread: string): Promise<void> {
   const queued = { ...createRunRow("r2", thread), status: "queued", input: said, queuedAt: 9 } as const;
   await store.enqueue({ thread, run: queued });
   await store.dequeue(thread, "r2", { at: 10, reason: sentinel });
-  await store.enqueue({ thread, run: { ...queued, id: "r3" } });
+  await store.enqueue({ thread, run: { ...queued, id: `r3-${thread}` } });
 }
 
 describe("an encrypted store", () => {

@@ -1,5 +1,10 @@
+import fs, { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type FileSystems, refuseRemote } from "../src/file/refuse-remote.ts";
+import { type SqliteStoreOptions, sqliteStore } from "../src/index.ts";
 
 const linux = (type: number): FileSystems => ({ platform: "linux", getType: () => type });
 
@@ -41,6 +46,27 @@ describe("network file systems [F21]", () => {
 
   for (const [kind, number] of Object.entries(local))
     test(`a file on ${kind} is opened`, () => expect(() => refuseRemote("/tmp/agent.db", linux(number))).not.toThrow());
+
+  test.runIf(process.platform === "linux")(
+    "sqliteStore refuses a file on a network file system, and opens it with fileSystem any [FX80, F21]",
+    () => {
+      const file = join(mkdtempSync(join(tmpdir(), "statewright-remote-")), "agent.db");
+      const { statfsSync } = fs;
+      const open = (options: SqliteStoreOptions) => sqliteStore(file, options).close();
+      // The kernel of this test reports every file as a file on NFS.
+      fs.statfsSync = Object.assign(() => ({ ...statfsSync(tmpdir()), type: 0x6969 }), statfsSync);
+      syncBuiltinESMExports();
+      try {
+        expect(() => open({})).toThrow(/network file system \(NFS\)/);
+        expect(existsSync(file)).toBe(false);
+        expect(() => open({ fileSystem: "any" })).not.toThrow();
+      } finally {
+        fs.statfsSync = statfsSync;
+        syncBuiltinESMExports();
+        rmSync(dirname(file), { recursive: true, force: true });
+      }
+    },
+  );
 
   test("a Windows network share is refused, and a drive and a device path are not [F21]", () => {
     const windows: FileSystems = { platform: "win32", getType: () => 0 };

@@ -43,7 +43,7 @@ describe.each(formats)("a file of format %i", (format) => {
   });
   const given = { context: { isBroken: false }, world };
 
-  test("every open run of an older file can continue, and checkRuns writes nothing", async () => {
+  test("every open run of an older file can continue, and checkRuns writes nothing [E50]", async () => {
     const checks = await checkRuns(store, graphs);
     const verdicts = checks.map(({ run, verdict }) => [run.thread, run.status, verdict]);
     expect(verdicts.sort()).toEqual([

@@ -100,7 +100,7 @@ test("vector search over many items returns equal items, order and scores in eve
   expect(found[0]).toHaveLength(150);
 });
 
-test("a vector survives the process, is deleted with its item, and is unreadable in an encrypted file", async () => {
+test("a vector survives the process, is deleted with its item, and is unreadable in an encrypted file [E49]", async () => {
   const [, plain, sealed] = openStores();
   for (const store of [plain, sealed])
     await longTermStore(store as Store)

@@ -43,6 +43,7 @@ export {
   type ScriptedEntry,
   type ScriptedFailure,
   type ScriptedModel,
+  type ScriptedModelOptions,
   type ScriptedPace,
   type ScriptedPart,
   type ScriptedReply,

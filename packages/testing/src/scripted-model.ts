@@ -41,6 +41,8 @@ export interface ScriptedCall<Name extends string = string, Args extends JsonObj
   readonly name: Name;
   readonly args: Args;
   readonly id: string | undefined;
+  /** Token usage of the reply; estimated from the text length when absent. */
+  readonly usage: Usage | undefined;
 }
 
 /** Part of a scripted reply. */
@@ -98,13 +100,16 @@ export function think(text: string): ScriptedThought {
   return { kind: "thought", text };
 }
 
-/** Creates a tool call. Without an id, the calls of a conversation are numbered (`call_1`, `call_2`). */
+/**
+ * Creates a tool call. Without an id, the calls of a conversation are numbered (`call_1`, `call_2`). `usage` is the
+ * token usage of the whole reply: of several parts with a usage, the last one counts.
+ */
 export function call<const Name extends string, Args extends JsonObject>(
   name: Name,
   args: Args,
-  options: { readonly id?: string } = {},
+  options: { readonly id?: string; readonly usage?: Usage } = {},
 ): ScriptedCall<Name, Args> {
-  return { kind: "call", name, args, id: options.id };
+  return { kind: "call", name, args, id: options.id, usage: options.usage };
 }
 
 /** Parts streamed before a failure. */
@@ -137,19 +142,33 @@ export interface ScriptedPace {
   readonly chunkMs?: number;
 }
 
+/** Options of a scripted model. */
+export interface ScriptedModelOptions {
+  /** Provider's id of the model. Default `scripted`. */
+  readonly id?: string;
+  /** Delays of the replies. Default: none. */
+  readonly pace?: ScriptedPace;
+  /**
+   * Key of a request: a request with the key of an earlier one gets the reply of that request, and the script does not
+   * advance. `transcript` is the messages: use it for a model that outlives a simulated crash. Default: each request gets
+   * the next reply.
+   */
+  readonly key?: "transcript" | ((request: ModelRequest) => string);
+}
+
 /**
- * Creates a model with the replies of `script`. A repeated request gets the same reply. A model created after a crash
- * continues behind the replies in the transcript of its first request, also in a conversation with several
+ * Creates a model with the replies of `script`, one for each request in order, also for equal requests. A model created
+ * after a crash continues behind the replies in the transcript of its first request, also in a conversation with several
  * assistants, such as a team. For several conversations in several processes, pass a function, whose reply depends on
  * the request only. Rejects with `invalid_transcript`, and with `model_failed` after the last entry of the script.
  */
 export function scriptedModel<Entry extends ScriptedEntry>(
   script: Script<Entry>,
-  options: { readonly id?: string; readonly pace?: ScriptedPace } = {},
+  options: ScriptedModelOptions = {},
 ): ScriptedModel<ScriptCalls<Entry>> {
-  const { id = "scripted", pace } = options;
+  const { id = "scripted", pace, key } = options;
   const requests: ModelRequest[] = [];
-  const getReply = isDecision(script) ? script : createScriptReader(id, script);
+  const getReply = isDecision(script) ? script : createScriptReader(id, script, key);
   return {
     id,
     requests,
@@ -167,7 +186,7 @@ export function scriptedModel<Entry extends ScriptedEntry>(
       const parts = toList(reply);
       const content = createBlocks(parts, request.messages);
       await streamParts(parts, content, writer);
-      const usage = parts.flatMap((part) => (part.kind === "text" && part.usage !== undefined ? [part.usage] : []));
+      const usage = parts.flatMap((part) => (part.kind !== "thought" && part.usage !== undefined ? [part.usage] : []));
       return {
         content,
         finish: content.some((block) => block.type === "call") ? "calls" : "stop",
@@ -181,23 +200,24 @@ function isDecision(script: Script): script is ScriptedDecision {
   return typeof script === "function";
 }
 
-/**
- * Returns the entries in order. Replies are cached by transcript, so that a repeated request does not advance the
- * script.
- */
-function createScriptReader(id: string, script: readonly ScriptedEntry[]): ScriptedDecision {
+/** Returns the entries in order. A request with a known key does not advance the script. */
+function createScriptReader(
+  id: string,
+  script: readonly ScriptedEntry[],
+  toKey: ScriptedModelOptions["key"],
+): ScriptedDecision {
   const replies = new Map<string, ScriptedReply>();
   let position: number | undefined;
   return (request) => {
-    const transcript = JSON.stringify(request.messages);
-    const known = replies.get(transcript);
+    const key = toKey === "transcript" ? JSON.stringify(request.messages) : toKey?.(request);
+    const known = key === undefined ? undefined : replies.get(key);
     if (known !== undefined) return known;
     position ??= findScriptPosition(script, request);
     const entry = script[position];
     if (entry === undefined) throw createScriptEndError(id, script.length);
     position += 1;
     const reply = resolveReply(entry, request);
-    if (!isFailure(reply)) replies.set(transcript, reply);
+    if (key !== undefined && !isFailure(reply)) replies.set(key, reply);
     return reply;
   };
 }

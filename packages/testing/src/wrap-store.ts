@@ -31,7 +31,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     events: (thread, page) => inner.events(thread, page),
     artifacts: inner.artifacts,
     delete: (thread) => inner.delete(thread),
-    exportThread: (thread) => inner.exportThread(thread),
+    exportThread: (thread, options) => inner.exportThread(thread, options),
     importThread: (image) => inner.importThread(image),
     prune: (write) => inner.prune(write),
     vacuum: () => inner.vacuum(),

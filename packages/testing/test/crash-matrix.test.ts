@@ -1,6 +1,8 @@
-import { call, crashMatrix, say, scriptedModel } from "@statewright/testing";
+import { channel, defineGraph, defineState, END, START } from "@statewright/core";
+import { type CrashExternalWorld, call, crashMatrix, say, scriptedModel } from "@statewright/testing";
 import "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { createDeskGraph, createInput } from "./support/desk-graph.ts";
 import { createOrderGraph, type Defect } from "./support/order-graph.ts";
 
@@ -100,6 +102,81 @@ describe("planted defects", () => {
       in doubt, a person must decide: at point 10 after the commit of the start of tool mail; point 11 before tool mail; point 12 after "a mail to Ada"; and 2 more
         Add a reconcile function to the effect that queries the external service."
     `);
+  });
+});
+
+describe("once steps", () => {
+  const Receipts = defineState({ receipts: channel.list(z.string()) });
+
+  /** A graph that charges a card in a once step, in a node with this policy. */
+  function createTill(outside: CrashExternalWorld, policy: { readonly effect?: "once" } = {}, reconciles = false) {
+    const options = {
+      effect: "once",
+      ...(reconciles
+        ? {
+            reconcile: ({ idempotencyKey }: { readonly idempotencyKey: string }) =>
+              outside.hasEffect(idempotencyKey) ? "receipt" : undefined,
+          }
+        : {}),
+    } as const;
+    return defineGraph({ name: "till", state: Receipts })
+      .nodes({
+        pay: {
+          ...policy,
+          run: async (_state, { step }) => ({
+            receipts: [
+              await step(
+                "charge",
+                ({ idempotencyKey }) => {
+                  outside.recordEffect("charge", idempotencyKey);
+                  return "receipt";
+                },
+                options,
+              ),
+            ],
+          }),
+        },
+      })
+      .edges({ [START]: "pay", pay: END });
+  }
+
+  test("crashMatrix lists a once step in doubt, which a person can settle, and does not count it as a failure [FX6]", async () => {
+    const result = await crashMatrix((outside) => ({ graph: createTill(outside), input: {} }));
+    expect(result).toSurviveCrashes();
+    expect(result.inDoubt.map((point) => point.replace(/^\d+ /, ""))).toEqual([
+      "after the commit of the start of step charge",
+      "before step charge",
+      'after "charge"',
+      "after step charge",
+      "after node pay",
+      "before the commit of step 1 (pay), the end of the run",
+    ]);
+  });
+
+  test("crashMatrix finishes each run when a once step in doubt is answered from the other side [FX6]", async () => {
+    const result = await crashMatrix((outside) => ({
+      graph: createTill(outside),
+      input: {},
+      answers: { in_doubt: outside.hasEffect("charge") ? { happened: true, value: "receipt" } : { happened: false } },
+    }));
+    expect(result).toSurviveCrashes();
+    expect([result.inDoubt, result.points.length]).toEqual([[], 11]);
+  });
+
+  test("crashMatrix finds no step in doubt when reconcile asks the other side [FX6]", async () => {
+    const result = await crashMatrix((outside) => ({ graph: createTill(outside, {}, true), input: {} }));
+    expect(result).toSurviveCrashes();
+    expect(result.inDoubt).toEqual([]);
+  });
+
+  test("crashMatrix does not survive a crash after which a run fails with an effect in doubt [FX6]", async () => {
+    const result = await crashMatrix((outside) => ({
+      graph: createTill(outside, { effect: "once" }),
+      input: {},
+      answers: { in_doubt: { happened: false } },
+    }));
+    expect(result.survived).toBe(false);
+    expect(result.text).toContain("diverged: the run is failed: effect_in_doubt");
   });
 });
 

@@ -164,7 +164,7 @@ describe("recorded steps and answers", () => {
     expect((await replayRun(quote("good"), recorded)).state).toMatchObject({ log: ["fetched", "booked", "good"] });
     const other = exportTest(store, "t", { graph: quote("good"), file, from: "./quote.ts#quote" });
     await expect(other).rejects.toThrowErrorMatchingInlineSnapshot(
-      `[StatewrightError: invalid_option: exportTest: \`graph\` must be a graph that replays the run of the thread "t", got the graph "quote" with a difference: the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See node_modules/statewright/docs/errors.md#invalid_option.]`,
+      `[StatewrightError: invalid_option: exportTest: \`graph\` must be a graph that replays the run of the thread "t", got the graph "quote" with a difference: the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Not recorded: the step "rate" of the node "fetch" has no saved outcome: the test contains the writes of the node and does not run its body. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See node_modules/statewright/docs/errors.md#invalid_option.]`,
     );
   });
 });

@@ -169,7 +169,7 @@ describe("toolTest", () => {
     expect(text).toBe("42 for book");
   });
 
-  test("toolTest requires the values that a tool injects", () => {
+  test("toolTest requires the values that a tool injects (types)", () => {
     const types = (): void => {
       // @ts-expect-error the context is missing
       toolTest(order(0), { args: { cents: 1 }, state: { cart: [] } });

@@ -192,7 +192,7 @@ describe("recordedModel", () => {
     expect(readdirSync(join(path, ".."))).toEqual(["tape.json"]);
   });
 
-  test("a recorded model refuses a transcript that a provider would refuse", async () => {
+  test("a recorded model refuses a transcript that a provider would refuse [T56]", async () => {
     const path = createTapePath();
     await recordedModel(path, { model: scriptedModel([say("Hi")]), mode: "auto" }).respond(request("Hi"), quiet);
     const [asked, called] = answered("one").messages;

@@ -1,4 +1,4 @@
-import type { Message, ModelDelta, ModelRequest } from "@statewright/core";
+import { getMessageText, type Message, type ModelDelta, type ModelRequest } from "@statewright/core";
 import {
   call,
   failWith,
@@ -114,7 +114,7 @@ describe("scriptedModel", () => {
   test("a scripted model streams at a pace on a virtual clock, and an abort ends its waits", async () => {
     const world = virtualClock();
     const at: number[] = [];
-    const model = scriptedModel([say("One two three")], { pace: { world, firstMs: 500, chunkMs: 100 } });
+    const model = scriptedModel([say("One two three"), say("Four")], { pace: { world, firstMs: 500, chunkMs: 100 } });
     const start = world.clock.now();
     const asking = model.respond(request(user("hi")), {
       ...quiet,
@@ -131,14 +131,31 @@ describe("scriptedModel", () => {
     expect(world.timers).toBe(0);
   });
 
-  test("a scripted model gives equal requests the same reply", async () => {
+  test("a scripted model gives the replies of its script in order, also to equal requests [FX42]", async () => {
     const model = scriptedModel([say("one"), say("two")]);
-    const [one, again] = [
-      await model.respond(request(user("hi")), quiet),
-      await model.respond(request(user("hi")), quiet),
-    ];
-    expect(again).toEqual(one);
-    expect(await model.respond(request(user("other")), quiet)).toMatchObject({ content: [{ text: "two" }] });
+    for (const text of ["one", "two"])
+      expect(await model.respond(request(user("hi")), quiet)).toMatchObject({ content: [{ text }] });
+  });
+
+  test.each(["transcript", ({ messages }: ModelRequest) => JSON.stringify(messages)] as const)(
+    "a scripted model with the key %s gives a request with a known key the reply of the first one [FX42]",
+    async (key) => {
+      const model = scriptedModel([say("one"), say("two")], { key });
+      const texts: string[] = [];
+      for (const asked of ["hi", "hi", "other", "hi"])
+        texts.push(
+          getMessageText({ role: "assistant", id: "a", ...(await model.respond(request(user(asked)), quiet)) }),
+        );
+      expect(texts).toEqual(["one", "one", "two", "one"]);
+    },
+  );
+
+  test("a scripted call sets the usage of its reply [FX42]", async () => {
+    const model = scriptedModel([call("look", {}, { usage: { inputTokens: 7, outputTokens: 2 } })]);
+    expect(await model.respond(request(user("hi")), quiet)).toMatchObject({
+      finish: "calls",
+      usage: { inputTokens: 7, outputTokens: 2 },
+    });
   });
 
   test("a recreated scripted model continues at the position of the transcript, also after its function entries", async () => {
@@ -248,7 +265,7 @@ describe("scriptedModel", () => {
     expect(model.requests[0]?.messages).toHaveLength(1);
   });
 
-  test("a scripted model carries its known calls in its type", () => {
+  test("a scripted model carries its known calls in its type (types)", () => {
     const model = scriptedModel([
       call("refund", { orderId: "7", cents: 900 }),
       [say("x"), call("look", {})],

@@ -77,13 +77,13 @@ test("a streaming model with private fields works behind rejectInvalidTranscript
   expect(streamed.join("")).toBe("asked 1 after 3");
 });
 
-test("rejectInvalidTranscripts detects middleware that removes an answer from its call", async () => {
+test("rejectInvalidTranscripts detects middleware that removes an answer from its call [T56]", async () => {
   const cut = graph(rejectInvalidTranscripts(new Echo()), (said) => said.filter(({ role }) => role !== "tool"));
   const t = await testRun(cut, { input: { messages: [person, asks, answers] } });
   await expect(t.finish()).rejects.toThrow('the call "c1" has no answer at the end');
 });
 
-test("rejectInvalidTranscripts checks the request that reaches the model, after inner middleware", async () => {
+test("rejectInvalidTranscripts checks the request that reaches the model, after inner middleware [T56]", async () => {
   const fixedGraph = graph(rejectInvalidTranscripts(new Echo()), (said) =>
     said.filter(({ id }) => id !== "a" && id !== "t"),
   );

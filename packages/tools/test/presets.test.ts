@@ -157,3 +157,23 @@ test("every tool factory refuses unknown options and a root that is not a folder
   expect(() => webFetch({ allowHost: ["a.example"] } as never)).toThrow(/has no option "allowHost"/);
   expect(() => defaultTools({ root, shell: { timeout: 5 } } as never)).toThrow(/has no option "timeout"/);
 });
+
+test("each ready-made tool has a label for people, which is no form of its name [S0.70, S2.76]", () => {
+  const labels = Object.fromEntries(
+    [...allTools({ root }), powershell({ root }), webFetch()].map(({ spec }) => [spec.name, spec.label]),
+  );
+  expect(labels).toMatchObject({
+    bash: "Run Command",
+    powershell: "Run Command",
+    read_file: "Read File",
+    write_file: "Write File",
+    edit_file: "Edit File",
+    list_files: "List Files",
+    find: "Find Files",
+    search: "Search Files",
+    todo: "Task List",
+    ask_user: "Question",
+    web_fetch: "Fetch Page",
+  });
+  for (const [name, label] of Object.entries(labels)) expect(label, name).toMatch(/^[A-Z][a-z]+( [A-Z][a-z]+)*$/);
+});

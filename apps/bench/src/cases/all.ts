@@ -3,6 +3,7 @@ import type { Case } from "../case.ts";
 import type { Peers } from "../peers/langgraph.ts";
 import {
   createAgentFileCase,
+  createDefaultAgentTurnCase,
   createMemoryAgentTurnCase,
   createSavedAgentTurnCase,
   createSdkAgentTurnCase,
@@ -10,14 +11,19 @@ import {
 import { createBundleCases } from "./bundle.ts";
 import { createChainCase } from "./chain.ts";
 import { createChatCase } from "./chat.ts";
+import { createColdRunCases } from "./cold-run.ts";
 import { createCompileCase } from "./compile.ts";
 import { createFanOutCase } from "./fan-out.ts";
 import { createFirstRunCase } from "./first-run.ts";
 import { createHooksCase } from "./hooks.ts";
 import { createInstallationCases } from "./installed.ts";
+import { createOpenStoreCases } from "./open-store.ts";
 import { createPluginCallCases } from "./plugin-call.ts";
 import { createHeadCase, createHistoryPageCase, createListCase } from "./reading.ts";
 import { createReadyToolCases } from "./ready-tools.ts";
+import { createResumeCase } from "./resume-run.ts";
+import { createSharedFileCase } from "./shared-file.ts";
+import { createShortRunCase } from "./short-run.ts";
 import { createStartUpCases } from "./start-up.ts";
 import { createStateSizeCase } from "./state-size.ts";
 import { createMemorySuperstepCase, createSavedRunCase, createSavedSuperstepCase } from "./superstep.ts";
@@ -34,6 +40,7 @@ export function createCases(peers: Peers): readonly Case[] {
     createSavedSuperstepCase("normal", peers),
     createSavedSuperstepCase("full", peers),
     createStateSizeCase(peers),
+    createShortRunCase(peers),
     createSavedRunCase(peers),
     createChatCase("plain", peers),
     createChatCase("tools", peers),
@@ -42,6 +49,7 @@ export function createCases(peers: Peers): readonly Case[] {
     createHistoryPageCase(peers),
     createListCase(),
     createWaitingRunCase(peers),
+    createResumeCase(peers),
     createFanOutCase("trivial", peers),
     createFanOutCase("waiting", peers),
     createToolCallCase(peers),
@@ -56,11 +64,15 @@ export function createCases(peers: Peers): readonly Case[] {
     createSdkAgentTurnCase(400, peers),
     createSavedAgentTurnCase(50, peers),
     createSavedAgentTurnCase(400, peers),
+    createDefaultAgentTurnCase(peers),
     createAgentFileCase(peers),
     createCompileCase("chain", peers),
     createCompileCase("parallel", peers),
     createFirstRunCase(peers),
     ...createStartUpCases(peers),
+    createSharedFileCase(),
+    ...createOpenStoreCases(peers),
+    ...createColdRunCases(peers),
     ...createBundleCases(peers),
     ...createInstallationCases(peers),
   ];

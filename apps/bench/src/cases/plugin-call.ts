@@ -1,4 +1,4 @@
-/** B20: one plugin call from Node to Python and back, over stdin and stdout. */
+/** B18 plugin: one plugin call from Node to Python and back, over stdin and stdout. */
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { loadPlugin } from "@statewright/plugins";
@@ -25,7 +25,7 @@ export function createPluginCallCases(): readonly Case[] {
   if (spawnSync("python3", ["--version"]).status !== 0) return [];
   return [
     {
-      id: "B20",
+      id: "B18 plugin",
       title: "call of a Python plugin, calls in sequence, the median of each round",
       unit: "call",
       budget: { cpuUs: 300, text: "0.3 ms" },

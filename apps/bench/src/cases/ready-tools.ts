@@ -1,4 +1,4 @@
-/** B21: overhead of the ready-made tools above the underlying program or system call. */
+/** B18 bash, read and search: overhead of the ready-made tools above the underlying program or system call. */
 import { spawn, spawnSync } from "node:child_process";
 import { readFile as readBytes } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ export function createReadyToolCases(): readonly Case[] {
   const ripgrep = spawnSync("rg", ["--version"]).status === 0;
   return [
     {
-      id: "B21 bash",
+      id: "B18 bash",
       title: "command that prints one line, in its own process group, until its exit",
       unit: "command",
       budget: { cpuUs: 2_000, text: "1.2x of a bare spawn" },
@@ -34,7 +34,7 @@ export function createReadyToolCases(): readonly Case[] {
       checks: [{ subject: "statewright", baseline: "bare spawn of a process group", measure: "wall", max: 2 }],
     },
     {
-      id: "B21 read",
+      id: "B18 read",
       title: `file of ${lineCount} lines, read through the path confinement, with line numbers`,
       unit: "file",
       budget: { cpuUs: 500, text: "1.5x of a plain read" },
@@ -49,7 +49,7 @@ export function createReadyToolCases(): readonly Case[] {
       ],
     },
     {
-      id: "B21 search",
+      id: "B18 search",
       title: `search through ${fileCount} files`,
       unit: "search",
       budget: { cpuUs: 30_000, text: "1.5x of ripgrep" },

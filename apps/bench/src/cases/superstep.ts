@@ -14,7 +14,7 @@ type Durability = "normal" | "full";
 /** Store and thread of a saved run. */
 type RunLocation = { readonly store: Store; readonly thread: string };
 
-const counter = defineGraph({ name: "counter", state: defineState({ n: z.number(), limit: z.number() }) })
+export const counter = defineGraph({ name: "counter", state: defineState({ n: z.number(), limit: z.number() }) })
   .nodes({ work: (state) => ({ n: state.n + 1 }) })
   .edges({ [START]: "work", work: route(["work", END], (state) => (state.n < state.limit ? "work" : END)) });
 
@@ -185,7 +185,7 @@ type Shape = "one row" | "three tables";
  * Raw transactions, one per unit, with the same bytes, page size and durability as a superstep of Statewright. The
  * shape is one row, or the rows of Statewright's tables: a checkpoint, a delta, and a thread with an owner check.
  */
-async function openRawTransactions(durability: Durability, shape: Shape): Promise<Work> {
+export async function openRawTransactions(durability: Durability, shape: Shape): Promise<Work> {
   const raw = await openRaw(durability, shape);
   let units = 0;
   return {
@@ -217,9 +217,9 @@ async function openCombinedSupersteps(durability: Durability): Promise<Work> {
 async function openRaw(durability: Durability, shape: Shape) {
   const file = createScratchFile("raw.db");
   const db = new Database(file.path);
-  db.pragma("page_size = 2048");
+  db.pragma("page_size = 1024");
   db.pragma("journal_mode = WAL");
-  db.pragma("wal_autocheckpoint = 2000");
+  db.pragma("wal_autocheckpoint = 4096");
   db.pragma(`synchronous = ${durability.toUpperCase()}`);
   for (const table of ["checkpoints", "deltas"])
     db.exec(`CREATE TABLE ${table} (key INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`);
@@ -247,7 +247,7 @@ async function openRaw(durability: Durability, shape: Shape) {
 }
 
 /** Closes the writer and returns the bytes per unit on disk. */
-function closeFile(file: ScratchFile, units: number, close: () => void): number {
+export function closeFile(file: ScratchFile, units: number, close: () => void): number {
   close();
   const bytes = file.countBytes() / units;
   file.remove();
@@ -330,7 +330,10 @@ function createPeerRunContender(langgraph: LangGraph): Contender {
   };
 }
 
-function createPeerCounter({ StateGraph, Annotation }: LangGraph, checkpointer: PeerSaver | undefined): PeerGraph {
+export function createPeerCounter(
+  { StateGraph, Annotation }: LangGraph,
+  checkpointer: PeerSaver | undefined,
+): PeerGraph {
   const increment = (state: { readonly n: number }): object => {
     if (checkpointer !== undefined && state.n === 1) clock.start();
     return { n: state.n + 1 };
@@ -344,7 +347,7 @@ function createPeerCounter({ StateGraph, Annotation }: LangGraph, checkpointer: 
     .compile({ checkpointer });
 }
 
-async function runPeerCounter(graph: PeerGraph, limit: number, thread: string): Promise<undefined> {
+export async function runPeerCounter(graph: PeerGraph, limit: number, thread: string): Promise<undefined> {
   const config = { recursionLimit: 1_000_000, durability: "sync", configurable: { thread_id: thread } };
   await graph.invoke({ n: 0, limit }, config);
 }

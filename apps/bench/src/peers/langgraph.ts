@@ -73,6 +73,7 @@ export interface LangGraph {
   readonly Annotation: Annotation;
   readonly MessagesAnnotation: unknown;
   readonly interrupt: (question: unknown) => unknown;
+  readonly Command: new (update: { readonly resume: unknown }) => object;
   readonly Send: new (node: string, input: unknown) => unknown;
   readonly ToolNode: new (tools: readonly unknown[]) => unknown;
   readonly SqliteSaver: { fromConnString(path: string): PeerSaver };

@@ -1,7 +1,8 @@
-/** Packs Statewright's packages as for publication and installs them as a user does, for B17. */
+/** Packs Statewright's packages as for publication and installs them as a user does, for B17 and B22. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +18,8 @@ const main = "statewright";
 export async function installOwn(installPeer: typeof install = install): Promise<InstalledPeer | string> {
   let dependencies: Readonly<Record<string, string>>;
   try {
-    dependencies = await pack(listOwnPackages(main));
+    // zod is a peer, which a user installs beside the packages.
+    dependencies = { ...(await pack(listOwnPackages(main))), zod: getZodVersion() };
   } catch (error) {
     return formatFailure(`packing failed: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -26,8 +28,14 @@ export async function installOwn(installPeer: typeof install = install): Promise
   return found.kind === "missing" ? formatFailure(found.reason) : { name: main, main, folder: found.folder };
 }
 
+/** Returns the version of zod in this repository. */
+function getZodVersion(): string {
+  const manifest = createRequire(import.meta.url).resolve("zod/package.json");
+  return (JSON.parse(readFileSync(manifest, "utf8")) as { readonly version: string }).version;
+}
+
 function formatFailure(reason: string): string {
-  return `statewright is not installed, so B17 runs without it: ${reason}.`;
+  return `statewright is not installed, so B17 and B22 run without it: ${reason}.`;
 }
 
 /** Lists a package and its own dependencies within the repository, by name, with their folders. */

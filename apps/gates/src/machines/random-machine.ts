@@ -54,7 +54,7 @@ export interface MachinePlan {
 }
 
 /** Event types of all machines. */
-export const eventTypes: readonly string[] = ["A", "B", "C", "NOTE"];
+const eventTypes: readonly string[] = ["A", "B", "C", "NOTE"];
 
 const horizonMs = 1_500;
 
@@ -124,7 +124,7 @@ export interface TrailContext {
 }
 
 /** Returns the name of the promise of a state. */
-export function getServiceName(region: number, state: number): string {
+function getServiceName(region: number, state: number): string {
   return `p${region}_${state}`;
 }
 

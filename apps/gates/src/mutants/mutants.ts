@@ -1,9 +1,9 @@
 /** Mutants of the engine: each is one faulty change of its source, which the simulator must detect. */
 
-/** Change of a file of core. `find` must occur exactly once. */
+/** Change of a source file. `find` must occur exactly once. */
 export interface Mutant {
   readonly name: string;
-  /** Path below packages/core/src. */
+  /** Path in the repository. */
   readonly file: string;
   readonly find: string;
   readonly replace: string;
@@ -13,57 +13,58 @@ export const mutants: readonly Mutant[] = [
   // Journal.
   {
     name: "the outcome of a tool call is not recorded",
-    file: "run/journal/journal.ts",
+    file: "packages/core/src/run/journal/journal.ts",
     find: "  recordEffect(saved, {\n    row: ended,",
     replace: '  if (row.kind === "tool") return value;\n  recordEffect(saved, {\n    row: ended,',
   },
   {
     name: "the outcome of a step is not recorded",
-    file: "run/journal/journal.ts",
+    file: "packages/core/src/run/journal/journal.ts",
     find: "  recordEffect(saved, {\n    row: ended,",
     replace: '  if (row.kind === "step") return value;\n  recordEffect(saved, {\n    row: ended,',
   },
   {
     name: "an outcome is recorded without its value",
-    file: "run/session/parts/persistence.ts",
+    file: "packages/core/src/run/session/parts/persistence.ts",
     find: "return [encode === undefined ? row : { ...row, outcome: encode() }];",
     replace: "return [row];",
   },
   {
     name: "a once effect starts before its start is durable",
-    file: "run/journal/journal.ts",
+    file: "packages/core/src/run/journal/journal.ts",
     find: 'if (request.effect !== "once") {',
     replace: "if (request.kind !== undefined) {",
   },
   {
     name: "an idempotency key changes after each resume",
-    file: "run/journal/journal.ts",
+    file: "packages/core/src/run/journal/journal.ts",
     find: "const idempotencyKey = createIdempotencyKey(position, request.task, request.key);",
     replace:
       'const idempotencyKey = createIdempotencyKey(position, request.task, request.key) + "#" + position.run.attempt;',
   },
   {
     name: "a step in doubt is repeated",
-    file: "run/journal/journal.ts",
-    find: "    if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);\n",
-    replace: "",
+    file: "packages/core/src/run/journal/journal.ts",
+    find: "const found = await resolveDoubt(session.position, request, row);",
+    replace:
+      "const found = request.reconcile === undefined ? undefined : await resolveDoubt(session.position, request, row);",
   },
   {
     name: "reconcile is not called",
-    file: "run/journal/journal.ts",
-    find: "const reconciled = await request.reconcile?.(row.idempotencyKey);",
-    replace: "const reconciled = await Promise.resolve<Value | undefined>(undefined);",
+    file: "packages/core/src/run/journal/journal.ts",
+    find: "const value = await reconcile(row.idempotencyKey);",
+    replace: "const value = await Promise.resolve<Value | undefined>(undefined);",
   },
   {
     name: "a result is emitted although the commit failed",
-    file: "run/journal/journal.ts",
+    file: "packages/core/src/run/journal/journal.ts",
     find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure === undefined) request.onCommitted?.(value, false);",
     replace:
       "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure !== null) request.onCommitted?.(value, false);",
   },
   {
     name: "a result is emitted before the commit",
-    file: "run/journal/journal.ts",
+    file: "packages/core/src/run/journal/journal.ts",
     find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure === undefined) request.onCommitted?.(value, false);\n    },\n  });\n  return value;",
     replace:
       "    artifacts: request.getArtifacts?.(),\n    onCommitted: undefined,\n  });\n  request.onCommitted?.(value, false);\n  return value;",
@@ -71,44 +72,44 @@ export const mutants: readonly Mutant[] = [
   // Writes.
   {
     name: "a write is reported before the write is durable",
-    file: "run/session/parts/persistence.ts",
+    file: "packages/core/src/run/session/parts/persistence.ts",
     find: "  return awaitDurable((onCommitted) => writeCommit(saved, parts, onCommitted));\n",
     replace:
       "  return new Promise((resolve, reject) => queueMicrotask(() => resolve(writeCommit(saved, parts, (failure) => (failure === undefined ? resolve() : reject(failure))))));\n",
   },
   {
     name: "the next superstep starts before the previous superstep is durable",
-    file: "run/superstep/commit.ts",
+    file: "packages/core/src/run/superstep/commit.ts",
     find: "  await durable;\n",
     replace: "  void Promise.allSettled([durable]);\n",
   },
   {
     name: "a write without an event takes a sequence number",
-    file: "run/session/parts/persistence.ts",
+    file: "packages/core/src/run/session/parts/persistence.ts",
     find: "?? { after: undefined, seq: saved.thread.durableSeq };",
     replace: "?? { after: undefined, seq: saved.thread.nextSeq - 1 };",
   },
   {
     name: "a write is accepted after a failed write",
-    file: "checkpoint/memory/memory-commit.ts",
+    file: "packages/core/src/checkpoint/memory/memory-commit.ts",
     find: "  if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);\n",
     replace: "",
   },
   {
     name: "a replaced writer can commit",
-    file: "checkpoint/memory/memory-commit.ts",
+    file: "packages/core/src/checkpoint/memory/memory-commit.ts",
     find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);",
     replace: "if (thread === undefined) throw createFencedError(commit);",
   },
   {
     name: "a thread with a live owner can be claimed",
-    file: "checkpoint/memory/memory-store.ts",
+    file: "packages/core/src/checkpoint/memory/memory-store.ts",
     find: "  if (known?.owner?.alive === true) throw createBusyError(request.thread);\n",
     replace: "",
   },
   {
     name: "the journal is cleared when a thread is released",
-    file: "checkpoint/memory/memory-commit.ts",
+    file: "packages/core/src/checkpoint/memory/memory-commit.ts",
     find: "  if (commit.release === true) thread.owner = undefined;\n",
     replace:
       "  if (commit.release === true && head !== undefined) foldJournal(namespace, head.step);\n  if (commit.release === true) thread.owner = undefined;\n",
@@ -116,191 +117,191 @@ export const mutants: readonly Mutant[] = [
   // Ends of runs.
   {
     name: "a run reports waiting before its interrupts are saved",
-    file: "run/loop/finish.ts",
+    file: "packages/core/src/run/loop/finish.ts",
     find: "  await awaitCommit(saved, { run, interrupts: waiting, timers, events, release: true });\n",
     replace:
       "  event.emit();\n  await awaitCommit(saved, { run, interrupts: waiting, timers, events, release: true });\n",
   },
   {
     name: "a waiting run does not release its thread",
-    file: "run/loop/finish.ts",
+    file: "packages/core/src/run/loop/finish.ts",
     find: "{ run, interrupts: waiting, timers, events, release: true }",
     replace: "{ run, interrupts: waiting, timers, events }",
   },
   {
     name: "the pause of a run is reported as saved although the commit failed",
-    file: "run/loop/finish.ts",
+    file: "packages/core/src/run/loop/finish.ts",
     find: "    else finalEvent.emitUnsaved();\n",
     replace: "    else finalEvent.emit();\n",
   },
   {
     name: "a failure of the store is reported as a durable event of the thread",
-    file: "run/loop/finish.ts",
+    file: "packages/core/src/run/loop/finish.ts",
     find: "    await releaseThread(session, undefined);\n    finalEvent.emitUnsaved();",
     replace: "    await releaseThread(session, undefined);\n    finalEvent.emit();",
   },
   {
     name: "answers to interrupts are not saved",
-    file: "run/loop/loop.ts",
+    file: "packages/core/src/run/loop/loop.ts",
     find: "{ run: session.position.run, interrupts: answered, timers, events: startEvent.rows }",
     replace: "{ run: session.position.run, timers, events: startEvent.rows }",
   },
   {
     name: "a second answer replaces the first",
-    file: "run/loop/apply-answers.ts",
+    file: "packages/core/src/run/loop/apply-answers.ts",
     find: "  const open = [...saved.interrupts.values()].filter(isOpen);\n  const byId",
     replace: "  const open = [...saved.interrupts.values()];\n  const byId",
   },
   // Opening.
   {
     name: "the journal is not read after a crash",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
     replace: "    rows: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
   },
   {
     name: "interrupts are not read after a crash",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "interrupts.filter((row) => row.step === head?.step)",
     replace: "interrupts.filter((row) => row.step < 0)",
   },
   {
     name: "partial joins are lost after a crash",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), joins: {} } as Control);",
   },
   {
     name: "deferred tasks are lost after a crash",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), deferred: [] } as Control);",
   },
   {
     name: "inputs of fan-out tasks are lost after a crash",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "const control = head === undefined ? emptyControl : deepFreeze(parseControl(codec, head));",
     replace:
       "const control = head === undefined ? emptyControl : ({ ...(codec.decode(head.control) as Control), inputs: [0, 0, 0] } as Control);",
   },
   {
     name: "the step budget restarts with each process",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "const stepsBefore = open && head?.run === run.id ? (control.steps ?? 0) : 0;",
     replace: "const stepsBefore = 0;",
   },
   {
     name: "the attempt number of a run restarts with each process",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "attempt: run.attempt + 1,",
     replace: "attempt: 1,",
   },
   {
     name: "a sequence number of the thread is skipped after a crash",
-    file: "run/task/open-session.ts",
+    file: "packages/core/src/run/task/open-session.ts",
     find: "      nextSeq: claim.nextSeq,\n",
     replace: "      nextSeq: claim.nextSeq + (claim.recovered ? 1 : 0),\n",
   },
   // Nested graphs.
   {
     name: "the journal of a nested run is not read",
-    file: "run/task/inner-run.ts",
+    file: "packages/core/src/run/task/inner-run.ts",
     find: "const effects = head === undefined ? [] : await store.effects(id, namespace, head.step);",
     replace: "const effects = (head === undefined ? [] : await store.effects(id, namespace, head.step)).slice(0, 0);",
   },
   {
     name: "the state of a persistent subgraph is lost",
-    file: "run/task/inner-run.ts",
+    file: "packages/core/src/run/task/inner-run.ts",
     find: "const state = Object.freeze(restoreState(channels, codec, rows));",
     replace:
       'const state = Object.freeze(persistence === "per-thread" ? createInitialState(channels) : restoreState(channels, codec, rows));',
   },
   {
     name: "a nested run restarts after a crash",
-    file: "run/task/inner-run.ts",
+    file: "packages/core/src/run/task/inner-run.ts",
     find: "if (session.progress.control.caller?.task === call.id) {",
     replace: "if (session.progress.control.caller?.task === call.id && session.position.run.attempt === 1) {",
   },
   {
     name: "pending writes of a nested run are not flushed before the thread is released",
-    file: "run/task/inner-run.ts",
+    file: "packages/core/src/run/task/inner-run.ts",
     find: "if (saved !== undefined && saved.pending.size > 0) await awaitCommit(saved, {});",
     replace: "if (saved !== undefined && saved.pending.size > 1000) await awaitCommit(saved, {});",
   },
   // Tasks.
   {
     name: "the recorded result of a task with siblings is not reused",
-    file: "run/loop/run-supersteps.ts",
+    file: "packages/core/src/run/loop/run-supersteps.ts",
     find: 'if (known?.kind === "task" && known.state === "ok" && known.outcome !== undefined) {',
     replace: 'if (known?.kind === "task" && known.state === "error" && known.outcome !== undefined) {',
   },
   {
     name: "the result of a task with siblings is not recorded",
-    file: "run/loop/run-supersteps.ts",
+    file: "packages/core/src/run/loop/run-supersteps.ts",
     find: '  if (result.kind === "done")\n    journalTask(session.position, saved, task, { world: session.env.world, outcome: result.outcome, startedAt });\n',
     replace: "",
   },
   {
     name: "task results are reduced in the order of their ends",
-    file: "run/session/concurrency.ts",
+    file: "packages/core/src/run/session/concurrency.ts",
     find: "  if (items.length <= batchSize) return Promise.all(items.map(work));\n",
     replace:
       "  const ended: Result[] = [];\n  await Promise.all(items.map(async (item, index) => ended.push(await work(item, index))));\n  if (ended.length > 0) return ended;\n",
   },
   {
     name: "a join fires repeatedly",
-    file: "run/superstep/superstep.ts",
+    file: "packages/core/src/run/superstep/superstep.ts",
     find: "    delete arrived[target];\n",
     replace: "",
   },
   {
     name: "a started once node runs again",
-    file: "run/task/once.ts",
+    file: "packages/core/src/run/task/once.ts",
     find: 'if (row !== undefined && (row.state === "error" || isInFlight(row))) {',
     replace: 'if (row !== undefined && row.state === "error") {',
   },
   {
     name: 'the answer "not happened" for the first start also counts for the second start',
-    file: "run/task/once.ts",
+    file: "packages/core/src/run/task/once.ts",
     find: "askInDoubt(scope, row.attempts, about, buildInDoubtPayload(",
     replace: 'askInDoubt(scope, 1, "", buildInDoubtPayload(',
   },
   {
     name: "an answer counts for an interrupt about another start",
-    file: "run/task/attempt.ts",
+    file: "packages/core/src/run/task/attempt.ts",
     find: "const known = stored !== undefined && isSameInterrupt(stored, row) ? stored : undefined;",
     replace: "const known = stored;",
   },
   {
     name: "an interrupt is identified by its position only",
-    file: "run/loop/node-runtime.ts",
+    file: "packages/core/src/run/loop/node-runtime.ts",
     find: "if (row.payload === payload) return id;",
     replace: "return id;",
   },
   // Tool calls.
   {
     name: "a call in doubt fails the run without an interrupt",
-    file: "run/tool-call/call-in-doubt.ts",
+    file: "packages/core/src/run/tool-call/call-in-doubt.ts",
     find: 'if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;',
     replace: "if (known !== null) return undefined;",
   },
   {
     name: "a call aborted by the store gets a result",
-    file: "run/tool-call/execute-call.ts",
+    file: "packages/core/src/run/tool-call/execute-call.ts",
     find: '      if (isSuspension(reason) && (error.kind === "cancelled" || canRetry)) throw reason;\n',
     replace: "",
   },
   {
     name: "a call prevented by the store gets a result",
-    file: "run/tool-call/prepare-call.ts",
+    file: "packages/core/src/run/tool-call/prepare-call.ts",
     find: "  if (aborted && isSuspension(reason)) throw reason;\n",
     replace: "",
   },
   {
     name: "tool results arrive in another order",
-    file: "run/tool-call/tool-node.ts",
+    file: "packages/core/src/run/tool-call/tool-node.ts",
     find: "const answers = results.map((result) => toToolMessage(scope, result));",
     replace: "const answers = results.toReversed().map((result) => toToolMessage(scope, result));",
   },

@@ -16,13 +16,14 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Mutant } from "./mutants.ts";
 
-const root = fileURLToPath(new URL("../../../../", import.meta.url));
+/** Folder of the repository. */
+export const root: string = fileURLToPath(new URL("../../../../", import.meta.url));
 
 /** Copied packages. Packages from outside the repository are linked. */
 const parts = ["packages/core", "packages/sqlite", "packages/testing", "apps/gates"] as const;
 
 /**
- * Workbench. `toPath` maps a path of the repository to the copy; `toCopyPath` maps a file URL of the repository to
+ * Copy of sources. `toPath` maps a path of the repository to the copy; `toCopyPath` maps a file URL of the repository to
  * the copy.
  */
 export interface Workbench {
@@ -56,15 +57,18 @@ export function createWorkbench(): Workbench {
 }
 
 /** Returns the reason why a mutant cannot be applied, or undefined. */
-export function findMisplacement({ file, find }: Mutant): string | undefined {
-  const text = readFileSync(join(root, "packages/core/src", file), "utf8");
+export function findMisplacement({ file, find }: Pick<Mutant, "file" | "find">): string | undefined {
+  const text = readFileSync(join(root, file), "utf8");
   const times = text.split(find).length - 1;
   return times === 1 ? undefined : `expected its source text once in ${file}, found ${times} times`;
 }
 
 /** Applies a mutant. The returned function restores the file. */
-export function applyMutant(bench: Workbench, { file, find, replace }: Mutant): () => void {
-  const path = bench.toPath(`packages/core/src/${file}`);
+export function applyMutant(
+  bench: Pick<Workbench, "toPath">,
+  { file, find, replace }: Pick<Mutant, "file" | "find" | "replace">,
+): () => void {
+  const path = bench.toPath(file);
   const text = readFileSync(path, "utf8");
   writeFileSync(
     path,

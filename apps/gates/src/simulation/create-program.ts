@@ -34,6 +34,7 @@ import type { ExternalWorld } from "./external-world.ts";
 import { createLooseGraph, toUntyped } from "./loose-graph.ts";
 import type { BlockSpec, CallSpec, NodeSpec, PartSpec, ProgramSpec, StepSpec } from "./random-program.ts";
 import type { ProgramFactory } from "./simulated-program.ts";
+import { toStableKey } from "./to-stable-key.ts";
 
 interface State {
   readonly log: readonly string[];
@@ -89,10 +90,13 @@ function answerInDoubt(
 ): object {
   const task = /([^/]+)\/start\d+:in_doubt$/.exec(id)?.[1];
   const effect = happened(
-    task === undefined ? String(details["idempotencyKey"]) : createOnceKey(String(details["node"]), task),
+    task === undefined ? toStableKey(String(details["idempotencyKey"])) : createOnceKey(String(details["node"]), task),
   );
   if (effect === undefined) return { happened: false };
-  return task === undefined ? { happened: true, content: effect.value } : { happened: true, update: effect.value };
+  if (task !== undefined) return { happened: true, update: effect.value };
+  return id.endsWith("/step:in_doubt")
+    ? { happened: true, value: effect.value }
+    : { happened: true, content: effect.value };
 }
 
 function createGraph(name: string, blocks: readonly BlockSpec[], world: ExternalWorld): Graph {
@@ -307,7 +311,7 @@ function runStep(
   return step(
     key,
     ({ idempotencyKey }) =>
-      world.performEffect(idempotencyKey, () => `${key}:${computeDigest(getVisibleState(current))}`, {
+      world.performEffect(toStableKey(idempotencyKey), () => `${key}:${computeDigest(getVisibleState(current))}`, {
         effect,
         mayFail: mayFail && effect !== "once",
       }),
@@ -397,11 +401,13 @@ function createTool(kind: CallSpec["tool"], world: ExternalWorld) {
     effect,
     ...(kind === "flaky" ? { retry: { attempts: 3, on: ["unavailable"], initialMs: 50 } } : {}),
     ...(kind === "asked"
-      ? { reconcile: (_: unknown, { idempotencyKey }) => world.findEffect(idempotencyKey)?.value }
+      ? { reconcile: (_: unknown, { idempotencyKey }) => world.findEffect(toStableKey(idempotencyKey))?.value }
       : {}),
     run: async ({ nth }, { idempotencyKey, attempt }) => {
       if (kind === "flaky" && attempt <= nth) throw ToolError.unavailable("not yet");
-      const text = await world.performEffect(idempotencyKey, () => `did ${idempotencyKey}`, { effect });
+      const text = await world.performEffect(toStableKey(idempotencyKey), () => `did ${toStableKey(idempotencyKey)}`, {
+        effect,
+      });
       if (kind !== "writer") return text;
       return { content: text, command: { update: { log: [text], sum: 2 } } };
     },

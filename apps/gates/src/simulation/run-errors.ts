@@ -35,13 +35,6 @@ export function isExcused(error: unknown, { faults, isCutOff }: PossibleCauses):
   }
 }
 
-/** Returns true for the error of a run with a step in doubt. A tool call and a node raise an interrupt instead. */
-export function isInDoubt(error: unknown): boolean {
-  if (!isStatewrightError(error)) return false;
-  if (error.code === "node_failed" && error.cause instanceof AggregateError) return error.cause.errors.some(isInDoubt);
-  return error.code === "effect_in_doubt" && /: step /.test(error.message);
-}
-
 /** Formats an error with its cause. */
 export function describeError(error: unknown): string {
   return error instanceof Error && error.cause !== undefined && !isStatewrightError(error)

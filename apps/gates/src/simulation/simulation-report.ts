@@ -4,7 +4,7 @@ import type { FaultCounts } from "./faults.ts";
 
 /** Report of a simulation. */
 export interface SimulationReport {
-  readonly end: "done" | "cancelled" | "in doubt" | "stuck";
+  readonly end: "done" | "cancelled" | "stuck";
   readonly state: unknown;
   /** Checkpoints of each namespace: step, nodes and next tasks. */
   readonly namespaces: Readonly<Record<string, readonly string[]>>;

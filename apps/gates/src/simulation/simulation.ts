@@ -7,7 +7,7 @@ import type { Fault, FaultKind, PlannedFault } from "./faults.ts";
 import { Invariants } from "./invariants/invariants.ts";
 import { ProgramSlots } from "./program-slots.ts";
 import { readNamespaces } from "./read-namespaces.ts";
-import { describeError, isExcused, isInDoubt } from "./run-errors.ts";
+import { describeError, isExcused } from "./run-errors.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { SimulatedProcess } from "./simulated-process.ts";
 import { forkBranch, type ProgramFactory, simulatedThread } from "./simulated-program.ts";
@@ -117,7 +117,7 @@ export class Simulation {
       this.#invariants.addViolation("I6", "a run is active, and no event is possible");
       return "stuck";
     }
-    for (const run of this.#activeRuns) if (this.#checkError(run) === "in doubt") return "in doubt";
+    for (const run of this.#activeRuns) this.#checkError(run);
     if (this.#invariants.violations.length > 0) return "stuck";
     this.#endProcesses(main);
     return undefined;
@@ -127,19 +127,13 @@ export class Simulation {
     return this.#activeRuns.every((run) => run.isFinished());
   }
 
-  /** Checks the error of a failed run. Returns `in doubt` when a person must decide. */
-  #checkError({ owner, end }: ActiveRun): "in doubt" | undefined {
-    if (end === undefined || !("error" in end)) return undefined;
+  /** Adds a violation for a failed run, unless the injected faults may cause its error. */
+  #checkError({ owner, end }: ActiveRun): void {
+    if (end === undefined || !("error" in end)) return;
     const { error } = end;
     const faults = this.#injectedFaults;
-    if (isInDoubt(error)) {
-      if (this.#deathCount === 0 && faults.take === undefined && faults.store === undefined)
-        this.#invariants.addViolation("I2", `no process died, and an effect is in doubt: ${String(error)}`);
-      return "in doubt";
-    }
     if (!isExcused(error, { faults, isCutOff: this.#invariants.wasCutOff(owner.process) }))
       this.#invariants.addViolation("I6", `a run failed: ${describeError(error)}`);
-    return undefined;
   }
 
   /** Kills the processes; the process of a successful main run may survive. */

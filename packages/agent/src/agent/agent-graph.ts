@@ -102,7 +102,17 @@ function createToolNode(
   tools: ToolRegistry<Conversation>,
   output: AgentOutput | undefined,
 ): ToolNode<Conversation> {
-  const { strategy, maxToolConcurrency, maxToolCalls, steering, onInvalidCall, limits, artifacts, stopWhen } = options;
+  const {
+    strategy,
+    maxToolConcurrency,
+    toolTimeoutMs,
+    maxToolCalls,
+    steering,
+    onInvalidCall,
+    limits,
+    artifacts,
+    stopWhen,
+  } = options;
   return toolNode({
     tools,
     middleware: options.middleware,
@@ -111,6 +121,7 @@ function createToolNode(
     ...(strategy && { strategy }),
     ...(onInvalidCall && { onInvalidCall }),
     ...(maxToolConcurrency !== undefined && { maxConcurrency: maxToolConcurrency }),
+    ...(toolTimeoutMs !== undefined && { timeoutMs: toolTimeoutMs }),
     ...(maxToolCalls !== undefined && { maxCalls: maxToolCalls }),
     ...(steering !== undefined && { steering }),
     ...(limits !== undefined && { limits }),

@@ -62,6 +62,11 @@ export interface AgentOptions<
   readonly strategy?: ToolNodeOptions<unknown, unknown>["strategy"];
   /** Maximum concurrent tool calls of a message. Default: no limit. */
   readonly maxToolConcurrency?: number;
+  /**
+   * Time limit of a tool attempt in milliseconds, for tools without a `timeoutMs` of their own; it fires the tool's
+   * signal. Default: no limit.
+   */
+  readonly toolTimeoutMs?: number;
   /** Maximum size of a tool result in the conversation. Default: 8 KiB per block, 50 KiB in total. */
   readonly limits?: ToolNodeOptions<unknown, unknown>["limits"];
   /** Artifact store for large tool results. Default: the store of the run. */
@@ -84,6 +89,7 @@ export type AnyAgentOptions = AnyModelNodeOptions &
     | "version"
     | "strategy"
     | "maxToolConcurrency"
+    | "toolTimeoutMs"
     | "limits"
     | "artifacts"
     | "maxToolCalls"

@@ -7,6 +7,7 @@ import {
   checkCount,
   checkDuplicatePolicy,
   checkFunction,
+  checkNumber,
   checkOptions,
   invalidOption,
   isAiSdkProviderTool,
@@ -17,7 +18,7 @@ import {
 import { checkMaxTurns } from "../turns/turn-limit.ts";
 import type { AgentOptions } from "./agent-options.ts";
 import type { ModelNodeOptions } from "./model-node-options.ts";
-import { checkToolChoice, stepOptionHints } from "./prepare-step.ts";
+import { checkAgentToolChoice, stepOptionHints } from "./prepare-step.ts";
 import { checkStopWhen } from "./stop-when.ts";
 
 const nodeOptions = listOptionNames<ModelNodeOptions>({
@@ -60,6 +61,7 @@ const agentOptions = listOptionNames<AgentOptions<StateTypes, unknown, unknown>>
   fallback: true,
   strategy: true,
   maxToolConcurrency: true,
+  toolTimeoutMs: true,
   limits: true,
   artifacts: true,
   maxToolCalls: true,
@@ -90,7 +92,7 @@ const agentOptionHints: Readonly<Record<string, string>> = {
  */
 export function checkAgent(options: unknown): void {
   checkOptions("createAgent", options, agentOptions, { replacements: agentOptionHints });
-  const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, ...modelOptions } =
+  const { name, state, store, stopWhen, onFinish, maxToolCalls, maxToolConcurrency, toolTimeoutMs, ...modelOptions } =
     options as Readonly<Record<string, unknown>>;
   const owner = typeof name === "string" ? `agent "${name}"` : "an agent";
   checkModelOptions(owner, modelOptions);
@@ -101,6 +103,7 @@ export function checkAgent(options: unknown): void {
   checkStopWhen(owner, stopWhen);
   checkFunction(owner, { onFinish });
   checkCount(owner, { maxToolCalls, maxToolConcurrency });
+  checkNumber(owner, { toolTimeoutMs }, 1);
   if (typeof state === "object" && state !== null && hasChannel(state, "agentTurns"))
     throw invalidOption({
       where: owner,
@@ -184,7 +187,7 @@ function checkModelOptions(
     each?.modelCall === undefined ? [] : [[`middleware "${each.name}"`, each.modelCall] as const],
   );
   if (middlewarePolicies.length > 0) checkDuplicatePolicy(owner, [["its own options", policy], ...middlewarePolicies]);
-  checkToolChoice(owner, toolChoice);
+  checkAgentToolChoice(owner, toolChoice);
   if (providerTools !== undefined && !(Array.isArray(providerTools) && providerTools.every(isProviderTool)))
     throw invalidOption({
       where: owner,

@@ -7,6 +7,7 @@ import {
   type ResumeOptions,
   type RunHandle,
   type RunOptions,
+  type RunStatus,
   resume,
   run,
   type StateTypes,
@@ -20,12 +21,17 @@ import {
   toolRegistry,
   type World,
 } from "@statewright/core";
-import { checkKnownModels, invalidOption, parseAnswerFormat } from "@statewright/core/adapter";
+import {
+  type ActiveRunFilter,
+  checkKnownModels,
+  invalidOption,
+  listActiveRuns,
+  parseAnswerFormat,
+} from "@statewright/core/adapter";
 import { createAgentGraph } from "./agent-graph.ts";
 import { type AgentInput, toMessages } from "./agent-input.ts";
 import type { AgentOptions, AnyAgentOptions } from "./agent-options.ts";
 import {
-  type ActiveRuns,
   type AgentListener,
   type AgentRun,
   type AgentStream,
@@ -72,7 +78,10 @@ export type AgentSteerOptions = Omit<SteerOptions, "store" | "input" | "kind"> &
 export interface AgentAbortOptions {
   /** Thread whose runs are cancelled. Default: all active runs of the agent in this process. */
   readonly thread?: string;
+  /** Reason of the cancellation, in the result and the events of the run. Default: "the run was cancelled". */
   readonly reason?: string;
+  /** Store of the thread. Default: the store of the agent. */
+  readonly store?: Store;
 }
 
 /** Agent: a graph of a model node and a tool node. */
@@ -101,8 +110,13 @@ export interface Agent<
   resume(
     options: AgentResumeOptions<Types, Context, ContextInput, Keys>,
   ): AgentRun<AgentState<Types>["state"], OutputOf<Types, Output>>;
-  /** Cancels active runs of the agent in this process: all runs, or the runs of one thread. */
-  abort(options?: AgentAbortOptions): void;
+  /**
+   * Cancels active runs of the agent in this process, also runs that an engine started: all runs, or the runs of one
+   * thread. The signals fire before `abort` returns. Resolves to the ids of the cancelled runs. With `thread`, rejects
+   * with `thread_busy` when the thread has an unfinished run that is not active in this process, such as a run of
+   * another process or a waiting run, and with `missing_store` when no run is active and no store is known.
+   */
+  abort(options?: AgentAbortOptions): Promise<readonly string[]>;
   /**
    * Sends a message to the run of a thread; the message is saved when the promise resolves. Without an active run the
    * next run receives the message.
@@ -194,6 +208,9 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
     const graphInput = { ...state, messages: toMessages(input, rest.world) };
     return trackRun(run(graph, { ...(store && { store }), ...rest, input: graphInput }), rest.world);
   };
+  /** An engine runs the agent itself, which is another object than its graph. */
+  const listRuns = (filter: ActiveRunFilter): readonly RunHandle<unknown>[] =>
+    dedupeRuns([...runs.list(filter.thread), ...listActiveRuns(graph, filter), ...listActiveRuns(complete, filter)]);
   const agent = {
     toInput: (input: AgentInput, world?: World) => ({ messages: toMessages(input, world) }),
     run: start,
@@ -206,27 +223,58 @@ export function addAgentMethods(graph: Graph, { name, store, tools, output }: Ag
       };
       return trackRun(resume(graph, resumeOptions), rest.world);
     },
-    abort: ({ thread, reason }: AgentAbortOptions = {}) => {
-      for (const each of runs.list(thread)) each.cancel(reason);
-    },
-    steer: (options: AgentSteerOptions) => sendMessage({ graph, runs, store }, "steer", options),
-    followUp: (options: AgentSteerOptions) => sendMessage({ graph, runs, store }, "followUp", options),
+    abort: (options: AgentAbortOptions = {}) => abortRuns({ graph, listRuns, store }, options),
+    steer: (options: AgentSteerOptions) => sendMessage({ graph, listRuns, store }, "steer", options),
+    followUp: (options: AgentSteerOptions) => sendMessage({ graph, listRuns, store }, "followUp", options),
     setTools: (newTools: readonly Tool<never, never>[]) => {
       if (tools === undefined) throw createMissingToolsError(name);
       const untypedTools = newTools as readonly Tool<Conversation>[];
-      tools.check(toolRegistry(untypedTools, { names: "provider-safe" }));
+      tools.check(toolRegistry(untypedTools));
       tools.registry.replaceAll(untypedTools);
     },
     subscribe: runs.subscribe,
   };
-  return Object.freeze(Object.defineProperties(agent, Object.getOwnPropertyDescriptors(graph)));
+  const complete: Graph = Object.freeze(
+    Object.defineProperties(agent, Object.getOwnPropertyDescriptors(graph)),
+  ) as typeof agent & Graph;
+  return complete;
 }
 
-/** Agent that receives a message: graph, active runs, and default store. */
-interface MessageTarget {
+/** Removes repeated runs: the handle of the agent wraps the handle of the graph. */
+function dedupeRuns(runs: readonly RunHandle<unknown>[]): readonly RunHandle<unknown>[] {
+  return [...new Map(runs.map((run) => [`${run.thread} ${run.id}`, run])).values()];
+}
+
+/** Agent whose runs are addressed by thread: graph, active runs in this process, and default store. */
+interface ThreadTarget {
   readonly graph: Graph;
-  readonly runs: ActiveRuns;
+  readonly listRuns: (filter: ActiveRunFilter) => readonly RunHandle<unknown>[];
   readonly store: Store | undefined;
+}
+
+/** Statuses of runs that `abort` cannot cancel, because they are not active in this process. */
+const abortableElsewhere: readonly RunStatus[] = ["running", "waiting", "paused", "parked", "crashed"];
+
+/** Cancels the active runs of this process; rejects when the thread has another unfinished run. */
+async function abortRuns(
+  { graph, listRuns, store: agentStore }: ThreadTarget,
+  { thread, reason, store = agentStore }: AgentAbortOptions,
+): Promise<readonly string[]> {
+  const active = listRuns({ thread, store });
+  for (const run of active) run.cancel(reason);
+  const ids = active.map(({ id }) => id);
+  if (thread === undefined || active.length > 0) return ids;
+  const [other] = await (store ?? throwMissingStore(graph.name)).runs({ thread, status: abortableElsewhere });
+  if (other === undefined) return ids;
+  const isElsewhere = other.status === "running";
+  throw new StatewrightError("thread_busy", {
+    what: `agent "${graph.name}": abort expected a run of this process on the thread "${thread}", got the run "${other.id}", ${isElsewhere ? "which is active in another process" : `which is ${other.status} and active in no process`}`,
+    next: isElsewhere
+      ? 'Cancel the run in its process, or start a run with onBusy: "cancel"'
+      : 'Cancel the run with resume({ thread }).cancel(), or start a run with onBusy: "cancel"',
+    place: { graph: other.graph, thread },
+    details: { run: other.id, status: other.status },
+  });
 }
 
 /**
@@ -234,12 +282,12 @@ interface MessageTarget {
  * the thread.
  */
 async function sendMessage(
-  { graph, runs, store: agentStore }: MessageTarget,
+  { graph, listRuns, store: agentStore }: ThreadTarget,
   kind: "steer" | "followUp",
   { input, store = agentStore, ...rest }: AgentSteerOptions,
 ): Promise<void> {
   const messages = toMessages(input, rest.world);
-  const [activeRun] = rest.branch === undefined ? runs.list(rest.thread) : [];
+  const [activeRun] = rest.branch === undefined ? listRuns({ thread: rest.thread, store }) : [];
   if (activeRun !== undefined) return activeRun[kind](messages);
   return steer(graph, { ...rest, input: messages, kind, store: store ?? throwMissingStore(graph.name) });
 }

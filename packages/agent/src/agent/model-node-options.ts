@@ -11,10 +11,9 @@ import type {
   OutputOptions,
   ProviderTool,
   Tool,
-  ToolChoice,
   ToolRegistry,
 } from "@statewright/core";
-import type { PrepareStep } from "./prepare-step.ts";
+import type { AgentToolChoice, PrepareStep } from "./prepare-step.ts";
 
 /** Options of `modelNode`, equal to the options of `createAgent` with the same names. */
 export interface ModelNodeOptions<
@@ -33,8 +32,12 @@ export interface ModelNodeOptions<
   readonly allowedTools?: readonly Tools[] | ((state: State, context: Context) => readonly Tools[]);
   /** Tools defined by the model provider, such as its web search; the provider runs most of them itself. */
   readonly providerTools?: readonly (ProviderTool | AiSdkProviderTool)[];
-  /** Tool choice of the model: `auto`, `none`, `required`, or a specific tool. Default: `auto`. */
-  readonly toolChoice?: ToolChoice<Choices>;
+  /**
+   * Tool choice of the model: `auto`, `none`, `required`, or a specific tool. Default: `auto`. A forced choice holds for
+   * the first request after a user message; `{ tool: name, every: true }` and `{ choice: "required", every: true }` force
+   * each request.
+   */
+  readonly toolChoice?: AgentToolChoice<Choices>;
   readonly middleware?: readonly Middleware<Context, State>[];
   /** Settings of every model request. */
   readonly settings?: ModelSettings;

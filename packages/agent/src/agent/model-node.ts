@@ -19,12 +19,7 @@ import {
   nodeKind,
   parseAnswerFormat,
 } from "@statewright/core/adapter";
-import {
-  type AgentOutput,
-  checkRepairLimit,
-  createRepairMessages,
-  listCallModels,
-} from "../output/agent-output.ts";
+import { type AgentOutput, checkRepairLimit, createRepairMessages, listCallModels } from "../output/agent-output.ts";
 import { agentTurnKind, type CountedTurns, countTurn, getNextTurn } from "../turns/agent-turn-kind.ts";
 import { createTurnLimit } from "../turns/turn-limit.ts";
 import type { Conversation } from "./agent-state.ts";
@@ -99,7 +94,11 @@ export function createModelNode(
   ): Promise<TurnUpdate & Partial<CountedTurns>> => {
     if (output !== undefined) await checkRepairLimit(output, state.messages, runtime);
     let strategy: "native" | "tool" = "native";
-    const createCall = (current: Conversation, prepared: PreparedStep | undefined, toModel: (given: AnyModel) => Model): ModelCall => {
+    const createCall = (
+      current: Conversation,
+      prepared: PreparedStep | undefined,
+      toModel: (given: AnyModel) => Model,
+    ): ModelCall => {
       const call = buildCall(current, runtime.context, prepared);
       if (output === undefined) return call;
       strategy = chooseOutputStrategy(output, listCallModels(call, toModel));

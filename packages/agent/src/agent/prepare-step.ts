@@ -1,7 +1,23 @@
 /** Per-request customization of model calls. */
 
 import type { AnyModel, Message, ModelSettings, StatewrightError, ToolChoice } from "@statewright/core";
-import { checkOptions, invalidOption, isAnyModel, listOptionNames, settingNames } from "@statewright/core/adapter";
+import {
+  checkFlag,
+  checkOptions,
+  invalidOption,
+  isAnyModel,
+  listOptionNames,
+  settingNames,
+} from "@statewright/core/adapter";
+
+/**
+ * Tool choice of an agent. A forced choice (`required`, or a tool) holds for the first model request after a user
+ * message, so that the agent can answer; with `every: true` it holds for each request.
+ */
+export type AgentToolChoice<Names extends string = string> =
+  | ToolChoice<Names>
+  | { readonly tool: Names; readonly every: boolean }
+  | { readonly choice: "required"; readonly every: boolean };
 
 /** Argument of `prepareStep`. */
 export interface StepInput<State = unknown, Context = unknown> {
@@ -73,8 +89,18 @@ export function checkPreparedStep(prepared: unknown): void {
   if (settings !== undefined) checkOptions(`\`settings\` in ${owner}`, settings, settingNames);
 }
 
+/** Throws `invalid_option` for an invalid tool choice of an agent. */
+export function checkAgentToolChoice(owner: string, choice: unknown): void {
+  if (typeof choice !== "object" || choice === null || !("every" in choice)) {
+    checkToolChoice(owner, choice);
+    return;
+  }
+  checkFlag(owner, { "toolChoice.every": choice.every });
+  if (!("choice" in choice) || choice.choice !== "required") checkToolChoice(owner, choice);
+}
+
 /** Throws `invalid_option` for an invalid tool choice. */
-export function checkToolChoice(owner: string, choice: unknown): void {
+function checkToolChoice(owner: string, choice: unknown): void {
   if (choice === undefined || choice === "auto" || choice === "none" || choice === "required") return;
   if (typeof choice === "object" && choice !== null && "tool" in choice && typeof choice.tool === "string") return;
   throw invalidOption({

@@ -1,10 +1,19 @@
 /** Model call of each turn: the options of a model node, overridden by `prepareStep`. */
-import type { AgentEnd, Middleware, ModelCall, ModelRequest, ToolChoice, ToolRegistry } from "@statewright/core";
+import type {
+  AgentEnd,
+  Message,
+  Middleware,
+  ModelCall,
+  ModelRequest,
+  ToolChoice,
+  ToolRegistry,
+} from "@statewright/core";
 import { finalCallName, invalidOption } from "@statewright/core/adapter";
 import { type AgentOutput, isOutputSatisfied } from "../output/agent-output.ts";
 import { getAgentEnd } from "./agent-end.ts";
 import { isAnswered } from "./agent-routes.ts";
 import type { Conversation } from "./agent-state.ts";
+import { isFromPerson } from "./is-from-person.ts";
 import type { AnyModelNodeOptions } from "./model-node-options.ts";
 import type { NormalizedModelOptions } from "./normalize-model-options.ts";
 import type { PreparedStep } from "./prepare-step.ts";
@@ -21,17 +30,19 @@ export function createTurnCallBuilder(
   const { model, toolChoice, retry = { attempts: 3 }, timeouts, fallback, allowedTools, providerTools } = options;
   const policy = { retry, timeouts, fallback };
   const middleware = (options.middleware ?? []) as readonly Middleware[];
-  const settings = toolChoice === undefined ? options.settings : { ...options.settings, toolChoice };
+  const { settings } = options;
+  const forced = readToolChoice(toolChoice);
   const defaultHooks = allowedTools === undefined ? middleware : [createToolFilter(tools, allowedTools), ...middleware];
   const fixedAllowedTools = typeof allowedTools === "function" ? undefined : allowedTools;
   const checkChoice = (choice: ToolChoice | undefined, allowed: readonly string[] | undefined): void => {
     if (output !== undefined && typeof choice === "object" && choice.tool === finalCallName) return;
     checkToolChoice(options, tools, { choice, allowed });
   };
-  checkChoice(toolChoice, fixedAllowedTools);
+  checkChoice(forced?.choice, fixedAllowedTools);
   return (state, context, prepared) => {
     const request: ModelRequest = {
       ...settings,
+      ...(forced !== undefined && holds(forced, state.messages) ? { toolChoice: forced.choice } : {}),
       ...(prepared && toRequestSettings(prepared)),
       instructions: prepared?.instructions ?? resolveInstructions(options, state, context),
       messages: prepared?.messages ?? state.messages,
@@ -43,6 +54,25 @@ export function createTurnCallBuilder(
     const hooks = allowed === undefined ? defaultHooks : [createToolFilter(tools, allowed), ...middleware];
     return { model: prepared?.model ?? model, request, middleware: hooks, ...policy };
   };
+}
+
+/** Tool choice of an agent, and whether it holds for each request. */
+interface ForcedChoice {
+  readonly choice: ToolChoice;
+  readonly every: boolean;
+}
+
+function readToolChoice(given: AnyModelNodeOptions["toolChoice"]): ForcedChoice | undefined {
+  if (given === undefined) return undefined;
+  if (typeof given === "string") return { choice: given, every: given !== "required" };
+  const { every = false } = given as { readonly every?: boolean };
+  return { choice: "choice" in given ? given.choice : { tool: given.tool }, every };
+}
+
+/** Returns true for the first request after a user message, and for each request with `every`. */
+function holds({ every }: ForcedChoice, messages: readonly Message[]): boolean {
+  const start = messages.findLastIndex(isFromPerson);
+  return every || !messages.slice(start + 1).some(({ role }) => role === "assistant");
 }
 
 /** Creates the check for the end of an agent after an answer of its model. */

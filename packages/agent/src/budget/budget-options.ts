@@ -10,8 +10,18 @@ import {
   listOptionNames,
   requireOneOf,
 } from "@statewright/core/adapter";
-import { type BudgetLimits, budgetKinds } from "./budget-spent.ts";
+import { type BudgetKind, type BudgetLimits, budgetKinds } from "./budget-spent.ts";
 import { type Prices, type PricesInput, parsePrices } from "./prices.ts";
+
+/** Limit at which a budget ends an agent. */
+export interface ExceededLimit {
+  /** Name of the budget. */
+  readonly budget: string;
+  /** Exhausted limit; `unknown` when tokens or cost of a model call are unknown. */
+  readonly limit: BudgetKind | "unknown";
+  /** The limit and its value, for people who operate the agent. */
+  readonly reason: string;
+}
 
 /** Options of `budget`: limits, and the action at a limit. */
 export interface BudgetOptions extends BudgetLimits {
@@ -31,6 +41,11 @@ export interface BudgetOptions extends BudgetLimits {
   readonly warnAt?: number;
   /** Action at a limit: end the agent (default), or interrupt the run and ask a person to extend the limit. */
   readonly onExceeded?: "end" | "ask";
+  /**
+   * Text of the last message of an agent that the budget ends, as a customer reads it: a text, or a function of the
+   * exceeded limit. Default: `I stop here: ` and the reason.
+   */
+  readonly message?: string | ((exceeded: ExceededLimit) => string);
   /** Milliseconds after which the interrupt expires and the agent ends. Default: no expiry. */
   readonly expiresMs?: number;
   /**
@@ -53,6 +68,7 @@ const optionList = listOptionNames<BudgetOptions>({
   prices: true,
   warnAt: true,
   onExceeded: true,
+  message: true,
   expiresMs: true,
   onUnknown: true,
   tree: true,
@@ -65,6 +81,7 @@ export interface ParsedBudgetOptions
   readonly prices: Prices | undefined;
   readonly warnAt: number | undefined;
   readonly expiresMs: number | undefined;
+  readonly formatMessage: (exceeded: ExceededLimit) => string;
 }
 
 /**
@@ -74,7 +91,7 @@ export interface ParsedBudgetOptions
 export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions {
   checkOptions("budget", options, optionList);
   const { name = "budget", per = "run", onExceeded = "end", onUnknown = "stop", tree = true } = options;
-  const { warnAt, expiresMs, turns, toolCalls, tokens, cost, wallMs } = options;
+  const { warnAt, expiresMs, message, turns, toolCalls, tokens, cost, wallMs } = options;
   if (typeof name !== "string" || !/^[A-Za-z][\w-]{0,60}$/.test(name))
     throw invalidOption({
       where: "budget",
@@ -86,6 +103,13 @@ export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions 
   checkChoice("budget", { onExceeded }, ["end", "ask"]);
   checkChoice("budget", { onUnknown }, ["stop", "allow"]);
   checkFlag("budget", { tree });
+  if (message !== undefined && typeof message !== "function" && (typeof message !== "string" || message === ""))
+    throw invalidOption({
+      where: "budget",
+      option: "message",
+      expected: "a text, or a function of the exceeded limit",
+      got: message,
+    });
   checkTime("budget", { expiresMs, wallMs });
   checkCount("budget", { turns, tokens });
   checkCount("budget", { toolCalls }, 0);
@@ -111,5 +135,13 @@ export function parseBudgetOptions(options: BudgetOptions): ParsedBudgetOptions 
     budgetKinds.flatMap((kind) => (options[kind] === undefined ? [] : [[kind, options[kind]]])),
   );
   const prices = options.prices === undefined ? undefined : parsePrices(options.prices);
-  return { name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree };
+  const formatMessage = typeof message === "function" ? message : (): string => message ?? "";
+  return {
+    ...{ name, per, limits, prices, onExceeded, onUnknown, warnAt, expiresMs, tree },
+    formatMessage: message === undefined ? formatDefaultMessage : formatMessage,
+  };
+}
+
+function formatDefaultMessage({ reason }: ExceededLimit): string {
+  return `I stop here: ${reason}.`;
 }

@@ -1,6 +1,6 @@
 /** Translates run events to the events of bitop-dev/agent. */
-import type { RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { createLifecycleTranslator, type LifecycleEvent } from "./lifecycle.ts";
+import type { RunEvent, ToolResult } from "@statewright/core";
+import { createLifecycleTranslator, type LifecycleEvent, type PartialToolResult } from "./lifecycle.ts";
 import { type SnakeCaseEvent, toSnakeCaseEvent } from "./snake-case.ts";
 
 interface CallRef {
@@ -12,7 +12,7 @@ interface CallRef {
 export type BitopEvent =
   | SnakeCaseEvent
   | ({ readonly type: "tool_start"; readonly args: unknown } & CallRef)
-  | ({ readonly type: "tool_update"; readonly partial: ToolOutput } & CallRef)
+  | ({ readonly type: "tool_update"; readonly partial: PartialToolResult } & CallRef)
   | ({ readonly type: "tool_denied" | "tool_end"; readonly result: ToolResult; readonly isError: boolean } & CallRef);
 
 /**

@@ -4,6 +4,7 @@
  */
 import {
   type AssistantMessage,
+  type ContentBlock,
   listToolCalls,
   type OpenInterrupt,
   type RunEvent,
@@ -23,6 +24,18 @@ interface CallRef {
   readonly tool: string;
 }
 
+/** Partial result of a tool call, with content as a list of blocks, like the content of a result. */
+export interface PartialToolResult extends Omit<ToolOutput, "content"> {
+  readonly content: readonly ContentBlock[];
+}
+
+/** Converts an update of a tool, or a line of text. */
+export function toPartialResult(partial: ToolOutput | string): PartialToolResult {
+  const output = typeof partial === "string" ? { content: partial } : partial;
+  const { content } = output;
+  return { ...output, content: typeof content === "string" ? [{ type: "text", text: content }] : content };
+}
+
 /** Lifecycle event of an agent. */
 export type LifecycleEvent =
   | { readonly kind: "agent.start" }
@@ -31,7 +44,7 @@ export type LifecycleEvent =
   | { readonly kind: "message.delta"; readonly part: "text" | "reasoning"; readonly text: string }
   | { readonly kind: "message.end"; readonly message: AssistantMessage }
   | ({ readonly kind: "call.start"; readonly args: unknown } & CallRef)
-  | ({ readonly kind: "call.update"; readonly partial: ToolOutput } & CallRef)
+  | ({ readonly kind: "call.update"; readonly partial: PartialToolResult } & CallRef)
   | ({ readonly kind: "call.progress"; readonly text: string } & CallRef)
   | ({ readonly kind: "call.end"; readonly result: ToolResult } & CallRef)
   | { readonly kind: "turn.end" }
@@ -71,7 +84,9 @@ class LifecycleTranslator {
       case "tool.started":
         return this.#openCall(event, event.args);
       case "tool.update":
-        return [{ kind: "call.update", callId: event.callId, tool: event.tool, partial: event.partial }];
+        return [
+          { kind: "call.update", callId: event.callId, tool: event.tool, partial: toPartialResult(event.partial) },
+        ];
       case "tool.progress":
         return [{ kind: "call.progress", callId: event.callId, tool: event.tool, text: event.text }];
       case "tool.completed":

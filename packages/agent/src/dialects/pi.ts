@@ -1,13 +1,20 @@
 /** Translates run events to the events of pi-agent-core. */
-import type { RunEvent, ToolOutput, ToolResult } from "@statewright/core";
-import { type CallNames, createLifecycleTranslator, type LifecycleEvent, toCallNames } from "./lifecycle.ts";
+import type { RunEvent, ToolResult } from "@statewright/core";
+import {
+  type CallNames,
+  createLifecycleTranslator,
+  type LifecycleEvent,
+  type PartialToolResult,
+  toCallNames,
+  toPartialResult,
+} from "./lifecycle.ts";
 import { type SnakeCaseEvent, toSnakeCaseEvent } from "./snake-case.ts";
 
 /** Event in the format of pi. */
 export type PiEvent =
   | SnakeCaseEvent
   | ({ readonly type: "tool_execution_start"; readonly args: unknown } & CallNames)
-  | ({ readonly type: "tool_execution_update"; readonly partialResult: ToolOutput } & CallNames)
+  | ({ readonly type: "tool_execution_update"; readonly partialResult: PartialToolResult } & CallNames)
   | ({ readonly type: "tool_execution_end"; readonly result: ToolResult; readonly isError: boolean } & CallNames);
 
 /**
@@ -26,7 +33,7 @@ function toPiEvent(event: LifecycleEvent): PiEvent {
     case "call.update":
       return { type: "tool_execution_update", ...toCallNames(event), partialResult: event.partial };
     case "call.progress":
-      return { type: "tool_execution_update", ...toCallNames(event), partialResult: { content: event.text } };
+      return { type: "tool_execution_update", ...toCallNames(event), partialResult: toPartialResult(event.text) };
     case "call.end": {
       const { result } = event;
       return { type: "tool_execution_end", ...toCallNames(event), result, isError: result.isError };

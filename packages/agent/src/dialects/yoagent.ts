@@ -1,10 +1,11 @@
 /** Translates run events to the events of yoagent and phi-core, which share their event names. */
-import type { AssistantMessage, RunEvent, ToolOutput, ToolResult } from "@statewright/core";
+import type { AssistantMessage, RunEvent, ToolResult } from "@statewright/core";
 import {
   type AgentStop,
   type CallNames,
   createLifecycleTranslator,
   type LifecycleEvent,
+  type PartialToolResult,
   toCallNames,
 } from "./lifecycle.ts";
 
@@ -14,7 +15,7 @@ export type YoagentEvent =
   | { readonly type: "MessageUpdate"; readonly kind: "text" | "reasoning"; readonly delta: string }
   | { readonly type: "MessageEnd"; readonly message: AssistantMessage }
   | ({ readonly type: "ToolExecutionStart"; readonly args: unknown } & CallNames)
-  | ({ readonly type: "ToolExecutionUpdate"; readonly partialResult: ToolOutput } & CallNames)
+  | ({ readonly type: "ToolExecutionUpdate"; readonly partialResult: PartialToolResult } & CallNames)
   | ({ readonly type: "ProgressMessage"; readonly text: string } & CallNames)
   | ({ readonly type: "ToolExecutionEnd"; readonly result: ToolResult; readonly isError: boolean } & CallNames)
   | ({ readonly type: "AgentEnd" } & AgentStop);

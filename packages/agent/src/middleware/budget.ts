@@ -34,7 +34,7 @@ export function budget<const Name extends string = "budget">(
   options: BudgetOptions & { readonly name?: Name },
 ): Budget<Name> {
   const parsedOptions = parseBudgetOptions(options);
-  const { name, per, warnAt, tree } = parsedOptions;
+  const { name, per, warnAt, tree, formatMessage } = parsedOptions;
   const channel = createBudgetChannel(per);
 
   const openAccount = (runtime: MiddlewareRuntime): BudgetAccount =>
@@ -50,8 +50,10 @@ export function budget<const Name extends string = "budget">(
       const account = openAccount(runtime);
       checkPriced(parsedOptions, runtime.model);
       const exceeded = await account.reserveRequest(request, runtime);
-      if (exceeded !== undefined)
-        return runtime.end(`I stop here: ${exceeded.reason}.`, { by: name, reason: exceeded.reason });
+      if (exceeded !== undefined) {
+        const { kind: limit, reason } = exceeded;
+        return runtime.end(formatMessage({ budget: name, limit, reason }), { by: name, reason });
+      }
       return warnAt === undefined ? undefined : account.addWarning(request, runtime);
     },
     aroundModel: async (request, next, runtime) => {

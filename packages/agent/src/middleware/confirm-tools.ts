@@ -15,7 +15,8 @@ import { checkAskOptions } from "./check-ask-options.ts";
 export interface ConfirmOptions extends AskOptions {
   /**
    * Decides for tools with `safety.confirm` `policy` or absent: a reason or true to ask, false to run. Default: asks
-   * for tools that are destructive, spend money or start processes.
+   * for tools that are destructive, spend money or start processes. A tool with `always` is asked about in any case,
+   * with the reason of the policy if there is one.
    */
   readonly policy?: (call: ToolCall, tool: ToolSpec) => boolean | string;
 }
@@ -37,9 +38,10 @@ export function confirmTools(options: ConfirmOptions = {}): Middleware {
     beforeTool: ({ call, tool }) => {
       const { confirm } = tool.safety;
       if (confirm === "never") return undefined;
-      const decision = confirm === "always" || policy(call, tool);
-      if (decision === false) return undefined;
-      return decide.interrupt(call, decision === true ? `${tool.label} needs approval` : decision, askOptions);
+      const decision = policy(call, tool);
+      if (decision === false && confirm !== "always") return undefined;
+      const reason = typeof decision === "string" ? decision : `${tool.label} needs approval`;
+      return decide.interrupt(call, reason, askOptions);
     },
   });
 }

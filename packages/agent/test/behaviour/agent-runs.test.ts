@@ -1,5 +1,13 @@
 /** Agent methods other than `run`: stream, abort, steer, followUp, setTools, subscribe. */
-import { defineTool, getMessageText, memoryStore, type RunEvent, toolRegistry } from "@statewright/core";
+import {
+  defineTool,
+  engine,
+  getMessageText,
+  memoryStore,
+  type RunEvent,
+  type Store,
+  toolRegistry,
+} from "@statewright/core";
 import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
@@ -135,14 +143,114 @@ describe("agent.abort", () => {
         });
       });
     await Promise.all([started(one), started(two), started(three)]);
-    agent.abort({ thread: "one", reason: "not this one" });
+    expect(await agent.abort({ thread: "one", reason: "not this one" })).toEqual([one?.id]);
     const first = await one?.result;
     expect(first).toMatchObject({ status: "cancelled", reason: "not this one" });
     expect(first?.state.messages.at(-1)).toMatchObject({ role: "tool", isError: true });
-    agent.abort();
+    expect(await agent.abort()).toEqual([two?.id, three?.id]);
     expect((await two?.result)?.status).toBe("cancelled");
     expect((await three?.result)?.status).toBe("cancelled");
-    agent.abort();
+    expect(await agent.abort()).toEqual([]);
+  });
+});
+
+describe("abort of a thread", () => {
+  /** Agent whose tool ends only when its signal fires. */
+  function createWaitingAgent(store?: Store) {
+    let markStarted = (): void => undefined;
+    const isAtWork = new Promise<void>((resolve) => {
+      markStarted = resolve;
+    });
+    const waits = defineTool({
+      name: "waits",
+      description: "Waits until its signal fires.",
+      input: z.object({}),
+      run: (_args, { signal }) => {
+        markStarted();
+        return new Promise<string>((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason));
+        });
+      },
+    });
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel((request) => (request.messages.at(-1)?.role === "user" ? call("waits", {}) : say("Done"))),
+      tools: [waits],
+      ...(store && { store }),
+    });
+    return { agent, isAtWork };
+  }
+
+  test("abort cancels a run that an engine of this process started, with and without a store of the agent [FX8]", async () => {
+    for (const given of [true, false]) {
+      const store = memoryStore();
+      const { agent, isAtWork } = createWaitingAgent(given ? store : undefined);
+      const host = engine({ store, graphs: [agent] });
+      const run = host.run(agent, { thread: "t", input: agent.toInput("Go") });
+      await isAtWork;
+      expect(await agent.abort({ thread: "t", reason: "not needed" })).toEqual([run.id]);
+      expect(await run.result).toMatchObject({ status: "cancelled", reason: "not needed" });
+      expect(await agent.abort({ thread: "t", store })).toEqual([]);
+      await host.stop();
+    }
+  });
+
+  test("abort cancels a run that an engine took from the queue of another process [FX8]", async () => {
+    const store = memoryStore();
+    const { agent } = createWaitingAgent(store);
+    const started: string[] = [];
+    const host = engine({
+      store,
+      graphs: [agent],
+      onRun: (run) => void run.on(({ type }) => (type === "tool.started" ? started.push(run.id) : undefined)),
+    });
+    const waitForCall = async (count: number) => {
+      while (started.length < count) await new Promise<void>((resolve) => setImmediate(resolve));
+    };
+    await host.start();
+    const first = host.run(agent, { thread: "t", input: agent.toInput("Go") });
+    await waitForCall(1);
+    const elsewhere = createWaitingAgent(store.peer()).agent;
+    const queued = elsewhere.run({ thread: "t", input: "And then", onBusy: "enqueue" });
+    expect((await queued.result).status).toBe("queued");
+    expect(await agent.abort({ thread: "t" })).toEqual([first.id]);
+    await waitForCall(2);
+    expect(await agent.abort({ thread: "t" })).toEqual([queued.id]);
+    await host.stop();
+    expect((await store.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
+  });
+
+  test("abort of a thread whose run is active in another process is refused with the reason [FX8]", async () => {
+    const store = memoryStore();
+    const { agent, isAtWork } = createWaitingAgent(store);
+    const run = agent.run({ thread: "t", input: "Go" });
+    await isAtWork;
+    const elsewhere = createWaitingAgent(store.peer()).agent;
+    await expect(elsewhere.abort({ thread: "t" })).rejects.toMatchObject({
+      code: "thread_busy",
+      message: expect.stringContaining("which is active in another process"),
+      details: { run: run.id, status: "running" },
+    });
+    expect(await agent.abort({ thread: "t" })).toEqual([run.id]);
+    expect((await run.result).status).toBe("cancelled");
+  });
+
+  test("abort of a thread whose run waits for an answer is refused with the reason, and abort without a known store with missing_store [FX8]", async () => {
+    const store = memoryStore();
+    const agent = createAgent({
+      name: "a",
+      model: scriptedModel([call("pay", {}), say("Done")]),
+      tools: [createPureTool("pay")],
+      middleware: [confirmTools({ policy: () => true })],
+      store,
+    });
+    expect((await agent.run({ thread: "t", input: "Go" }).result).status).toBe("waiting");
+    await expect(agent.abort({ thread: "t" })).rejects.toMatchObject({
+      code: "thread_busy",
+      message: expect.stringContaining("which is waiting and active in no process"),
+    });
+    const storeless = createWaitingAgent().agent;
+    await expect(storeless.abort({ thread: "t" })).rejects.toMatchObject({ code: "missing_store" });
   });
 });
 

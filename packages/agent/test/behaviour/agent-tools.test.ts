@@ -11,7 +11,7 @@ import {
   toolRegistry,
 } from "@statewright/core";
 import { toolSpec } from "@statewright/core/adapter";
-import { call, say, scriptedModel } from "@statewright/testing";
+import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { createAgent } from "../../src/index.ts";
@@ -168,4 +168,28 @@ test("onInvalidCall fail ends the run at an unknown tool, and each call is answe
   const agent = createAgent({ name: "shop", model, tools, onInvalidCall: { unknown: "fail" } });
   const error = await agent.run({ thread: "t", input: "Go" }).result.catch((thrown: unknown) => thrown);
   expect(isStatewrightError(error, "tool_failed")).toBe(true);
+});
+
+test("toolTimeoutMs limits each tool of an agent, and the model reads the timeout [FX88]", async () => {
+  const world = virtualClock({ waitsForWork: false });
+  let reason: unknown;
+  const hang = defineTool({
+    name: "hang",
+    description: "Hangs.",
+    input: z.object({}),
+    run: (_args, { signal }) =>
+      new Promise<string>((resolve) =>
+        signal.addEventListener("abort", () => {
+          reason = signal.reason;
+          resolve("stopped");
+        }),
+      ),
+  });
+  const model = scriptedModel([call("hang", {}), say("It hangs.")]);
+  const agent = createAgent({ name: "a", model, tools: [hang], toolTimeoutMs: 250 });
+  const { result } = agent.run({ input: "go", world });
+  await world.advance(250);
+  expect((await result).text).toBe("It hangs.");
+  expect(String(reason)).toContain("250 ms");
+  expect(() => createAgent({ name: "a", model, toolTimeoutMs: 0 })).toThrow(/toolTimeoutMs/);
 });

@@ -1,10 +1,11 @@
-/** A retracted and repeated message in the event dialects of other systems. */
+/** Messages and updates of tools in the event dialects of other systems. */
 
 import { createAgent } from "@statewright/agent";
 import { bitopDialect, piDialect, yoagentDialect } from "@statewright/agent/dialects";
-import { type RunEvent, StatewrightError } from "@statewright/core";
-import { failWith, say, scriptedModel } from "@statewright/testing";
+import { defineTool, type RunEvent, StatewrightError } from "@statewright/core";
+import { call, failWith, say, scriptedModel } from "@statewright/testing";
 import { expect, test } from "vitest";
+import * as z from "zod";
 
 const cut = new StatewrightError("model_failed", { what: "cut", next: "Again", details: { retryable: true } });
 
@@ -31,4 +32,35 @@ test("in every dialect a reader that collects text since the last message start 
     expect(last.join()).not.toContain("dry");
     expect(last.join()).toContain("rains.");
   }
+});
+
+test("updates have a list of blocks as content in every dialect, from text, blocks and progress [FX89]", async () => {
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    input: z.object({}),
+    run: (_args, { update, progress }) => {
+      update?.({ content: "one", details: { nth: 1 } });
+      update?.({ content: [{ type: "text", text: "two" }] });
+      progress("three");
+      return "done";
+    },
+  });
+  const agent = createAgent({ name: "chat", model: scriptedModel([call("look", {}), say("ok")]), tools: [look] });
+  const events: RunEvent[] = [];
+  const handle = agent.run({ input: "go" });
+  handle.on((event) => events.push(event));
+  await handle.result;
+  const text = (content: string) => ({ content: [{ type: "text", text: content }] });
+  const updates = [{ ...text("one"), details: { nth: 1 } }, text("two")];
+  const [pi, yoagent, bitop] = [piDialect(), yoagentDialect(), bitopDialect()];
+  expect(
+    events.flatMap(pi).flatMap((event) => (event.type === "tool_execution_update" ? [event.partialResult] : [])),
+  ).toEqual([...updates, text("three")]);
+  expect(
+    events.flatMap(yoagent).flatMap((event) => (event.type === "ToolExecutionUpdate" ? [event.partialResult] : [])),
+  ).toEqual(updates);
+  expect(events.flatMap(bitop).flatMap((event) => (event.type === "tool_update" ? [event.partial] : []))).toEqual(
+    updates,
+  );
 });

@@ -56,7 +56,7 @@ describe("onFinish", () => {
     },
   );
 
-  test("onFinish receives the output with the type of the output schema", () => {
+  test("onFinish receives the output with the type of the output schema (types)", () => {
     createAgent({
       name: "a",
       model: scriptedModel([]),
@@ -107,7 +107,7 @@ describe("onFinish", () => {
     const observed: string[] = [];
     const agent = createAgent({
       name: "a",
-      model: scriptedModel([say("one")]),
+      model: scriptedModel([say("one")], { key: "transcript" }),
       onFinish: ({ text }) => {
         observed.push(text);
         if (observed.length === 1) {

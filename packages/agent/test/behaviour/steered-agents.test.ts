@@ -11,7 +11,10 @@ type Settings = Partial<
 >;
 
 /** Creates an agent with three tool calls; `speak` runs during the first one. */
-async function runConversation(settings: Settings, speak: (handle: RunHandle<unknown>, store: Store) => Promise<void>) {
+async function runConversation(
+  settings: Settings,
+  speak: (handle: RunHandle<unknown>, store: Store, ran: readonly string[]) => Promise<void>,
+) {
   const store = memoryStore();
   const ran: string[] = [];
   const work = defineTool({
@@ -21,7 +24,7 @@ async function runConversation(settings: Settings, speak: (handle: RunHandle<unk
     effect: "pure",
     run: async ({ name }) => {
       ran.push(name);
-      if (name === "a") await speak(handle, store);
+      if (name === "a") await speak(handle, store, ran);
       return name;
     },
   });
@@ -40,13 +43,21 @@ async function runConversation(settings: Settings, speak: (handle: RunHandle<unk
 
 describe("steered agents", () => {
   test("an agent sends its instructions and its tools, and runs its calls by its strategy setting [S2.67]", async () => {
-    const { model, ran } = await runConversation({ strategy: "sequential" }, async () => undefined);
-    expect(ran).toEqual(["a", "b", "c"]);
+    const started: number[] = [];
+    for (const strategy of ["sequential", "parallel"] as const) {
+      const { ran } = await runConversation({ strategy }, async (_handle, _store, begun) => {
+        await new Promise(setImmediate);
+        started.push(begun.length);
+      });
+      expect(ran).toEqual(["a", "b", "c"]);
+    }
+    expect(started).toEqual([1, 3]);
+    const { model } = await runConversation({}, async () => undefined);
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(["Be brief.", "Be brief."]);
     expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(["work"]);
   });
 
-  test("a steered agent skips calls not yet started and continues with the steered message", async () => {
+  test("a steered agent skips calls not yet started and continues with the steered message [S0.60, S2.60]", async () => {
     const { said, ran } = await runConversation({ strategy: "sequential" }, (handle) => handle.steer("stop"));
     expect(ran).toEqual(["a"]);
     expect(said.slice(2)).toEqual([

@@ -629,7 +629,8 @@ describe("output across crashes", () => {
   async function crashedAt(nth: number): Promise<string> {
     const store = memoryStore();
     const peer = store.peer();
-    const agent = createAgent({ name: "clerk", model: scriptedModel(script), tools: [look], output: Order });
+    const model = scriptedModel(script, { key: "transcript" });
+    const agent = createAgent({ name: "clerk", model, tools: [look], output: Order });
     let seen = 0;
     let crashed = false;
     const run = agent.run({ thread: "t", input: "Two lamps.", store });

@@ -58,7 +58,7 @@ test("an agent asks for approval before a payment and survives a crash [K1, K9]"
   expect(t.state.cart).toEqual([]);
 });
 
-test("testRun of an agent types its input, context and state names", () => {
+test("testRun of an agent types its input, context and state names (types)", () => {
   const types = async (): Promise<void> => {
     // @ts-expect-error the context that the agent declares
     await testRun(shop, { input: "hi" });

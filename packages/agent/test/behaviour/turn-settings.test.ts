@@ -22,13 +22,39 @@ const looks = (times: number): readonly ScriptedEntry[] => Array.from({ length: 
 const names = ({ tools: shown }: ModelRequest) => shown.map(({ name }) => name);
 
 describe("settings of a turn", () => {
-  test("settings and toolChoice are part of every model request", async () => {
+  test("settings are part of every model request, and a toolChoice with every too", async () => {
     const model = scriptedModel([...looks(1), say("Done")]);
     const settings = { temperature: 0, topP: 0.5, maxOutputTokens: 100, seed: 7, stopSequences: ["END"] };
-    const agent = createAgent({ name: "a", model, tools, settings, toolChoice: { tool: "look" } });
+    const agent = createAgent({ name: "a", model, tools, settings, toolChoice: { tool: "look", every: true } });
     await agent.run({ input: "Go" }).result;
     expect(model.requests).toHaveLength(2);
     for (const request of model.requests) expect(request).toMatchObject({ ...settings, toolChoice: { tool: "look" } });
+  });
+
+  test.each([
+    [{ tool: "look" }, [{ tool: "look" }, undefined, undefined]],
+    ["required", ["required", undefined, undefined]],
+    [{ choice: "required", every: true }, ["required", "required", "required"]],
+    [{ tool: "look", every: false }, [{ tool: "look" }, undefined, undefined]],
+    ["none", ["none", "none", "none"]],
+  ] as const)(
+    "the tool choice %j holds as long as it says, and again after the next user message [FX97]",
+    async (toolChoice, sent) => {
+      const model = scriptedModel([...looks(2), say("Done"), ...looks(2), say("Done")]);
+      const agent = createAgent({ name: "a", model, tools, toolChoice });
+      const store = memoryStore();
+      await agent.run({ store, thread: "t", input: "Go" }).result;
+      await agent.run({ store, thread: "t", input: "Again" }).result;
+      expect(model.requests.map((request) => request.toolChoice)).toEqual([...sent, ...sent]);
+    },
+  );
+
+  test.each([
+    { tool: "look", every: 1 },
+    { choice: "auto", every: true },
+  ])("the tool choice %j is refused when the agent is created [FX97]", (toolChoice) => {
+    const make = () => createAgent({ name: "a", model: scriptedModel([]), tools, toolChoice: toolChoice as never });
+    expect(make).toThrow(/invalid_option: agent "a": `toolChoice/);
   });
 
   test.each([
@@ -139,6 +165,7 @@ describe("prepareStep", () => {
         died = true;
         return say("Done");
       },
+      say("Done"),
     ]);
     const agent = createAgent({
       name: "a",

@@ -1,5 +1,5 @@
 import { agentTool, createAgent, handoff, team } from "@statewright/agent";
-import { type BudgetOptions, budget } from "@statewright/agent/middleware";
+import { type BudgetOptions, budget, type ExceededLimit } from "@statewright/agent/middleware";
 import {
   decide,
   defineTool,
@@ -105,6 +105,23 @@ describe("budget limits", () => {
     expect(sumSpent(state)).toMatchObject({ turns: 2, toolCalls: 2 });
   });
 
+  test("the message of a budget replaces the last text, and the end keeps its reason [FX42]", async () => {
+    const fixed = createBudgetAgent({
+      budget: { turns: 1, message: "Please call us at 030 1234." },
+      script: [work, work],
+    });
+    const { state, ended } = await fixed.run();
+    expect(texts(state.messages).at(-1)).toBe("assistant Please call us at 030 1234.");
+    expect(ended).toEqual(createBudgetEnd("1 turns"));
+    const message = ({ budget: name, limit, reason }: ExceededLimit) => `${name} ${limit}: ${reason}`;
+    const made = createBudgetAgent({ budget: { name: "trial", turns: 1, message }, script: [work, work] });
+    expect(texts((await made.run()).state.messages).at(-1)).toBe(
+      "assistant trial turns: the budget of 1 turns is exhausted",
+    );
+    for (const wrong of ["", 7, null])
+      expect(() => budget({ turns: 1, message: wrong as never })).toThrow(/invalid_option: budget: `message`/);
+  });
+
   test("a budget that is not reached does not affect the agent", async () => {
     const agent = createBudgetAgent({
       budget: { turns: 2, toolCalls: 1, tokens: 99_999, cost: 1, prices },
@@ -114,7 +131,7 @@ describe("budget limits", () => {
     expect([ended, texts(state.messages).at(-1)]).toEqual([{ by: "answer" }, "assistant done"]);
   });
 
-  test("a budget per run restarts with the next run, and a budget per thread does not", async () => {
+  test("a budget per run restarts with the next run, and a budget per thread does not [I10]", async () => {
     for (const [per, by] of [
       ["run", "answer"],
       ["thread", "budget"],
@@ -390,7 +407,7 @@ describe("failed requests", () => {
     expect(sumSpent(result.state)).toMatchObject({ tokens: 80, turns: 1, unknownAttempts: 0, unknownTokens: 0 });
   });
 
-  test("failed requests count their time for a budget of wallMs", async () => {
+  test("failed requests count their time for a budget of wallMs [I10]", async () => {
     const slow: Middleware = {
       name: "slow",
       aroundModel: async (request, next, { wait }) => {
@@ -410,13 +427,13 @@ describe("failed requests", () => {
   });
 });
 
-test("auxiliary model calls of beforeAgent and afterAgent count for a budget, failed attempts included", async () => {
+test("auxiliary model calls of beforeAgent and afterAgent count for a budget, failed attempts included [I10]", async () => {
   const broken = new StatewrightError("model_failed", {
     what: "the model is overloaded",
     next: "Wait",
     details: { retryable: true, kind: "overloaded", usage: { inputTokens: 3, outputTokens: 0 } },
   });
-  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0))]);
+  const small = scriptedModel([failWith(broken), say("noted", createUsage(10, 0)), say("noted", createUsage(10, 0))]);
   const auxiliaryRequest = { model: small, request: { messages: [], tools: [] } };
   const asks: Middleware = {
     name: "asks",

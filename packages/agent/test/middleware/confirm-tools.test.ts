@@ -64,6 +64,19 @@ test("a confirmTools policy decides with its reason, but does not override confi
   expect(log).toEqual(["a", "c much"]);
 });
 
+test("the reason of a policy is shown for a tool with confirm always, which is asked about in any case [FX42]", async () => {
+  const tools = [createRecordingTool([], "pay", { safety: { access: "write", confirm: "always" } })];
+  const policy = confirmTools({
+    policy: ({ args }) => ((args as { text?: string }).text === "much" ? "more than 100 EUR" : false),
+  });
+  const script = [[call("pay", { text: "much" }), call("pay", {})], say("ok")];
+  const open = listQuestions(await createDesk({ tools, middleware: [policy], script }).run().result);
+  expect(open.map(({ payload }) => (payload as { reason: string }).reason)).toEqual([
+    "more than 100 EUR",
+    "Pay needs approval",
+  ]);
+});
+
 test("an approval that expires counts as a refusal", async () => {
   const log: string[] = [];
   const agent = createDesk({

@@ -65,6 +65,15 @@ test("selectToolsByModel hides no tool when the selecting model fails or names n
   expect(shown()).toEqual(["ask buy call dig", "ask buy call dig"]);
 });
 
+test("a selecting model that rejects with a plain error hides no tool, and a programming error fails the run [FX97]", async () => {
+  const plain = new Error("socket hang up");
+  const { ask, shown } = createOffice([failWith(plain), failWith(plain), failWith(plain)], [say("ok")]);
+  await ask("go");
+  expect(shown()).toEqual(["ask buy call dig"]);
+  const mistaken = createOffice([failWith(new TypeError("x is undefined"))], [say("ok")]);
+  await expect(mistaken.ask("go")).rejects.toThrow("x is undefined");
+});
+
 test("a call of a tool that selectToolsByModel did not select is not run", async () => {
   const { ask, log } = createOffice([call("pick_tools", { names: ["ask"] })], [call("buy", {}), say("ok")]);
   const { state } = await ask("go");

@@ -148,7 +148,8 @@ test("plain words are emitted as soon as they are complete", () => {
 test("findPersonal scans adversarial texts of 200,000 characters to their end", () => {
   for (const part of ["a@", "1 ", "4111 ", "DE89 ", "+1", "(0", "a.a.a.a.", "1:", ":", "0", "@", "NWBK "]) {
     const text = part.repeat(200_000 / part.length);
-    expect(findPersonal(text, all).length).toBeGreaterThanOrEqual(0);
+    // An address at the end is found only by a scan of the whole text.
+    expect(findPersonal(`${text} ada@example.org`, all).at(-1)).toMatchObject({ end: text.length + 16 });
     const push = createStreamRedactor(clean);
     for (let index = 0; index < text.length; index += 1_000) push(text.slice(index, index + 1_000));
   }

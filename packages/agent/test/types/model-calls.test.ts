@@ -44,7 +44,7 @@ function defineInvalidCalls(): void {
   return void call;
 }
 
-test("wrong uses of model call options do not compile", () => {
+test("wrong uses of model call options do not compile (types)", () => {
   expectTypeOf(right).toBeFunction();
   expectTypeOf(defineInvalidCalls).toBeFunction();
   expectTypeOf(getModelFailureKind(null)).toEqualTypeOf<ModelFailureKind | undefined>();

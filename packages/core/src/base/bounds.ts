@@ -10,13 +10,21 @@ export interface Bounds {
   readonly in: "bytes" | "characters";
   readonly levels: number;
   readonly parts: number;
+  /** True: an object inside itself counts as one part. Otherwise a cycle exceeds the levels. */
+  readonly allowsCycles?: boolean;
 }
 
 /** Limits for the arguments of a tool call. */
 export const argumentBounds: Bounds = { text: 2 ** 20, in: "bytes", levels: 64, parts: 100_000 };
 
 /** Limits for a result or update of a tool: the largest value that a store accepts. */
-export const resultBounds: Bounds = { text: maxValueCharacters, in: "characters", levels: maxDepth, parts: 10_000_000 };
+export const resultBounds: Bounds = {
+  text: maxValueCharacters,
+  in: "characters",
+  levels: maxDepth,
+  parts: 10_000_000,
+  allowsCycles: true,
+};
 
 /** Keys that reach the prototype of an object when code copies objects carelessly. */
 const hostileKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
@@ -31,6 +39,8 @@ interface Traversal {
   textLeft: number;
   partsLeft: number;
   hostileKey: string | undefined;
+  /** Enclosing objects, if the bounds allow cycles. */
+  readonly ancestors: object[] | undefined;
 }
 
 /**
@@ -38,7 +48,12 @@ interface Traversal {
  * that are not JSON count as one part. The traversal stops at the limits.
  */
 export function findInvalidData(value: unknown, bounds: Bounds): InvalidData | undefined {
-  const traversal: Traversal = { textLeft: bounds.text, partsLeft: bounds.parts, hostileKey: undefined };
+  const traversal: Traversal = {
+    textLeft: bounds.text,
+    partsLeft: bounds.parts,
+    hostileKey: undefined,
+    ancestors: bounds.allowsCycles === true ? [] : undefined,
+  };
   const excess = findExcess(value, bounds, traversal, 1);
   if (excess !== undefined) return { reason: "bounds", text: excess };
   return traversal.hostileKey === undefined
@@ -51,9 +66,22 @@ function findExcess(value: unknown, bounds: Bounds, traversal: Traversal, level:
   if (typeof value !== "object" || value === null) return undefined;
   if (ArrayBuffer.isView(value)) traversal.textLeft -= value.byteLength;
   if (traversal.textLeft < 0) return describeTooLarge(bounds);
-  const isList = Array.isArray(value);
-  if (!isList && !isPlainObject(value)) return undefined;
+  if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
+  if (traversal.ancestors?.includes(value) === true) return undefined;
   if (level > bounds.levels) return `are nested deeper than ${bounds.levels} levels`;
+  traversal.ancestors?.push(value);
+  const excess = findExcessInside(value, bounds, traversal, level);
+  traversal.ancestors?.pop();
+  return excess;
+}
+
+function findExcessInside(
+  value: readonly unknown[] | Record<string, unknown>,
+  bounds: Bounds,
+  traversal: Traversal,
+  level: number,
+): string | undefined {
+  const isList = Array.isArray(value);
   const keys = isList ? undefined : Object.keys(value);
   traversal.partsLeft -= isList ? value.length : (keys?.length ?? 0);
   if (traversal.partsLeft < 0) return `have more than ${bounds.parts.toLocaleString("en")} parts`;
@@ -66,10 +94,20 @@ function findExcess(value: unknown, bounds: Bounds, traversal: Traversal, level:
   }
   for (const key of keys ?? []) {
     if (hostileKeys.has(key)) traversal.hostileKey ??= key;
-    const over = checkText(key, bounds, traversal) ?? findExcess(value[key], bounds, traversal, level + 1);
+    const over =
+      checkText(key, bounds, traversal) ?? findExcess(readProperty(value, key), bounds, traversal, level + 1);
     if (over !== undefined) return over;
   }
   return undefined;
+}
+
+/** Returns undefined for a property whose getter throws: the reader of the value reports it. */
+function readProperty(value: object, key: string): unknown {
+  try {
+    return value[key as keyof typeof value];
+  } catch {
+    return undefined;
+  }
 }
 
 function checkText(text: string, bounds: Bounds, traversal: Traversal): string | undefined {

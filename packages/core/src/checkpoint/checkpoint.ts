@@ -146,6 +146,12 @@ export const runStatuses = [
   "crashed",
 ] as const;
 
+/** Nodes before and after which a run pauses. */
+export interface SavedBreakpoints {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
 /** One execution on a thread. */
 export interface RunRow {
   readonly id: string;
@@ -166,6 +172,8 @@ export interface RunRow {
   readonly key?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
+  /** Breakpoints of the run, kept by every resume. */
+  readonly breakpoints?: SavedBreakpoints | undefined;
   /** Encoded input of a queued run. */
   readonly input?: string | undefined;
   /** Time of queueing; absent for a run that was never queued. */
@@ -177,8 +185,8 @@ export interface RunRow {
 }
 
 /**
- * Pre-emption of the previous run by a new input: `interrupt` keeps finished tasks and stops at the next boundary,
- * `rollback` discards the run.
+ * Pre-emption of the previous run by a new input. Both fire the signals of the run: `cancel` keeps its finished
+ * tasks, `rollback` discards the run.
  */
 export type StopKind = "cancel" | "rollback";
 

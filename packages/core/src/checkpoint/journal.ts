@@ -85,11 +85,19 @@ export function isOpen({ answer, expiredAt }: InterruptRow): boolean {
 }
 
 /**
- * Returns true if an interrupt concerns the start of a `once` node. Its answer has a fixed schema, whatever the graph
- * declares.
+ * Returns true if an interrupt concerns the start of a `once` node or step. Its answer has a fixed schema, whatever
+ * the graph declares.
  */
-export function isStartInDoubt({ id }: InterruptRow): boolean {
-  return startInDoubtPattern.test(id);
+export function isStartInDoubt(row: InterruptRow): boolean {
+  return nodeInDoubtPattern.test(row.id) || isStepInDoubt(row);
 }
 
-const startInDoubtPattern = new RegExp(`/start\\d+:${inDoubtKey}$`);
+/** Returns true if an interrupt concerns the start of a `once` step. */
+export function isStepInDoubt({ id, key }: InterruptRow): boolean {
+  return id.endsWith(stepInDoubtSuffix) && (key === inDoubtKey || key.endsWith(`.${inDoubtKey}`));
+}
+
+const nodeInDoubtPattern = new RegExp(`/start\\d+:${inDoubtKey}$`);
+
+/** End of the interrupt id of a `once` step in doubt, after the task and the key of the step. */
+export const stepInDoubtSuffix: string = `/step:${inDoubtKey}`;

@@ -152,7 +152,11 @@ export function checkKeys(what: string, options: object, known: readonly string[
  * Throws `invalid_option` for a list filter with an unknown key or an invalid value, or with a limit that is not an
  * integer ≥ 1.
  */
-export function checkFilter(what: string, filter: { readonly limit?: number }, known: readonly string[]): void {
+export function checkFilter(
+  what: string,
+  filter: { readonly limit?: number; readonly metadata?: MetadataFilter },
+  known: readonly string[],
+): void {
   checkKeys(what, filter, [...known, "limit"]);
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined || name === "limit" || name === "status" || isValidFilterValue(what, name, value)) continue;
@@ -160,6 +164,20 @@ export function checkFilter(what: string, filter: { readonly limit?: number }, k
     throw invalidOption({ where: what, option: name, expected, got: value });
   }
   checkCount(what, { limit: filter.limit });
+  checkMetadata(what, filter.metadata);
+}
+
+function checkMetadata(what: string, metadata: MetadataFilter = {}): void {
+  for (const [key, value] of Object.entries(metadata)) {
+    if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
+    throw invalidOption({
+      where: what,
+      option: `metadata.${key}`,
+      expected: "a string, number, boolean or null",
+      got: value,
+      fix: "Use a string, number, boolean or null: metadata is matched by equality",
+    });
+  }
 }
 
 /** Throws `invalid_option` for an invalid byte range. */
@@ -240,11 +258,27 @@ export function checkClaimablePage(page: ClaimablePage): void {
   });
 }
 
+/**
+ * Returns the interrupts of a branch that a commit removes from the list of open interrupts, before it writes its own:
+ * all when the run ends, or waits for the interrupts of the commit; those of other steps when a superstep ends.
+ */
+export function findClosedInterrupts({ run, checkpoint, interrupts = [] }: Commit): ClosedInterrupts | undefined {
+  if (run?.status === "done" || run?.status === "cancelled") return { exceptStep: undefined };
+  if (run?.status === "waiting" && interrupts.length > 0) return { exceptStep: undefined };
+  return checkpoint === undefined ? undefined : { exceptStep: checkpoint.row.step };
+}
+
+/** Interrupts that leave the list: all, or all but those of a step. */
+export interface ClosedInterrupts {
+  readonly exceptStep: number | undefined;
+}
+
 /** Filter keys of the list of open interrupts. */
 export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "thread",
   "graph",
   "key",
+  "metadata",
   "at",
   "before",
 ];
@@ -261,20 +295,7 @@ export function checkThreadFilter(filter: ThreadFilter): readonly RunStatus[] | 
   return parseStatuses(filter, "threads");
 }
 
-function parseStatuses(
-  { status, metadata }: Pick<RunFilter, "status" | "metadata">,
-  what: string,
-): readonly RunStatus[] | undefined {
-  for (const [key, value] of Object.entries(metadata ?? {})) {
-    if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
-    throw invalidOption({
-      where: what,
-      option: `metadata.${key}`,
-      expected: "a string, number, boolean or null",
-      got: value,
-      fix: "Use a string, number, boolean or null: metadata is matched by equality",
-    });
-  }
+function parseStatuses({ status }: Pick<RunFilter, "status">, what: string): readonly RunStatus[] | undefined {
   if (status === undefined) return undefined;
   const statuses: readonly RunStatus[] = Array.isArray(status) ? status : [status];
   for (const each of statuses) {
@@ -292,12 +313,12 @@ export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, metadata:
   );
 }
 
-/** Creates the error for a run that cannot start: a duplicate key, or already removed from the queue. */
+/** Creates the error for a run that cannot start: a duplicate key or id, or already removed from the queue. */
 export function createRunExistsError({ thread, id, key }: Pick<RunRow, "thread" | "id" | "key">): StatewrightError {
   return new StatewrightError("run_exists", {
     what:
       key === undefined
-        ? `run "${id}" is no longer in the queue`
+        ? `run "${id}" is no longer in the queue, or its id is in use`
         : `thread "${thread}" already has a run with the key "${key}", or the run was removed from the queue`,
     next: "Use listRuns to find the run: nothing was started",
     place: { thread },

@@ -30,6 +30,8 @@ export interface ClaimRequest {
   /** Fingerprint of channels, nodes, edges and tools. */
   readonly shape: string;
   readonly at: number;
+  /** Random part of the idempotency keys of a thread that this claim creates. Default: none. */
+  readonly keySalt?: string | undefined;
   /** Refuses a missing thread or branch instead of creating it. */
   readonly mustExist?: boolean;
   /**
@@ -44,6 +46,8 @@ export interface ClaimRequest {
 /** Claimed thread. */
 export interface Claim {
   readonly epoch: number;
+  /** Random part of the idempotency keys of the thread, from the claim that created it; `""` for none. */
+  readonly keySalt: string;
   readonly branch: string;
   /** Next free sequence number of durable events, and next free checkpoint id of the thread. */
   readonly nextSeq: number;
@@ -210,6 +214,8 @@ export interface OpenInterruptFilter {
   readonly thread?: string;
   readonly graph?: string;
   readonly key?: string;
+  /** Metadata of the waiting run. */
+  readonly metadata?: MetadataFilter;
   /** Excludes interrupts expired at this time. */
   readonly at?: number;
   /** Cursor: the last row of the previous page. */
@@ -266,7 +272,8 @@ export interface Store {
   commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void;
   /**
    * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
-   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`.
+   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`, and `run_exists` for
+   * an id that a run of the thread has, or a queued run of any thread.
    */
   enqueue(write: QueueWrite): Promise<RunRow>;
   /**
@@ -319,9 +326,8 @@ export interface Store {
   /** Interrupts of a branch, answered and open, oldest first. */
   interrupts(thread: string, branch: string): Promise<readonly InterruptRow[]>;
   /**
-   * Awaited interrupts over all threads, newest first: the open interrupts of branches whose newest run is `waiting`
-   * or `running`, written with or after the last commit of a run row. A commit of a run row with another status than
-   * `waiting` ends the wait for all earlier interrupts of its branch.
+   * Open interrupts over all threads, newest first, whatever the status of the run: an interrupt is open until it is
+   * answered or expires, its superstep ends, its run is done or cancelled, or its run waits without it.
    */
   openInterrupts(filter?: OpenInterruptFilter): Promise<readonly OpenInterruptRow[]>;
   /** Claimable runs of one kind. Each page is an index look-up, independent of the size of the store. */
@@ -350,10 +356,10 @@ export interface Store {
    */
   delete(thread: string): Promise<void>;
   /**
-   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. Throws
-   * `unknown_thread`.
+   * Exports a thread as one consistent snapshot, also during writes. Does not require ownership. With `bodies: "omit"`
+   * the bodies of artifacts may be absent: the caller reads them from `artifacts`. Throws `unknown_thread`.
    */
-  exportThread(thread: string): Promise<ThreadExport>;
+  exportThread(thread: string, options?: { readonly bodies?: "include" | "omit" }): Promise<ThreadExport>;
   /** Imports a thread from its export, without an owner. Throws `thread_exists`. */
   importThread(exported: ThreadExport): Promise<void>;
   /**

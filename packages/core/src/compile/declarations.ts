@@ -6,7 +6,15 @@ import { checkSyncSchema } from "../base/async-schema.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { describeValue, isPlainObject } from "../base/json.ts";
-import { checkChoice, checkEffect, checkFlag, checkFunction, checkOptions, listOptionNames } from "../base/options.ts";
+import {
+  checkChoice,
+  checkEffect,
+  checkFlag,
+  checkFunction,
+  checkNumber,
+  checkOptions,
+  listOptionNames,
+} from "../base/options.ts";
 import { isSchema } from "../base/schema.ts";
 import type { CachePolicy } from "../define/node.ts";
 import type { GraphProblem } from "../define/problem.ts";
@@ -14,7 +22,7 @@ import { checkModels } from "../model/model-source.ts";
 import type { StateTypes } from "../state/definition.ts";
 import { checkInterrupts, type InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkMiddleware } from "../tool/policy/middleware.ts";
-import type { GraphDefaults, GraphOptions } from "./graph.ts";
+import type { GraphDefaults, GraphOptions, ToolDefaults } from "./graph.ts";
 
 /** Throws `invalid_graph` if the nodes or edges are not a plain object. */
 export function checkDeclaredObject(graph: string, what: "nodes" | "edges", declared: unknown): void {
@@ -107,7 +115,9 @@ const defaultNames = listOptionNames<GraphDefaults<StateTypes, unknown, Interrup
   timeoutMs: true,
   idleTimeoutMs: true,
   onError: true,
+  tools: true,
 });
+const toolDefaultNames = listOptionNames<ToolDefaults>({ timeoutMs: true });
 
 /** Throws `invalid_option` or `invalid_state` for invalid options of `defineGraph`, independent of the nodes. */
 export function checkGraphOptions(options: unknown): void {
@@ -139,7 +149,15 @@ export function checkGraphOptions(options: unknown): void {
   checkModels(graph, models);
   if (inbox !== undefined) checkChoice(graph, { inbox }, ["all", "one"]);
   if (middleware !== undefined) checkMiddleware(middleware);
-  if (defaults !== undefined) checkOptions(`the defaults of ${graph}`, defaults, defaultNames);
+  if (defaults !== undefined) checkDefaults(graph, defaults);
+}
+
+function checkDefaults(graph: string, defaults: unknown): void {
+  checkOptions(`the defaults of ${graph}`, defaults, defaultNames);
+  const { tools } = defaults as GraphDefaults<StateTypes, unknown, InterruptShape>;
+  if (tools === undefined) return;
+  checkOptions(`the tool defaults of ${graph}`, tools, toolDefaultNames);
+  checkNumber(graph, { "defaults.tools.timeoutMs": tools.timeoutMs }, 1);
 }
 
 const cacheNames = listOptionNames<CachePolicy<unknown>>({ key: true, scope: true, ttlMs: true, store: true });

@@ -24,7 +24,7 @@ import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import { checkDefinition } from "./check-definition.ts";
 import { compileMachine } from "./compile-machine.ts";
 import { checkDeclaredObject, checkGraphOptions, checkPolicyValues, findEdgeProblems } from "./declarations.ts";
-import type { Graph, GraphMachine, GraphOptions } from "./graph.ts";
+import type { Graph, GraphMachine, GraphOptions, ToolDefaults } from "./graph.ts";
 import { findNodeProblems, readNodeDeclaration, rejectBody } from "./kinds/kinds.ts";
 import { expandModelRoutes } from "./model-routes.ts";
 import { copyDeclarations } from "./node-declarations.ts";
@@ -158,7 +158,10 @@ type DefinitionParts = Pick<GraphDefinition, "name" | "state"> & {
   readonly [Part in "version" | "context" | "interrupts" | "input" | "output" | "inbox" | "middleware"]?:
     | GraphDefinition[Part]
     | undefined;
-} & ModelsOption & { readonly private?: readonly string[] | undefined };
+} & ModelsOption & {
+    readonly private?: readonly string[] | undefined;
+    readonly defaults?: { readonly tools?: ToolDefaults | undefined } | undefined;
+  };
 
 function createDefinition(
   { name, version = 1, state, context, input, output, inbox = "all", ...parts }: DefinitionParts,
@@ -183,6 +186,7 @@ function createDefinition(
     inbox,
     middleware: parts.middleware ?? [],
     models: readGraphModels(parts),
+    toolTimeoutMs: parts.defaults?.tools?.timeoutMs,
   };
 }
 

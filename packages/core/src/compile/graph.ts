@@ -59,13 +59,24 @@ export interface GraphOptions<
    * tool.
    */
   readonly middleware?: readonly Middleware[];
-  /** Default policy of every body node and input node; tools have their own policies. */
+  /** Default policy of every body node and input node, and of the tools of every tool node. */
   readonly defaults?: GraphDefaults<Types, Context, Interrupts>;
+}
+
+/** Defaults of the tools of a graph. */
+export interface ToolDefaults {
+  /**
+   * Time limit of an attempt in milliseconds, for tools without a `timeoutMs` of their own or of their tool node; it
+   * fires the tool's signal. Default: none.
+   */
+  readonly timeoutMs?: number;
 }
 
 /** Default policies of the nodes of a graph. Inner graphs have their own defaults. */
 export interface GraphDefaults<Types extends StateTypes, Context, Interrupts extends InterruptShape>
   extends AttemptPolicy {
+  /** Defaults of the tools of all tool nodes. */
+  readonly tools?: ToolDefaults;
   /** Default error handler. The handler updates the state; the edges of the node decide the next node. */
   readonly onError?: ErrorHandler<
     Types["state"],

@@ -3,8 +3,8 @@
  * ordinary recorded effect of that node.
  */
 import { isStatewrightError } from "../base/errors.ts";
-import { goto } from "../define/command.ts";
 import { isPlainObject } from "../base/json.ts";
+import { goto } from "../define/command.ts";
 import { commandTargets, END, START } from "../define/edge.ts";
 import type { NodeRecord } from "../define/graph.ts";
 import type { ModelRoute } from "../define/model-route.ts";

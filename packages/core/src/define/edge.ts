@@ -46,7 +46,10 @@ export interface Join<Target extends string> {
  */
 export function route<const Target extends string, State, const Many extends boolean = false, Context = unknown>(
   targets: readonly Target[],
-  choose: (state: State, context: Context) => NoInfer<Target> | (Many extends true ? readonly NoInfer<Target>[] : never),
+  choose: (
+    state: State,
+    context: Context,
+  ) => NoInfer<Target> | (Many extends true ? readonly NoInfer<Target>[] : never),
   options: { readonly many?: Many } = {},
 ): Route<State, Target, Context> {
   checkOptions("route", options, ["many"]);

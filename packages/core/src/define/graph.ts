@@ -190,18 +190,25 @@ type UnknownOptions<Node> = Node extends { readonly kind: unknown }
         | (Node extends { readonly retry: infer Given } ? NestedOption<"retry", Given, keyof RetryPolicy> : never)
     : never;
 
-/** Checks that nodes return only channels of the state, and have only known options. */
+/** Names of states of the machine of a graph. */
+type ReservedNodeName = "start" | "done" | "driver";
+
+/** Checks that nodes have no reserved names, return only channels of the state, and have only known options. */
 export type ValidNodes<Types extends GraphTypes, Nodes> = {
-  readonly [Name in keyof Nodes]: [WrongReturn<keyof Types["state"], ReturnedItem<NodeResult<Nodes[Name]>>>] extends [
-    never,
-  ]
-    ? [UnknownOptions<Nodes[Name]>] extends [never]
-      ? [UnlistedChannels<Nodes[Name]>] extends [never]
-        ? unknown
-        : UnlistedWrite<UnlistedChannels<Nodes[Name]>>
-      : UnknownOption<UnknownOptions<Nodes[Name]>>
-    : WrongReturn<keyof Types["state"], ReturnedItem<NodeResult<Nodes[Name]>>>;
+  readonly [Name in keyof Nodes]: Name extends ReservedNodeName
+    ? `is a reserved name, use another name for the node: ${Name}`
+    : ValidNode<Types, Nodes[Name]>;
 };
+
+type ValidNode<Types extends GraphTypes, Node> = [
+  WrongReturn<keyof Types["state"], ReturnedItem<NodeResult<Node>>>,
+] extends [never]
+  ? [UnknownOptions<Node>] extends [never]
+    ? [UnlistedChannels<Node>] extends [never]
+      ? unknown
+      : UnlistedWrite<UnlistedChannels<Node>>
+    : UnknownOption<UnknownOptions<Node>>
+  : WrongReturn<keyof Types["state"], ReturnedItem<NodeResult<Node>>>;
 
 type InnerTypes<Node> = "inner" extends keyof Node
   ? NonNullable<Node["inner"]>
@@ -412,4 +419,6 @@ export interface GraphDefinition {
   readonly middleware: readonly Middleware[];
   /** Sources of the models of the graph; undefined without a source. */
   readonly models?: GraphModels | undefined;
+  /** Time limit of tool attempts in milliseconds, for tools and tool nodes without their own. */
+  readonly toolTimeoutMs?: number | undefined;
 }

@@ -11,6 +11,7 @@ import type { Clock } from "../base/time.ts";
 import type { AssistantMessage } from "../model/message.ts";
 import type { Generate } from "../tool/definition/generate.ts";
 import type { AnswerOf, InterruptShape, PayloadOf } from "../tool/policy/interrupt.ts";
+import type { ToolOutput } from "../tool/result.ts";
 import type { AgentTurn } from "./agent-turn.ts";
 import type { Goto, Recipe, Send } from "./command.ts";
 import type { ModelCall } from "./model-call.ts";
@@ -37,6 +38,11 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly context: Context;
   readonly run: RunIdentity;
   readonly attempt: number;
+  /**
+   * The same in every attempt of the body and after every resume, and different in every thread. Pass it to external
+   * services in the body of a `once` node; a step has a key of its own.
+   */
+  readonly idempotencyKey: string;
   /** Fires on cancel, timeout, shutdown, and when the body is abandoned at an interrupt. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -57,11 +63,19 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
     key: Key,
     ...shown: InterruptArgs<PayloadOf<Interrupts[Key]>>
   ) => Promise<AnswerOf<Interrupts[Key]>>;
+  /**
+   * Pauses the run here for debugging, with the status `paused` and the cause `breakpoint`. After a plain resume the
+   * body restarts from its first line and passes this call; until then the promise stays pending. `key` is unique in
+   * the task. Needs no declaration. Fails with `missing_store` without a store.
+   *
+   * @example if (state.total > 1_000) await breakpoint("large order");
+   */
+  readonly breakpoint: (key: string) => Promise<void>;
   /** Runs `work` once across resumes and crashes and returns its recorded result. A key is unique in a task. */
   readonly step: <Value>(
     key: string,
     work: (at: StepRuntime) => Value | Promise<Value>,
-    options?: StepOptions,
+    options?: StepOptions<NoInfer<Value>>,
   ) => Promise<Value>;
   /**
    * Calls a model as a recorded step: text streams as run events, and a finished answer is not requested again after
@@ -78,14 +92,27 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
   readonly progress: (text: string) => void;
   /** Emits a custom event on the run's stream; not persisted. */
   readonly emit: (name: string, payload: Json) => void;
+  /**
+   * In a graph that runs as a tool: emits a partial result of its call, as `update` of a tool does. Undefined in other
+   * graphs, and without a reader of the events.
+   */
+  readonly update?: ((partial: ToolOutput) => void) | undefined;
   /** Resets `idleTimeoutMs`. Progress, events and finished steps also reset the timeout. */
   readonly heartbeat: () => void;
 }
 
 /** Options of a recorded step. */
-export interface StepOptions {
-  /** Behavior after a crash during the step; default `idempotent`. */
+export interface StepOptions<Value = unknown> {
+  /**
+   * Behavior after a crash during the step; default `idempotent`. A `once` step without a recorded result is in doubt:
+   * `reconcile` decides, else the run waits for a person under the key `in_doubt`.
+   */
   readonly effect?: EffectClass;
+  /**
+   * Only for `effect: "once"`: asks the other system whether the step in doubt has happened. Returns the result of the
+   * step, or undefined if it has not happened, so that it runs. An error fails the node, and a resume asks again.
+   */
+  readonly reconcile?: (at: Omit<StepRuntime, "longTerm">) => Value | undefined | Promise<Value | undefined>;
   /** Name in events; default: the key. */
   readonly name?: string;
 }

@@ -2,7 +2,7 @@
 
 import { StatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
-import { checkChoice, checkCount, checkOptions, listOptionNames } from "../base/options.ts";
+import { checkChoice, checkCount, checkNumber, checkOptions, listOptionNames } from "../base/options.ts";
 import type { Message } from "../model/message.ts";
 import type { ArtifactStore } from "../tool/artifacts/artifact.ts";
 import { checkLimits, type ResultLimits } from "../tool/artifacts/artifact-limits.ts";
@@ -37,6 +37,11 @@ export interface ToolNodeOptions<State, Context> {
    * skipped, `finish-batch` runs all calls. A tool may override this option (`execution.onSteer`).
    */
   readonly steering?: "skip-remaining" | "finish-batch";
+  /**
+   * Time limit of an attempt in milliseconds, for tools without a `timeoutMs` of their own; it fires the tool's signal.
+   * Default: the limit of the graph's defaults, else none.
+   */
+  readonly timeoutMs?: number;
   /** Maximum number of calls per message; further calls are refused with an answer. Default: no limit. */
   readonly maxCalls?: number;
   /** Returns how an agent ends with these answers, so that `afterAgent` hooks run. */
@@ -83,6 +88,7 @@ export interface ToolNode<State = unknown, Context = unknown, Names extends stri
   readonly maxConcurrency: number;
   readonly steering: "skip-remaining" | "finish-batch";
   readonly maxCalls: number;
+  readonly timeoutMs: number | undefined;
   readonly ends: AgentEndCheck | undefined;
   readonly onInvalidCall: InvalidCallPolicy;
   readonly unconfirmed: "run" | "deny";
@@ -99,6 +105,7 @@ const names = listOptionNames<ToolNodeOptions<unknown, unknown>>({
   maxConcurrency: true,
   steering: true,
   maxCalls: true,
+  timeoutMs: true,
   ends: true,
   onInvalidCall: true,
   unconfirmed: true,
@@ -108,7 +115,7 @@ const names = listOptionNames<ToolNodeOptions<unknown, unknown>>({
 });
 
 /**
- * Creates a tool node. Throws `invalid_option` for limits that are not integers ≥ 1, and `invalid_tool` for tools
+ * Creates a tool node. Throws `invalid_option` for limits that are not integers ≥ 1 or times that are not above 0, and `invalid_tool` for tools
  * that cannot be advertised.
  */
 export function toolNode<State extends { readonly messages: readonly Message[] }, Context = unknown, Tools = unknown>(
@@ -133,6 +140,7 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
   }
   for (const [option, value] of Object.entries({ maxConcurrency, maxCalls }))
     if (value !== Number.POSITIVE_INFINITY) checkCount("toolNode", { [option]: value });
+  checkNumber("toolNode", { timeoutMs: options.timeoutMs }, 1);
   checkChoice("toolNode", { steering }, ["skip-remaining", "finish-batch"]);
   checkStrategy(strategy);
   if (options.ends !== undefined && typeof options.ends !== "function")
@@ -155,6 +163,7 @@ export function toolNode<State extends { readonly messages: readonly Message[] }
     maxConcurrency,
     steering,
     maxCalls,
+    timeoutMs: options.timeoutMs,
     ends: options.ends,
     onInvalidCall,
     unconfirmed,

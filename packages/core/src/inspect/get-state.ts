@@ -95,10 +95,21 @@ export async function getState<Types extends GraphTypes>(
     branch: row.branch,
     step: row.step,
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
-    interrupts: isHead ? interruptRows.filter(isOpen).map((row) => toOpenInterrupt({ codec }, row)) : [],
+    interrupts: isHead ? await listOpen(store, codec, thread, row) : [],
     answered: interruptRows.filter((row) => !isOpen(row)).map((row) => toClosedInterrupt(codec, row)),
     status: (await findNewestRun(store, thread, row.branch, head))?.status,
   };
+}
+
+/** Lists the open interrupts of a head, oldest first. */
+async function listOpen(
+  store: Store,
+  codec: Codec,
+  thread: string,
+  { branch, step }: CheckpointRow,
+): Promise<readonly OpenInterrupt[]> {
+  const rows = (await store.openInterrupts({ thread })).filter((row) => row.branch === branch && row.step === step);
+  return rows.toReversed().map((row) => toOpenInterrupt({ codec }, row));
 }
 
 /**

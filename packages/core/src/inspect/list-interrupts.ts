@@ -29,6 +29,7 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
   thread: true,
   graph: true,
   key: true,
+  metadata: true,
   before: true,
   limit: true,
   world: true,
@@ -36,7 +37,9 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
 });
 
 /**
- * Returns the open interrupts, newest first. An expired interrupt is not included: a resume of its thread closes the
+ * Returns the open interrupts, newest first, whatever the status of their runs: an interrupt beside a failed task, or
+ * of a paused run, is listed too. An interrupt is open until it is answered or expires, or its run is done or
+ * cancelled. An expired interrupt is not included: a resume of its thread closes the
  * interrupt. Pass the last interrupt of a page as `before` for the next page.
  */
 export async function listInterrupts(

@@ -1,12 +1,16 @@
 /** Copies, exports, imports and deletes whole threads. */
 
+import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
+import { systemWorld } from "../base/world.ts";
+import { type ExportText, parseExport } from "../checkpoint/export/parse-export.ts";
+import { bodyPieceBytes, streamExport } from "../checkpoint/export/stream-export.ts";
 import type { ThreadExport } from "../checkpoint/export/thread-export.ts";
-import { parseExport, stringifyExport } from "../checkpoint/export/thread-export-text.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { checkStoreOption } from "../run/session/options/check-run-options.ts";
+import type { ArtifactRow } from "../tool/artifacts/artifact.ts";
 
 /** Options of `importThread`. */
 export interface ImportOptions {
@@ -16,7 +20,7 @@ export interface ImportOptions {
   readonly maxBytes?: number;
 }
 
-const optionKeys = listOptionNames<ImportOptions>({ as: true, maxBytes: true });
+const importKeys = listOptionNames<ImportOptions>({ as: true, maxBytes: true });
 
 /**
  * Deletes a thread with all its rows. Throws `unknown_thread`, and `thread_busy` while a live process runs the
@@ -27,47 +31,118 @@ export async function deleteThread(store: Store, thread: string): Promise<void> 
   await store.delete(checkId("thread", thread));
 }
 
+/** Options of `exportThread`. */
+export interface ExportOptions {
+  /** Maximum characters of the text, default 536,870,888: the longest string of Node.js. */
+  readonly maxCharacters?: number;
+}
+
+const exportKeys = listOptionNames<ExportOptions>({ maxCharacters: true });
+
 /**
  * Returns a thread as text: history with every state, branches, journal, interrupts, timers and runs, in one
- * consistent snapshot. The text is not encrypted, even for an encrypted store. Throws `unknown_thread`.
+ * consistent snapshot. The text is not encrypted, even for an encrypted store. Throws `unknown_thread`, and
+ * `unencodable_value` for a text above `maxCharacters`, which `streamThreadExport` returns in chunks.
  */
-export async function exportThread(store: Store, thread: string): Promise<string> {
+export async function exportThread(store: Store, thread: string, options: ExportOptions = {}): Promise<string> {
   checkStoreOption("exportThread", store ?? null);
-  return stringifyExport(await store.exportThread(checkId("thread", thread)));
+  checkOptions("exportThread", options, exportKeys);
+  const { maxCharacters = 2 ** 29 - 24 } = options;
+  checkPositive("exportThread", "maxCharacters", maxCharacters);
+  const chunks: string[] = [];
+  let length = 0;
+  for await (const chunk of streamThreadExport(store, thread)) {
+    length += chunk.length;
+    if (length > maxCharacters)
+      throw new StatewrightError("unencodable_value", {
+        what: `exportThread: expected a text of at most ${maxCharacters} characters, got more for thread "${thread}"`,
+        next: "Use streamThreadExport, which returns the text in chunks",
+        place: { thread },
+      });
+    chunks.push(chunk);
+  }
+  return chunks.join("");
 }
 
 /**
- * Imports a thread from the text of `exportThread` and returns its id. The thread continues in the new store from its
- * last checkpoint. Throws `invalid_export` for a foreign or modified text, `store_newer`, `invalid_id`,
- * `thread_exists`.
+ * Returns the text of `exportThread` in chunks of about 256 Ki characters, for threads with large artifacts. Bodies of
+ * artifacts are read piece by piece, and other work runs between the chunks. Throws `unknown_thread`, and
+ * `store_failed` if an artifact is deleted meanwhile.
+ *
+ * @example
+ * ```ts
+ * await pipeline(streamThreadExport(store, "t7"), createWriteStream("/app/t7.jsonl"));
+ * await importThread(otherStore, createReadStream("/app/t7.jsonl", "utf8"), { maxBytes: 2 ** 32 });
+ * ```
  */
-export async function importThread(store: Store, text: string, options: ImportOptions = {}): Promise<string> {
+export async function* streamThreadExport(store: Store, thread: string): AsyncGenerator<string, void> {
+  checkStoreOption("streamThreadExport", store ?? null);
+  const exported = await store.exportThread(checkId("thread", thread), { bodies: "omit" });
+  for await (const chunk of streamExport(exported, (row) => readBody(store, thread, row))) {
+    yield chunk;
+    await pause();
+  }
+}
+
+/** Reads a body in pieces. The bytes never change: the key of a body is its hash. */
+async function* readBody(store: Store, thread: string, { key, bytes }: ArtifactRow): AsyncGenerator<Uint8Array, void> {
+  for (let offset = 0; offset < bytes; offset += bodyPieceBytes) {
+    const piece = await store.artifacts.read(thread, key, { offset, limit: bodyPieceBytes });
+    if (piece?.length !== Math.min(bodyPieceBytes, bytes - offset))
+      throw new StatewrightError("store_failed", {
+        what: `the artifact ${key} was deleted during the export of thread "${thread}"`,
+        next: "Export the thread again",
+        place: { thread },
+      });
+    yield piece;
+  }
+}
+
+/** Lets timers and I/O run. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => systemWorld().schedule.soon(resolve));
+}
+
+/**
+ * Imports a thread from the text of `exportThread`, or from the chunks of `streamThreadExport`, and returns its id. The
+ * thread continues in the new store from its last checkpoint. Throws `invalid_export` for a foreign or modified text,
+ * `store_newer`, `invalid_id`, `thread_exists`.
+ */
+export async function importThread(
+  store: Store,
+  text: string | Iterable<string> | AsyncIterable<string>,
+  options: ImportOptions = {},
+): Promise<string> {
   checkStoreOption("importThread", store ?? null);
-  checkOptions("importThread", options, optionKeys);
+  checkOptions("importThread", options, importKeys);
   const { as, maxBytes = 256 * 1024 * 1024 } = options;
-  if (!(maxBytes > 0))
+  checkPositive("importThread", "maxBytes", maxBytes);
+  if (!isExportText(text))
     throw invalidOption({
       where: "importThread",
-      option: "maxBytes",
-      expected: "a number of bytes > 0",
-      got: maxBytes,
-    });
-  if (typeof text !== "string")
-    throw invalidOption({
-      where: "importThread",
-      expected: "a text",
+      expected: "a text or chunks of a text",
       got: text,
-      fix: "Pass the result of exportThread",
+      fix: "Pass the result of exportThread or streamThreadExport",
     });
-  const threadExport = await parseExport(text, maxBytes);
+  const threadExport = await parseExport(text, { maxBytes, pause });
   const id = checkId("thread", as ?? threadExport.id);
   await store.importThread(assignThreadId(threadExport, id));
   return id;
 }
 
+function isExportText(text: unknown): text is ExportText {
+  if (typeof text === "string") return true;
+  return typeof text === "object" && text !== null && (Symbol.iterator in text || Symbol.asyncIterator in text);
+}
+
+function checkPositive(where: string, option: string, value: unknown): void {
+  if (typeof value === "number" && value > 0) return;
+  throw invalidOption({ where, option, expected: "a number > 0", got: value });
+}
+
 /**
- * Copies a thread within its store. Both threads continue from the same checkpoint; a pending effect has the same
- * idempotency key in both. Throws `unknown_thread`, `thread_exists`.
+ * Copies a thread within its store. Both threads continue from the same checkpoint; an effect that has started
+ * has the same idempotency key in both. Throws `unknown_thread`, `thread_exists`.
  */
 export async function copyThread(store: Store, from: string, to: string): Promise<void> {
   checkStoreOption("copyThread", store ?? null);

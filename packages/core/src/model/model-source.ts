@@ -42,7 +42,7 @@ export interface GraphModels {
 }
 
 /** Key of the source that a package fills in for its users. Options of a user take precedence. */
-export const defaultModels: unique symbol = Symbol("defaultModels");
+const defaultModels: unique symbol = Symbol("defaultModels");
 
 /** Options with sources of models. */
 export interface ModelsOption {

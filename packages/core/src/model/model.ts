@@ -10,6 +10,8 @@ export interface ModelTool {
   readonly description: string;
   /** JSON Schema of the arguments; the root is an object. */
   readonly inputSchema: JsonObject;
+  /** Enforcement of the schema by the provider; undefined for the provider's own default. */
+  readonly strict?: boolean | undefined;
   /** Provider-specific data of the tool, such as the end of the prompt cache. */
   readonly provider?: ProviderData | undefined;
 }

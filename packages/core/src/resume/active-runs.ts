@@ -1,11 +1,10 @@
 /** Active runs of an engine: each run is tracked until it ends or suspends. */
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
-import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { engineStopReason } from "../checkpoint/claimable.ts";
-import type { Store } from "../checkpoint/store.ts";
 import { pauseRun } from "../run/launch.ts";
 import type { RunHandle, RunResult } from "../run/session/options/options.ts";
+import { type HaltedRuns, isHalt } from "./halted-runs.ts";
 
 export interface ActiveRuns {
   isEmpty(): boolean;
@@ -17,21 +16,17 @@ export interface ActiveRuns {
   abort(): void;
   /** Resolves when no run is active. */
   waitUntilEmpty(): Promise<void>;
-  /** Lists halted runs whose row still reads `running`: such runs are resumed like crashed runs. */
-  listHalted(isClaimed: (thread: string) => boolean): Promise<readonly RunRow[]>;
 }
 
-/** Pause codes of runs whose store accepts no writes. */
-const haltCodes: readonly unknown[] = ["store_locked", "store_full"];
-
 export function createActiveRuns({
-  store,
+  halted,
   world,
   onRun,
   isStopping,
   onEnd,
 }: {
-  readonly store: Store;
+  /** Registry of the runs that their store paused. */
+  readonly halted: HaltedRuns;
   readonly world: World;
   readonly onRun: ((run: RunHandle<unknown>) => void) | undefined;
   /** A run tracked while the engine stops is drained immediately. */
@@ -39,12 +34,11 @@ export function createActiveRuns({
   readonly onEnd: () => void;
 }): ActiveRuns {
   const endings = new Map<RunHandle<unknown>, Promise<void>>();
-  /** Runs halted by their store, by thread: even the pause may be unsaved, so that the row reads `running`. */
-  const haltedByThread = new Map<string, string>();
 
-  function recordHalt(result: RunResult<unknown>): void {
+  function recordEnd(result: RunResult<unknown>): void {
     const { status, run, thread } = result;
-    if (status === "paused" && haltCodes.includes(result.cause.code)) haltedByThread.set(thread, run);
+    if (status === "paused" && isHalt(result.cause)) halted.add(thread, run);
+    else if (status !== "queued") halted.remove(thread);
   }
 
   /** Calls `onRun`; errors of the callback do not affect the run. */
@@ -65,7 +59,8 @@ export function createActiveRuns({
       const known = endings.get(handle);
       if (known !== undefined) return known;
       const ended = handle.result
-        .then(recordHalt, (error: unknown) => {
+        .then(recordEnd, (error: unknown) => {
+          if (isHalt(error)) halted.delay(handle.thread);
           if (isStatewrightError(error, "thread_busy")) return;
           world.log("warn", "a run failed", { thread: handle.thread, run: handle.id, error: toErrorRecord(error) });
         })
@@ -86,14 +81,6 @@ export function createActiveRuns({
     },
     waitUntilEmpty: async () => {
       while (endings.size > 0) await Promise.all(endings.values());
-    },
-    listHalted: async (isClaimed) => {
-      const rows = [...haltedByThread].map(async ([thread, id]) => {
-        const running = await store.runs({ thread, status: "running" });
-        if (!isClaimed(thread)) haltedByThread.delete(thread);
-        return running.filter((row) => row.id === id);
-      });
-      return (await Promise.all(rows)).flat();
     },
   };
 }

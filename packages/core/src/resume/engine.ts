@@ -15,6 +15,7 @@ import { checkRunOptions } from "../run/session/options/check-run-options.ts";
 import type { ResumeOptions, RunHandle, RunOptions } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import { createActiveRuns } from "./active-runs.ts";
+import { createHaltedRuns } from "./halted-runs.ts";
 import { createPendingWorkScanner, type PendingWork } from "./pending-work.ts";
 import { resumeRun } from "./resume.ts";
 import { createScanSchedule } from "./scan-schedule.ts";
@@ -89,8 +90,9 @@ export function engine(options: EngineOptions): Engine {
   const isServing = (): boolean => state === "serving";
 
   const schedule = createScanSchedule({ store, world, pollMs, isServing, scanStore });
+  const halted = createHaltedRuns({ store, world, firstDelayMs: pollMs });
   const activeRuns = createActiveRuns({
-    store,
+    halted,
     world,
     onRun,
     isStopping: () => state === "stopping",
@@ -101,7 +103,7 @@ export function engine(options: EngineOptions): Engine {
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
   const host = createHost(options, { canStart: isServing, onLaunch: track });
   const isClaimed = (thread: string): boolean => claimedThreads.has(thread);
-  const listHalted = (): Promise<readonly RunRow[]> => activeRuns.listHalted(isClaimed);
+  const listHalted = (): Promise<readonly RunRow[]> => halted.list(isClaimed);
   const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
 
   async function scanStore(): Promise<void> {

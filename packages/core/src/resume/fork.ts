@@ -26,7 +26,7 @@ import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/ses
 import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
 import { validateWrites } from "../run/session/validate-writes.ts";
-import { findIntroducedIssue } from "../run/superstep/input-messages.ts";
+import { findIntroducedIssue } from "../run/superstep/transcript-issue.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
 /** Options of `fork`. */

@@ -1,4 +1,5 @@
 /** Pending work in the store of an engine: queued, crashed, drained, parked, halted and due runs, by thread. */
+import { isStatewrightError } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Store } from "../checkpoint/store.ts";
@@ -7,6 +8,7 @@ import { getPlan } from "../compile/plan.ts";
 import { getProgram } from "../run/begin.ts";
 import { type CallerWithStore, type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
+import { toRunKey } from "../run/session/thread-registry.ts";
 import { resumeRun } from "./resume.ts";
 import { type ClaimableRuns, continueRun, createCaller, createScanner, type ServingOptions } from "./serving.ts";
 
@@ -49,18 +51,20 @@ export function createPendingWorkScanner({
   let skippedRuns = new Set<string>();
   /** Runs found since the last complete scan. */
   const foundRuns = new Set<string>();
+  /** Queued runs whose input this process cannot decode; they stay queued for a process that can. */
+  const undecodableRuns = new Set<string>();
   /** Parked runs already tried with the current graphs. */
   const triedRuns = new Set<string>();
 
   async function listRuns(): Promise<ClaimableRuns & { readonly due: readonly RunRow[] }> {
     const { queued, orphaned, parked, more } = await finder.next();
     scanner.hasMore = more;
-    const untried = parked.filter(({ id }) => !triedRuns.has(id));
+    const untried = parked.filter((row) => !triedRuns.has(toRunKey(row)));
     const timers = await store.timers({ dueBy: world.clock.now() });
     const due = [...(await listDueRuns(store, timers)), ...(await listHalted())];
-    for (const { id } of [...queued, ...orphaned, ...untried, ...due]) foundRuns.add(id);
+    for (const row of [...queued, ...orphaned, ...untried, ...due]) foundRuns.add(toRunKey(row));
     if (!more) {
-      skippedRuns = new Set([...skippedRuns].filter((id) => foundRuns.has(id)));
+      skippedRuns = new Set([...skippedRuns].filter((key) => foundRuns.has(key)));
       foundRuns.clear();
     }
     return { queued, orphaned, parked: untried, due };
@@ -71,14 +75,21 @@ export function createPendingWorkScanner({
     return handle;
   }
 
+  function watchStart(handle: RunHandle<unknown> | undefined): RunHandle<unknown> | undefined {
+    handle?.result.catch((error: unknown) => {
+      if (isStatewrightError(error, "store_corrupt")) undecodableRuns.add(toRunKey(handle));
+    });
+    return handle;
+  }
+
   async function scan(): Promise<ReadonlyMap<string, PendingWork>> {
     const { queued, orphaned, parked, due } = await listRuns();
     const threads = new Map<string, PendingWork>();
     const add = (row: RunRow, start: Starter): void => {
-      if (isClaimed(row.thread) || skippedRuns.has(row.id)) return;
+      if (isClaimed(row.thread) || skippedRuns.has(toRunKey(row))) return;
       const caller = createCaller(options, host, row);
       if (caller === undefined) {
-        skippedRuns.add(row.id);
+        skippedRuns.add(toRunKey(row));
         return;
       }
       const { starters } = threads.get(row.thread) ?? { starters: [] };
@@ -86,11 +97,13 @@ export function createPendingWorkScanner({
       threads.set(row.thread, { starters: [...starters, () => start(caller)], isBounded });
     };
     // Queued runs first: a queued run may pre-empt the crashed run.
-    for (const row of queued) add(row, (caller) => startNextQueued(caller, store, row.thread));
+    for (const row of queued)
+      if (!undecodableRuns.has(toRunKey(row)))
+        add(row, async (caller) => watchStart(await startNextQueued(caller, store, row.thread)));
     for (const row of orphaned) add(row, async (caller) => trackRun(continueRun(caller, row, parkAfter)));
     for (const row of parked)
       add(row, async (caller) => {
-        triedRuns.add(row.id);
+        triedRuns.add(toRunKey(row));
         return trackRun(continueRun(caller, row, parkAfter));
       });
     for (const row of due)

@@ -1,5 +1,6 @@
 /** Launches a run: creates its handle before the run starts. */
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { checkChoice } from "../base/options.ts";
 import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
 import { plainCodec } from "../state/codec.ts";
 import { copyInput } from "../state/copy-input.ts";
@@ -36,7 +37,7 @@ export function launch<State, Output>(
   const events = createEventStream(logReaderError, inspection);
   const abort = new AbortController();
   const drain = new AbortController();
-  const stop: RunControls["stop"] = (reason) => (reason.kind === "cancel" ? drain : abort).abort(reason);
+  const stop: RunControls["stop"] = (reason) => abort.abort(reason);
   const mailbox = createInboxBuffer(thread, { hasStore: options.store !== undefined });
   const { signal } = options;
   const onAbort = (): void => abort.abort(signal?.reason ?? new Error("the run was cancelled"));
@@ -67,10 +68,11 @@ export function launch<State, Output>(
     id: runId,
     thread,
     result,
-    events: ({ after, views, throwOnFailure } = {}) => {
+    events: ({ after, views, throwOnFailure, overflow = "merge" } = {}) => {
+      checkChoice("events", { overflow }, ["merge", "keep"]);
       const isIncluded = (event: RunEvent): boolean =>
         isInView(event, views) && (after !== undefined || isOwnEvent(event));
-      const live = events.iterate({ isIncluded, throwOnFailure });
+      const live = events.iterate({ isIncluded, throwOnFailure, overflow });
       return after === undefined ? live : streamSince(options, thread, after, { views, live });
     },
     values: () => streamValues<State>(events),

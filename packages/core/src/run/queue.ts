@@ -3,7 +3,7 @@
  * process that ends a run starts the next run; after a crash in between, the next process that opens the thread does.
  */
 
-import { isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
+import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
@@ -27,7 +27,9 @@ import {
   getThreadRegistry,
   isThreadActive,
   listWaitingRuns,
+  registerActiveRun,
   type StartingRun,
+  toRunKey,
   type WaitingRun,
 } from "./session/thread-registry.ts";
 import {
@@ -78,11 +80,13 @@ export async function runAsActive(
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
   const { id, branch, key } = run;
+  const handle = session.events.stream.handle as RunHandle<unknown> | undefined;
   const activeRun = {
     run: id,
+    graph: run.graph,
     branch,
     key,
-    handle: session.events.stream.handle as RunHandle<unknown> | undefined,
+    handle,
     stop,
     notifyArrival: ({ id: message, kind }: Pick<InboxMessage, "id" | "kind">): void => {
       if (kind === "event") events.notifyArrival();
@@ -90,6 +94,8 @@ export async function runAsActive(
     },
   };
   active.set(run.thread, activeRun);
+  const unregister =
+    handle === undefined ? undefined : registerActiveRun([caller.graph, session.position.plan.graph], handle);
   // A run that could not start has released the thread without reading the queue length.
   let shouldStartNext = true;
   try {
@@ -101,6 +107,7 @@ export async function runAsActive(
     shouldStartNext = !isStillFirst(error);
     throw error;
   } finally {
+    unregister?.();
     if (active.get(run.thread) === activeRun) active.delete(run.thread);
     if (shouldStartNext) void startNextQueued(caller, store, run.thread);
     else resolveWaitingRuns(store, run.thread);
@@ -212,8 +219,8 @@ export async function startNextQueued(
     for (const next of rows) {
       if (next.graph !== caller.graph.name && (await dropForeignInput(caller, store, next)))
         return await startNextQueued(caller, store, thread);
-      const starting = startingRuns.get(next.id);
-      const waiting = waitingRuns.get(next.id);
+      const starting = startingRuns.get(toRunKey(next));
+      const waiting = waitingRuns.get(toRunKey(next));
       if (starting !== undefined) starting.needsRecheck = true;
       else waiting?.start();
       if (starting !== undefined || waiting !== undefined) return undefined;
@@ -245,7 +252,7 @@ async function dropForeignInput({ options }: Caller, store: Store, { thread, id,
   const reason = `the thread belongs to the graph "${threadRow.graph}", and the input was for "${graph}"`;
   if (await store.dequeue(thread, id, { at: clock.now(), reason }))
     log("warn", "an input was removed from the queue: it is for another graph", { thread, run: id, graph });
-  getThreadRegistry(store).waiting.get(id)?.detach();
+  getThreadRegistry(store).waiting.get(toRunKey({ thread, id }))?.detach();
   return true;
 }
 
@@ -306,17 +313,18 @@ function toOutcomeSource({ graph, options }: CallerWithStore): OutcomeSource {
 }
 
 /** Registers a queued run as starting in this process, until `end`. */
-function registerStarting(store: Store, { id, thread }: RunRow): StartingRun & { readonly end: () => void } {
+function registerStarting(store: Store, row: RunRow): StartingRun & { readonly end: () => void } {
   const { starting: startingRuns } = getThreadRegistry(store);
-  const unmark = markOpening(store, thread);
+  const unmark = markOpening(store, row.thread);
+  const key = toRunKey(row);
   const starting = {
     needsRecheck: false,
     end: (): void => {
-      if (startingRuns.get(id) === starting) startingRuns.delete(id);
+      if (startingRuns.get(key) === starting) startingRuns.delete(key);
       unmark();
     },
   };
-  startingRuns.set(id, starting);
+  startingRuns.set(key, starting);
   return starting;
 }
 
@@ -466,8 +474,8 @@ async function startOrDequeue(
     }
     return await beginRun(session, input);
   } catch (error) {
-    if (hasNotStarted(session.position, saved) && isStatewrightError(error) && error.kind !== "store") {
-      const ended = { at: world.clock.now(), reason: error.message };
+    if (hasNotStarted(session.position, saved) && !(isStatewrightError(error) && error.kind === "store")) {
+      const ended = { at: world.clock.now(), reason: describeFailure(error) };
       if (await saved.store.dequeue(row.thread, row.id, ended)) saved.thread.queued -= 1;
     }
     throw error;
@@ -558,12 +566,13 @@ function waitForTurn(
 ): Promise<RunResult<State>> {
   const { store } = caller.options;
   const { thread } = row;
+  const key = toRunKey(row);
   const { clock } = getWorld(caller.options);
   const { waiting: waitingRuns } = getThreadRegistry(store);
   return new Promise<RunResult<State>>((resolve, reject) => {
     const leaveQueue = (outcome: () => Promise<RunResult<State>>): void => {
-      if (waitingRuns.get(row.id) !== waiting) return;
-      waitingRuns.delete(row.id);
+      if (waitingRuns.get(key) !== waiting) return;
+      waitingRuns.delete(key);
       outcome().then(resolve, reject);
     };
     const leave = (): void => leaveQueue(() => getCurrentOutcome(caller, row));
@@ -573,7 +582,7 @@ function waitForTurn(
       store.dequeue(thread, row.id, ended).then((cancelled) => {
         if (!cancelled) return;
         // A second caller with the same key waits in place of this caller.
-        waitingRuns.get(row.id)?.detach();
+        waitingRuns.get(key)?.detach();
         startNextUnlessActive(caller, store, thread);
       }, reject);
     };
@@ -583,7 +592,7 @@ function waitForTurn(
       start: () => leaveQueue(() => startQueued(caller, row, events, { stops, waitAgain })),
       detach: leave,
     };
-    waitingRuns.set(row.id, waiting);
+    waitingRuns.set(key, waiting);
     if (stops.abort.signal.aborted) cancel();
     else subscribeToAbort(stops.abort.signal, cancel);
     if (stops.drain.aborted) leave();

@@ -3,6 +3,7 @@
 import { addErrorPlace, isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { createId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
+import { isPlainObject } from "../base/json.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
@@ -25,6 +26,7 @@ import {
   waitInQueue,
 } from "./queue.ts";
 import { recoverRun } from "./recover-run.ts";
+import { parseBreakpoints, toSavedBreakpoints } from "./session/options/breakpoints.ts";
 import { checkRunOptions } from "./session/options/check-run-options.ts";
 import type { RunHandle, RunOptions, RunResult } from "./session/options/options.ts";
 import type { Journal } from "./session/parts/journal.ts";
@@ -35,6 +37,7 @@ import type { State, Write } from "./session/returns.ts";
 import type { Session } from "./session/session.ts";
 import { findActiveHandle, getThreadRegistry } from "./session/thread-registry.ts";
 import { createMissingInputError, listUnsetChannels } from "./superstep/input.ts";
+import { checkNoRemovals } from "./superstep/input-messages.ts";
 import {
   getCodec,
   getWorld,
@@ -75,11 +78,12 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
   if (atWork !== undefined) return atWork;
   // Before the caller continues: a later change of its objects changes no run.
   const input = copyChannels(caller.graph.state, getCodec(options), options.input);
-  const copied = input === undefined ? caller : { ...caller, options: { ...options, input } };
-  const readInput = parseInput(copied);
+  const given = input === undefined ? caller : { ...caller, options: { ...options, input } };
+  const merged = options.removeMessages === undefined ? given : addRemovals(given, options.removeMessages);
+  const readInput = parseInput(merged, input);
   const handle = launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     try {
-      return await startWithRetry({ caller: copied, thread, runId, events, stops, input: readInput() });
+      return await startWithRetry({ caller: merged, thread, runId, events, stops, input: readInput() });
     } finally {
       keyed?.delete(`${thread} ${key}`);
     }
@@ -88,13 +92,32 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
   return handle;
 }
 
+/** Adds the removals of the option `removeMessages` to the input, before its new messages. */
+function addRemovals(caller: RunCaller, ids: readonly string[]): RunCaller {
+  const { graph, options } = caller;
+  const { input } = options;
+  if (graph.state.channels["messages"]?.kind !== "messages")
+    throw invalidOption({
+      where: "run",
+      option: "removeMessages",
+      expected: "a graph with the channel `messages`",
+      found: `the graph "${graph.name}"`,
+      fix: "Add the channel, or remove the option",
+    });
+  if (input !== undefined && !isPlainObject(input)) return caller;
+  const added: unknown = input?.["messages"] ?? [];
+  const messages = [...ids.map((id) => ({ remove: id })), ...(Array.isArray(added) ? added : [added])];
+  return { ...caller, options: { ...options, input: { ...input, messages } } };
+}
+
 /**
- * Parses the input, so that an invalid input is rejected before any store access. A user-written machine parses its
- * input itself. The returned function throws the error of an invalid input, which rejects the run.
+ * Parses the input, so that an invalid input is rejected before any store access. `given` is the input without the
+ * removals of the option. A user-written machine parses its input itself. The returned function throws the error of an invalid input, which rejects the run.
  */
-function parseInput({ graph, options }: RunCaller): () => readonly Write[] | undefined {
+function parseInput({ graph, options }: RunCaller, given: unknown): () => readonly Write[] | undefined {
   const plan = getPlan(graph);
   try {
+    checkNoRemovals(plan, given);
     const writes = getProgram(plan).parseInput(plan, getCodec(options), options.input);
     return () => writes;
   } catch (error) {
@@ -268,11 +291,16 @@ function createQueueWrite(
   const { branch, input, onBusy } = options;
   const at = getWorld(options).clock.now();
   const { name, version } = graph;
+  const breakpoints = toSavedBreakpoints(parseBreakpoints(getPlan(graph), options));
   const text = encodeWrapper(getCodec(options), input, "the input");
   return {
     thread,
     branch,
-    run: { ...identity, graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
+    run: {
+      ...identity,
+      ...{ graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
+      ...(breakpoints === undefined ? {} : { breakpoints }),
+    },
     stops: onBusy === "cancel" || onBusy === "rollback" ? onBusy : undefined,
   };
 }

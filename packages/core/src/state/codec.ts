@@ -88,6 +88,14 @@ export function encodeWrapper(codec: Codec, value: unknown, what: string): strin
   return encode === undefined ? codec.encode(value, what) : encode(value, what);
 }
 
+/**
+ * Returns true if a decoding failed because the text is no JSON, so that no process can decode it. A class that this
+ * process has not registered fails otherwise.
+ */
+export function isMalformedText(error: unknown): boolean {
+  return isStatewrightError(error, "store_corrupt") && error.cause instanceof SyntaxError;
+}
+
 /** Returns true if the text is plain JSON, without tagged values. */
 export function isPlainText(text: string): boolean {
   return !text.includes('"$":');

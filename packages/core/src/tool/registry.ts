@@ -46,8 +46,9 @@ export interface ToolRegistry<State = unknown, Context = unknown> {
 /** Options of `toolRegistry`. */
 export interface ToolRegistryOptions {
   /**
-   * Naming rule. `provider-safe` keeps the original name of an imported tool if every provider accepts the name.
-   * Default `snake_case`.
+   * Naming rule. Default: any name that every provider accepts; an imported tool has its name in snake_case.
+   * `snake_case` refuses other names. `provider-safe` keeps the original name of an imported tool if every provider
+   * accepts the name.
    */
   readonly names?: ToolNames;
 }
@@ -55,9 +56,9 @@ export interface ToolRegistryOptions {
 /** Creates a registry. Throws `invalid_tool` for an invalid or duplicate name, or a schema without a JSON Schema. */
 export function toolRegistry<State = unknown, Context = unknown>(
   tools: readonly Tool<State, Context>[] = [],
-  { names: policy = "snake_case" }: ToolRegistryOptions = {},
+  { names: policy }: ToolRegistryOptions = {},
 ): ToolRegistry<State, Context> {
-  checkChoice("toolRegistry", { names: policy }, ["snake_case", "provider-safe"]);
+  if (policy !== undefined) checkChoice("toolRegistry", { names: policy }, ["snake_case", "provider-safe"]);
   let current: ReadonlyMap<string, Tool<State, Context>> = indexTools(tools, policy);
   let sortedNames: readonly string[] | undefined;
   let modelTools: readonly ModelTool[] | undefined;
@@ -148,7 +149,7 @@ function checkNames(names: readonly string[], known: readonly string[]): void {
 
 function indexTools<State, Context>(
   tools: readonly Tool<State, Context>[],
-  policy: ToolNames,
+  policy: ToolNames | undefined,
 ): ReadonlyMap<string, Tool<State, Context>> {
   if (!Array.isArray(tools)) {
     throw new StatewrightError("invalid_tool", {
@@ -167,7 +168,7 @@ function indexTools<State, Context>(
 }
 
 /** Returns the tool with a complete spec, under its registered name. */
-function prepareTool<State, Context>(tool: Tool<State, Context>, policy: ToolNames): Tool<State, Context> {
+function prepareTool<State, Context>(tool: Tool<State, Context>, policy: ToolNames | undefined): Tool<State, Context> {
   if (!isTool(tool)) throw createNotToolError(tool);
   const { name: specName, originalName } = tool.spec;
   const name = policy === "provider-safe" && isProviderSafe(originalName) ? originalName : specName;

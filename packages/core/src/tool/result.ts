@@ -1,14 +1,6 @@
 /** Results of tools: accepted return values and their normalized form. */
 import { describeThrown, isError } from "../base/errors.ts";
-import {
-  createFrozenCopy,
-  deepFreeze,
-  describeValue,
-  isPlainObject,
-  type Json,
-  type JsonObject,
-  maxDepth,
-} from "../base/json.ts";
+import { createFrozenCopy, describeValue, isPlainObject, type Json, type JsonObject, maxDepth } from "../base/json.ts";
 import { type ContentBlock, findMediaIssue, type Usage } from "../model/message.ts";
 import { type ArtifactDraft, type ArtifactRef, parseDrafts } from "./artifacts/artifact-draft.ts";
 import {
@@ -20,13 +12,13 @@ import {
 } from "./definition/tool-error.ts";
 
 /** Structured return value of a tool. */
-export interface ToolOutput<Value = unknown> {
+export interface ToolOutput<Value = unknown, Details = unknown> {
   /** Content for the model. */
   readonly content: string | readonly ContentBlock[];
   /** Typed data for programs, validated by the tool's output schema. */
   readonly value?: Value | undefined;
   /** Data for people only (logs, cards, metrics); never sent to a model. */
-  readonly details?: unknown;
+  readonly details?: Details | undefined;
   /** State update and next node, committed with the results of the node. */
   readonly command?: { readonly update?: Readonly<Record<string, unknown>>; readonly goto?: string } | undefined;
   readonly isError?: boolean | undefined;
@@ -40,7 +32,7 @@ export interface ToolOutput<Value = unknown> {
 }
 
 /** Return value of a tool's `run`: text, an output, or plain data, which the model reads as JSON. */
-export type ToolReturn<Value = unknown> = ToolOutput<Value> | Value | string | undefined;
+export type ToolReturn<Value = unknown, Details = unknown> = ToolOutput<Value, Details> | Value | string | undefined;
 
 /** Result of a call: saved, emitted in events, and converted to the tool message for the model. */
 export interface ToolResult {
@@ -73,25 +65,35 @@ export interface ResultMetadata {
   readonly elapsedMs: number;
 }
 
+/** Copies the data of a result under a name of the result, such as `details`. */
+export type CopyData = (value: unknown, name: string) => unknown;
+
 /**
- * Converts a normal return value to a result. The result is a copy, so the tool may reuse its value. Text that begins
- * with "Error" is no error; `isError: true` is. Throws an `invalid_output` ToolError for an unreadable value.
+ * Converts a normal return value to a result. The result is a copy, so the tool may reuse its value; `copyData` copies
+ * `value`, `details` and `provider`. Text that begins with "Error" is no error; `isError: true` is. Throws an
+ * `invalid_output` ToolError for an unreadable value.
  */
-export function toResult(returned: unknown, metadata: ResultMetadata): ToolResult {
+export function toResult(
+  returned: unknown,
+  metadata: ResultMetadata,
+  copyData: CopyData = (value) => value,
+): ToolResult {
   if (typeof returned === "string") {
     const content = Object.freeze([Object.freeze({ type: "text", text: returned } as const)]);
     return Object.freeze({ ...metadata, content, isError: false });
   }
-  const output = toOutput(returned);
+  const output = toOutput(returned, copyData);
   return createFrozenCopy({
     ...metadata,
     content: typeof output.content === "string" ? [{ type: "text", text: output.content } as const] : output.content,
-    ...(output.value === undefined ? {} : { value: output.value }),
-    ...(output.details === undefined ? {} : { details: output.details }),
+    ...(output.value === undefined ? {} : { value: copyData(output.value, "value") }),
+    ...(output.details === undefined ? {} : { details: copyData(output.details, "details") }),
     ...(output.command === undefined ? {} : { command: output.command }),
     ...(output.terminate === undefined ? {} : { terminate: output.terminate }),
     ...(output.usage === undefined ? {} : { usage: output.usage }),
-    ...(output.provider === undefined ? {} : { provider: output.provider }),
+    ...(output.provider === undefined
+      ? {}
+      : { provider: copyData(output.provider, "provider") as JsonObject | undefined }),
     ...(output.artifacts === undefined ? {} : { drafts: parseDrafts(output.artifacts) }),
     ...(output.isError === true
       ? { error: { kind: "failed", disposition: "repair", message: getContentText(output.content) } as const }
@@ -106,20 +108,20 @@ export function toResult(returned: unknown, metadata: ResultMetadata): ToolResul
 export function toStoppedResult(stop: ToolError, result: ToolResult): ToolResult {
   const message = result.error?.message ?? getContentText(result.content);
   const error = { kind: stop.kind, disposition: stop.disposition, message };
-  return deepFreeze({ ...result, isError: true, error });
+  return createFrozenCopy({ ...result, isError: true, error });
 }
 
 /** Applies the tool's error policy to a failure: the run fails, or the model reads the message of the policy. */
 export function applyErrorPolicy(result: ToolResult, policy: ToolErrorPolicy): ToolResult {
   const { error } = result;
   if (error === undefined || error.disposition === "control" || policy === "return") return result;
-  if (policy === "fail") return deepFreeze({ ...result, error: { ...error, disposition: "fail" } });
-  return deepFreeze({ ...result, content: [{ type: "text", text: policy.message } as const] });
+  if (policy === "fail") return createFrozenCopy({ ...result, error: { ...error, disposition: "fail" } });
+  return createFrozenCopy({ ...result, content: [{ type: "text", text: policy.message } as const] });
 }
 
 /** Converts a failure to a result for the model. */
 export function toErrorResult(error: ToolError, metadata: ResultMetadata): ToolResult {
-  return deepFreeze({
+  return createFrozenCopy({
     ...metadata,
     content: [{ type: "text", text: error.modelMessage } as const],
     ...(error.details === undefined ? {} : { details: error.details }),
@@ -130,18 +132,19 @@ export function toErrorResult(error: ToolError, metadata: ResultMetadata): ToolR
 
 /**
  * Converts a return value to an output. An object with `content` is an output, also with the image and error formats
- * of other frameworks; other data becomes JSON text and `value`. Throws an Error that the tool returned.
+ * of other frameworks; other data becomes JSON text and `value`, from the copy that `copyData` returns. Throws an Error
+ * that the tool returned.
  */
-export function toOutput(returned: unknown): ToolOutput {
+export function toOutput(returned: unknown, copyData: CopyData = (value) => value): ToolOutput {
   if (returned === undefined) return { content: "" };
   if (typeof returned === "string") return { content: returned };
   if (isError(returned)) throw toToolError(returned);
-  if (!isPlainObject(returned) || isDataWithContent(returned)) return createDataOutput(returned);
+  if (!isPlainObject(returned) || isDataWithContent(returned)) return createDataOutput(returned, copyData);
   const content = parseContent(returned["content"]);
   const { error } = returned;
   if (content === undefined) {
     if (isError(error)) throw toToolError(error);
-    if (returned["isError"] !== true) return createDataOutput(returned);
+    if (returned["isError"] !== true) return createDataOutput(returned, copyData);
     return {
       ...(returned as Partial<ToolOutput>),
       content: getFailureText(error ?? returned["message"] ?? returned["content"]),
@@ -170,8 +173,11 @@ function isDataWithContent(returned: Readonly<Record<string, unknown>>): boolean
   return Object.keys(returned).some((key) => !outputKeys.has(key));
 }
 
-function createDataOutput(returned: unknown): ToolOutput {
-  return { content: [{ type: "json", value: toJson(returned) }], value: returned };
+function createDataOutput(returned: unknown, copyData: CopyData): ToolOutput {
+  const value = copyData(returned, "value");
+  if (value === undefined)
+    throw new ToolError("invalid_output", `The tool returned ${describeValue(returned)}, which is not data.`);
+  return { content: [{ type: "json", value: toJson(value) }], value };
 }
 
 /** Returns true if an `error` next to content means a failure: an Error, a message, or true. */

@@ -10,7 +10,11 @@ test("a retry delay grows by the factor up to the maximum", () => {
   ]);
 });
 
-test("jitter changes a retry delay by at most its share, and the delay is never negative", () => {
+test("jitter changes a retry delay by at most its share, and the delay is never negative [E19]", () => {
+  const spread = [0, 0.5, 0.999].map((chance) =>
+    computeRetryDelayMs({ attempts: 2, initialMs: 1_000, jitter: 0.5 }, 1, chance),
+  );
+  expect(spread).toEqual([500, 1_000, 1_499]);
   fc.assert(
     fc.property(
       fc.record({

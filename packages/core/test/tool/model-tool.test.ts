@@ -64,7 +64,7 @@ describe("schemas in input mode", () => {
 });
 
 describe("unknown argument keys", () => {
-  test("unknown argument keys are refused by name under a closed schema and passed under an open schema", () => {
+  test("unknown argument keys are refused by name under a closed schema and passed under an open schema [D26]", () => {
     const closed = createSpec(z.object({ a: z.string() }));
     const strict = createSpec(z.strictObject({ a: z.string() }));
     const loose = createSpec(z.looseObject({ a: z.string() }));
@@ -109,4 +109,12 @@ test("a validator with Standard JSON Schema is shown to the model, and a validat
   expect(toModelTool(createSpec(describing as never)).inputSchema).toEqual(said);
   expect(toJsonSchema({ "~standard": standard })).toBeUndefined();
   expect(() => createSpec({ "~standard": standard } as never)).toThrow(/its input schema does not support JSON Schema/);
+});
+
+test("a tool with a Valibot schema is refused with the name of the wrapper that it needs [FX43]", () => {
+  const valibot = {
+    "~standard": { version: 1 as const, vendor: "valibot", validate: (value: unknown) => ({ value }) },
+  };
+  const create = () => defineTool({ name: "act", description: "Act.", input: valibot, run: () => "x" });
+  expect(create).toThrow('input: toStandardJsonSchema(schema), from the package "@valibot/to-json-schema"');
 });

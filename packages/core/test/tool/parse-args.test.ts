@@ -55,7 +55,16 @@ describe("unknown argument keys at every depth", () => {
     ]);
   });
 
-  test("unknown argument keys pass under an open schema, and closed schemas below stay closed", () => {
+  test("a call with a missing, a wrong and an unknown argument names all three [FX43]", () => {
+    const input = z.object({ city: z.string(), days: z.int() });
+    const issues = listIssues(input, { town: "Oslo", days: "2" });
+    expect(issues).toHaveLength(3);
+    expect(issues[0]).toBe("town: unknown argument");
+    expect(issues.slice(1).join()).toMatch(/city: .*expected string.*days: .*expected (?:int|number)/);
+    expect(listIssues(z.strictObject({ city: z.string() }), { town: "Oslo" })).toHaveLength(2);
+  });
+
+  test("unknown argument keys pass under an open schema, and closed schemas below stay closed [D26]", () => {
     const open = z.object({ at: z.looseObject({ inner: z.object({ a: z.string() }) }) });
     expect(listIssues(open, { at: { inner: { a: "x" }, more: { b: 1 } } })).toEqual([]);
     expect(listIssues(open, { at: { inner: { a: "x", b: 1 }, more: 1 } })).toEqual(["at.inner.b: unknown argument"]);
@@ -145,7 +154,7 @@ describe("unknown argument keys at every depth", () => {
     expect(Reflect.get({}, "polluted")).toBeUndefined();
   });
 
-  test("a tool call with an unknown argument key is answered with its path and does not run", async () => {
+  test("a tool call with an unknown argument key is answered with its path and does not run [D26]", async () => {
     let ran = 0;
     const input = z.object({ filter: z.object({ from: z.string() }) });
     const tool = defineTool({ name: "find", description: "Find.", input, run: () => void ran++ });

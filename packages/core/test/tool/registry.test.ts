@@ -57,7 +57,7 @@ test("empty names, spaces, names over 64 characters and characters unsafe for pr
       expect([name, error?.code]).toEqual([name, "invalid_tool"]);
       expect(error?.message).toContain(JSON.stringify(name));
       expect(error?.message).toContain(
-        "snake_case: a lowercase letter, then up to 63 lowercase letters, digits and underscores",
+        "Use a letter or an underscore, then up to 63 letters, digits, underscores and hyphens",
       );
     }
   }

@@ -98,7 +98,7 @@ function wrongClaims() {
   });
 }
 
-test("interrupts and writes of a node are typed by its graph, and its return by its declared writes", () => {
+test("interrupts and writes of a node are typed by its graph, and its return by its declared writes (types)", () => {
   expectTypeOf(claims).toBeFunction();
   expectTypeOf(wrongClaims).toBeFunction();
 });

@@ -141,7 +141,7 @@ function wrongPolicies() {
   run(graph, { context, onTaskFailure: "ignore" });
 }
 
-test("node policies infer state, runtime, input and failure, and invalid policies do not compile", () => {
+test("node policies infer state, runtime, input and failure, and invalid policies do not compile (types)", () => {
   expectTypeOf(policies).toBeFunction();
   expectTypeOf(wrongPolicies).toBeFunction();
   expectTypeOf<NodeRuntime["heartbeat"]>().toEqualTypeOf<() => void>();

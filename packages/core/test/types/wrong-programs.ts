@@ -89,6 +89,11 @@ wrong("an edge to a node that is not there", () => {
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
   plain.edges({ [START]: "a", a: "c", ...rest });
 });
+wrong("a node with the name of a state of the machine", () => {
+  start.nodes({ a: () => undefined });
+  // @ts-expect-error is a reserved name, use another name for the node: done
+  start.nodes({ a: () => undefined, done: () => undefined });
+});
 wrong("one of several edges to a node that is not there", () => {
   plain.edges({ [START]: ["a", "b"], a: END, ...rest });
   // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'

@@ -42,7 +42,7 @@ export interface ElicitingToolParts {
   /** Runs one call until its result or its elicitations. */
   readonly callServer: (
     call: ElicitingCall,
-    runtime: { readonly signal: AbortSignal; readonly progress: (text: string) => void },
+    runtime: { readonly signal: AbortSignal; readonly update?: ((partial: ToolOutput) => void) | undefined },
   ) => Promise<McpOutcome>;
   readonly toOutput: (outcome: Extract<McpOutcome, { kind: "done" }>) => ToolOutput;
 }
@@ -68,7 +68,7 @@ interface SavedState {
 const maxAttempts = 8;
 
 /** Creates the tool of a definition. Its effect also applies to repeated calls with answers. */
-export function createElicitingTool(elicitingParts: ElicitingToolParts): Tool {
+export function createElicitingTool(elicitingParts: ElicitingToolParts): Tool & { readonly name: string } {
   const { toOutput, tool: mcpTool } = elicitingParts;
   const { parts } = mcpTool;
   const { name, description, input } = parts;
@@ -105,11 +105,11 @@ function createCallGraph({ server, tool: mcpTool, callServer }: ElicitingToolPar
         // With the effect `once` the start of the call is stored: after a crash the call is in doubt and does not
         // repeat.
         effect,
-        run: async (saved, { signal, progress }) => {
+        run: async (saved, { signal, update }) => {
           const { args, answers, call } = saved as SavedState;
           const round = call.kind === "open" ? call.round : undefined;
           try {
-            return { call: await callServer({ args, answers, round }, { signal, progress }) };
+            return { call: await callServer({ args, answers, round }, { signal, update }) };
           } catch (error) {
             if (signal.aborted || !isToolError(error)) throw error;
             return { call: { kind: "failed", error: toSavedFailure(error), round } satisfies SavedCall };

@@ -72,8 +72,9 @@ export function createServerTool(connection: ServerConnection, tool: McpTool): T
   return connection.session.canElicit ? toElicitingTool(connection, tool) : toPlainTool(connection, tool);
 }
 
-function toPlainTool(connection: ServerConnection, tool: McpTool): Tool {
+function toPlainTool(connection: ServerConnection, tool: McpTool): Tool & { readonly name: string } {
   return Object.freeze({
+    name: tool.parts.name,
     spec: toolSpec(tool.parts),
     call: async (_state: unknown, { signal, update }: ToolRuntime, { args }: ToolCall) => {
       const outcome = await callTool(connection, tool, {
@@ -92,8 +93,9 @@ function toElicitingTool(connection: ServerConnection, tool: McpTool): Tool {
   return createElicitingTool({
     server: connection.session.name,
     tool,
-    callServer: async ({ args, answers, round }, { signal, progress }) => {
-      const onProgress: McpCall["onProgress"] = (report) => progress(toProgressUpdate(report).content);
+    callServer: async ({ args, answers, round }, { signal, update }) => {
+      const onProgress: McpCall["onProgress"] =
+        update === undefined ? undefined : (report) => update(toProgressUpdate(report));
       const outcome = await callTool(connection, tool, { args, answers, round, signal, onProgress });
       // Validate the result here, so that an invalid result fails this call and not a later read of the stored
       // result.

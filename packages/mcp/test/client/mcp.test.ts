@@ -124,6 +124,20 @@ test("MCP progress becomes updates, and an abandoned call is cancelled at the se
   expect(world.lines.filter(({ text }) => text.includes("unknown message ID"))).toHaveLength(1);
 });
 
+test("MCP progress becomes updates with numbers also when elicitations are asked [FX94]", async () => {
+  const { tools } = await serve("usual", { elicitation: "ask", only: ["count"] });
+  const counting = startCalls(tools, [{ name: "count", args: {} }]);
+  expect(getMessageText((await counting.answers())[0] ?? fail())).toBe("counted");
+  const updates = counting.events.flatMap((event) =>
+    event.type === "tool.update" ? [{ within: event.within, partial: event.partial }] : [],
+  );
+  expect(updates).toEqual([
+    { within: undefined, partial: { content: "step 1", details: { progress: 1, total: 2 } } },
+    { within: undefined, partial: { content: "step 2", details: { progress: 2, total: 2 } } },
+  ]);
+  expect(counting.events.some(({ type }) => type === "node.progress")).toBe(false);
+});
+
 test("after an MCP server dies in a call a repeatable call is retried in a new process, and a once call is in doubt [F17]", async () => {
   const stderr: string[] = [];
   const one = createRecordingPath();

@@ -15,7 +15,7 @@ const shop = defineGraph({ name: "shop", state: Cart, context: Shop })
   .nodes({ look: () => ({}) })
   .edges({ [START]: "look", look: END });
 
-test("an MCP tool or graph without its context, and an MCP tool that reads state, do not compile", () => {
+test("an MCP tool or graph without its context, and an MCP tool that reads state, do not compile (types)", () => {
   serveMcp({ ...about, tools: [bare] });
   serveMcp({ ...about, tools: [bare, forShop], context: { customer: "ann" } });
   serveMcp({ ...about, tools: toolRegistry([forShop]), context: ({ id }) => ({ customer: id }) });

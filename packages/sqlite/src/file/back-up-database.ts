@@ -12,7 +12,7 @@ import { syncFolder } from "./sync-folder.ts";
 import { createTempPath, releaseTempPath, removeStaleTempFiles } from "./temp-file.ts";
 
 /** Pages copied per turn of the event loop. */
-const pagesPerStep = 256;
+const pagesPerStep = 512;
 
 /** Number of restarts caused by writes of other processes, after which the rest is copied in one turn. */
 const maxRestarts = 3;

@@ -8,7 +8,6 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Database } from "better-sqlite3";
 import { discard } from "./discard.ts";
-import { pageBytes } from "./schema.ts";
 
 /** Space for the final writes of about 500 runs. */
 const reservedBytes = 512 * 1024;
@@ -25,6 +24,7 @@ export interface DiskReserve {
 /** Creates the disk reserve of one open store; `file` is undefined for a store in memory. */
 export function createDiskReserve(db: Database, file: string | undefined, maxBytes: number | undefined): DiskReserve {
   let path: string | undefined;
+  const pageBytes = db.pragma("page_size", { simple: true }) as number;
 
   function setLimit(reserved: number): void {
     if (maxBytes === undefined) return;

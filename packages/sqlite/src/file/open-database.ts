@@ -24,8 +24,8 @@ const busyTimeoutMs = 10;
 /** Other processes may be creating the same file during the open. */
 const openTimeoutMs = 5_000;
 
-/** Pages of the log after which SQLite checkpoints it, about 4 MB. */
-const walPages = 2_000;
+/** Bytes of the log after which SQLite checkpoints it. */
+const walBytes = 4 * 2 ** 20;
 
 const memory = ":memory:";
 
@@ -197,8 +197,10 @@ function prepareConnection(db: Database.Database, durability: Durability): void 
   db.pragma("page_size = " + String(pageBytes));
   const mode = db.pragma("journal_mode = WAL", { simple: true });
   if (mode !== "wal" && !db.memory) throw createNoWalError(String(mode));
+  // A file keeps the page size of its creation.
+  const walPages = Math.floor(walBytes / (db.pragma("page_size", { simple: true }) as number));
   db.pragma("wal_autocheckpoint = " + String(walPages));
-  db.pragma("journal_size_limit = 4194304");
+  db.pragma("journal_size_limit = " + String(walBytes));
   db.pragma(durability === "full" ? "synchronous = FULL" : "synchronous = NORMAL");
   db.pragma("fullfsync = ON");
   db.pragma("checkpoint_fullfsync = ON");

@@ -6,6 +6,7 @@ import type { Database } from "better-sqlite3";
 import { readInterrupt } from "../encryption/encrypted-rows.ts";
 import { listReadableRows } from "../rows/readable-rows.ts";
 import { type InterruptColumns, type OpenInterruptColumns, toInterruptRow, toOpenInterruptRow } from "../rows/rows.ts";
+import { hasMetadata } from "./list-filters.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 
@@ -15,25 +16,28 @@ const openInterruptColumns =
 
 const openInterruptFilter =
   " AND i.awaited = 1 AND i.key < @before AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR i.name = @name)" +
-  " AND (i.expires IS NULL OR i.expires > @at) ORDER BY i.key DESC LIMIT @limit";
+  " AND (i.expires IS NULL OR i.expires > @at)" +
+  hasMetadata +
+  " ORDER BY i.key DESC LIMIT @limit";
 
 /** Reads in the order of the index of awaited interrupts, up to the limit. */
 const openInterruptList =
   openInterruptColumns +
   "interrupts i INDEXED BY awaited_interrupts CROSS JOIN branches b ON b.key = i.branch CROSS JOIN threads t ON t.key = b.thread" +
-  " CROSS JOIN runs r ON r.key = b.run WHERE r.status IN ('waiting', 'running')" +
+  " CROSS JOIN runs r ON r.key = b.run WHERE TRUE" +
   openInterruptFilter;
 
 const openInterruptListOfThread =
   openInterruptColumns +
   "threads t CROSS JOIN branches b INDEXED BY branches_of_thread ON b.thread = t.key AND instr(b.name, '/') = 0" +
   " CROSS JOIN runs r ON r.key = b.run CROSS JOIN interrupts i INDEXED BY awaited_interrupts_of_branch ON i.branch = b.key" +
-  " WHERE t.id = @thread AND r.status IN ('waiting', 'running')" +
+  " WHERE t.id = @thread" +
   openInterruptFilter;
 
 interface OpenInterruptParameters {
   readonly graph: string | null;
   readonly name: string | null;
+  readonly metadata: string | null;
   readonly at: number;
   readonly before: number;
   readonly limit: number;
@@ -90,11 +94,12 @@ export class InterruptReader {
       .map((row) => toInterruptRow(readInterrupt(cipher, thread, { ...row, branch })));
   }
 
-  /** Lists the awaited interrupts of waiting and running runs, newest first: of one thread, or of all. */
-  listOpen({ thread, graph, key, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
+  /** Lists the open interrupts, newest first: of one thread, or of all. */
+  listOpen({ thread, graph, key, metadata, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
     const parameters: OpenInterruptParameters = {
       graph: graph ?? null,
       name: key ?? null,
+      metadata: metadata === undefined ? null : JSON.stringify(metadata),
       at: at ?? Number.NEGATIVE_INFINITY,
       before: before?.position ?? Number.MAX_SAFE_INTEGER,
       limit: limit ?? -1,

@@ -17,7 +17,7 @@ export function createStoreReads(parts: StoreParts): ListReads & ThreadReads & P
   return {
     ...createListReads(parts),
     ...createThreadReads(parts),
-    exportThread: (id) => transactions.read(() => exportThread(id), id),
+    exportThread: (id, options) => transactions.read(() => exportThread(id, options?.bodies), id),
   };
 }
 

@@ -28,7 +28,7 @@ interface CheckpointLocation {
   readonly checkpoint: number;
 }
 
-/** The idempotency key is stored only if it differs from the default key of the effect's location. */
+/** The idempotency key is stored only if it differs from the default key of the effect's location and the salt. */
 type FoldedEffect = readonly [
   task: string,
   key: string,
@@ -43,7 +43,7 @@ type FoldedEffect = readonly [
   idempotencyKey?: string,
 ];
 
-type Folded = readonly [step: number, ...effects: readonly FoldedEffect[]];
+type Folded = readonly [step: number, salt: string, ...effects: readonly FoldedEffect[]];
 
 export const nothingFolded: FoldedColumns = { effects: null, effects_sum: null };
 
@@ -61,15 +61,30 @@ export function toFoldedColumns(
   effects: readonly EffectRow[],
 ): FoldedColumns {
   if (effects.length === 0) return nothingFolded;
-  const folded: Folded = [step, ...effects.map((effect) => toFoldedEffect(location, effect))];
+  const salt = findSalt(location, effects);
+  const folded: Folded = [step, salt, ...effects.map((effect) => toFoldedEffect(location, salt, effect))];
   const text = JSON.stringify(folded);
   return { effects: text, effects_sum: computeSum(location, text) };
 }
 
-function toFoldedEffect(location: CheckpointLocation, row: EffectRow): FoldedEffect {
+/** Finds the random part of the idempotency keys of the thread in the key of an effect; `""` for none. */
+function findSalt({ thread, namespace }: CheckpointLocation, effects: readonly EffectRow[]): string {
+  for (const { task, key, idempotencyKey } of effects) {
+    const [start, end] = [`${thread}/`, `/${namespace}/${task}/${key}`];
+    if (
+      idempotencyKey.startsWith(start) &&
+      idempotencyKey.endsWith(end) &&
+      idempotencyKey.length > start.length + end.length
+    )
+      return idempotencyKey.slice(start.length, -end.length);
+  }
+  return "";
+}
+
+function toFoldedEffect(location: CheckpointLocation, salt: string, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
   const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
-  return idempotencyKey === createDefaultKey(location, task, key) ? folded : [...folded, idempotencyKey];
+  return idempotencyKey === createDefaultKey(location, salt, { task, key }) ? folded : [...folded, idempotencyKey];
 }
 
 /** Reads the folded effects of a checkpoint. Throws `store_corrupt` on a checksum mismatch. */
@@ -83,7 +98,7 @@ export function readFoldedEffects(
       thread: location.thread,
       branch: location.namespace,
     });
-  const [step, ...rows] = JSON.parse(effects) as Folded;
+  const [step, salt, ...rows] = JSON.parse(effects) as Folded;
   // The last of several effects with one key counts, as in rows.
   const byKey = new Map<string, EffectRow>();
   for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey] of rows)
@@ -96,7 +111,7 @@ export function readFoldedEffects(
       effect,
       state,
       attempts,
-      idempotencyKey: idempotencyKey ?? createDefaultKey(location, task, key),
+      idempotencyKey: idempotencyKey ?? createDefaultKey(location, salt, { task, key }),
       startedAt,
       ...(endedAt === null ? {} : { endedAt }),
       ...(stage === null ? {} : { stage }),
@@ -127,8 +142,12 @@ export function createUnfolder(
   };
 }
 
-function createDefaultKey({ thread, namespace }: CheckpointLocation, task: string, key: string): string {
-  return `${thread}/${namespace}/${task}/${key}`;
+function createDefaultKey(
+  { thread, namespace }: CheckpointLocation,
+  salt: string,
+  { task, key }: Pick<EffectRow, "task" | "key">,
+): string {
+  return salt === "" ? `${thread}/${namespace}/${task}/${key}` : `${thread}/${salt}/${namespace}/${task}/${key}`;
 }
 
 function computeSum({ namespace, checkpoint }: CheckpointLocation, text: string): number {

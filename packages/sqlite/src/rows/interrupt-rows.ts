@@ -15,9 +15,14 @@ function prepareStatements(db: Database) {
         " payload = excluded.payload, schema = excluded.schema, raised = excluded.raised, expires = excluded.expires," +
         " answer = excluded.answer, answered = excluded.answered, more = excluded.more, awaited = excluded.awaited, sum = excluded.sum",
     ),
-    clearAwaited: db.prepare<[number]>(
-      "UPDATE interrupts INDEXED BY awaited_interrupts_of_branch SET awaited = 0 WHERE branch = ? AND awaited = 1",
+    clearAwaited: db.prepare<[number, number | null]>(
+      "UPDATE interrupts INDEXED BY awaited_interrupts_of_branch SET awaited = 0 WHERE branch = ? AND awaited = 1 AND step IS NOT ?",
     ),
+    hasAwaited: db
+      .prepare<[number], number>(
+        "SELECT 1 FROM interrupts INDEXED BY awaited_interrupts_of_branch WHERE branch = ? AND awaited = 1 LIMIT 1",
+      )
+      .pluck(),
     setAwaited: db.prepare<[number, string]>("UPDATE interrupts SET awaited = 1 WHERE branch = ? AND id = ?"),
   };
 }
@@ -29,9 +34,14 @@ export class InterruptRows {
     this.#sql = prepareStatements(db);
   }
 
-  /** Marks all interrupts of a namespace as not awaited. */
-  clearAwaited(namespace: number): void {
-    this.#sql.clearAwaited.run(namespace);
+  /** Marks the interrupts of a namespace as not awaited, except those of a step. */
+  clearAwaited(namespace: number, exceptStep?: number): void {
+    this.#sql.clearAwaited.run(namespace, exceptStep ?? null);
+  }
+
+  /** Returns true if an interrupt of a namespace is awaited. */
+  hasAwaited(namespace: number): boolean {
+    return this.#sql.hasAwaited.get(namespace) !== undefined;
   }
 
   /** Marks an interrupt as awaited by the run of its namespace. */

@@ -265,21 +265,22 @@ export function toRunRow(columns: RunColumns): RunRow {
   };
 }
 
-type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered">;
+type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints">;
 
 /** Returns the rare properties of a run as JSON text; null if all are undefined. */
-export function toRunExtrasText({ reason, queuedAt, stops, recovered }: RunExtras): string | null {
-  if (reason === undefined && queuedAt === undefined && stops === undefined && recovered === undefined) return null;
-  return JSON.stringify({ reason, queuedAt, stops, recovered });
+export function toRunExtrasText({ reason, queuedAt, stops, recovered, breakpoints }: RunExtras): string | null {
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints });
+  return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
-  const { reason, queuedAt, stops, recovered } = JSON.parse(text) as RunExtras;
+  const { reason, queuedAt, stops, recovered, breakpoints } = JSON.parse(text) as RunExtras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
     ...(stops === undefined ? {} : { stops }),
     ...(recovered === undefined ? {} : { recovered }),
+    ...(breakpoints === undefined ? {} : { breakpoints }),
   };
 }
 

@@ -29,6 +29,11 @@ function prepareStatements(db: Database) {
     knownRun: db.prepare<[number, string], KnownRun>(
       "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
+    queuedById: db
+      .prepare<[string], number>(
+        "SELECT 1 FROM runs INDEXED BY queued_runs_by_id WHERE id = ? AND status = 'queued' LIMIT 1",
+      )
+      .pluck(),
     cancelQueued: db.prepare<[number, Payload | null, number]>(
       "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL WHERE key = ?",
     ),
@@ -65,6 +70,11 @@ export class RunRows {
   /** Finds a run with its stored status. */
   find(thread: number, id: string): KnownRun | undefined {
     return this.#sql.knownRun.get(thread, id);
+  }
+
+  /** Returns true if a run with this id is queued on any thread. */
+  isQueued(id: string): boolean {
+    return this.#sql.queuedById.get(id) !== undefined;
   }
 
   /** Cancels a queued run. */

@@ -9,6 +9,7 @@ import type { Artifacts } from "../write/artifacts.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
 
 interface ThreadColumns {
+  readonly keySalt: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;
@@ -28,9 +29,9 @@ export function createThreadExporter(
     prunedRanges,
     artifacts,
   }: { readonly reader: Reader; readonly prunedRanges: PrunedRanges; readonly artifacts: Artifacts },
-): (thread: string) => ThreadExport {
+): (thread: string, bodies?: "include" | "omit") => ThreadExport {
   const head = db.prepare<[string], ThreadColumns>(
-    "SELECT t.created AS createdAt, t.head AS headBranch, " +
+    "SELECT t.salt AS keySalt, t.created AS createdAt, t.head AS headBranch, " +
       threadHeadTime +
       " AS updatedAt, " +
       threadHeadSeq +
@@ -57,7 +58,7 @@ export function createThreadExporter(
     };
   }
 
-  return (thread) => {
+  return (thread, bodies = "include") => {
     const found = head.get(thread);
     if (found === undefined) throw storeRules.createUnknownThreadError(thread);
     const { graph, version, shape, run, ...rest } = found;
@@ -69,7 +70,7 @@ export function createThreadExporter(
       namespaces: reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace)),
       runs: reader.runs.listOfThread(thread),
       events: reader.events.listDurable(thread),
-      artifacts: artifacts.listExports(thread),
+      artifacts: artifacts.listExports(thread, bodies),
     };
   };
 }

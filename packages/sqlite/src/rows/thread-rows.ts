@@ -10,22 +10,38 @@ import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";
 export interface ThreadState extends ThreadHead {
   readonly key: number;
   readonly head: string;
+  /** Random part of the idempotency keys. */
+  readonly salt: string;
   readonly owner: number | null;
   readonly epoch: number;
   readonly queued: number;
 }
 
+/** New thread; `graph` is the key of its graph version. */
+interface NewThread {
+  readonly id: string;
+  readonly salt: string;
+  readonly head: string;
+  readonly graph: number;
+  readonly at: number;
+}
+
 function prepareStatements(db: Database) {
   return {
     threadState: db.prepare<[string], ThreadState>(
-      "SELECT key, head, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
+      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
     ),
-    addThread: db.prepare<[string, number, string, number, number, Uint8Array | null]>(
-      "INSERT INTO threads (id, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
+    addThread: db.prepare<[string, string, number, string, number, number, Uint8Array | null]>(
+      "INSERT INTO threads (id, salt, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
     ),
+    claimRow: db
+      .prepare<[number, number], number>(
+        "UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch",
+      )
+      .pluck(),
     releaseRow: db.prepare<[number, number, number]>(
       "UPDATE threads AS t SET owner = NULL, " +
         threadHeadAssignments +
@@ -79,17 +95,22 @@ export class ThreadRows {
     this.#sql.countQueued.run(change, key);
   }
 
+  /** Claims a thread for this store, without reading its branch; returns the new epoch. */
+  claimRow(key: number, at: number): number {
+    return this.#sql.claimRow.get(this.#owner.getId() ?? this.#owner.register(at), key) as number;
+  }
+
   /** Releases a thread if this store still owns it. */
-  release(claimed: ClaimedThread): void {
+  release(claimed: Pick<ClaimedThread, "key" | "epoch">): void {
     const self = this.#owner.getId();
     if (self !== undefined) this.#sql.releaseRow.run(claimed.key, claimed.epoch, self);
   }
 
   /** Creates a thread without an owner. */
-  create(id: string, head: string, graph: number, at: number): ThreadState {
+  create({ id, salt, head, graph, at }: NewThread): ThreadState {
     const secret = this.#storeCipher?.createSecret(id) ?? null;
-    const key = Number(this.#sql.addThread.run(id, graph, head, at, at, secret).lastInsertRowid);
-    return { key, head, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
+    const key = Number(this.#sql.addThread.run(id, salt, graph, head, at, at, secret).lastInsertRowid);
+    return { key, head, salt, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
   }
 
   /** Updates the row of a thread without a live owner to its head. */

@@ -8,7 +8,7 @@ import type { Database } from "better-sqlite3";
 import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "../encryption/cipher.ts";
 import type { RowSource } from "../encryption/namespace-sources.ts";
 import { createCorruptError } from "../file/store-errors.ts";
-import { ArtifactBodies, type KeysAfter } from "./artifact-bodies.ts";
+import { ArtifactBodies, type KeysAfter, pieceBytes } from "./artifact-bodies.ts";
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */
 export interface ArtifactLocation {
@@ -27,6 +27,10 @@ interface Columns {
 
 /** Keys of a thread have no index: every query sorts all of them, so one query lists many keys. */
 const keysPerQuery = 2_000;
+
+/** Pieces of 64 KiB, and rows, that one step of a deletion removes. */
+const piecesPerStep = 64;
+const rowsPerStep = 500;
 
 const columns = "a.key, a.handle, a.body, a.bytes, a.sum, a.about";
 
@@ -47,6 +51,9 @@ function prepareStatements(db: Database) {
       .pluck(),
     byKey: db.prepare<[string, number], Columns>("SELECT " + columns + ofThread + " AND a.key = ?"),
     drop: db.prepare<[number]>("DELETE FROM artifacts WHERE key = ?"),
+    locations: db.prepare<[string], ArtifactLocation & { readonly bytes: number }>(
+      "SELECT a.key, a.body, a.bytes" + ofThread + " ORDER BY a.key DESC",
+    ),
     updateRow: db.prepare<[string, number, Payload, number]>(
       "UPDATE artifacts SET handle = ?, sum = ?, about = ? WHERE key = ?",
     ),
@@ -106,10 +113,48 @@ export class Artifacts {
     return found.length > 0;
   }
 
-  /** Lists all artifacts of a thread with their bodies. */
-  listExports(thread: string): readonly ArtifactExport[] {
+  /**
+   * Lists the steps that delete all artifacts of a thread, each of about 4 MiB. The newest artifact is deleted first,
+   * because it may share the body of an older one.
+   */
+  planRemoval(thread: string): readonly (() => void)[] {
+    const steps: (() => void)[] = [];
+    let keys: number[] = [];
+    let bytes = 0;
+    const addStep = (): void => {
+      const rows = keys;
+      const removeRows = (): void => {
+        for (const key of rows) this.#removeRow(key);
+      };
+      if (rows.length > 0) steps.push(removeRows);
+      keys = [];
+      bytes = 0;
+    };
+    for (const { key, body, bytes: size } of this.#sql.locations.all(thread)) {
+      const pieces = body === key ? Math.ceil(size / pieceBytes) : 0;
+      // The last pieces of a large body; its row remains until the last step, so that no new body has its key.
+      for (let first = pieces - piecesPerStep; first > 0; first -= piecesPerStep)
+        steps.push(() => this.#bodies.removeFrom(key, first));
+      keys.push(key);
+      bytes += Math.min(pieces, piecesPerStep) * pieceBytes;
+      if (bytes >= piecesPerStep * pieceBytes || keys.length >= rowsPerStep) addStep();
+    }
+    addStep();
+    return steps;
+  }
+
+  /** Deletes a row and the pieces with its key. */
+  #removeRow(key: number): void {
+    this.#bodies.remove(key);
+    this.#sql.drop.run(key);
+  }
+
+  /** Lists all artifacts of a thread, with or without their bodies. */
+  listExports(thread: string, bodies: "include" | "omit"): readonly ArtifactExport[] {
     return this.#listRows(thread, undefined).map(({ at, row }) =>
-      at.body === at.key ? { row, body: this.#bodies.read(thread, at, { offset: 0, limit: at.bytes }) } : { row },
+      bodies === "include" && at.body === at.key
+        ? { row, body: this.#bodies.read(thread, at, { offset: 0, limit: at.bytes }) }
+        : { row },
     );
   }
 

@@ -77,13 +77,14 @@ export class Claims {
   /** Claims a thread without a live owner; a thread with the epoch `releasedEpoch` counts as released. */
   claim(request: ClaimRequest, releasedEpoch: number | undefined): WrittenClaim {
     const { threads, namespaces, graphs } = this.#rows;
-    const { thread, at } = request;
+    const { thread, at, keySalt = "" } = request;
     const found = threads.find(thread);
     if (found === undefined && request.mustExist === true) throw storeRules.createUnknownThreadError(thread);
     const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
     const known = found && threads.updateStoredHead(thread, found);
     const writer = graphs.getWriter(request);
-    const state = known ?? threads.create(thread, request.branch ?? "main", writer.key, at);
+    const state =
+      known ?? threads.create({ id: thread, salt: keySalt, head: request.branch ?? "main", graph: writer.key, at });
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined) refuseMissingBranch(request, branch, known);
@@ -123,7 +124,7 @@ export class Claims {
   #deferNew(request: ClaimRequest): DeferredClaim {
     const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, recovered: false };
     return {
-      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0 }, 1, request, emptyBranch),
+      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0, salt: request.keySalt ?? "" }, 1, request, emptyBranch),
       claimThread: () =>
         this.#rows.threads.find(request.thread) === undefined ? this.claim(request, undefined).claimed : undefined,
     };
@@ -181,13 +182,14 @@ function refuseMissingBranch(
 }
 
 function createClaim(
-  state: Pick<ThreadState, "seq" | "checkpoint" | "queued">,
+  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "salt">,
   epoch: number,
   { graph, version, shape }: GraphVersion,
   { branch, head, run, recovered }: Pick<StoredBranch, "branch" | "head" | "run" | "recovered">,
 ): Claim {
   return {
     epoch,
+    keySalt: state.salt,
     branch,
     nextSeq: state.seq + 1,
     nextCheckpoint: state.checkpoint + 1,

@@ -64,9 +64,14 @@ export class Commits {
     const put = this.#rows.runs.put(claimed, state, run);
     claimed.run = { id: run.id, key: put.key };
     if (put.starts) claimed.queued -= 1;
-    if (run.status === "waiting" || !claimed.mayAwaitAnswers) return;
-    this.#rows.interrupts.clearAwaited(state.key);
-    claimed.mayAwaitAnswers = false;
+  }
+
+  /** Removes interrupts from the list of open interrupts. */
+  #closeInterrupts(claimed: ClaimedThread, state: NamespaceState, commit: Commit): void {
+    const closed = claimed.mayAwaitAnswers ? storeRules.findClosedInterrupts(commit) : undefined;
+    if (closed === undefined) return;
+    this.#rows.interrupts.clearAwaited(state.key, closed.exceptStep);
+    claimed.mayAwaitAnswers = closed.exceptStep !== undefined && this.#rows.interrupts.hasAwaited(state.key);
   }
 
   /** Writes the effects and the checkpoint of a commit; returns the new state of the namespace. */
@@ -88,6 +93,7 @@ export class Commits {
 
   #writeOther(claimed: ClaimedThread, state: NamespaceState, commit: Commit): void {
     const { interrupts, timers, events, deliveredMessages, rolledBackRun } = commit;
+    this.#closeInterrupts(claimed, state, commit);
     if (interrupts !== undefined && interrupts.length > 0) claimed.mayAwaitAnswers = true;
     for (const interrupt of interrupts ?? []) this.#rows.interrupts.write(claimed.cipher, state, interrupt);
     for (const change of timers ?? []) this.#rows.timers.change(state.key, change);

@@ -32,7 +32,8 @@ export class Queue {
       branch: namespace.name,
       ...(stops === undefined || newest === undefined ? {} : { stops: { run: newest.id, how: stops } }),
     };
-    if (this.#rows.runs.find(state.key, run.id) !== undefined) throw storeRules.createRunExistsError(row);
+    if (this.#rows.runs.find(state.key, run.id) !== undefined || this.#rows.runs.isQueued(run.id))
+      throw storeRules.createRunExistsError(row);
     this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
     this.#rows.threads.countQueued(state.key, 1);
     return row;

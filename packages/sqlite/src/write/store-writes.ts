@@ -5,6 +5,7 @@ import { checkId } from "@statewright/core/adapter";
 import { type PruneWrite, storeRules } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
+import type { LargeDeletion } from "./thread-deletion.ts";
 
 type StoreWrites = Pick<
   Store,
@@ -12,7 +13,7 @@ type StoreWrites = Pick<
 >;
 
 export function createStoreWrites(parts: StoreParts): StoreWrites {
-  const { db, transactions, claims, writer } = parts;
+  const { transactions, claims, writer } = parts;
   return {
     claim: async (request) => {
       checkId("thread", request.thread);
@@ -37,13 +38,7 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
       checkId("thread", message.thread);
       return await claims.writeWithDeferredClaim(message.thread, () => writer.inbox.post(message));
     },
-    delete: async (id) => {
-      const remove = (): void => {
-        claims.refuseDeferred(id);
-        eraseSecurely(db, () => writer.remove(id, claims.getReleasedEpoch(id)));
-      };
-      await transactions.write(id, remove, { onDone: () => claims.forget(id) });
-    },
+    delete: (id) => deleteThread(parts, id),
     importThread: async (threadExport) => {
       await transactions.write(threadExport.id, () => {
         if (claims.isDeferred(threadExport.id)) throw storeRules.createThreadExistsError(threadExport.id);
@@ -63,5 +58,27 @@ async function pruneThread({ db, world, transactions, writer }: StoreParts, writ
     else if (kind === "reads") await transactions.read(run, write.thread);
     // Yields to other work; a write step has already waited for its turn.
     if (kind !== "writes") await new Promise<void>((resolve) => void world.schedule.soon(resolve));
+  }
+}
+
+/** Deletes a thread; a large one in steps, between which other writes run. */
+async function deleteThread({ db, world, transactions, claims, writer }: StoreParts, id: string): Promise<void> {
+  const write = <Value>(run: () => Value): Promise<Value> => transactions.write(id, () => eraseSecurely(db, run));
+  const begin = (): LargeDeletion | undefined => {
+    claims.refuseDeferred(id);
+    return writer.deletion.begin(id, claims.getReleasedEpoch(id), world.clock.now());
+  };
+  const large = await transactions.write(id, () => eraseSecurely(db, begin), { onDone: () => claims.forget(id) });
+  if (large === undefined) return;
+  try {
+    for (const step of large.steps) {
+      await write(step);
+      await new Promise<void>((resolve) => void world.schedule.soon(resolve));
+    }
+  } catch (error) {
+    await transactions.write(id, large.release).catch((failure: unknown) => {
+      world.log("warn", "a thread whose deletion failed could not be released", { thread: id, error: String(failure) });
+    });
+    throw error;
   }
 }

@@ -36,7 +36,13 @@ export class ThreadImport {
     const { threads, graphs, events, runs } = this.#rows;
     const { id, headBranch, createdAt } = threadExport;
     if (threads.find(id) !== undefined) throw storeRules.createThreadExistsError(id);
-    const { key } = threads.create(id, headBranch, graphs.getWriter(threadExport.writtenBy).key, createdAt);
+    const { key } = threads.create({
+      id,
+      salt: threadExport.keySalt,
+      head: headBranch,
+      graph: graphs.getWriter(threadExport.writtenBy).key,
+      at: createdAt,
+    });
     const thread: ImportedThread = { id, key, run: undefined, cipher: this.#reader.ciphers.get(id) };
     const states = this.#insertNamespaces(key, threadExport);
     const runKeys = this.#insertRuns(thread, threadExport, states);

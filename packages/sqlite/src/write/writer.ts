@@ -6,7 +6,7 @@ import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
 import { createEffectRows } from "../rows/effect-rows.ts";
 import type { ThreadRows } from "../rows/thread-rows.ts";
-import { createEraser, type Eraser } from "../rows/thread-tables.ts";
+import { createEraser } from "../rows/thread-tables.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { Claims } from "./claims.ts";
 import { Commits } from "./commits.ts";
@@ -17,6 +17,7 @@ import type { LongTermTable } from "./long-term.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
 import { Retention } from "./retention.ts";
+import { ThreadDeletion } from "./thread-deletion.ts";
 import { ThreadImport } from "./thread-import.ts";
 import { createWriterRows } from "./writer-rows.ts";
 
@@ -30,8 +31,7 @@ export interface Writer {
   readonly forks: Forks;
   readonly threadImport: ThreadImport;
   readonly retention: Retention;
-  /** Deletes a thread without a live owner; a thread with the epoch `releasedEpoch` counts as released. */
-  remove(thread: string, releasedEpoch: number | undefined): void;
+  readonly deletion: ThreadDeletion;
 }
 
 export function createWriter(
@@ -65,16 +65,6 @@ export function createWriter(
     forks: new Forks(rows, reader),
     threadImport: new ThreadImport(rows, { reader, prunedRanges, artifacts }),
     retention: new Retention(db, { reader, prunedRanges, eraser, effects }),
-    remove: (thread, releasedEpoch) => removeThread({ threads, eraser }, thread, releasedEpoch),
+    deletion: new ThreadDeletion({ threads, eraser, artifacts }),
   };
-}
-
-function removeThread(
-  { threads, eraser }: { readonly threads: ThreadRows; readonly eraser: Eraser },
-  thread: string,
-  releasedEpoch: number | undefined,
-): void {
-  const state = threads.get(thread);
-  threads.refuseLiveOwner(thread, state, releasedEpoch);
-  eraser.eraseThread(state.key);
 }

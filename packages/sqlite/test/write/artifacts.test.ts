@@ -50,6 +50,59 @@ async function keep(
   return artifacts.map(({ row }) => row.key);
 }
 
+function countPieces(): number {
+  return countRows(file)["artifact_pieces"] ?? 0;
+}
+
+test("a thread with large artifacts is deleted in steps, between which other writes run [FX77]", async () => {
+  const store = open();
+  await keep(
+    store,
+    randomBytes(200 * pieceBytes),
+    randomBytes(100 * pieceBytes),
+    "small",
+    randomBytes(10 * pieceBytes),
+  );
+  const order: string[] = [];
+  let isDeleted = false;
+  const deleting = store.delete("t").then(() => {
+    isDeleted = true;
+    order.push("deleted");
+  });
+  await expect(store.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
+  const sizes: number[] = [];
+  for (let nth = 0; !isDeleted; nth++) {
+    const { epoch, branch } = await store.claim({ ...graph, thread: `other-${nth}` });
+    sizes.push(countPieces());
+    order.push("claimed");
+    await saveCommit(store, { thread: `other-${nth}`, branch, epoch, seq: 0, release: true });
+  }
+  await deleting;
+  expect(order.indexOf("deleted")).toBeGreaterThan(2);
+  for (const [nth, size] of sizes.entries()) expect((sizes[nth - 1] ?? size) - size).toBeLessThanOrEqual(2 * 64);
+  expect([countPieces(), countRows(file)["artifacts"]]).toEqual([0, 0]);
+  expect(await store.thread("t")).toBeUndefined();
+  store.close();
+});
+
+test("a large deletion that ends with its store leaves a thread that is deleted later [FX77]", async () => {
+  const store = open();
+  await keep(store, randomBytes(200 * pieceBytes), randomBytes(100 * pieceBytes));
+  const before = countPieces();
+  const deleting = store.delete("t");
+  const refused = expect(deleting).rejects.toMatchObject({ code: "store_closed" });
+  await store.claim({ ...graph, thread: "other" });
+  store.close();
+  await refused;
+  const left = countPieces();
+  expect([left > 0, left < before]).toEqual([true, true]);
+  const next = open();
+  expect(await next.thread("t")).toMatchObject({ id: "t" });
+  await next.delete("t");
+  expect([countPieces(), await next.thread("t")]).toEqual([0, undefined]);
+  next.close();
+});
+
 test("an artifact of many pieces is unchanged, complete and in part, after close, encryption and key rotation", async () => {
   const body = randomBytes(40 * pieceBytes + 17);
   const plain = open();

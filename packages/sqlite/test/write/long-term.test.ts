@@ -151,7 +151,7 @@ describe("encrypted long-term items", () => {
     expect(readBytes(file)).not.toContain("sentinel");
   });
 
-  test("an encrypted store keeps no search words of items and refuses word search", async () => {
+  test("an encrypted store keeps no search words of items and refuses word search [E49]", async () => {
     const notes = longTermStore(open(both)).under("notes");
     await fill(notes);
     const refusal = await notes.search({ text: "sentinel" }).catch((error: unknown) => error);

@@ -91,10 +91,11 @@ function matrixGraph(kind: Kind, around: Surroundings): Graph {
 }
 
 function modelWithPoints({ point, log }: Surroundings): Model {
-  const script = scriptedModel([
-    [call("act", { nth: 1 }), call("act", { nth: 2 }), call("act", { nth: 3 })],
-    say("All three are done."),
-  ]);
+  // The fork in the same process repeats the requests of its origin.
+  const script = scriptedModel(
+    [[call("act", { nth: 1 }), call("act", { nth: 2 }), call("act", { nth: 3 })], say("All three are done.")],
+    { key: "transcript" },
+  );
   let asked = 0;
   return {
     ...script,

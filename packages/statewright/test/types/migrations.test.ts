@@ -88,7 +88,7 @@ test("defineMigration accepts only names of its two graphs", () => {
   expect(() => defineMigration({ from: old, to: far, state, interrupts: { approve: "allow" } })).toThrow('"allow"');
 });
 
-test("checkRuns returns a verdict for each run", () => {
+test("checkRuns returns a verdict for each run (types)", () => {
   expectTypeOf(checkRuns).toEqualTypeOf<
     (
       store: Store,

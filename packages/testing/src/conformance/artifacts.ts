@@ -1,7 +1,7 @@
 /** Conformance tests of artifacts, for stores and for custom artifact stores. */
 
 import { type ArtifactStore, deleteThread, memoryStore, type Store } from "@statewright/core";
-import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
+import { copyThread, exportThread, importThread, streamThreadExport } from "@statewright/core/inspect";
 import type { ArtifactRow, ArtifactWrite } from "@statewright/core/store";
 import { artifactReadTests, decodeText, hasSameBytes } from "./artifact-reads.ts";
 import { assertEqual, assertRejected, assertTrue } from "./assert.ts";
@@ -125,6 +125,11 @@ export const artifactTests: readonly StoreTest[] = [
     await importThread(store, await exportThread(otherStore, "t"));
     assertEqual(await store.artifacts.list("t"), rows, "the rows of the imported thread");
     assertEqual(await exportThread(store, "t"), text, "its text");
+    const chunks: string[] = [];
+    for await (const chunk of streamThreadExport(store, "t")) chunks.push(chunk);
+    assertEqual(chunks.join(""), text, "the streamed text");
+    assertEqual(await importThread(store, chunks, { as: "streamed" }), "streamed", "the id of the streamed thread");
+    assertEqual(await store.artifacts.list("streamed"), rows, "the rows of the streamed thread");
   }),
 
   defineStoreTest(
@@ -146,8 +151,13 @@ export const artifactTests: readonly StoreTest[] = [
         "invalid_export",
         "another body",
       );
-      const bare: Store = { ...store, exportThread: async () => ({ ...image, artifacts: [{ row: given.row }] }) };
-      await assertRejected(importThread(memoryStore(), await exportThread(bare, "t")), "invalid_export", "no body");
+      const empty: Store = {
+        ...store,
+        exportThread: async () => ({ ...image, artifacts: [{ row: given.row, body: new Uint8Array(0) }] }),
+      };
+      await assertRejected(importThread(memoryStore(), await exportThread(empty, "t")), "invalid_export", "no body");
+      const bare: Store = { ...store, artifacts: { ...store.artifacts, read: async () => undefined } };
+      await assertRejected(exportThread(bare, "t"), "store_failed", "an export of a deleted artifact");
     },
   ),
 ];

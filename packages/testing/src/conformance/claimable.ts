@@ -57,7 +57,7 @@ export const claimableTests: readonly StoreTest[] = [
     async ({ store }) => {
       for (const thread of ["a", "b", "c"]) {
         const claim = await store.claim(createClaimRequest(thread));
-        for (const id of ["q1", "q2"]) await enqueueRun(store, thread, id);
+        for (const id of [`${thread}1`, `${thread}2`]) await enqueueRun(store, thread, id);
         if (thread !== "b") await releaseThread(store, thread, claim);
       }
       const listQueued = async () =>
@@ -65,17 +65,17 @@ export const claimableTests: readonly StoreTest[] = [
       assertEqual(
         await listQueued(),
         [
-          ["a", "q1"],
-          ["c", "q1"],
+          ["a", "a1"],
+          ["c", "c1"],
         ],
         "the first run of each queue",
       );
-      await store.dequeue("a", "q1", { at: 500, reason: "no" });
+      await store.dequeue("a", "a1", { at: 500, reason: "no" });
       assertEqual(
         await listQueued(),
         [
-          ["a", "q2"],
-          ["c", "q1"],
+          ["a", "a2"],
+          ["c", "c1"],
         ],
         "the queues after a dequeue",
       );
@@ -107,7 +107,7 @@ export const claimableTests: readonly StoreTest[] = [
       const thread = `t${nth}`;
       const held = await startThread(store, thread);
       await held.commit({ run: { ...createRun("r1"), thread, status: "paused", error: drained } });
-      await enqueueRun(store, thread, "q");
+      await enqueueRun(store, thread, `q${nth}`);
       await held.commit({ release: true });
     }
     for (const kind of ["queued", "drained"] as const) {

@@ -75,7 +75,41 @@ export const interruptTests: readonly StoreTest[] = [
   }),
 
   defineStoreTest(
-    "an answered interrupt, or an interrupt whose run no longer waits, is not listed",
+    "open interrupts are filtered by all requested metadata of their waiting run [FX42]",
+    async ({ store }) => {
+      for (const [id, metadata] of [
+        ["t", { tenant: "acme", urgent: true, seats: 3 }],
+        ["u", { tenant: "acme", urgent: false }],
+        ["v", undefined],
+      ] as const) {
+        const thread = await startThread(store, id, { run: false });
+        const run = { ...createRun("r1"), thread: id, status: "waiting", ...(metadata && { metadata }) } as const;
+        await thread.commit({ run, interrupts: [createInterrupt({ id: "q" })], release: true });
+      }
+      const listThreads = async (metadata: OpenInterruptFilter["metadata"]) =>
+        (await store.openInterrupts(metadata === undefined ? {} : { metadata })).map(({ thread }) => thread);
+      assertEqual(await listThreads(undefined), ["v", "u", "t"], "without a filter");
+      assertEqual(await listThreads({}), ["v", "u", "t"], "with an empty filter");
+      assertEqual(await listThreads({ tenant: "acme" }), ["u", "t"], "of a tenant");
+      assertEqual(await listThreads({ tenant: "acme", urgent: true }), ["t"], "with both values");
+      assertEqual(await listThreads({ seats: "3" }), [], "with a value of another type");
+      assertEqual(
+        (await store.openInterrupts({ thread: "t", metadata: { tenant: "acme" } })).length,
+        1,
+        "of a thread and a tenant",
+      );
+      assertEqual(
+        (await store.openInterrupts({ thread: "v", metadata: { tenant: "acme" } })).length,
+        0,
+        "of a thread without metadata",
+      );
+      const nested = { metadata: { tenant: { id: 1 } as never } };
+      await assertRejected(store.openInterrupts(nested), "invalid_option", "a value that cannot be compared");
+    },
+  ),
+
+  defineStoreTest(
+    "an open interrupt is listed whatever the status of its run, until it is answered, expires, or its superstep or run ends [FX5]",
     async ({ store }) => {
       const thread = await startThread(store, "t");
       const [first, second] = [createInterrupt({ id: "first" }), createInterrupt({ id: "second" })];
@@ -83,8 +117,12 @@ export const interruptTests: readonly StoreTest[] = [
       assertEqual(await listIds(store), ["second", "first"], "both");
       await thread.commit({ interrupts: [{ ...first, answer: "1", answeredAt: 400 }] });
       assertEqual(await listIds(store), ["second"], "the open interrupts after an answer");
-      await thread.commit({ run: { ...createRun("r1"), status: "running" } });
-      assertEqual(await listIds(store), [], "the open interrupts while the run is running");
+      for (const status of ["running", "paused", "parked", "failed"] as const) {
+        await thread.commit({ run: { ...createRun("r1"), status } });
+        assertEqual(await listIds(store), ["second"], `the open interrupts of a run that is ${status}`);
+      }
+      await commitWaiting(thread, { interrupts: [createInterrupt({ id: "other" })], release: false });
+      assertEqual(await listIds(store), ["other"], "the interrupts of a run that waits for others");
       await commitWaiting(thread, { interrupts: [second], release: false });
       assertEqual(await listIds(store), ["second"], "asked again");
       await thread.commit({ interrupts: [{ ...second, expiredAt: 500 }] });
@@ -93,17 +131,23 @@ export const interruptTests: readonly StoreTest[] = [
       await thread.commit({ run: { ...createRun("r1"), status: "cancelled", endedAt: 600 } });
       await thread.commit({ run: { ...createRun("r2"), status: "waiting" } });
       assertEqual(await listIds(store), [], "the interrupt of a cancelled run while the next run waits");
+      await thread.commit({ interrupts: [createInterrupt({ id: "fourth" })] });
+      assertEqual(await listIds(store), ["fourth"], "an interrupt written without a run");
+      await thread.writeStep(1);
+      assertEqual(await listIds(store), ["fourth"], "an interrupt of the step of the checkpoint");
+      await thread.writeStep(2);
+      assertEqual(await listIds(store), [], "the interrupts after the superstep");
     },
   ),
 
   defineStoreTest(
-    "an interrupt of a running run is listed until the next commit of a run row [FX2]",
+    "an interrupt of a running run is listed until its superstep or its run ends [FX2]",
     async ({ store }) => {
       const thread = await startThread(store, "t");
       await thread.commit({ interrupts: [createInterrupt({ id: "first" })] });
       assertEqual(await listIds(store), ["first"], "the open interrupts of the running run");
-      const checkpoint = createCheckpoint(1, undefined);
-      const interrupts = [createInterrupt({ id: "second" })];
+      const checkpoint = createCheckpoint(2, undefined);
+      const interrupts = [createInterrupt({ id: "second", step: 2 })];
       await thread.commit({ run: createRun("r1"), checkpoint, interrupts });
       assertEqual(await listIds(store), ["second"], "the open interrupts of the next step");
       await thread.commit({ run: { ...createRun("r1"), status: "done", endedAt: 500 } });
@@ -112,13 +156,13 @@ export const interruptTests: readonly StoreTest[] = [
   ),
 
   defineStoreTest(
-    "an interrupt raised in the superstep of a failure is stored with the failed run and listed when the run waits again",
+    "an interrupt raised in the superstep of a failure is stored with the failed run and listed at once [FX5]",
     async ({ store }) => {
       const thread = await startThread(store, "t");
       const interruptRow = createInterrupt({ id: "beside", about: "a1", tool: "pay" });
       await thread.commit({ run: { ...createRun("r1"), status: "failed", endedAt: 500 }, interrupts: [interruptRow] });
       assertEqual(await store.interrupts("t", "main"), [interruptRow], "the interrupts of the branch");
-      assertEqual(await listIds(store), [], "the open interrupts of the failed run");
+      assertEqual(await listIds(store), ["beside"], "the open interrupts of the failed run");
       await thread.commit({ run: { ...createRun("r1"), status: "running" } });
       await commitWaiting(thread, { interrupts: [interruptRow], release: false });
       assertEqual(await listIds(store), ["beside"], "the open interrupts of the waiting run");

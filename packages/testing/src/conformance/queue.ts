@@ -151,6 +151,19 @@ export const queueTests: readonly StoreTest[] = [
   ),
 
   defineSharedStoreTest(
+    "a queued run with the id of a queued run of another thread is refused, by every process, until that run has left the queue [FX103]",
+    async ({ store, peer }) => {
+      for (const thread of ["t", "u"]) await startThread(store, thread);
+      await store.enqueue({ thread: "t", run: createQueuedRun("q") });
+      for (const each of [store, peer()])
+        await assertRejected(each.enqueue({ thread: "u", run: createQueuedRun("q") }), "run_exists", "a used id");
+      assertEqual(await store.runs({ thread: "u", status: "queued" }), [], "the queue of the other thread");
+      await store.dequeue("t", "q", { at: 400, reason: "not needed" });
+      assertEqual((await store.enqueue({ thread: "u", run: createQueuedRun("q") })).id, "q", "a free id");
+    },
+  ),
+
+  defineSharedStoreTest(
     "an idempotency key is unique within its thread, for queued and started runs [E27]",
     async ({ store, peer }) => {
       const held = await startThread(store, "t", { run: false });

@@ -31,11 +31,12 @@ import { threadMoveTests } from "./thread-moves.ts";
 /** Tests for every store. */
 export const storeConformance: readonly StoreTest[] = [
   defineStoreTest("a claim of a new thread creates an empty thread at epoch 1", async ({ store }) => {
-    const claim = await store.claim(createClaimRequest("t"));
+    const claim = await store.claim(createClaimRequest("t", { keySalt: "salt" }));
     assertEqual(
       claim,
       {
         epoch: 1,
+        keySalt: "salt",
         branch: "main",
         nextSeq: 1,
         nextCheckpoint: 1,
@@ -191,6 +192,7 @@ export const storeConformance: readonly StoreTest[] = [
       { ...claim, head: claim.head?.id, run: claim.run?.id },
       {
         epoch: 2,
+        keySalt: "",
         branch: "main",
         nextSeq: 10,
         nextCheckpoint: 2,

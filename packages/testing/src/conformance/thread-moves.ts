@@ -20,6 +20,33 @@ import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-
 import { filledNamespaces, fillThread, readThreadSnapshot } from "./thread-snapshot.ts";
 
 export const threadMoveTests: readonly StoreTest[] = [
+  defineSharedStoreTest(
+    "the random part of the idempotency keys stays with its thread: after a release, in a fork, in an export and in a copy [FX75]",
+    async ({ store, peer }) => {
+      const held = await startThread(store, "t", { keySalt: "first" });
+      await held.writeStep(1);
+      await held.commit({ release: true });
+      await forkThread(store, { branch: "b", from: 1 });
+      const readSalt = async (reader: Store, thread: string, branch?: string): Promise<string> => {
+        const claim = await reader.claim(createClaimRequest(thread, { branch, keySalt: "other" }));
+        await releaseThread(reader, thread, claim);
+        return claim.keySalt;
+      };
+      assertEqual(await readSalt(peer(), "t"), "first", "the next claim");
+      assertEqual(await readSalt(store, "t", "b"), "first", "the claim of a fork");
+      const exported = await store.exportThread("t");
+      assertEqual(exported.keySalt, "first", "the export");
+      await store.importThread({
+        ...exported,
+        id: "copy",
+        runs: exported.runs.map((run) => ({ ...run, thread: "copy" })),
+      });
+      assertEqual(await readSalt(store, "copy"), "first", "the claim of a copy");
+      await store.delete("t");
+      assertEqual(await readSalt(store, "t"), "other", "the claim of a new thread of the same id");
+    },
+  ),
+
   defineStoreTest("a deleted thread leaves no row behind, and other threads are unchanged [E46]", async ({ store }) => {
     await fillThread(store, "t");
     await fillThread(store, "u");

@@ -152,7 +152,7 @@ async function forkFilledThread(store: Store, thread: string): Promise<void> {
 /** Enqueues a run and posts inbox messages. */
 async function enqueueInputs(store: Store, thread: string): Promise<void> {
   const queued = {
-    ...createRun("r3"),
+    ...createRun(thread === "t" ? "r3" : `r3-${thread}`),
     status: "queued",
     input: '"next"',
     queuedAt: 170,

@@ -6,7 +6,6 @@ import {
   type Codec,
   type Graph,
   getState,
-  isStatewrightError,
   type RunHandle,
   type RunResult,
   resume,
@@ -194,6 +193,5 @@ async function waitForExternalWork(isRunning: () => boolean): Promise<boolean> {
 }
 
 function toFailure(error: unknown): ProcessEnd {
-  const inDoubt = isStatewrightError(error) && /effect_in_doubt/.test(`${error.code} ${error.message}`);
-  return { status: inDoubt ? "in doubt" : "failed", reason: error instanceof Error ? error.message : String(error) };
+  return { status: "failed", reason: error instanceof Error ? error.message : String(error) };
 }

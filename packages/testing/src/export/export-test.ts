@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import {
   type Codec,
   type Graph,
+  type GraphDefinition,
   type GraphTypes,
-  getState,
   START,
   type StatewrightError,
   type Store,
@@ -17,9 +17,10 @@ import {
 import { invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
 import { createRedactor } from "../recording/redact.ts";
-import { type LoadedRecording, loadRecording, type RecordedRun, toUpdate } from "./recorded-run.ts";
-import { gotoKey, playRecording, type ReplayOptions, UnrecordedStep } from "./replay-run.ts";
+import { loadRecording, type RecordedExecution, type RecordedRun, toWrites } from "./recorded-run.ts";
+import { playRecording, type ReplayOptions, UnrecordedEffect } from "./replay-run.ts";
 import { renderTestFile } from "./test-file.ts";
+import type { LineCheckpoint } from "./thread-line.ts";
 
 /** Options of `exportTest`. */
 export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extends ReplayOptions {
@@ -36,6 +37,8 @@ export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extend
    * into the test.
    */
   readonly contextFrom?: string;
+  /** Branch to export, with the part before its fork. Default: the branch `main`. */
+  readonly branch?: string;
   /**
    * Additional texts to redact from the files. Key-like texts and values under names such as `password` are always
    * redacted.
@@ -53,8 +56,8 @@ export interface ExportedTest {
 
 /**
  * Exports a run as a test. Model replies, tool results and interrupt answers come from the store. Model requests come
- * from one replay of the run with these replies only: no tool, model or step is called. A node whose steps have no
- * saved outcome is recorded by its writes. Throws `invalid_option` when the current graph does not replay the run
+ * from one replay of the run with these replies only: no tool, model or step is called, also in subgraphs and
+ * sub-agents. A node whose steps or model calls have no saved outcome is recorded by its writes. Throws `invalid_option` when the current graph does not replay the run
  * with the same result, and `unknown_thread`.
  */
 export async function exportTest<Types extends GraphTypes>(
@@ -62,30 +65,31 @@ export async function exportTest<Types extends GraphTypes>(
   thread: string,
   options: ExportTestOptions<Types>,
 ): Promise<ExportedTest> {
-  const { file: target, from, contextFrom, redact = [], codec = plainCodec, context } = options;
+  const { file: target, from, contextFrom, branch, redact = [], codec = plainCodec, context } = options;
   const graph = options.graph as Graph;
   const redactValue = createRedactor(redact);
-  const loaded = await loadRecording(graph, store, thread, codec);
+  const loaded = await loadRecording(graph, store, { thread, branch }, codec);
   const unrecorded = [...loaded.unrecorded];
   let recorded = redactValue(loaded.recorded);
   const replayOptions = { ...options, context: contextFrom === undefined ? redactValue(context) : context };
   for (;;) {
-    const requests: unknown[] = [];
+    const requests = new Map<string, unknown>();
     const { run, error } = await playRecording(graph, recorded, replayOptions, { requests, redact: redactValue });
-    if (error instanceof UnrecordedStep && recorded.written[error.node] === undefined) {
+    if (error instanceof UnrecordedEffect && recorded.written[error.node] === undefined) {
       unrecorded.push(`${error.message}: the test contains the writes of the node and does not run its body`);
-      const written = await loadNodeWrites({ graph, store, thread, codec }, loaded.entries, error.node);
+      const written = listNodeExecutions({ graph, thread, codec }, loaded.line, error.node);
       recorded = { ...recorded, written: { ...recorded.written, [error.node]: redactValue(written) } };
       continue;
     }
-    const models = recorded.models
-      .slice(0, requests.length)
-      .map(({ reply }, index) => ({ request: requests[index], reply }));
+    const models = [...requests].flatMap(([place, request]) =>
+      recorded.models.flatMap((each) => (each.place === place ? [{ place, request, reply: each.reply }] : [])),
+    );
     const rest = recorded.models.length - models.length;
-    if (rest > 0) unrecorded.push(`${rest} model replies that this run did not request`);
-    recorded = { ...recorded, models };
+    if (rest > 0) unrecorded.push(`${rest} model ${rest === 1 ? "reply" : "replies"} that this run did not request`);
     const difference = findDifference(recorded, run, error);
-    if (difference !== undefined) throw createMismatchError(graph.name, thread, difference);
+    if (difference !== undefined) throw createMismatchError(graph.name, thread, { difference, unrecorded });
+    unrecorded.push(...listTimeChannels(recorded.state, run.state));
+    recorded = { ...recorded, models, state: run.state };
     break;
   }
   const file = target instanceof URL ? fileURLToPath(target) : resolve(target);
@@ -106,37 +110,60 @@ export async function exportTest<Types extends GraphTypes>(
   return { file, recording, unrecorded };
 }
 
-/** Run in a store, and the graph that executed the run. */
-interface StoredRun {
+/** Graph and thread of an export. */
+interface ExportedThread {
   readonly graph: Graph;
-  readonly store: Store;
   readonly thread: string;
   readonly codec: Codec;
 }
 
 /**
- * Loads the writes of a node for each execution. Throws when the node ran in parallel with other nodes,
- * because the writes cannot be separated.
+ * Lists the executions of a node with their writes. Throws when the node ran in parallel with other nodes or with
+ * itself, because the writes cannot be separated.
  */
-async function loadNodeWrites(
-  { graph, store, thread, codec }: StoredRun,
-  entries: LoadedRecording["entries"],
-  node: string,
-): Promise<RecordedRun["written"][string]> {
-  const writes: RecordedRun["written"][string][number][] = [];
-  for (const { nodes, changes, checkpointId, next } of entries) {
-    if (!nodes.includes(node)) continue;
-    if (nodes.length > 1)
-      throw createMismatchError(
-        graph.name,
-        thread,
-        `the steps of "${node}" are not saved, and the node ran in parallel with ${nodes.filter((each) => each !== node).join(", ")}, so its writes cannot be determined`,
-      );
-    const { state } = await getState(graph, { store, thread, codec, at: checkpointId });
-    const target = graph.edges.get(node)?.kind === "commandTargets" ? next[0] : undefined;
-    writes.push({ ...toUpdate(changes, state), ...(target === undefined ? {} : { [gotoKey]: target }) });
+function listNodeExecutions(
+  { graph, thread, codec }: ExportedThread,
+  line: readonly LineCheckpoint[],
+  nodePath: string,
+): readonly RecordedExecution[] {
+  const name = nodePath.slice(nodePath.lastIndexOf(".") + 1);
+  const usesGoto = findGraph(graph, nodePath)?.edges.get(name)?.kind === "commandTargets";
+  const executions: RecordedExecution[] = [];
+  for (const [index, checkpoint] of line.entries()) {
+    const { row, inside, path } = checkpoint;
+    if (row.source !== "step" || path + name !== nodePath || !row.nodes.includes(name)) continue;
+    const before = line.findLast((each, nth) => nth < index && each.inside === inside);
+    const tasks = before === undefined ? [] : listTasks(codec, before);
+    const others = row.nodes.filter((each) => each !== name);
+    if (others.length > 0 || tasks.length > 1)
+      throw createMismatchError(graph.name, thread, {
+        difference: `an effect of "${nodePath}" has no saved outcome, and the node ran in parallel with ${others.length > 0 ? others.join(", ") : "itself"}, so its writes cannot be determined`,
+        unrecorded: [],
+      });
+    const [target] = usesGoto ? listTasks(codec, checkpoint) : [];
+    executions.push({ writes: toWrites(checkpoint), ...(target === undefined ? {} : { goto: target }) });
   }
-  return writes;
+  return executions;
+}
+
+/** Lists the nodes of the next superstep. */
+function listTasks(codec: Codec, { row }: LineCheckpoint): readonly string[] {
+  const { tasks } = codec.decode(row.control) as { readonly tasks: readonly { readonly node: string }[] };
+  return tasks.map(({ node }) => node);
+}
+
+/** Finds the graph of a node through the subgraphs and tools of its path. */
+function findGraph(graph: Graph, nodePath: string): GraphDefinition | undefined {
+  let found: GraphDefinition | undefined = graph;
+  for (const name of nodePath.split(".").slice(0, -1))
+    found = found === undefined ? undefined : findInside(found, name);
+  return found;
+}
+
+/** Finds the graph that a node or a tool of a graph runs. */
+function findInside({ nodes, tools }: GraphDefinition, name: string): GraphDefinition | undefined {
+  const record = tools.find(({ spec }) => spec.name === name)?.graph as { readonly graph: () => Graph } | undefined;
+  return nodes.get(name)?.subgraph?.graph ?? record?.graph();
 }
 
 function findDifference(
@@ -150,11 +177,38 @@ function findDifference(
   if (at >= 0)
     return `after ${recorded.path[at - 1]?.join(" + ") ?? START} the run continued with ${run.path[at]?.join(" + ") ?? "its end"}, but the recorded run continued with ${recorded.path[at]?.join(" + ")}`;
   const channel = Object.keys(recorded.state).find(
-    (name) => JSON.stringify(recorded.state[name]) !== JSON.stringify(run.state[name]),
+    (name) => !isEqualExceptTimes(recorded.state[name], run.state[name], recorded.startedAt),
   );
   if (channel !== undefined)
     return `the channel "${channel}" is ${truncate(JSON.stringify(run.state[channel]))}, but was ${truncate(JSON.stringify(recorded.state[channel]))}`;
   return undefined;
+}
+
+/** Lists the channels whose times the replay measured on its own clock, as sentences. */
+function listTimeChannels(before: RecordedRun["state"], after: RecordedRun["state"]): readonly string[] {
+  return Object.keys(before).flatMap((name) =>
+    JSON.stringify(before[name]) === JSON.stringify(after[name])
+      ? []
+      : [`the times in the channel "${name}": the test measures them on its virtual clock`],
+  );
+}
+
+/** Compares two values. Durations (`wallMs`) and points in time after the start of the run may differ. */
+function isEqualExceptTimes(one: unknown, other: unknown, startedAt: number, key = ""): boolean {
+  if (typeof one === "number" && typeof other === "number")
+    return one === other || key.endsWith("Ms") || (one >= startedAt && other >= startedAt && startedAt > 0);
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((item, nth) => isEqualExceptTimes(item, other[nth], startedAt));
+  if (!isRecord(one) || !isRecord(other)) return JSON.stringify(one) === JSON.stringify(other);
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isEqualExceptTimes(one[name], other[name], startedAt, name))
+  );
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function truncate(text: string | undefined): string {
@@ -162,12 +216,17 @@ function truncate(text: string | undefined): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
-function createMismatchError(graph: string, thread: string, difference: string): StatewrightError {
+function createMismatchError(
+  graph: string,
+  thread: string,
+  { difference, unrecorded }: { readonly difference: string; readonly unrecorded: readonly string[] },
+): StatewrightError {
+  const gaps = unrecorded.length === 0 ? "" : `. Not recorded: ${unrecorded.join("; ")}`;
   return invalidOption({
     where: "exportTest",
     option: "graph",
     expected: `a graph that replays the run of the thread "${thread}"`,
-    found: `the graph "${graph}" with a difference: ${difference.replace(/\.$/, "")}`,
+    found: `the graph "${graph}" with a difference: ${difference.replace(/\.$/, "")}${gaps}`,
     fix: "Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools",
     place: { thread },
   });

@@ -5,7 +5,6 @@ import {
   type Graph,
   getHistory,
   getState,
-  type HistoryEntry,
   type Json,
   type Message,
   type ModelReply,
@@ -16,14 +15,17 @@ import { invalidOption } from "@statewright/core/adapter";
 import type { Delta } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
+import { type LineCheckpoint, listLineParts, loadLine } from "./thread-line.ts";
 
 /** A model request and the reply. The request is undefined until the run was replayed once. */
 export interface RecordedReply {
+  /** Namespace, task and key of the model call. */
+  readonly place: string;
   readonly request?: unknown;
   readonly reply: ModelReply;
 }
 
-/** Result of a tool call. Recordings store results by call id. */
+/** Result of a tool call. Recordings store results by namespace and call id. */
 export interface RecordedResult {
   readonly tool: string;
   readonly content: ToolMessage["content"];
@@ -37,9 +39,18 @@ export interface RecordedInterruptAnswer {
   readonly answer: Json;
 }
 
+/** Write to a channel: added items of a list, or a value. */
+export type RecordedWrite = { readonly items: Json } | { readonly value: Json };
+
+/** Writes of one execution of a node, and its `goto` target. */
+export interface RecordedExecution {
+  readonly writes: Readonly<Record<string, RecordedWrite>>;
+  readonly goto?: string;
+}
+
 /** A run as plain data: the recording next to an exported test. */
 export interface RecordedRun {
-  readonly form: 1;
+  readonly form: typeof recordingForm;
   readonly graph: string;
   readonly version: number;
   /** Start time in milliseconds since the epoch. The clock of a replay starts at this time. */
@@ -48,126 +59,188 @@ export interface RecordedRun {
   readonly inputs: readonly Readonly<Record<string, Json>>[];
   readonly models: readonly RecordedReply[];
   readonly tools: Readonly<Record<string, RecordedResult>>;
-  /** Step outcomes saved in the store, by branch, task and key. */
+  /** Step outcomes saved in the store, by namespace, task and key. */
   readonly steps: Readonly<Record<string, Json>>;
   readonly answers: readonly RecordedInterruptAnswer[];
-  /** Writes of nodes whose bodies cannot be replayed, an entry per execution. */
-  readonly written: Readonly<Record<string, readonly Readonly<Record<string, Json>>[]>>;
+  /** Executions of nodes whose bodies cannot be replayed, by the path of the node. */
+  readonly written: Readonly<Record<string, readonly RecordedExecution[]>>;
   /** Node names of each superstep. */
   readonly path: readonly (readonly string[])[];
   readonly status: string;
   readonly state: Readonly<Record<string, Json>>;
 }
 
+/** Version of the form of recordings. */
+const recordingForm = 2;
+
 /** A loaded recording and the parts that could not be recorded. */
 export interface LoadedRecording {
   readonly recorded: RecordedRun;
   readonly unrecorded: readonly string[];
-  readonly entries: readonly HistoryEntry[];
+  readonly line: readonly LineCheckpoint[];
 }
 
-/** Loads the recording of a thread. Throws `unknown_thread`. */
+/** Loads the recording of a branch, with the part before a fork. Throws `unknown_thread` and `unknown_branch`. */
 export async function loadRecording(
   graph: Graph,
   store: Store,
-  thread: string,
+  at: { readonly thread: string; readonly branch: string | undefined },
   codec: Codec,
 ): Promise<LoadedRecording> {
-  const at = { store, thread, codec };
-  const { state, branch, status } = await getState(graph, at);
-  const entries: HistoryEntry[] = [];
-  for await (const entry of getHistory(graph, { ...at, branch, pageSize: 200 })) entries.unshift(entry);
+  const { thread } = at;
+  const options = { store, thread, codec };
+  const { state, branch, status } = await getState(graph, {
+    ...options,
+    ...(at.branch === undefined ? {} : { branch: at.branch }),
+  });
+  const line = await loadLine(store, thread, branch, codec);
+  const ownIds = new Set<number>();
+  for await (const { checkpointId } of getHistory(graph, { ...options, branch, pageSize: 200 }))
+    ownIds.add(checkpointId);
+  const outer = line.filter(({ row, inside }) => inside === "" && ownIds.has(row.id));
   const unrecorded: string[] = [];
-  const inputs: Record<string, Json>[] = [];
-  for (const entry of entries) {
-    if (entry.source === "input") inputs.push(await loadInput(graph, at, entry));
-    else if (entry.source !== "step")
-      unrecorded.push(
-        `checkpoint ${entry.checkpointId} was written by ${entry.source === "update" ? "an edit" : `a ${entry.source}`}, which the test does not repeat`,
-      );
+  for (const { row, changes } of outer) {
+    if (row.source === "input" || row.source === "step") continue;
+    if (row.source === "fork" && Object.keys(changes).length === 0) continue;
+    unrecorded.push(
+      `checkpoint ${row.id} was written by ${row.source === "update" ? "an edit" : `a ${row.source}`}, which the test does not repeat`,
+    );
   }
-  const messages = await loadMessages(store, thread, codec);
-  const tools: Record<string, RecordedResult> = {};
-  for (const message of messages)
-    if (message.role === "tool") {
-      const { callId, name, content, isError } = message;
-      tools[callId] = { tool: name, content: toPlainJson(content), isError: isError === true };
-      if (content.some((block) => "ref" in block))
-        unrecorded.push(
-          `the artifacts of the call ${callId} of "${name}": the test contains only the content that the model received`,
-        );
-    }
-  const steps: Record<string, Json> = {};
-  for (const row of await store.effects(thread, branch))
-    if (row.kind === "step" && row.state === "ok" && row.outcome !== undefined)
-      steps[`${branch}/${row.task}/${row.key}`] = toPlainJson(codec.decode(row.outcome));
-  const interrupts = await store.interrupts(thread, branch);
-  const [first] = entries;
+  const { models, tools } = collectMessages(line, unrecorded);
+  const untracked = Object.entries(graph.state.channels).flatMap(([name, { kind }]) =>
+    kind === "untracked" ? [name] : [],
+  );
+  if (untracked.length > 0)
+    unrecorded.push(
+      `the untracked ${untracked.length === 1 ? "channel" : "channels"} ${untracked.map((name) => `"${name}"`).join(", ")}, whose values no store has`,
+    );
   return {
-    entries,
+    line,
     unrecorded,
     recorded: {
-      form: 1,
+      form: recordingForm,
       graph: graph.name,
       version: graph.version,
-      startedAt: first?.at ?? 0,
-      inputs,
-      models: messages.flatMap((message) => (message.role === "assistant" ? [{ reply: toReply(message) }] : [])),
+      startedAt: outer[0]?.row.at ?? 0,
+      inputs: outer.flatMap(({ row, changes, values }) => (row.source === "input" ? [toInput(changes, values)] : [])),
+      models,
       tools,
-      steps,
-      answers: interrupts.flatMap(({ node, key, answer }) =>
-        answer === undefined ? [] : [{ node, key, answer: toPlainJson(codec.decode(answer)) }],
-      ),
+      steps: await loadSteps(store, thread, line, codec),
+      answers: await loadAnswers(store, thread, branch, codec),
       written: {},
-      path: entries.flatMap(({ source, nodes }) => (source === "step" && nodes.length > 0 ? [nodes] : [])),
+      path: outer.flatMap(({ row: { source, nodes } }) => (source === "step" && nodes.length > 0 ? [nodes] : [])),
       status: status ?? "running",
-      state: toRecordedState(state, codec),
+      state: toRecordedState(graph, state, codec),
     },
   };
 }
 
-/** Converts a state to the form of a recording: encoded, without generated ids and without failed model attempts. */
-export function toRecordedState(state: object, codec: Codec): Readonly<Record<string, Json>> {
+/** Collects the model replies and the tool results that checkpoints of a line contain. */
+function collectMessages(
+  line: readonly LineCheckpoint[],
+  unrecorded: string[],
+): Pick<RecordedRun, "models"> & { readonly tools: Record<string, RecordedResult> } {
+  const models = new Map<string, RecordedReply>();
+  const tools: Record<string, RecordedResult> = {};
+  for (const { row, inside, changes } of line) {
+    if (row.source === "input") continue;
+    for (const message of findMessages(Object.values(changes))) {
+      if (message.role === "assistant") {
+        const place = toReplyPlace(inside, message.id);
+        models.set(place, { place, reply: toReply(message) });
+      } else if (message.role === "tool") {
+        const { callId, name, content, isError } = message;
+        tools[toCallPlace(inside, callId)] = { tool: name, content: toPlainJson(content), isError: isError === true };
+        if (content.some((block) => "ref" in block))
+          unrecorded.push(
+            `the artifacts of the call ${callId} of "${name}": the test contains only the content that the model received`,
+          );
+      }
+    }
+  }
+  return { models: [...models.values()], tools };
+}
+
+/** Returns the place of a model call from the id of its message, which ends with task and key. */
+function toReplyPlace(inside: string, messageId: string): string {
+  const [, task = "", key = messageId] = /(\d+:\d+):(.*)$/s.exec(messageId) ?? [];
+  return `${inside}/${task}/${key}`;
+}
+
+/** Returns the place of a tool call. */
+export function toCallPlace(inside: string, callId: string): string {
+  return `${inside}/${callId}`;
+}
+
+/** Returns namespace, task and key of an idempotency key: everything after thread, random part and branch. */
+export function toEffectPlace(idempotencyKey: string): string {
+  return idempotencyKey.replace(/^[^/]*\/[^/]*\/[^/]*/, "");
+}
+
+async function loadSteps(
+  store: Store,
+  thread: string,
+  line: readonly LineCheckpoint[],
+  codec: Codec,
+): Promise<Record<string, Json>> {
+  const steps: Record<string, Json> = {};
+  const namespaces = new Map(line.map(({ row, inside }) => [row.branch, inside]));
+  for (const [namespace, inside] of namespaces)
+    for (const row of await store.effects(thread, namespace))
+      if (row.kind === "step" && row.state === "ok" && row.outcome !== undefined)
+        steps[`${inside}/${row.task}/${row.key}`] = toPlainJson(codec.decode(row.outcome));
+  return steps;
+}
+
+/** Loads the answers on a line, those before a fork first. */
+async function loadAnswers(
+  store: Store,
+  thread: string,
+  branch: string,
+  codec: Codec,
+): Promise<readonly RecordedInterruptAnswer[]> {
+  const found = new Map<string, RecordedInterruptAnswer>();
+  const parts = await listLineParts(store, thread, branch);
+  for (const part of parts.toReversed())
+    for (const { id, step, node, key, answer } of await store.interrupts(thread, part.branch))
+      if (answer !== undefined && step < part.step)
+        found.set(id, { node, key, answer: toPlainJson(codec.decode(answer)) });
+  return [...found.values()];
+}
+
+/**
+ * Converts a state to the form of a recording: encoded, without generated ids, failed model attempts, and channels
+ * that a store or a caller of the run does not see.
+ */
+export function toRecordedState(graph: Graph, state: object, codec: Codec): Readonly<Record<string, Json>> {
+  const isSeen = (name: string): boolean =>
+    !graph.private.has(name) && graph.state.channels[name]?.kind !== "untracked";
   const encoded = Object.fromEntries(
-    Object.entries(state).map(([name, value]) => [name, JSON.parse(codec.encode(value, `the channel "${name}"`))]),
+    Object.entries(state).flatMap(([name, value]) =>
+      isSeen(name) ? [[name, JSON.parse(codec.encode(value, `the channel "${name}"`))]] : [],
+    ),
   );
   return normalizeIds(removeMessageIds(omitFailedAttempts(encoded))) as Readonly<Record<string, Json>>;
 }
 
-/** Converts the changes of a superstep to an update: appended items, or complete values. */
-export function toUpdate(changes: Readonly<Record<string, Delta | undefined>>, state: object): Record<string, Json> {
+/** Converts the changes of an input to the input: appended items, or complete values. */
+function toInput(changes: LineCheckpoint["changes"], values: LineCheckpoint["values"]): Readonly<Record<string, Json>> {
   return Object.fromEntries(
-    Object.entries(changes).flatMap(([channel, delta]) => {
-      if (delta === undefined || delta.kind === "clear") return [];
-      return [
-        [channel, toPlainJson(delta.kind === "append" ? delta.items : (state as Record<string, unknown>)[channel])],
-      ];
-    }),
+    Object.entries(changes).flatMap(([channel, delta]) =>
+      delta.kind === "clear" ? [] : [[channel, toPlainJson(delta.kind === "append" ? delta.items : values[channel])]],
+    ),
   );
 }
 
-async function loadInput(
-  graph: Graph,
-  at: { readonly store: Store; readonly thread: string; readonly codec: Codec },
-  { checkpointId, changes }: HistoryEntry,
-): Promise<Record<string, Json>> {
-  const { state } = await getState(graph, { ...at, at: checkpointId });
-  return toUpdate(changes as Readonly<Record<string, Delta | undefined>>, state);
-}
-
-/** Loads all messages of a thread in all namespaces, in the order of the checkpoints. */
-async function loadMessages(store: Store, thread: string, codec: Codec): Promise<readonly Message[]> {
-  const found = new Map<string, Message>();
-  for (let after = 0; ; ) {
-    const page = await store.events(thread, { after, limit: 200 });
-    for (const event of page) {
-      after = "checkpoint" in event ? event.checkpoint.seq : event.durableEvent.seq;
-      if (!("checkpoint" in event) || event.checkpoint.source === "input") continue;
-      for (const { text } of event.checkpoint.deltas)
-        for (const message of findMessages(codec.decode(text))) found.set(message.id, message);
-    }
-    if (page.length < 200) return [...found.values()];
-  }
+/** Converts the changes of a superstep to the writes of its node. */
+export function toWrites({ changes, values }: LineCheckpoint): RecordedExecution["writes"] {
+  const toWrite = (channel: string, delta: Delta): RecordedWrite =>
+    delta.kind === "append" ? { items: toPlainJson(delta.items) } : { value: toPlainJson(values[channel]) };
+  return Object.fromEntries(
+    Object.entries(changes).flatMap(([channel, delta]) =>
+      delta.kind === "clear" ? [] : [[channel, toWrite(channel, delta)]],
+    ),
+  );
 }
 
 function findMessages(value: unknown): readonly Message[] {
@@ -197,13 +270,17 @@ function toPlainJson(value: unknown): Json & ToolMessage["content"] {
   return (text === undefined ? null : JSON.parse(text)) as Json & ToolMessage["content"];
 }
 
-/** Throws `invalid_option` when the value is no recording. */
+/** Throws `invalid_option` when the value is no recording of the current form. */
 export function checkRecording(recorded: unknown): asserts recorded is RecordedRun {
-  if (typeof recorded === "object" && recorded !== null && "form" in recorded && recorded.form === 1) return;
+  const form = typeof recorded === "object" && recorded !== null && "form" in recorded ? recorded.form : undefined;
+  if (form === recordingForm) return;
   throw invalidOption({
     where: "replayRun",
-    expected: "a recorded run",
-    got: recorded,
-    fix: "Pass the JSON file that exportTest wrote next to the test",
+    expected: `a recorded run of form ${recordingForm}`,
+    ...(form === undefined ? { got: recorded } : { found: `a run of form ${String(form)}` }),
+    fix:
+      form === undefined
+        ? "Pass the JSON file that exportTest wrote next to the test"
+        : "Export the run again with this version",
   });
 }

@@ -10,6 +10,7 @@ import {
   goto,
   type Json,
   type Model,
+  type ModelReply,
   type ModelRequest,
   memoryStore,
   overwrite,
@@ -18,13 +19,20 @@ import {
 } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
-import { replaceGraphParts, replaceRuntimeParts } from "../node/replace-parts.ts";
+import { replaceRuntimeParts } from "../node/replace-parts.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "../recording/request-digest.ts";
 import { testRun } from "../run/create-test-run.ts";
 import { instrument } from "../run/instrument.ts";
 import type { TestRun } from "../run/test-run.ts";
 import { virtualClock } from "../virtual-clock.ts";
-import { checkRecording, type RecordedRun, toRecordedState } from "./recorded-run.ts";
+import {
+  checkRecording,
+  type RecordedExecution,
+  type RecordedRun,
+  toCallPlace,
+  toEffectPlace,
+  toRecordedState,
+} from "./recorded-run.ts";
 
 /** Options of a replay. */
 export interface ReplayOptions {
@@ -64,24 +72,21 @@ export async function replayRun<Types extends GraphTypes>(
 
 /** Data collected during the first replay of a run. */
 export interface Capture {
-  /** Model requests, in the order of the recorded replies. */
-  readonly requests: unknown[];
+  /** Model requests by the place of the call, in the order of the requests. */
+  readonly requests: Map<string, unknown>;
   readonly redact: <Value>(value: Value) => Value;
 }
 
-/** Thrown for a step without a saved outcome: the body of the node cannot be replayed. */
-export class UnrecordedStep extends Error {
-  override readonly name = "UnrecordedStep";
+/** Thrown for a step or a model call without a saved outcome: the body of the node cannot be replayed. */
+export class UnrecordedEffect extends Error {
+  override readonly name = "UnrecordedEffect";
+  /** Path of the node. */
   readonly node: string;
-  readonly step: string;
-  constructor(node: string, step: string) {
-    super(`the step "${step}" of the node "${node}" has no saved outcome`);
+  constructor(node: string, what: string) {
+    super(`${what} of the node "${node}" has no saved outcome`);
     this.node = node;
-    this.step = step;
   }
 }
-
-type NodeRecord = GraphDefinition["nodes"] extends ReadonlyMap<string, infer Node> ? Node : never;
 
 /** Replays a run. With `capture`, model requests are answered in recorded order and collected. */
 export async function playRecording(
@@ -90,35 +95,21 @@ export async function playRecording(
   { context, secrets = {}, codec = plainCodec }: ReplayOptions,
   capture: Capture | undefined,
 ): Promise<{ readonly run: ReplayedRun; readonly error: unknown }> {
-  const instrumented = instrument(graph, {
+  let unrecorded: UnrecordedEffect | undefined;
+  const replies = createReplies(recorded, capture);
+  const replayGraph = instrument(graph, {
     isAlive: () => true,
     onToolExecuted: () => undefined,
     model: undefined,
-    wrapToolBody: ({ tool, callId }) => {
-      const result = recorded.tools[callId];
-      if (result === undefined)
-        throw invalidOption({
-          where: "replayRun",
-          expected: "only the tool calls of the recorded run",
-          found: `another call of the tool "${tool}"`,
-          fix: "Fix the difference, or export the run again",
-        });
-      return { content: result.content, isError: result.isError } satisfies ToolOutput;
-    },
-  });
-  let unrecorded: UnrecordedStep | undefined;
-  const replayGraph = replaceGraphParts(instrumented, {
-    nodes: new Map(
-      [...instrumented.nodes].map(([name, node]) => [name, replayNode(node, recorded, (step) => (unrecorded = step))]),
-    ),
+    wrapToolBody: ({ tool, callId, idempotencyKey }) => getRecordedResult(recorded, { tool, callId, idempotencyKey }),
+    wrapBody: (path, body) =>
+      replayBody(path, body, { recorded, replies, onMissing: (effect) => (unrecorded = effect) }),
   });
   const store = memoryStore();
-  const model = createReplayModel(recorded, capture);
   const clock = virtualClock({ now: recorded.startedAt });
   const common = {
     store,
     thread: "replayed",
-    model,
     clock,
     codec,
     ...(context === undefined ? {} : { context }),
@@ -142,7 +133,7 @@ export async function playRecording(
         path.push(entry.nodes);
     if (run.status === "failed") break;
   }
-  const run = { path, status: t?.status ?? "not started", state: toRecordedState(t?.state ?? {}, codec) };
+  const run = { path, status: t?.status ?? "not started", state: toRecordedState(graph, t?.state ?? {}, codec) };
   return { run, error: unrecorded ?? (t?.status === "failed" ? t.error : undefined) };
 }
 
@@ -164,82 +155,148 @@ async function ignoreRunError(t: TestRun, action: () => Promise<void>): Promise<
   }
 }
 
-interface StepExecutor {
+/** Returns the recorded result of a tool call. */
+function getRecordedResult(
+  { tools }: RecordedRun,
+  { tool, callId, idempotencyKey }: { readonly tool: string; readonly callId: string; readonly idempotencyKey: string },
+): ToolOutput {
+  const [, inside = ""] = /^(.*)\/\d+:\d+\/[^/]*$/s.exec(toEffectPlace(idempotencyKey)) ?? [];
+  const result = tools[toCallPlace(inside, callId)];
+  if (result !== undefined) return { content: result.content, isError: result.isError };
+  throw invalidOption({
+    where: "replayRun",
+    expected: "only the tool calls of the recorded run",
+    found: `another call of the tool "${tool}"`,
+    fix: "Fix the difference, or export the run again",
+  });
+}
+
+/** Runtime of a replayed body. */
+interface ReplayedRuntime {
   readonly step: (
     key: string,
     work: (at: { readonly idempotencyKey: string }) => unknown,
     options?: object,
   ) => Promise<unknown>;
+  readonly model: (call: ReplayedCall, key?: string) => Promise<unknown>;
+  readonly generate: (request: never) => Promise<unknown>;
 }
 
-/** Replaces the steps of a node by recorded outcomes, or the body by recorded writes. */
-function replayNode(
-  node: NodeRecord,
-  { steps, written }: RecordedRun,
-  onMissingStep: (step: UnrecordedStep) => void,
-): NodeRecord {
-  if (node.subgraph !== undefined || node.tools !== undefined) return node;
-  const writes = written[node.name];
-  if (writes !== undefined) {
-    let executions = 0;
-    return { ...node, body: () => toNodeReturn(writes[executions++] ?? {}) as never };
+/** Model call, or an agent turn that creates its call in `prepare`. */
+type ReplayedCall = { readonly model: Model; readonly prepare?: undefined } | { readonly prepare: PrepareCall };
+
+type PrepareCall = (state: never) => object | Promise<object>;
+
+/** Recording of a replay, and its model replies. */
+interface ReplaySource {
+  readonly recorded: RecordedRun;
+  readonly replies: Replies;
+  readonly onMissing: (effect: UnrecordedEffect) => void;
+}
+
+type Body =
+  GraphDefinition["nodes"] extends ReadonlyMap<string, infer Node extends { readonly body: unknown }>
+    ? Node["body"]
+    : never;
+
+/** Replaces the steps and model calls of a body by recorded outcomes, or the body by recorded writes. */
+function replayBody(path: string, body: Body, { recorded, replies, onMissing }: ReplaySource): Body {
+  const executions = recorded.written[path];
+  if (executions !== undefined) {
+    let count = 0;
+    return () => toNodeReturn(executions[count++] ?? { writes: {} }) as never;
   }
-  const body: NodeRecord["body"] = (state, runtime) => {
-    const executor = runtime as StepExecutor;
-    const step: StepExecutor["step"] = (key, _work, options) =>
-      executor.step(
+  const miss = (what: string): UnrecordedEffect => {
+    const effect = new UnrecordedEffect(path, what);
+    onMissing(effect);
+    return effect;
+  };
+  return (state, runtime) => {
+    const original = runtime as ReplayedRuntime;
+    const step: ReplayedRuntime["step"] = (key, _work, options) =>
+      original.step(
         key,
         ({ idempotencyKey }) => {
-          const location = idempotencyKey.slice(idempotencyKey.indexOf("/") + 1);
-          if (location in steps) return steps[location];
-          const missingStep = new UnrecordedStep(node.name, key);
-          onMissingStep(missingStep);
-          throw missingStep;
+          const place = toEffectPlace(idempotencyKey);
+          if (Object.hasOwn(recorded.steps, place)) return recorded.steps[place];
+          throw miss(`the step "${key}"`);
         },
         options,
       );
-    return node.body(state, replaceRuntimeParts(executor, { step }) as never);
+    const model: ReplayedRuntime["model"] = async (call, key = "model") => {
+      // A step is the only source of the namespace that a body has.
+      const place = await original.step(
+        `place of ${key}`,
+        ({ idempotencyKey }) => toEffectPlace(idempotencyKey).replace(/[^/]*$/, key),
+        { effect: "pure" },
+      );
+      const replayed = replies.createModel(String(place), () => miss(`the reply to the model call "${key}"`));
+      return original.model(replaceModel(replayed, call), key);
+    };
+    // No channel has the reply to a question.
+    const generate: ReplayedRuntime["generate"] = () => Promise.reject(miss("the reply to generate"));
+    return body(state, replaceRuntimeParts(original, { step, model, generate }) as never);
   };
-  return { ...node, body };
 }
 
-function toNodeReturn({ [gotoKey]: target, ...update }: Readonly<Record<string, Json>>): unknown {
+function replaceModel(model: Model, call: ReplayedCall): ReplayedCall {
+  const { prepare } = call;
+  if (prepare === undefined) return { ...call, model };
+  return { ...call, prepare: async (state) => ({ ...(await prepare(state)), model }) };
+}
+
+function toNodeReturn({ writes, goto: target }: RecordedExecution): unknown {
   const values = Object.fromEntries(
-    Object.entries(update).map(([channel, value]) => [channel, Array.isArray(value) ? value : overwrite(value)]),
+    Object.entries(writes).map(([channel, write]) => [
+      channel,
+      "items" in write ? write.items : overwrite(write.value),
+    ]),
   );
-  return typeof target === "string" ? goto(target, values) : values;
+  return target === undefined ? values : goto(target, values);
 }
 
-/** Key of the `goto` target in the recorded writes of a node. No channel can have this name. */
-export const gotoKey = "→";
+/** Model replies of a replay. */
+interface Replies {
+  /** Creates the model of one call; `onMissing` creates the error of a call whose reply is not saved. */
+  readonly createModel: (place: string, onMissing: () => UnrecordedEffect) => Model;
+}
 
-/** Creates a model that finds replies by request. During capture, replies are returned in recorded order. */
-function createReplayModel({ models }: RecordedRun, capture: Capture | undefined): Model {
+/** During capture, replies are found by the place of the call; in a test, by the request. */
+function createReplies({ models }: RecordedRun, capture: Capture | undefined): Replies {
   const useCounts = new Map<string, number>();
-  let requestCount = 0;
+  const respondToCapture = (
+    place: string,
+    request: ModelRequest,
+    { requests, redact }: Capture,
+  ): ModelReply | undefined => {
+    const answer = models.find((each) => each.place === place);
+    if (answer !== undefined) requests.set(place, normalizeRequest(redact(request)));
+    return answer?.reply;
+  };
+  const respond = (place: string, request: ModelRequest): ModelReply => {
+    const shown: unknown = JSON.parse(JSON.stringify(normalizeRequest(request)));
+    const digest = computeDigest(shown);
+    const matches = models.filter((answer) => computeDigest(answer.request) === digest);
+    const own = matches.find((answer) => answer.place === place);
+    if (own !== undefined) return own.reply;
+    const nth = useCounts.get(digest) ?? 0;
+    useCounts.set(digest, nth + 1);
+    const answer = matches[Math.min(nth, matches.length - 1)];
+    if (answer !== undefined) return answer.reply;
+    const differencesByReply = models
+      .map((each) => listDifferences(each.request, shown))
+      .sort((a, b) => a.length - b.length);
+    throw createRequestError("a model request differs from the recording", differencesByReply[0] ?? []);
+  };
   return {
-    id: "recorded",
-    respond: async (request: ModelRequest) => {
-      if (capture !== undefined) {
-        const answer = models[requestCount];
-        requestCount += 1;
-        if (answer === undefined)
-          throw createRequestError("the run made more model requests than the store has replies", []);
-        capture.requests.push(normalizeRequest(capture.redact(request)));
-        return structuredClone(answer.reply);
-      }
-      const shown: unknown = JSON.parse(JSON.stringify(normalizeRequest(request)));
-      const digest = computeDigest(shown);
-      const matches = models.filter((answer) => computeDigest(answer.request) === digest);
-      const nth = useCounts.get(digest) ?? 0;
-      useCounts.set(digest, nth + 1);
-      const answer = matches[Math.min(nth, matches.length - 1)];
-      if (answer !== undefined) return structuredClone(answer.reply);
-      const differencesByReply = models
-        .map((each) => listDifferences(each.request, shown))
-        .sort((a, b) => a.length - b.length);
-      throw createRequestError("a model request differs from the recording", differencesByReply[0] ?? []);
-    },
+    createModel: (place, onMissing) => ({
+      id: "recorded",
+      respond: async (request: ModelRequest) => {
+        const reply = capture === undefined ? respond(place, request) : respondToCapture(place, request, capture);
+        if (reply === undefined) throw createRequestError(onMissing().message, []);
+        return structuredClone(reply);
+      },
+    }),
   };
 }
 

@@ -21,6 +21,8 @@ export interface Instruments {
   readonly onEntry?: (entry: EdgeChosen | NodeReturned | StepExecuted) => void;
   /** Returns a promise that bodies, steps, models and tools await before the start; undefined for no wait. */
   readonly gate?: (point: string) => Promise<void> | undefined;
+  /** Replaces the body of a node, also in graphs inside; `path` is the path of the node, such as `research.fetch`. */
+  readonly wrapBody?: (path: string, body: Body) => Body;
 }
 
 /** Returns an instrumented copy of the graph. The original stays unchanged. */
@@ -137,12 +139,13 @@ interface StepContext {
 }
 
 function instrumentBody(
-  { name, logic: { takesInput }, body }: NodeRecord,
+  { name, logic: { takesInput }, body: originalBody }: NodeRecord,
   instruments: Instruments,
   path: string,
 ): Body {
-  const { isAlive, gate, onEntry } = instruments;
+  const { isAlive, gate, onEntry, wrapBody } = instruments;
   const node = `${path}${name}`;
+  const body = wrapBody === undefined ? originalBody : wrapBody(node, originalBody);
   return ((state: never, runtime: BodyRuntime) => {
     if (!isAlive()) return waitForever();
     const point = takesInput ? `${node}(${JSON.stringify(runtime.input)})` : node;

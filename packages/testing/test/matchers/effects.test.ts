@@ -16,9 +16,9 @@ describe("toHaveRunOnce", () => {
     expect(t).not.toHaveRunOnce({ step: "transfer" });
     expect(() => expect(t).toHaveRunOnce({ step: "transfer" })).toThrowErrorMatchingInlineSnapshot(`
       [Error: "transfer" ran 2 times, and should run once.
-        1. in "pay", key thread_1/main/2:0/transfer
+        1. in "pay", key thread_1/nhr6qerz7r4a/main/2:0/transfer
         (crash)
-        2. in "pay", key thread_1/main/2:0/transfer
+        2. in "pay", key thread_1/nhr6qerz7r4a/main/2:0/transfer
       It is the same step, executed again after a crash: the process died before its outcome was saved. Declare { effect: "once" } for an effect that must not happen twice.
       The path: start → read → decide → pay → (crash) → pay → done
       The run is done and accepts no more events.]
@@ -72,8 +72,8 @@ describe("toHaveRunOnce", () => {
     await twice.finish();
     expect(() => expect(twice).toHaveRunOnce("send_mail")).toThrowErrorMatchingInlineSnapshot(`
       [Error: "send_mail" ran 2 times, and should run once.
-        1. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/1:0/call_1
-        2. call call_2, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/3:0/call_2
+        1. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/nhr6qerz7r4a/main/1:0/call_1
+        2. call call_2, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/nhr6qerz7r4a/main/3:0/call_2
       These are different calls: the model requested each of them.
       The path: start → model → tools → model → tools → model → done
       The run is done and accepts no more events.]
@@ -84,9 +84,9 @@ describe("toHaveRunOnce", () => {
     await again.resume();
     expect(() => expect(again).toHaveRunOnce("send_mail")).toThrowErrorMatchingInlineSnapshot(`
       [Error: "send_mail" ran 2 times, and should run once.
-        1. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/1:0/call_1
+        1. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/nhr6qerz7r4a/main/1:0/call_1
         (crash)
-        2. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/main/1:0/call_1
+        2. call call_1, attempt 1, with {"to":"Ann","text":"Paid"}, key thread_1/nhr6qerz7r4a/main/1:0/call_1
       It is the same call, executed again after a crash: the process died before its outcome was saved. It is declared "idempotent", so the engine may repeat it; declare "once" for an effect that must not happen twice.
       The path: start → model → tools → (crash) → tools → model → done
       The run is done and accepts no more events.]

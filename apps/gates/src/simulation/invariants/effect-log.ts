@@ -2,6 +2,7 @@
 import type { EffectClass } from "@statewright/core";
 import type { Commit, EffectRow } from "@statewright/core/store";
 import type { SimulatedProcess } from "../simulated-process.ts";
+import { toStableKey } from "../to-stable-key.ts";
 import type { AddViolation, CheckpointLog } from "./checkpoint-log.ts";
 
 /** Journal rows as written, and finished external calls. */
@@ -30,8 +31,8 @@ export class EffectLog {
   recordCommit(commit: Commit): void {
     for (const [namespace, row] of listJournalRows(commit)) {
       this.#checkOutcome(row);
-      if (row.state === "started" && row.endedAt === undefined) this.#starts.add(row.idempotencyKey);
-      else if (row.state === "started") this.#starts.delete(row.idempotencyKey);
+      if (row.state === "started" && row.endedAt === undefined) this.#starts.add(toStableKey(row.idempotencyKey));
+      else if (row.state === "started") this.#starts.delete(toStableKey(row.idempotencyKey));
       this.#rowStates.set(`${namespace} ${row.step}/${row.task}/${row.key}`, row.state);
     }
   }
@@ -68,8 +69,10 @@ export class EffectLog {
     return [...this.#rowStates].some(([location, state]) => location.endsWith(ending) && state === "ok");
   }
 
-  #checkOutcome({ idempotencyKey, state, outcome }: EffectRow): void {
-    if (idempotencyKey === "") return;
+  #checkOutcome({ kind, idempotencyKey: key, state, outcome }: EffectRow): void {
+    const idempotencyKey = toStableKey(key);
+    // The row of a task changes from a failure to the outcome of its error handler.
+    if (kind === "task" || idempotencyKey === "") return;
     const previous = this.#outcomes.get(idempotencyKey);
     if (state === "started") {
       if (previous !== undefined)

@@ -4,7 +4,7 @@
  */
 import { isPlainObject } from "../../base/json.ts";
 import type { ArtifactRow } from "../../tool/artifacts/artifact.ts";
-import { type CheckpointRow, type DeltaRow, type RunRow, runStatuses } from "../checkpoint.ts";
+import { type CheckpointRow, type DeltaRow, type RunRow, runStatuses, type SavedBreakpoints } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedDelta } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
@@ -179,6 +179,7 @@ export const runShape: RowShape<RunRow> = {
   reason: checkOptional(isText),
   key: checkOptional(isName),
   metadata: checkOptional(isPlainObject),
+  breakpoints: checkOptional(checkRow<SavedBreakpoints>({ before: checkList(isName), after: checkList(isName) })),
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),
   stops: checkOptional(

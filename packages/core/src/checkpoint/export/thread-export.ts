@@ -50,7 +50,7 @@ export interface NamespaceExport {
   readonly prunedRanges: readonly PrunedRange[];
   readonly effects: readonly EffectRow[];
   readonly interrupts: readonly InterruptRow[];
-  /** Interrupts awaited by a waiting run. */
+  /** Ids of the open interrupts. */
   readonly awaited: readonly string[];
   readonly timers: readonly TimerRow[];
   /** Messages in the inbox. */
@@ -66,6 +66,8 @@ export interface ArtifactExport {
 /** Export of a thread. A namespace follows the namespace that it continues. */
 export interface ThreadExport {
   readonly id: string;
+  /** Random part of the idempotency keys; kept by imports and copies. */
+  readonly keySalt: string;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;

@@ -10,13 +10,14 @@ import {
   createGapError,
   createRunExistsError,
   createUnknownBranchError,
+  findClosedInterrupts,
   getChangeTime,
   getLatestTime,
   getNewNamespaceParent,
 } from "../rules.ts";
 import type { Commit } from "../store.ts";
 import { appendCheckpoint } from "./memory-checkpoints.ts";
-import { changeTimer, putInterrupt } from "./memory-interrupts.ts";
+import { changeTimer, closeInterrupts, putInterrupt } from "./memory-interrupts.ts";
 import { findRunByKey } from "./memory-runs.ts";
 import {
   createNamespace,
@@ -49,7 +50,6 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
     const isStart = known?.row.status === "queued";
     if (isStart) thread.queued -= 1;
     if (known === undefined || isStart) thread.run = namespace.run = commit.run.id;
-    if (commit.run.status !== "waiting") namespace.awaited.clear();
     thread.runs.set(commit.run.id, { row: commit.run, nth: known?.nth ?? ++threads.runCount, epoch: thread.epoch });
   }
   for (const effect of commit.effects ?? []) putEffect(namespace, effect);
@@ -62,6 +62,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
     thread.writtenBy = thread.writer;
     appendCheckpoint(thread, namespace, commit.checkpoint);
   }
+  closeInterrupts(namespace, findClosedInterrupts(commit));
   for (const interrupt of commit.interrupts ?? []) putInterrupt(threads, namespace, interrupt);
   thread.events.push(...(commit.events ?? []));
   for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);

@@ -13,11 +13,12 @@ import {
   type Threads,
 } from "./memory-thread.ts";
 
-/** Exports all stored rows of a thread. */
-export function toThreadExport(thread: Thread): ThreadExport {
-  const { id, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
+/** Exports all stored rows of a thread; with `omit` without the bodies of artifacts. */
+export function toThreadExport(thread: Thread, bodies: "include" | "omit" = "include"): ThreadExport {
+  const { id, keySalt, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
   return {
     id,
+    keySalt,
     createdAt,
     updatedAt,
     headBranch,
@@ -28,7 +29,7 @@ export function toThreadExport(thread: Thread): ThreadExport {
     namespaces: [...thread.namespaces.values()].map(toNamespaceExport),
     runs: [...thread.runs.values()].toSorted((one, other) => one.nth - other.nth).map(({ row }) => row),
     events: [...thread.events],
-    artifacts: toArtifactExports(thread.artifacts),
+    artifacts: bodies === "omit" ? thread.artifacts.rows.map((row) => ({ row })) : toArtifactExports(thread.artifacts),
   };
 }
 
@@ -59,7 +60,7 @@ function toNamespaceExport(namespace: StoredNamespace): NamespaceExport {
 
 /** Inserts a thread from its export, without an owner. */
 export function insertThread(threads: Threads, exported: ThreadExport): void {
-  const thread = createThread(exported.id, exported.headBranch, exported.writtenBy, exported.createdAt);
+  const thread = createThread(exported, exported.writtenBy);
   const namespaceOfCheckpoint = new Map(
     exported.namespaces.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])),
   );

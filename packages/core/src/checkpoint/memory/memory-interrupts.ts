@@ -1,7 +1,7 @@
 /** Interrupts and timers of the memory store. */
 import { type InterruptRow, isOpen, type OpenInterruptRow } from "../journal.ts";
-import { checkFilter, compareTimers, openInterruptFilterKeys } from "../rules.ts";
-import type { OpenInterruptFilter, Store } from "../store.ts";
+import { type ClosedInterrupts, checkFilter, compareTimers, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
+import type { MetadataFilter, OpenInterruptFilter, Store } from "../store.ts";
 import type { TimerChange, TimerRow } from "../timer.ts";
 import { matches } from "./memory-runs.ts";
 import { type StoredNamespace, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
@@ -13,12 +13,18 @@ export function putInterrupt(threads: Threads, namespace: StoredNamespace, row: 
   else namespace.awaited.delete(row.id);
 }
 
+/** Removes interrupts of a branch from the list of open interrupts. */
+export function closeInterrupts({ awaited, interrupts }: StoredNamespace, closed: ClosedInterrupts | undefined): void {
+  if (closed === undefined || awaited.size === 0) return;
+  for (const id of awaited) if (interrupts.get(id)?.row.step !== closed.exceptStep) awaited.delete(id);
+}
+
 /** Lists the open interrupts that match the filter, newest first. */
 export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter): readonly OpenInterruptRow[] {
   checkFilter("openInterrupts", filter, openInterruptFilterKeys);
-  const { thread, graph, key, at = Number.NEGATIVE_INFINITY, before } = filter;
+  const { thread, graph, key, metadata = {}, at = Number.NEGATIVE_INFINITY, before } = filter;
   return selectThreads(threads, thread)
-    .flatMap(listAwaitedInterrupts)
+    .flatMap((each) => listAwaitedInterrupts(each, metadata))
     .filter((row) => matches(graph, row.graph) && matches(key, row.key))
     .filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > at)
     .filter(({ position }) => before === undefined || position < before.position)
@@ -26,11 +32,14 @@ export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter
     .slice(0, filter.limit);
 }
 
-/** Lists the awaited interrupts on the branches of a thread. */
-function listAwaitedInterrupts({ id, namespaces, runs }: Thread): readonly OpenInterruptRow[] {
+/** Lists the open interrupts on the branches of a thread, of runs with the requested metadata, in any status. */
+function listAwaitedInterrupts(
+  { id, namespaces, runs }: Thread,
+  metadata: MetadataFilter,
+): readonly OpenInterruptRow[] {
   return [...namespaces.values()].flatMap((namespace): readonly OpenInterruptRow[] => {
     const run = runs.get(namespace.run ?? "")?.row;
-    if (run?.status !== "waiting" && run?.status !== "running") return [];
+    if (run === undefined || !hasMetadata(run, metadata)) return [];
     return [...namespace.awaited].flatMap((awaitedId) => {
       const interrupt = namespace.interrupts.get(awaitedId);
       if (interrupt === undefined) return [];

@@ -17,10 +17,16 @@ export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }:
     branch: namespace.name,
     ...(stops === undefined || namespace.run === undefined ? {} : { stops: { run: namespace.run, how: stops } }),
   };
-  if (thread.runs.has(row.id)) throw createRunExistsError(row);
+  if (thread.runs.has(row.id) || isQueued(threads, row.id)) throw createRunExistsError(row);
   thread.runs.set(row.id, { row, nth: ++threads.runCount, epoch: 0 });
   thread.queued += 1;
   return row;
+}
+
+/** Returns true if a run with this id is queued on any thread. */
+function isQueued(threads: Threads, id: string): boolean {
+  for (const { queued, runs } of threads.values()) if (queued > 0 && runs.get(id)?.row.status === "queued") return true;
+  return false;
 }
 
 export function dequeueRun(thread: Thread | undefined, id: string, endedAt: number, reason: string): boolean {

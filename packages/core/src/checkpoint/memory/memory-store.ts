@@ -207,7 +207,7 @@ function createReads(threads: Threads, self: Owner): StoreReads {
     inbox: (id, name) => read(self, () => listWaiting(threads.get(id)?.namespaces.get(name)?.inbox ?? [])),
     events: (id, page) => read(self, () => listEvents(threads.get(id), page)),
     timers: (filter = {}) => read(self, () => listTimers(threads, filter)),
-    exportThread: (id) => read(self, () => toThreadExport(getThread(threads, id))),
+    exportThread: (id, options) => read(self, () => toThreadExport(getThread(threads, id), options?.bodies)),
     vacuum: () => read(self, () => undefined),
   };
 }
@@ -273,7 +273,8 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
   if (known?.owner?.alive === true) throw createBusyError(request.thread);
   const writer = { graph, version, shape };
-  const thread = known ?? createThread(request.thread, request.branch ?? "main", writer, at);
+  const { thread: id, branch: headBranch = "main", keySalt = "" } = request;
+  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt }, writer);
   const name = request.branch ?? thread.headBranch;
   let namespace = thread.namespaces.get(name);
   if (namespace === undefined) {
@@ -289,6 +290,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   const head = namespace.checkpoints.at(-1);
   return {
     epoch: thread.epoch,
+    keySalt: thread.keySalt,
     branch: name,
     nextSeq: thread.seq + 1,
     nextCheckpoint: thread.checkpoint + 1,

@@ -55,6 +55,8 @@ export interface StoredNamespace {
 export interface Thread {
   readonly id: string;
   readonly createdAt: number;
+  /** Random part of the idempotency keys. */
+  readonly keySalt: string;
   headBranch: string;
   readonly namespaces: Map<string, StoredNamespace>;
   /** Checkpoints of all namespaces, by id. */
@@ -98,10 +100,14 @@ export type Threads = Map<string, Thread> & {
   readonly longTerm: MemoryLongTerm;
 };
 
-export function createThread(id: string, headBranch: string, writer: GraphVersion, at: number): Thread {
+export function createThread(
+  { id, headBranch, createdAt: at, keySalt }: Pick<Thread, "id" | "headBranch" | "createdAt" | "keySalt">,
+  writer: GraphVersion,
+): Thread {
   return {
     id,
     createdAt: at,
+    keySalt,
     headBranch,
     namespaces: new Map(),
     checkpoints: new Map(),

@@ -1,12 +1,12 @@
 /** Finds the node and graph that raised an interrupt, and the schema of its answer. */
 import { isPlainObject } from "../../base/json.ts";
 import { type ParseResult, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
-import { type InterruptRow, isStartInDoubt } from "../../checkpoint/journal.ts";
+import { type InterruptRow, isStartInDoubt, isStepInDoubt } from "../../checkpoint/journal.ts";
 import type { Plan } from "../../compile/plan.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import { findInnerGraph, findTool } from "../../define/inner-graph.ts";
 import { omitHiddenArgs, parseArgs } from "../../tool/arguments/parse-args.ts";
-import { nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
+import { nodeInDoubtAnswer, stepInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration } from "../../tool/policy/interrupt.ts";
 
 /** Source of an interrupt: the node, its graph, and the interrupt key within this graph. */
@@ -49,7 +49,7 @@ export function findAnswerSchema(plan: Plan, row: InterruptRow): Schema | undefi
   const node = source.graph.nodes.get(source.node);
   const fixed = node?.logic.getAnswerSchema(node, source.key);
   if (fixed !== undefined) return fixed;
-  if (isStartInDoubt(row)) return nodeInDoubtAnswer;
+  if (isStartInDoubt(row)) return isStepInDoubt(row) ? stepInDoubtAnswer : nodeInDoubtAnswer;
   const declared = findDeclaredInterrupt(source);
   return declared === undefined ? undefined : getAnswerSchema(declared);
 }

@@ -2,6 +2,7 @@
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { afterCallsKey } from "../../compile/kinds/tools.ts";
 import type { AssistantMessage, FinishReason, Message, ToolCallBlock } from "../../model/message.ts";
+import { normalizeRawArgs } from "../../model/normalize-raw-args.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
 
 /** Tool call without an answer. Its id is unique among the calls of its message. */
@@ -26,7 +27,7 @@ export function listPendingCalls(messages: readonly Message[]): {
   const index = messages.findLastIndex((message) => message.role === "assistant");
   const callMessage = messages[index];
   if (callMessage?.role !== "assistant") return { renamed: [], calls: [] };
-  const content = dedupeCallIds(toWellFormedData(callMessage.content));
+  const content = dedupeCallIds(normalizeRawArgs(toWellFormedData(callMessage.content)));
   const answeredIds = findAnsweredIds(messages, index);
   const calls: PendingCall[] = [];
   let place = 0;

@@ -1,7 +1,8 @@
 /**
  * Event buffer of a slow reader (rule E59): memory is bounded, and no durable event is dropped. Deltas of one message
- * are merged. Of the updates of one call only the newest stays, with a count of the dropped updates. Transient events
- * are dropped above a limit, and an `events.dropped` event reports their number.
+ * are merged. Of the updates of one call, of its lines of progress, and of the lines of a node, only the newest stays,
+ * with a count of the dropped ones. Transient events are dropped above a limit, and an `events.dropped` event reports
+ * their number. A queue that keeps all events has no limit.
  */
 import type { RunEvent } from "./run-event.ts";
 
@@ -38,8 +39,14 @@ export function isDurable({ type }: Pick<RunEvent, "type">): boolean {
   return durableTypes.has(type);
 }
 
+/**
+ * Handling of a slow reader: `merge` merges and drops transient events above the limits, `keep` keeps all events in
+ * memory.
+ */
+export type EventOverflow = "merge" | "keep";
+
 /** Creates a queue without a limit for durable events. */
-export function createEventQueue(): EventQueue {
+export function createEventQueue(overflow: EventOverflow = "merge"): EventQueue {
   let first: Entry | undefined;
   let last: Entry | undefined;
   let queuedCount = 0;
@@ -64,6 +71,10 @@ export function createEventQueue(): EventQueue {
 
   return {
     push: (event) => {
+      if (overflow === "keep") {
+        append(event);
+        return;
+      }
       const task = getTaskKey(event);
       const key = getMergeKey(event);
       const previous = key === undefined || queuedCount < mergeThreshold ? undefined : mergeable.get(task)?.get(key);

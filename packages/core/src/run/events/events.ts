@@ -4,7 +4,7 @@
  */
 
 import type { Step } from "../kernel/kernel.ts";
-import { createEventQueue, isDurable } from "./event-queue.ts";
+import { createEventQueue, type EventOverflow, type EventQueue, isDurable } from "./event-queue.ts";
 import type { Inspection } from "./inspection.ts";
 import type { RunEvent, Transition } from "./run-event.ts";
 
@@ -53,6 +53,7 @@ interface Failure {
 interface IterateOptions {
   readonly isIncluded?: (event: RunEvent) => boolean;
   readonly throwOnFailure?: boolean | undefined;
+  readonly overflow?: EventOverflow | undefined;
 }
 
 /** Connects the engine, which emits events, with readers. Without readers an emit costs one comparison. */
@@ -138,7 +139,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
 
 /** Iterator over the events of a stream, with a queue for a slow reader. */
 class EventIterator implements AsyncIterableIterator<RunEvent> {
-  readonly #queue = createEventQueue();
+  readonly #queue: EventQueue;
   readonly #options: IterateOptions;
   readonly #onLeave: () => void;
   #waiters: (() => void)[] = [];
@@ -148,6 +149,7 @@ class EventIterator implements AsyncIterableIterator<RunEvent> {
   #failure: Failure | undefined;
 
   constructor(options: IterateOptions, onLeave: () => void) {
+    this.#queue = createEventQueue(options.overflow);
     this.#options = options;
     this.#onLeave = onLeave;
   }

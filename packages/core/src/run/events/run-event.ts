@@ -102,7 +102,10 @@ export type RunEventBody =
       readonly kind: ConversationMessageKind;
       readonly messages: readonly Message[];
     }
-  /** The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox. */
+  /**
+   * The inbox could not be read, or its messages could not be applied. Queued messages stay in the inbox, except a
+   * message that no run can read.
+   */
   | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
   /**
    * A durable machine processed an event, or an answer about a promise in doubt (`key` is `in_doubt`). Saved with the
@@ -174,6 +177,11 @@ export type RunEventBody =
   | ({ readonly type: "tool.denied"; readonly by: string; readonly reason: string } & CallFields)
   /** `dropped`, here and in progress events: number of earlier updates dropped because the reader was too slow. */
   | ({ readonly type: "tool.update"; readonly partial: ToolOutput; readonly dropped?: number } & CallFields)
+  /**
+   * An update or a line of progress could not be read, filtered or redacted, and is not shown. `count`: number of such
+   * updates of the call so far.
+   */
+  | ({ readonly type: "tool.update_withheld"; readonly count: number } & CallFields)
   | ({ readonly type: "tool.progress"; readonly text: string; readonly dropped?: number } & CallFields)
   | ({
       readonly type: "tool.retried";

@@ -9,7 +9,7 @@ import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Position } from "../session/parts/position.ts";
 
 /** Kind of an auxiliary row. */
-export type AuxiliaryKind = "args" | "ledger" | "longTerm";
+export type AuxiliaryKind = "args" | "breakpoint" | "ledger" | "longTerm";
 
 /** Returns the task id of auxiliary rows. No real task id has such a suffix. */
 export function getAuxiliaryTaskId(id: string, auxiliary: AuxiliaryKind): string {

@@ -2,8 +2,8 @@
  * Recorded effects: an effect runs once, its outcome is journaled, and a resume reuses the outcome.
  *
  * After a crash: a recorded effect is reused; an effect without a start runs. With a start but no outcome, `pure` and
- * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile`
- * decides, else the effect fails with `effect_in_doubt`.
+ * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile` or a
+ * person decides, else the effect fails with `effect_in_doubt`.
  */
 
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
@@ -14,17 +14,26 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
+import type { StepInDoubtAnswer } from "../../tool/policy/approval.ts";
 import type { EventEmitter } from "../events/event-emitter.ts";
 import { emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
-import { commitEffect, type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { trackOnceEffect } from "../session/parts/once-effects.ts";
+import {
+  type ActiveThread,
+  commitEffect,
+  type Persistence,
+  recordEffect,
+  toJournalKey,
+} from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
+import { isSuspension } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
-import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
+import { describePriorEffects, findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
 /** Identity of an effect, with the callback for its outcome. */
 export interface EffectIdentity<Value> {
@@ -37,6 +46,15 @@ export interface EffectIdentity<Value> {
   readonly onCommitted?: (value: Value, reused: boolean) => void;
 }
 
+/** A `once` effect with an unknown outcome here. */
+export interface EffectDoubt {
+  readonly row: EffectRow;
+  /** Subject of the question: an answer counts only for the same subject. */
+  readonly about: string;
+  /** Facts about another branch for the payload of the question. */
+  readonly elsewhere?: object;
+}
+
 /** An effect about to be performed. */
 export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly effect: EffectClass;
@@ -47,6 +65,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
    * did not happen.
    */
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
+  /** Asks a person about an effect in doubt. Without it, the effect fails with `effect_in_doubt`. */
+  readonly askPerson?: ((doubt: EffectDoubt) => Promise<StepInDoubtAnswer>) | undefined;
   /** Returns the number of attempts from the value. */
   readonly countAttempts?: (value: Value) => number;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
@@ -73,10 +93,11 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
 
 /**
  * Returns the idempotency key, with which a remote system recognises a repeated effect. Stable across attempts and
- * resumes.
+ * resumes. The random part distinguishes a thread from a later thread of the same id, and from one in another store.
  */
-export function createIdempotencyKey(position: Position, task: Task, key: string): string {
-  return `${position.run.thread}/${position.namespace}/${task.id}/${key}`;
+export function createIdempotencyKey({ run, keySalt, namespace }: Position, task: Task, key: string): string {
+  const prefix = keySalt === "" ? run.thread : `${run.thread}/${keySalt}`;
+  return `${prefix}/${namespace}/${task.id}/${key}`;
 }
 
 /** Runs an effect and records its start and outcome, or returns its recorded outcome. */
@@ -112,8 +133,8 @@ async function replayEffect<Value>(
       ? undefined
       : findPriorEffects(session.env, session.position, saved);
   if (saved !== undefined && priorEffects !== undefined) {
-    const found = selectPriorEffect((await priorEffects).filter(({ row }) => isSameEffect(row, request)));
-    if (found !== undefined) return reusePriorEffect(session, saved, request, found);
+    const found = (await priorEffects).filter(({ row }) => isSameEffect(row, request));
+    if (found.length > 0) return resolvePriorEffects(session, saved, request, found);
   }
   return startEffect(session.position, session.journal, request);
 }
@@ -123,26 +144,51 @@ function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectId
 }
 
 /**
- * Handles a step already recorded on another branch. Depending on the run's `onPriorEffect`, reuses the outcome, or
- * throws, since a step cannot raise an interrupt.
+ * Handles a step already recorded on other branches. Depending on the run's `onPriorEffect`, reuses the outcome, or
+ * asks a person.
  */
-function reusePriorEffect<Value>(
+async function resolvePriorEffects<Value>(
   session: Pick<Session, "env" | "position" | "events" | "journal">,
   saved: Persistence,
   request: EffectRequest<Value>,
-  found: PriorEffect,
+  priorEffects: readonly PriorEffect[],
+): Promise<Value> {
+  const found = selectPriorEffect(priorEffects);
+  if (found === undefined) return startEffect(session.position, session.journal, request);
+  const recorded = decodeOutcome(saved, found.row);
+  if (session.env.onPriorEffect === "reuse" && recorded !== undefined)
+    return reusePriorOutcome(session, saved, request, { priorRow: found.row, recorded });
+  if (request.askPerson === undefined) throw createPriorEffectError(session.position, request, found);
+  const answer = await request.askPerson({
+    row: found.row,
+    about: describePriorEffects(priorEffects),
+    elsewhere: { alreadyOn: found.branch, ...describePriorOutcome(session.journal, recorded) },
+  });
+  if (!answer.happened) return startEffect(session.position, session.journal, request);
+  const outcome = recorded === undefined || answer.value !== undefined ? { value: answer.value } : recorded;
+  return reusePriorOutcome(session, saved, request, { priorRow: found.row, recorded: outcome });
+}
+
+/** Describes the outcome on another branch for the payload of a question. */
+function describePriorOutcome({ redactor }: Journal, recorded: RecordedOutcome | undefined): object {
+  if (recorded === undefined) return {};
+  return "error" in recorded ? { error: toRedactedRecord(redactor, recorded.error) } : { outcome: recorded.value };
+}
+
+/** Reuses an outcome of another branch: returns its value, or throws its error, and journals it on this branch. */
+function reusePriorOutcome<Value>(
+  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  saved: Persistence,
+  request: EffectRequest<Value>,
+  { priorRow, recorded }: { readonly priorRow: EffectRow; readonly recorded: RecordedOutcome },
 ): Value {
-  const { row } = found;
-  const { outcome } = row;
-  const recorded = session.env.onPriorEffect === "reuse" ? decodeOutcome(saved, row) : undefined;
-  if (recorded === undefined || outcome === undefined) throw createPriorEffectError(session.position, request, found);
   if ("value" in recorded)
-    return adoptPriorEffect(session, saved, request, { priorRow: row, value: recorded.value as Value });
+    return adoptPriorEffect(session, saved, request, { priorRow, value: recorded.value as Value });
   const { error } = recorded;
   session.journal.outcomes.set(toJournalKey(session.position.step, request.task.id, request.key), { error });
   recordEffect(saved, {
-    row: toOwnRow(session.position, session.env.world, request, row),
-    encode: () => outcome,
+    row: toOwnRow(session.position, session.env.world, request, priorRow),
+    encode: () => priorRow.outcome ?? "",
     onCommitted: undefined,
   });
   throw error;
@@ -222,10 +268,9 @@ async function repeatEffect<Value>(
 ): Promise<Value> {
   const { task, key, kind, name, effect } = request;
   if (effect === "once") {
-    const reconciled = await request.reconcile?.(row.idempotencyKey);
-    if (reconciled !== undefined)
-      return completeEffect(session.position, session.journal, request, { row, execute: async () => reconciled });
-    if (request.reconcile === undefined) throw createInDoubtError(session.position, request, row);
+    const found = await resolveDoubt(session.position, request, row);
+    if (found !== undefined)
+      return completeEffect(session.position, session.journal, request, { row, execute: async () => found.value });
   }
   if (request.isResumable !== true)
     emitRepeated(session.events, task, { key, kind, name, effect, idempotencyKey: row.idempotencyKey });
@@ -240,6 +285,25 @@ async function repeatEffect<Value>(
     row,
     execute: () => request.execute(row.idempotencyKey),
   });
+}
+
+/**
+ * Finds the value of an effect in doubt by `reconcile`, else by asking a person. Resolves to undefined when the effect
+ * did not happen.
+ */
+async function resolveDoubt<Value>(
+  position: Position,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): Promise<{ readonly value: Value } | undefined> {
+  const { reconcile, askPerson } = request;
+  if (reconcile !== undefined) {
+    const value = await reconcile(row.idempotencyKey);
+    return value === undefined ? undefined : { value };
+  }
+  if (askPerson === undefined) throw createInDoubtError(position, request, row);
+  const answer = await askPerson({ row, about: describeStart(row) });
+  return answer.happened ? { value: answer.value as Value } : undefined;
 }
 
 /** Returns the row of a restarted effect with a new start time. */
@@ -258,6 +322,7 @@ export function describeStart({ startedAt }: EffectRow): string {
  */
 function startEffect<Value>(position: Position, journal: Journal, request: EffectRequest<Value>): Promise<Value> {
   const saved = journal.saved;
+  if (saved?.thread.failure !== undefined) return Promise.reject(saved.thread.failure);
   const idempotencyKey = createIdempotencyKey(position, request.task, request.key);
   const row: EffectRow = {
     step: position.step,
@@ -330,17 +395,27 @@ export function commitStart<Value>(
         onCommitted: (failure) => {
           resolveStart();
           saved.starts.delete(start);
-          if (failure !== undefined) reject(failure);
-          else if (isAbandoned?.() !== true) resolve(begin());
-          else {
-            recordCancelledStart(world, saved, row);
-            if (onAbandoned !== undefined) resolve(onAbandoned());
-          }
+          if (failure !== undefined) return reject(failure);
+          const stop = findStop(saved.thread);
+          if (stop !== undefined || isAbandoned?.() === true) recordCancelledStart(world, saved, row);
+          if (stop !== undefined) return reject(stop);
+          if (isAbandoned?.() !== true) resolve(trackBegin(saved, begin));
+          else if (onAbandoned !== undefined) resolve(onAbandoned());
         },
       });
     });
     saved.starts.add(start);
   });
+}
+
+function trackBegin<Value>({ thread }: Persistence, begin: () => Value | Promise<Value>): Value | Promise<Value> {
+  const begun = begin();
+  return begun instanceof Promise ? trackOnceEffect(thread.onceEffects, begun) : begun;
+}
+
+/** Returns the reason why no effect may begin: a refused write, or an abort that leaves pending work to a resume. */
+function findStop({ failure, abort: { signal } }: ActiveThread): unknown {
+  return failure ?? (isSuspension(signal.reason) ? signal.reason : undefined);
 }
 
 /** Marks an effect as not performed: the caller abandoned the effect while its start became durable. */
@@ -470,7 +545,7 @@ function createInDoubtError<Value>(
 ): StatewrightError {
   return new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
-    next: 'Find out if it happened: if so, use updateState to write the result of the node; if not, or if the remote system recognises the idempotency key, declare the effect "idempotent" and resume',
+    next: `Resume the thread and answer the interrupt "in_doubt" of the node "${request.task.node}" with { happened: true, update: { … } }, or add a reconcile function to the ${request.kind}`,
     place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });

@@ -10,15 +10,18 @@ import type { Journal } from "../session/parts/journal.ts";
 import { awaitDurable, commitEffect, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
+import { createIdempotencyKey } from "./journal.ts";
 
 /** Creates the journal row of a task in the current superstep. */
 export function createTaskRow(
-  { step, plan }: Position,
-  { id, node }: Task,
+  position: Position,
+  task: Task,
   progress: Pick<EffectRow, "state" | "attempts" | "startedAt" | "endedAt">,
 ): EffectRow {
-  const effect = plan.nodes.get(node)?.policy.effect ?? "idempotent";
-  return { step, task: id, key: taskKey, kind: "task", name: node, effect, idempotencyKey: "", ...progress };
+  const { id, node } = task;
+  const effect = position.plan.nodes.get(node)?.policy.effect ?? "idempotent";
+  const idempotencyKey = effect === "once" ? createIdempotencyKey(position, task, taskKey) : "";
+  return { step: position.step, task: id, key: taskKey, kind: "task", name: node, effect, idempotencyKey, ...progress };
 }
 
 /** A failed task, with the failed attempt. */

@@ -92,6 +92,7 @@ function createEndNesting(
     depth: nesting?.depth ?? 0,
     abort: nesting?.abort ?? abort,
     getHookController: () => nesting?.abort ?? abort,
+    updateCall: undefined,
   };
 }
 

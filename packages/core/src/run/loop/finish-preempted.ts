@@ -40,7 +40,8 @@ export async function finishPreempted(
 ): Promise<RunResult<State>> {
   const { message: reason } = preemption;
   const isRollback = preemption.kind === "rollback";
-  if (saved.pending.size > 0) await awaitCommit(saved, {});
+  // The journal is read below: rows of tasks that finished just before the signals fired may not be durable yet.
+  await awaitCommit(saved, {});
   const source: CheckpointSource = isRollback ? "rollback" : "cancel";
   const runStart = isRollback ? await findRunStart(session.position, saved, endingRun.id) : undefined;
   const computeInnerEnd = (inner: Session, innerSaved: Persistence): Promise<EndState | undefined> =>

@@ -60,7 +60,7 @@ async function runToEnd(session: Session, continuation?: Continuation): Promise<
       case "waiting":
         return await finishWaiting(session, stop.interrupts);
       case "paused":
-        return await resolvePreemption(session, session.signals.drain.reason, () => finishPaused(session, stop.cause));
+        return await finishPaused(session, stop.cause);
       case "cancelled":
         return await resolvePreemption(session, session.signals.abort.signal.reason, () =>
           finishCancelled(session, stop.step),

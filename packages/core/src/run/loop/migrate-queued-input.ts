@@ -3,19 +3,38 @@ import { describeThrown, isStatewrightError, StatewrightError } from "../../base
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import { describeMigration, type Migration } from "../../compile/migration.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
-import type { Codec } from "../../state/codec.ts";
+import { type Codec, isMalformedText } from "../../state/codec.ts";
 
 /**
  * Returns the input after the migrations from its version to the graph's version; unchanged when there is no such
- * chain. Throws `migration_failed`.
+ * chain. Throws `migration_failed`, and `invalid_input` for an input that is no JSON.
  */
 export function migrateQueuedInput(
-  { input = "null", version }: Pick<RunRow, "input" | "version">,
+  row: Pick<RunRow, "id" | "input" | "version">,
   graph: GraphDefinition,
   migrations: readonly Migration[],
   codec: Codec,
 ): unknown {
-  return findMigrationChain(version, graph, migrations).reduce(applyMigration, codec.decode(input));
+  return findMigrationChain(row.version, graph, migrations).reduce(applyMigration, decodeInput(row, graph, codec));
+}
+
+/** Decodes the input. A row of a foreign export may hold any text. */
+function decodeInput(
+  { id, input = "null" }: Pick<RunRow, "id" | "input">,
+  { name }: GraphDefinition,
+  codec: Codec,
+): unknown {
+  try {
+    return codec.decode(input);
+  } catch (cause) {
+    if (!isMalformedText(cause)) throw cause;
+    throw new StatewrightError("invalid_input", {
+      what: `queued run "${id}": expected an input of graph "${name}", got text that is no JSON`,
+      next: "Queue the input again",
+      place: { graph: name },
+      cause,
+    });
+  }
 }
 
 function findMigrationChain(

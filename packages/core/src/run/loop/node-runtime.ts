@@ -7,16 +7,18 @@ import { deepFreeze, describeValue } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { isOpen } from "../../checkpoint/journal.ts";
+import { isOpen, stepInDoubtSuffix } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../../define/node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Generate, GenerateRequest } from "../../tool/definition/generate.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
+import { inDoubtKey, type StepInDoubtAnswer, stepInDoubtAnswer } from "../../tool/policy/approval.ts";
 import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../tool/policy/interrupt.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
-import { recordFailure, runRecordedEffect } from "../journal/journal.ts";
+import { createAuxiliaryRow } from "../journal/auxiliary-row.ts";
+import { createIdempotencyKey, type EffectDoubt, recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -29,9 +31,11 @@ import { parseQuestion, type Question, toGenerated } from "../model-call/generat
 import { callModel } from "../model-call/model-call.ts";
 import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
-import type { Persistence } from "../session/parts/persistence.ts";
+import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
+import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
+import type { Progress } from "../session/parts/progress.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
@@ -67,6 +71,7 @@ export function createNodeRuntime(
       context: session.env.context,
       run: getRunIdentity(session.position, task),
       attempt: scope.attempt,
+      idempotencyKey: createIdempotencyKey(session.position, task, taskKey),
       clock: session.env.world.clock,
       input: task.input === undefined ? undefined : session.progress.control.inputs[task.input],
       [createSignal]: scope.getSignal,
@@ -107,10 +112,11 @@ export function createNodeRuntime(
         const found = scope.consult(request);
         return "answer" in found ? found.answer : scope.suspend([found.open]);
       }) as NodeRuntime["interrupt"],
+      breakpoint: (key) => pauseBody(session, scope, keyPrefix, key),
       step: (key, work, options = {}) => {
         const refusal = checkKey(key, options.name ?? key) ?? checkStep(session.position, task, key, { work, options });
         if (refusal !== undefined) return refusal;
-        return runStep(session, scope, keyPrefix + key, { work, options: { name: key, ...options } });
+        return runStep(session, scope, { keyPrefix, key }, { work, options });
       },
       model: (call, key = "model") => {
         const refusal = checkKey(key);
@@ -136,6 +142,7 @@ export function createNodeRuntime(
         scope.sendHeartbeat();
         emitCustomEvent(session, task, name, payload);
       },
+      update: createCallUpdater(session, scope),
       heartbeat: scope.sendHeartbeat,
     };
   return Object.defineProperty(runtime, "signal", signalDescriptor) as typeof runtime & Pick<NodeRuntime, "signal">;
@@ -147,6 +154,19 @@ function findUnusedKey({ recordedKeys }: TaskScope, keyPrefix: string, { key, ha
   let unused = key;
   for (let nth = 2; recordedKeys?.has(keyPrefix + unused) === true; nth++) unused = `${key}:${nth}`;
   return unused;
+}
+
+/** Creates the updater of the tool call that runs this graph; undefined without a call or a reader. */
+function createCallUpdater(
+  { env, position, events }: Pick<Session, "env" | "position" | "events">,
+  scope: TaskScope,
+): NodeRuntime["update"] {
+  const updateCall = position.nesting?.updateCall;
+  if (updateCall === undefined || !env.emitsUpdates || !events.stream.hasReaders()) return undefined;
+  return (partial) => {
+    scope.sendHeartbeat();
+    if (!scope.isEnded()) updateCall(partial);
+  };
 }
 
 const createSignal: unique symbol = Symbol("signal");
@@ -162,14 +182,62 @@ const signalDescriptor: PropertyDescriptor & ThisType<{ readonly [createSignal]:
   },
 };
 
-async function runStep<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
+/**
+ * Pauses the run at a breakpoint of a body, once: the journal row of the breakpoint is saved with the pause, and the
+ * body passes the breakpoint after a resume.
+ */
+async function pauseBody(
+  { env: { world }, position, journal }: Pick<Session, "env" | "position" | "journal">,
   scope: TaskScope,
+  keyPrefix: string,
   key: string,
-  { work, options }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions },
+): Promise<void> {
+  const { task, node } = scope;
+  if (scope.isEnded()) return rejectAbandoned(scope.getSignal().reason);
+  try {
+    if (typeof key !== "string" || loneSurrogate.test(key))
+      throw createInvalidArgumentError(position, task, "the breakpoint", {
+        value: key,
+        expected: "a string without lone surrogates",
+      });
+    if (keyPrefix === "" && node.policy.effect === "once") throw createOnceInterruptError(position, task, key);
+    const { saved } = journal;
+    if (saved === undefined) throw createUnsavedBreakpointError(position, task, key);
+    const row = createAuxiliaryRow(position, world, task, { auxiliary: "breakpoint", key: keyPrefix + key });
+    if (saved.rows.has(toJournalKey(row.step, row.task, row.key))) return undefined;
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+  } catch (error) {
+    return scope.fail(error);
+  }
+  return scope.pauseAtBoundary(createBodyBreakpoint(position, task, key));
+}
+
+function createUnsavedBreakpointError(position: Position, task: Task, key: string): StatewrightError {
+  return new StatewrightError("missing_store", {
+    what: `the node "${task.node}" paused at the breakpoint "${key}" in a run without a store, so it could not be resumed`,
+    next: "Pass a store: memoryStore() or sqliteStore(path)",
+    place: getErrorPlace(position, { node: task.node }),
+  });
+}
+
+/** A step of a task: its key, and the prefix of the recorded keys of its body. */
+interface StepPlace {
+  readonly keyPrefix: string;
+  readonly key: string;
+}
+
+async function runStep<Value>(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
+  scope: TaskScope,
+  place: StepPlace,
+  {
+    work,
+    options,
+  }: { readonly work: (at: StepRuntime) => Value | Promise<Value>; readonly options: StepOptions<Value> },
 ): Promise<Value> {
-  const { effect = "idempotent", name = key } = options;
-  const { task } = scope;
+  const { effect = "idempotent", name = place.key, reconcile } = options;
+  const { task, node } = scope;
+  const key = place.keyPrefix + place.key;
   let changes: LongTermChange[] | undefined;
   const value = await runRecordedEffect<Value>(session, {
     task,
@@ -178,6 +246,15 @@ async function runStep<Value>(
     name,
     effect,
     isAbandoned: scope.isEnded,
+    reconcile:
+      reconcile === undefined
+        ? undefined
+        : async (idempotencyKey) => await reconcile({ signal: scope.getSignal(), idempotencyKey }),
+    // The body of a once node does not run again with an answer: the node itself is in doubt.
+    askPerson:
+      place.keyPrefix === "" && node.policy.effect === "once"
+        ? undefined
+        : (doubt) => askAboutStep(session.progress, scope, { key, name }, doubt),
     execute: async (idempotencyKey) => {
       const stepChanges: LongTermChange[] = [];
       scope.activeSteps += 1;
@@ -205,6 +282,31 @@ async function runStep<Value>(
   if (changes.length > 0) getChanges(scope).push(...changes);
   scope.sendHeartbeat();
   return deepFreeze(value);
+}
+
+/** Raises the interrupt of a step in doubt, or resolves to its answer. */
+async function askAboutStep(
+  { control }: Progress,
+  scope: TaskScope,
+  step: { readonly key: string; readonly name: string },
+  { row: { idempotencyKey, startedAt }, about, elsewhere }: EffectDoubt,
+): Promise<StepInDoubtAnswer> {
+  const { id, node, input } = scope.task;
+  const response = scope.consult({
+    id: `${id}/${step.key}${elsewhere === undefined ? "" : "/elsewhere"}${stepInDoubtSuffix}`,
+    about,
+    key: inDoubtKey,
+    payload: {
+      node,
+      step: step.name,
+      idempotencyKey,
+      startedAt,
+      ...(input === undefined ? {} : { input: control.inputs[input] }),
+      ...elsewhere,
+    },
+    schema: toJsonSchema(stepInDoubtAnswer),
+  });
+  return "open" in response ? scope.suspend([response.open]) : (response.answer as StepInDoubtAnswer);
 }
 
 function getDeclaredInterrupt(position: Position, node: NodeRecord, key: string): InterruptDeclaration {
@@ -324,10 +426,21 @@ function checkStep(
   }
 }
 
-const stepOptionNames = listOptionNames<StepOptions>({ effect: true, name: true });
+const stepOptionNames = listOptionNames<StepOptions>({ effect: true, name: true, reconcile: true });
 
 function checkStepOptions(task: Task, key: string, options: StepOptions): void {
   const owner = `the step "${key}" of the node "${task.node}"`;
   checkOptions(owner, options, stepOptionNames);
   checkEffect(owner, options.effect);
+  const { effect = "idempotent", reconcile } = options;
+  if (reconcile === undefined) return;
+  if (typeof reconcile !== "function")
+    throw invalidOption({ where: `reconcile of ${owner}`, expected: "a function", got: reconcile });
+  if (effect !== "once")
+    throw invalidOption({
+      where: owner,
+      expected: 'effect "once" with reconcile',
+      got: effect,
+      fix: 'Add effect: "once", or remove reconcile: other steps run again under the same idempotency key',
+    });
 }

@@ -30,6 +30,7 @@ import { removeExpiry } from "../session/timers/interrupt-timers.ts";
 import { applyMachineEvent, commitStep, hasToolTask } from "../superstep/commit.ts";
 import { isRouteError } from "../superstep/superstep.ts";
 import type { TaskResult } from "../task/attempt.ts";
+import { rejectOutcomes } from "./reject-outcomes.ts";
 import { runTask } from "./run-task.ts";
 
 /** Runs supersteps. `isFresh` is false for a run resumed from a checkpoint, whose breakpoint was already passed. */
@@ -81,6 +82,7 @@ async function runSuperstep(session: Session): Promise<SuperstepEnd> {
     await commitStep(session, finished, startedAt, fatal);
   } catch (error) {
     if (isRouteError(error)) journalFinished(session, finished);
+    else rejectOutcomes(session, finished, error);
     throw error;
   }
   if (fatal !== undefined) return { kind: "failed", error: fromErrorRecord(fatal) };

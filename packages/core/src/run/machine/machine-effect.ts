@@ -18,6 +18,7 @@ import { commitStart, createIdempotencyKey, decodeOutcome, emitRepeated, toResta
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
+import { trackOnceEffect } from "../session/parts/once-effects.ts";
 import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
@@ -82,11 +83,15 @@ export async function runPromise(
       ? toRestartedRow(session.env.world, recorded)
       : recorded;
   if (isRepeated) emitRepeated(session.events, work.task, recorded);
-  if (row !== recorded && saved !== undefined && !(await recordStart(session.env.world, saved, row, isAbandoned)))
-    return false;
+  const begin = (): BegunPromise => ({ promise: callAsync(() => create(row.idempotencyKey)) });
+  const begun =
+    row === recorded || saved === undefined
+      ? begin()
+      : await recordStart(session.env.world, saved, row, { begin, isAbandoned });
+  if (begun === undefined) return false;
   let outcome: PromiseOutcome;
   try {
-    const output = deepFreeze(await create(row.idempotencyKey));
+    const output = deepFreeze(await begun.promise);
     if (isAbandoned()) return false;
     recordEnd(session.position, session.journal, row, {
       state: "ok",
@@ -151,17 +156,40 @@ function createStartRow(position: Position, world: World, work: InvokedPromise):
   };
 }
 
-/** Records the start of a promise. Resolves to false when the machine abandoned a `once` promise before its start. */
+/** Promise that has begun. The wrapper keeps its rejection apart from that of its start. */
+interface BegunPromise {
+  readonly promise: Promise<unknown>;
+}
+
+/** Calls a function that may throw; adds no turn to the promise that it returns. */
+function callAsync(work: () => PromiseLike<unknown>): Promise<unknown> {
+  try {
+    return Promise.resolve(work());
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/**
+ * Records the start of a promise, then begins it. Resolves to undefined when the machine abandoned a `once` promise
+ * before its start.
+ */
 async function recordStart(
   world: World,
   saved: Persistence,
   row: EffectRow,
-  isAbandoned: () => boolean,
-): Promise<boolean> {
-  if (row.effect === "once")
-    return commitStart(world, saved, { row, isAbandoned, begin: () => true, onAbandoned: () => false });
-  recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
-  return true;
+  { begin, isAbandoned }: { readonly begin: () => BegunPromise; readonly isAbandoned: () => boolean },
+): Promise<BegunPromise | undefined> {
+  if (row.effect !== "once") {
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    return begin();
+  }
+  const beginTracked = (): BegunPromise => {
+    const begun = begin();
+    trackOnceEffect(saved.thread.onceEffects, begun.promise);
+    return begun;
+  };
+  return commitStart(world, saved, { row, isAbandoned, begin: beginTracked, onAbandoned: () => undefined });
 }
 
 function recordEnd(

@@ -33,6 +33,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import { createDurableEvent } from "../session/durable-event.ts";
 import { type EventMessage, getEventKey, postEvent, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { RunResult } from "../session/options/options.ts";
+import { hasNoRoom, waitForOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
@@ -99,6 +100,8 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
     return delivered.length === 0 || result.status === "delivered" ? result : { ...result, delivered };
   } catch (error) {
     if (loop !== undefined && error === loop.refusal) throw error;
+    const thread = session.journal.saved?.thread;
+    if (thread !== undefined && hasNoRoom(error)) await waitForOnceEffects(thread.onceEffects, thread.world);
     if (loop !== undefined) closeLoop(loop);
     await waitForStarts(session.journal);
     return await finishOnError(session, error);

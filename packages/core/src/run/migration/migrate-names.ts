@@ -12,13 +12,19 @@ import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { taskKey } from "../session/parts/persistence.ts";
 import type { State, TaskOutcome, Write } from "../session/returns.ts";
 
+/** Conversation with renamed calls. */
+interface RenamedConversation {
+  readonly messages: readonly Message[];
+  readonly callIds: ReadonlySet<string>;
+}
+
 /** Returns the conversation with renamed open tool calls; undefined when no open call is renamed. */
 export function renameOpenCalls(
   plan: Plan,
   { tasks }: Control,
   state: State,
   tools: Readonly<Record<string, string>>,
-): readonly Message[] | undefined {
+): RenamedConversation | undefined {
   const isConversation = plan.graph.state.channels["messages"]?.kind === "messages";
   if (!isConversation || tasks.length === 0) return undefined;
   const messages = state["messages"] as readonly Message[];
@@ -26,11 +32,10 @@ export function renameOpenCalls(
   const open = new Set(renamed.map(({ block }) => block.id));
   if (open.size === 0) return undefined;
   const last = messages.findLastIndex(({ role }) => role === "assistant");
-  return deepFreeze(
-    messages.map((message, index) =>
-      index !== last || message.role !== "assistant" ? message : renameCalls(message, tools, open),
-    ),
+  const converted = messages.map((message, index) =>
+    index !== last || message.role !== "assistant" ? message : renameCalls(message, tools, open),
   );
+  return { messages: deepFreeze(converted), callIds: open };
 }
 
 /** Returns the message with these calls renamed, or the message itself when unchanged. */
@@ -52,13 +57,17 @@ function renameCalls(
 export interface Renames {
   readonly renameNode: (name: string) => string;
   readonly tools: Readonly<Record<string, string>>;
+  /** Ids of the renamed open calls of the conversation. Their recorded answers get the new name too. */
+  readonly callIds: ReadonlySet<string>;
   readonly codec: Codec;
 }
 
 /** Returns the journal row with the new names. */
 export function renameEffect(row: EffectRow, { tasks }: Control, names: Renames): EffectRow {
   const { renameNode, tools } = names;
-  if (row.kind === "tool") return Object.hasOwn(tools, row.name) ? { ...row, name: tools[row.name] ?? row.name } : row;
+  const toolName = row.kind === "tool" && Object.hasOwn(tools, row.name) ? tools[row.name] : undefined;
+  if (toolName !== undefined) return setOutcome({ ...row, name: toolName }, renameToolResult(row, toolName, names));
+  if (row.kind === "tool") return row;
   if (row.kind === "model") return setOutcome(row, renameModelReply(row, names));
   if (row.kind !== "task") return row;
   const name = tasks.some(({ id }) => id === row.task) ? renameNode(row.name) : row.name;
@@ -69,10 +78,22 @@ function setOutcome(row: EffectRow, outcome: string | undefined): EffectRow {
   return outcome === row.outcome || outcome === undefined ? row : { ...row, outcome };
 }
 
-/** Renames the targets and written tool calls of a recorded task outcome. */
+/** Renames the recorded result of a tool call, so that the answer of the call has the name of the call. */
+function renameToolResult(
+  { name, state, outcome }: EffectRow,
+  newName: string,
+  { codec }: Renames,
+): string | undefined {
+  if (state !== "ok" || outcome === undefined) return outcome;
+  const recorded = codec.decode(outcome);
+  if (!isPlainObject(recorded) || recorded["name"] !== name) return outcome;
+  return codec.encode({ ...recorded, name: newName }, "a recorded result");
+}
+
+/** Renames the targets, and the written tool calls and answers, of a recorded task outcome. */
 function renameTaskOutcome(
   { key, state, outcome }: EffectRow,
-  { renameNode, tools, codec }: Renames,
+  { renameNode, tools, callIds, codec }: Renames,
 ): string | undefined {
   if (key !== taskKey || state !== "ok" || outcome === undefined) return outcome;
   const recorded = codec.decode(outcome) as TaskOutcome;
@@ -81,9 +102,11 @@ function renameTaskOutcome(
   const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.callId] : [])));
   const writes = recorded.writes.map((write): Write => {
     if (write.channel !== "messages" || write.kind === "draft" || !Array.isArray(write.value)) return write;
-    const value = write.value.map((each: unknown) =>
-      isAssistantMessage(each) ? renameCalls(each, tools, getOpenCallIds(each, answered)) : each,
-    );
+    const value = write.value.map((each: unknown) => {
+      if (isAssistantMessage(each)) return renameCalls(each, tools, getOpenCallIds(each, answered));
+      const isRenamed = isMessage(each) && each.role === "tool" && callIds.has(each.callId);
+      return isRenamed && Object.hasOwn(tools, each.name) ? { ...each, name: tools[each.name] } : each;
+    });
     return value.every((each, index) => each === (write.value as readonly unknown[])[index])
       ? write
       : { ...write, value };

@@ -64,6 +64,11 @@ function toUnmigrated(snapshot: ThreadSnapshot): MigratedSnapshot {
 
 const noRenames: Readonly<Record<string, string>> = {};
 
+/** Returns the new name; the name itself without an entry of its own. */
+function getNewName(names: Readonly<Record<string, string>>, name: string): string {
+  return (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
+}
+
 /** Options of `migrateTo`. */
 interface MigrateToOptions {
   readonly namespace: string;
@@ -78,7 +83,7 @@ function migrateTo(
   { namespace, path, codec }: MigrateToOptions,
 ): MigratedSnapshot {
   const { nodes = noRenames, tools = noRenames } = migration ?? {};
-  const node = (name: string): string => nodes[name] ?? name;
+  const node = (name: string): string => getNewName(nodes, name);
   const control = renameControl(snapshot.control, plan, node, path);
   const { state, newValues } = migrateState(snapshot, plan, migration);
   const renamedCalls = renameOpenCalls(plan, control, state, tools);
@@ -105,7 +110,7 @@ function migrateTo(
     call: InnerGraphCall & { readonly callIndex: number },
     innerSnapshot: MigratedSnapshot,
   ): MigratedSnapshot["inner"][number] {
-    const name = tools[call.node] ?? call.node;
+    const name = getNewName(tools, call.node);
     const task = call.task === undefined ? undefined : { ...call.task, node: node(call.task.node) };
     const graph = task === undefined ? undefined : getToolGraph(findTool(plan.nodes.get(task.node), name))?.graph();
     const callNamespace = `${namespace}/${toCallSegment(task?.id ?? "", call.callIndex)}`;
@@ -119,6 +124,7 @@ function migrateTo(
           });
     return { node: name, task, callIndex: call.callIndex, snapshot: migrated };
   }
+  const renames = { renameNode: node, tools, callIds: renamedCalls?.callIds ?? new Set<string>(), codec };
   const removedCalls = snapshot.calls.flatMap((call) =>
     call.snapshot === undefined ? [{ ...call, node: node(call.node) }] : [],
   );
@@ -131,9 +137,9 @@ function migrateTo(
     namespace,
     path,
     control,
-    state: renamedCalls === undefined ? state : Object.freeze({ ...state, messages: renamedCalls }),
+    state: renamedCalls === undefined ? state : Object.freeze({ ...state, messages: renamedCalls.messages }),
     newValues: renamedCalls === undefined ? newValues : new Set([...newValues, "messages"]),
-    effects: snapshot.effects.map((row) => renameEffect(row, snapshot.control, { renameNode: node, tools, codec })),
+    effects: snapshot.effects.map((row) => renameEffect(row, snapshot.control, renames)),
     hasChanges:
       snapshot.hasChanges ||
       migration !== undefined ||

@@ -284,8 +284,9 @@ function findInnerTarget(
 ): MigrationTarget | undefined {
   let name = node;
   const inner = migrations.map((migration) => {
-    const innerMigration = migration?.inner[name];
-    name = migration?.nodes[name] ?? name;
+    if (migration === undefined) return undefined;
+    const innerMigration = Object.hasOwn(migration.inner, name) ? migration.inner[name] : undefined;
+    if (Object.hasOwn(migration.nodes, name)) name = migration.nodes[name] ?? name;
     return innerMigration;
   });
   const graphOfNode = findSubgraph(plan.nodes.get(name));

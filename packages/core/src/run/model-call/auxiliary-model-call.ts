@@ -6,13 +6,15 @@
  * conversation.
  */
 
+import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { checkId } from "../../base/ids.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import { checkOptions } from "../../base/options.ts";
 import { callPolicyNames, checkCallPolicy, resolveCallPolicy } from "../../model/call-policy.ts";
 import type { FailedAttempt } from "../../model/message.ts";
-import type { Model, ModelReply } from "../../model/model.ts";
+import type { Model, ModelFailure, ModelReply } from "../../model/model.ts";
+import { getModelFailureKind } from "../../model/model-failure.ts";
 import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
@@ -27,7 +29,11 @@ import { createModelAttempts } from "./model-attempts.ts";
 import { createBeforeRequest } from "./request-hooks.ts";
 
 /** Stream of calls that are no part of the conversation. */
-export const discardStream: MessageStream = { emitDelta: () => undefined, retract: () => undefined, finish: () => undefined };
+export const discardStream: MessageStream = {
+  emitDelta: () => undefined,
+  retract: () => undefined,
+  finish: () => undefined,
+};
 
 /** Calls an auxiliary model. Its usage is emitted, and recorded with the message of the effect that the hooks wrap. */
 export async function callAuxiliaryModel(
@@ -66,7 +72,11 @@ export async function callAuxiliaryModel(
         onFailedAttempt: (attempt, nth) =>
           notifyFailedAttempt(hookContext, attempt, `${effectKey} ${createAttemptKey(nth)}`),
         beforeRequest: createBeforeRequest(hookContext),
-      }).generate(request),
+      })
+        .generate(request)
+        .catch((thrown: unknown) => {
+          throw scope.getSignal().aborted ? thrown : toModelFailure(model, thrown);
+        }),
     onCommitted: ({ answeredBy = model.id, usage }, reused) => {
       if (reused) return;
       const by = middleware.name;
@@ -93,6 +103,21 @@ export async function callAuxiliaryModel(
   await notifyFailedAttempt(hookContext, auxiliaryAttempt, `${effectKey} ${createAttemptKey(failedAttempts.length)}`);
   scope.sendHeartbeat();
   return deepFreeze(reply);
+}
+
+/**
+ * Converts the plain error of a client library to `model_failed`, so that a hook tells a failed model from an error of
+ * its own. Other errors stay unchanged.
+ */
+function toModelFailure(model: Model, thrown: unknown): unknown {
+  if (isStatewrightError(thrown) || getModelFailureKind(thrown) === undefined) return thrown;
+  const details: ModelFailure = { retryable: false, kind: "other" };
+  return new StatewrightError("model_failed", {
+    what: `the model "${model.id}" failed: ${describeThrown(thrown)}`,
+    next: "Fix the cause, or add a fallback",
+    details,
+    cause: thrown,
+  });
 }
 
 function describeAuxiliaryCall({ name }: Middleware): string {

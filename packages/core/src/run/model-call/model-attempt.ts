@@ -8,6 +8,7 @@ import { toWellFormedData } from "../../base/well-formed.ts";
 import type { ModelTimeouts } from "../../model/call-policy.ts";
 import { findMessageIssue } from "../../model/message.ts";
 import type { Model, ModelCallOptions, ModelFailure, ModelReply, ModelRequest } from "../../model/model.ts";
+import { normalizeRawArgs } from "../../model/normalize-raw-args.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -188,7 +189,7 @@ function createTimeoutError(
 /** Returns a valid reply. Throws `model_failed` for any other value from the model or from middleware `by`. */
 export function checkReply(model: Model, reply: ModelReply, by?: { readonly name: string }): ModelReply {
   const issue = findReplyIssue(reply);
-  if (issue === undefined) return toWellFormedData(reply);
+  if (issue === undefined) return toWellFormedData({ ...reply, content: normalizeRawArgs(reply.content) });
   ignoreRejections(reply);
   const details: ModelFailure = { retryable: false, kind: "broken_reply" };
   throw new StatewrightError("model_failed", {

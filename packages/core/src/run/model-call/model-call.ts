@@ -382,7 +382,10 @@ function recordTurnLimitMessage(
  * Redacts text and reasoning of a reply before it is saved. A signed reasoning block cannot be changed and is
  * removed.
  */
-export function redactReply({ redactUncommon, listSecrets, listUncommonSecrets }: Redactor, reply: ModelReply): ModelReply {
+export function redactReply(
+  { redactUncommon, listSecrets, listUncommonSecrets }: Redactor,
+  reply: ModelReply,
+): ModelReply {
   if (listSecrets().length === 0) return reply;
   const secrets = listUncommonSecrets();
   const cleaned = redactSplitSecrets(redactSplitSecrets(reply.content, secrets), secrets, "reasoning");

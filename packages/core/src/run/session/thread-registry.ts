@@ -5,12 +5,15 @@
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
 import type { InboxMessage } from "../../checkpoint/inbox-message.ts";
 import type { Store } from "../../checkpoint/store.ts";
+import type { GraphDefinition } from "../../define/graph.ts";
 import type { RunHandle } from "./options/options.ts";
 import type { Preemption } from "./preemption.ts";
 
 /** Active run of this process. */
 export interface ActiveRun {
   readonly run: string;
+  /** Name of the graph of the run. */
+  readonly graph: string;
   readonly branch: string;
   readonly key: string | undefined;
   readonly handle: RunHandle<unknown> | undefined;
@@ -30,10 +33,11 @@ export interface WaitingRun {
 
 interface ThreadRegistry {
   readonly active: Map<string, ActiveRun>;
+  /** Queued runs whose caller waits in this process, by run key. */
   readonly waiting: Map<string, WaitingRun>;
   /** Number of runs of this process that are about to claim a thread, by thread. */
   readonly opening: Map<string, number>;
-  /** Queued runs that are about to start in this process. */
+  /** Queued runs that are about to start in this process, by run key. */
   readonly starting: Map<string, StartingRun>;
   /** Handles of runs started in this process with a key, by thread and key. */
   readonly keyed: Map<string, RunHandle<unknown>>;
@@ -45,6 +49,11 @@ interface ThreadRegistry {
  */
 export interface StartingRun {
   needsRecheck: boolean;
+}
+
+/** Returns the key of a run in its store: a copy of a thread has runs of the same ids. */
+export function toRunKey({ thread, id }: Pick<RunRow, "thread" | "id">): string {
+  return `${thread} ${id}`;
 }
 
 const registries: WeakMap<Store, ThreadRegistry> = new WeakMap();
@@ -73,6 +82,40 @@ export function findActiveHandle(store: Store, thread: string, key: string): Run
   const { keyed, active } = getThreadRegistry(store);
   const activeRun = active.get(thread);
   return keyed.get(`${thread} ${key}`) ?? (activeRun?.key === key ? activeRun.handle : undefined);
+}
+
+const activeByGraph: WeakMap<GraphDefinition, Set<RunHandle<unknown>>> = new WeakMap();
+
+/** Registers an active run under its graphs, in every store; the returned function removes the run. */
+export function registerActiveRun(graphs: readonly GraphDefinition[], handle: RunHandle<unknown>): () => void {
+  for (const graph of graphs) activeByGraph.set(graph, (activeByGraph.get(graph) ?? new Set()).add(handle));
+  return () => {
+    for (const graph of graphs) activeByGraph.get(graph)?.delete(handle);
+  };
+}
+
+/** Selection of active runs. */
+export interface ActiveRunFilter {
+  /** Default: all threads. */
+  readonly thread?: string | undefined;
+  /** Also selects runs of other versions of the graph on the thread of this store. */
+  readonly store?: Store | undefined;
+}
+
+/**
+ * Lists the handles of the runs of a graph that are active in this process, also runs that an engine started. Runs
+ * without a store, waiting runs and queued runs are not listed. Never throws.
+ *
+ * @example for (const run of listActiveRuns(graph, { thread: "t" })) run.cancel();
+ */
+export function listActiveRuns(
+  graph: GraphDefinition,
+  { thread, store }: ActiveRunFilter = {},
+): readonly RunHandle<unknown>[] {
+  const handles = [...(activeByGraph.get(graph) ?? [])].filter((run) => thread === undefined || run.thread === thread);
+  const stored = store === undefined || thread === undefined ? undefined : getThreadRegistry(store).active.get(thread);
+  if (stored?.handle === undefined || stored.graph !== graph.name || handles.includes(stored.handle)) return handles;
+  return [...handles, stored.handle];
 }
 
 /** Lists the waiting runs of a thread in this process. */

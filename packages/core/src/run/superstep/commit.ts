@@ -1,6 +1,6 @@
 /** Commits a superstep: the state machine transitions, the superstep becomes durable, then its events are emitted. */
 
-import type { ErrorRecord } from "../../base/errors.ts";
+import { type ErrorRecord, toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
 import type { CheckpointRow, CheckpointSource, Control, RunRow, Task } from "../../checkpoint/checkpoint.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
@@ -189,7 +189,7 @@ export async function commit(
   const { startedAgents = session.progress.control.startedAgents ?? [] } = session.progress;
   // New input or inbox messages expect an answer: reset the turn count.
   const turns =
-    options.source === "input" || (options.inboxMessages ?? []).length > 0
+    options.source === "input" || (options.inboxMessages ?? []).some(({ error }) => error === undefined)
       ? undefined
       : getTurns(session.position, session.progress);
   const control: Control = {
@@ -248,6 +248,7 @@ export async function commit(
     cacheFinalState(session.position, session.progress, session.journal.saved, row);
   if (options.source === "step") session.position.stepsOfRun += 1;
   inspectTransition(session.position, session.events, from, { event, step });
+  logUnreadable(session.position, session.env.world, options.inboxMessages ?? []);
   if (!session.events.stream.hasReaders()) {
     session.events.sequence.emittedSeq = place.seq + (ended === undefined ? 0 : 1);
     return;
@@ -277,10 +278,22 @@ export async function commit(
   ended?.emit();
 }
 
-/** Emits the delivery of inbox messages to the senders. */
+/** Emits the delivery of inbox messages to the senders, and the failure of unreadable rows. */
 function emitDelivered(events: EventEmitter, inboxMessages: readonly QueuedMessage[]): void {
-  for (const { id, kind, messages } of inboxMessages)
-    emit(events, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
+  for (const { id, kind, messages, error } of inboxMessages)
+    if (error === undefined) emit(events, { type: "inbox.delivered", inboxMessageId: id, kind, messages });
+    else emit(events, { type: "inbox.failed", error: toErrorRecord(error) });
+}
+
+/** Logs the rows that this commit removes from the inbox although no run can read them. */
+function logUnreadable({ run }: Position, { log }: World, inboxMessages: readonly QueuedMessage[]): void {
+  for (const { id, error } of inboxMessages)
+    if (error !== undefined)
+      log("error", "an unreadable inbox message was removed", {
+        thread: run.thread,
+        inboxMessage: id,
+        error: toErrorRecord(error),
+      });
 }
 
 function createEndEvent(

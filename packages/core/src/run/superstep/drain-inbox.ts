@@ -13,7 +13,6 @@ import { listPendingCalls } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { hasConversation, type QueuedMessage } from "../session/inbox/inbox.ts";
 import type { Position } from "../session/parts/position.ts";
-import { Preemption } from "../session/preemption.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import type { StepResult } from "../session/step-result.ts";
@@ -32,10 +31,9 @@ export async function drainInbox(
   result: StepResult,
   reduceWith: (writes: readonly Write[]) => StepResult,
 ): Promise<InboxDelivery> {
-  const none = { result, delivered: [] };
-  if (!canDeliver(session, result.state)) return none;
+  if (!canDeliver(session, result.state)) return { result, delivered: [] };
   const waiting = await listWaitingMessages(session);
-  if (waiting.length === 0) return none;
+  const unreadable = session.inboxes.inbox.listUnreadable();
   const steering = selectMessages(session.position, waiting, "steer");
   const ends = result.tasks.length === 0;
   const choices = [steering, ...(ends ? [selectMessages(session.position, waiting, "followUp")] : [])];
@@ -46,9 +44,9 @@ export async function drainInbox(
       inboxMessages: messages,
       reduceWith,
     });
-    if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: messages };
+    if (next !== undefined && next.tasks.length > 0) return { result: next, delivered: [...unreadable, ...messages] };
   }
-  return none;
+  return { result, delivered: unreadable };
 }
 
 /** Filters steering messages. */
@@ -56,15 +54,17 @@ export function filterSteering(inboxMessages: readonly QueuedMessage[]): readonl
   return inboxMessages.filter(({ kind }) => kind === "steer");
 }
 
-/** Lists steering messages that no run has delivered: they come before the input of the next run. */
+/**
+ * Lists steering messages that no run has delivered: they come before the input of the next run. Unreadable rows are
+ * listed too, so that they leave the inbox.
+ */
 export async function listUndeliveredSteering(
   session: Pick<Session, "position" | "progress" | "events" | "signals" | "inboxes">,
 ): Promise<readonly QueuedMessage[]> {
   if (!canDeliver(session, session.progress.state)) return [];
-  return assignNewIds(
-    session.progress.state["messages"] as readonly Message[],
-    filterSteering(await listWaitingMessages(session)),
-  );
+  const waiting = filterSteering(await listWaitingMessages(session));
+  const messages = assignNewIds(session.progress.state["messages"] as readonly Message[], waiting);
+  return [...session.inboxes.inbox.listUnreadable(), ...messages];
 }
 
 /** Converts inbox messages to channel writes. */
@@ -73,7 +73,7 @@ export function toInboxWrites(
   codec: Codec,
   inboxMessages: readonly QueuedMessage[],
 ): readonly Write[] {
-  if (inboxMessages.length === 0) return [];
+  if (inboxMessages.every(({ messages }) => messages.length === 0)) return [];
   const writes = readUpdate(plan, START, { messages: inboxMessages.flatMap(({ messages }) => messages) });
   validateWrites(plan, codec, writes, { label: "inbox messages for" });
   return writes;
@@ -91,13 +91,13 @@ export async function hasDeliverableMessage(
 function canDeliver(
   {
     position: { nesting, plan },
-    signals: { abort, drain },
+    signals: { abort },
     inboxes: { inbox },
   }: Pick<Session, "position" | "signals" | "inboxes">,
   state: State,
 ): boolean {
   if (!inbox.mayHaveMessages() || nesting !== undefined || !hasConversation(plan)) return false;
-  if (abort.signal.aborted || drain.reason instanceof Preemption) return false;
+  if (abort.signal.aborted) return false;
   return listPendingCalls(state["messages"] as readonly Message[]).calls.length === 0;
 }
 

@@ -4,12 +4,14 @@
  * replace a message with a message of another role. Inbox messages always get new ids.
  */
 import { StatewrightError } from "../../base/errors.ts";
+import { isPlainObject } from "../../base/json.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { listToolCalls, type Message, type MessageWrite } from "../../model/message.ts";
 import { hasAnyId } from "../../state/message-index.ts";
 import type { QueuedMessage } from "../session/inbox/inbox.ts";
 import { hasEmptyId } from "../session/message-ids.ts";
 import type { State, Write } from "../session/returns.ts";
+import { findTranscriptIssue } from "./transcript-issue.ts";
 
 /**
  * Throws `invalid_input` when an input would break a conversation. Runs before the input is applied, while message
@@ -31,6 +33,28 @@ export function checkInputMessages({ graph }: Plan, state: State, writes: readon
       place: { graph: graph.name, channel: name },
     });
   }
+}
+
+/**
+ * Throws `invalid_input` for an input that removes messages. An input may come from a client, which must not delete the
+ * history.
+ */
+export function checkNoRemovals({ graph }: Plan, input: unknown): void {
+  if (!isPlainObject(input)) return;
+  for (const [name, { kind }] of Object.entries(graph.state.channels)) {
+    const written = kind === "messages" && Object.hasOwn(input, name) ? input[name] : undefined;
+    const removal = (Array.isArray(written) ? written : [written]).find(isRemoval);
+    if (removal === undefined) continue;
+    throw new StatewrightError("invalid_input", {
+      what: `the input of graph "${graph.name}" removes the message ${JSON.stringify(removal.remove)}`,
+      next: "To remove messages, use the option removeMessages of run, or updateState",
+      place: { graph: graph.name, channel: name },
+    });
+  }
+}
+
+function isRemoval(item: unknown): item is { readonly remove: unknown } {
+  return isPlainObject(item) && Object.hasOwn(item, "remove");
 }
 
 /** Identical messages with the same id count as one message. */
@@ -67,35 +91,6 @@ function findMisplaced(
 
 function isPartOfToolCall(message: Message): boolean {
   return message.role === "tool" || (message.role === "assistant" && listToolCalls(message).length > 0);
-}
-
-/** Returns the transcript issue that a change introduces into a previously valid conversation, or undefined. */
-export function findIntroducedIssue({ graph }: Plan, before: State, after: State): string | undefined {
-  for (const [name, { kind }] of Object.entries(graph.state.channels)) {
-    if (kind !== "messages" || before[name] === after[name]) continue;
-    const broken = findTranscriptIssue((after[name] ?? []) as readonly Message[]);
-    if (broken !== undefined && findTranscriptIssue((before[name] ?? []) as readonly Message[]) === undefined)
-      return broken;
-  }
-  return undefined;
-}
-
-/**
- * Returns the first issue for which a provider would reject the transcript, or undefined. Calls at the end may still
- * be unanswered.
- */
-function findTranscriptIssue(messages: readonly Message[]): string | undefined {
-  let open: readonly string[] = [];
-  for (const message of messages) {
-    if (message.role === "tool") {
-      if (!open.includes(message.callId)) return `the message "${message.id}" would answer no call`;
-      open = open.filter((id) => id !== message.callId);
-      continue;
-    }
-    if (open.length > 0) return `the call "${open[0]}" would have no answer`;
-    if (message.role === "assistant") open = listToolCalls(message).map(({ id }) => id);
-  }
-  return undefined;
 }
 
 /** Assigns new ids to inbox messages whose ids occur in the conversation or in another inbox message. */

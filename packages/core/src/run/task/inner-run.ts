@@ -27,7 +27,7 @@ import { restoreGraphPosition } from "../migration/thread-snapshot.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import type { Nesting } from "../session/parts/nesting.ts";
+import type { Nesting, UpdateCall } from "../session/parts/nesting.ts";
 import { awaitCommit, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
@@ -54,6 +54,8 @@ export interface InnerCall {
   readonly signal: AbortSignal;
   readonly context: (outer: unknown) => unknown;
   readonly input: () => unknown;
+  /** Emits an update of the tool call; undefined for a subgraph. */
+  readonly updateCall?: UpdateCall;
 }
 
 /**
@@ -177,6 +179,7 @@ async function openInner(outer: Session, scope: TaskScope, call: InnerCall): Pro
       plan,
       run,
       namespace,
+      keySalt: outer.position.keySalt,
       nesting,
       step,
       stepsBefore: !isContinued ? 0 : known === undefined ? (control.steps ?? 0) : countSteps(known.position),
@@ -308,7 +311,7 @@ function createLeftoverControl(codec: Codec, previous: CheckpointRow | undefined
 function createNesting(
   outer: Pick<Session, "env" | "position" | "journal" | "signals">,
   { task }: TaskScope,
-  { name, id, graph, isTool, middleware, persistence }: InnerCall,
+  { name, id, graph, isTool, middleware, persistence, updateCall }: InnerCall,
   { namespace, abort }: { readonly namespace: string; readonly abort: AbortController },
 ): Nesting {
   const parentNesting = outer.position.nesting;
@@ -330,6 +333,7 @@ function createNesting(
     getHookController: isTool
       ? (hook) => (isOuterMiddleware(hook) ? getOuterController(hook) : abort)
       : getOuterController,
+    updateCall: updateCall ?? parentNesting?.updateCall,
   };
 }
 

@@ -67,12 +67,11 @@ export async function runOnce(
     attempts: (row?.attempts ?? 0) + 1,
     startedAt: session.env.world.clock.now(),
   } as const;
-  await commitStart<void>(session.env.world, saved, {
+  return commitStart<TaskOutcome>(session.env.world, saved, {
     row: createTaskRow(session.position, scope.task, start),
     isAbandoned: scope.isEnded,
-    begin: () => undefined,
+    begin: async () => read(await body()),
   });
-  return read(await body());
 }
 
 /**
@@ -166,6 +165,10 @@ export function createOnceInterruptError(position: Position, task: Task, key: st
   });
 }
 
-function buildInDoubtPayload({ control }: Progress, { node, input }: Task, { startedAt }: EffectRow): object {
-  return { node, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
+function buildInDoubtPayload(
+  { control }: Progress,
+  { node, input }: Task,
+  { idempotencyKey, startedAt }: EffectRow,
+): object {
+  return { node, idempotencyKey, startedAt, ...(input === undefined ? {} : { input: control.inputs[input] }) };
 }

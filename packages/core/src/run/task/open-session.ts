@@ -34,9 +34,10 @@ import { isWriter, resolveVersion, type VersionResolution } from "../migration/r
 import { createEventInbox } from "../session/inbox/event-inbox.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
-import { parseBreakpoints } from "../session/options/breakpoints.ts";
+import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../session/options/breakpoints.ts";
 import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
+import { createOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
@@ -118,6 +119,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     version: graph.version,
     shape: plan.shape,
     at: world.clock.now(),
+    keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
     startsRun: opening.claimsOnCommit,
   });
@@ -208,7 +210,7 @@ function createUnsavedSession(opening: OpenSessionOptions, { env, kernel }: Sess
   const run = createRunRow(opening, env.world, "main");
   return createSession({
     env,
-    position: createPosition(plan, run, -1, 0),
+    position: createPosition(plan, run, { step: -1, stepsBefore: 0, keySalt: toKeySalt(opening) }),
     progress: createProgress(
       kernel,
       createInitialState(graph.state.channels),
@@ -251,8 +253,17 @@ function createEnvironment({ graph, options, needsNoContext }: OpenSessionOption
   };
 }
 
-function createPosition(plan: Plan, run: RunRow, step: number, stepsBefore: number): Position {
-  return { plan, run, namespace: run.branch, nesting: undefined, step, stepsBefore, stepsOfRun: 0 };
+function createPosition(
+  plan: Plan,
+  run: RunRow,
+  { step, stepsBefore, keySalt }: Pick<Position, "step" | "stepsBefore" | "keySalt">,
+): Position {
+  return { plan, run, namespace: run.branch, keySalt, nesting: undefined, step, stepsBefore, stepsOfRun: 0 };
+}
+
+/** Returns the random part of the idempotency keys of a thread that this run creates: 60 bits of the id of the run. */
+function toKeySalt({ runId }: OpenSessionOptions): string {
+  return runId.slice(-12);
 }
 
 function createProgress(kernel: Kernel, state: State, control: Control, snapshot: Snapshot): Progress {
@@ -284,10 +295,15 @@ async function loadSession(
   const interrupts =
     head === undefined || control.tasks.length === 0 ? [] : await store.interrupts(thread, claim.branch);
   const open = claim.run !== undefined && isUnfinished(claim.run);
-  const run: RunRow =
+  const breakpoints =
+    opening.options.breakpoints === undefined
+      ? (open ? claim.run : opening.queued)?.breakpoints
+      : toSavedBreakpoints(env.breakpoints);
+  const row =
     open && claim.run !== undefined
       ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
       : createRunRow(opening, world, claim.branch);
+  const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
     store,
     codec,
@@ -302,6 +318,7 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
       world,
@@ -324,8 +341,8 @@ async function loadSession(
   const snapshot = program.restore({ plan, kernel }, { thread, control, state, changed: saved.thread.changed });
   const location = { store, codec, thread, branch: claim.branch };
   return createSession({
-    env,
-    position: createPosition(plan, run, head?.step ?? -1, stepsBefore),
+    env: breakpoints === undefined ? env : { ...env, breakpoints: restoreBreakpoints(plan, breakpoints) },
+    position: createPosition(plan, run, { step: head?.step ?? -1, stepsBefore, keySalt: claim.keySalt }),
     progress: createProgress(kernel, state, control, snapshot),
     events: { stream: events, sequence: saved.thread },
     journal: {
@@ -351,6 +368,10 @@ export function isUnfinished(run: RunRow): boolean {
 
 function ignoreStop(): void {
   // No handle: nothing to stop.
+}
+
+function replaceBreakpoints({ breakpoints: _, ...row }: RunRow, breakpoints: RunRow["breakpoints"]): RunRow {
+  return breakpoints === undefined ? row : { ...row, breakpoints };
 }
 
 /** Returns the row of a resumed run. Counts crashes of its process until the run writes a new checkpoint. */

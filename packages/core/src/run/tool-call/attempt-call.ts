@@ -6,15 +6,16 @@
 import { findInvalidData, resultBounds } from "../../base/bounds.ts";
 import { describeThrown } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
-import { deepFreeze } from "../../base/json.ts";
+import { createFrozenCopy } from "../../base/json.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import { toWellFormedData } from "../../base/well-formed.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, mergeStopError, ToolError } from "../../tool/definition/tool-error.ts";
-import { type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
+import { type CopyData, type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { getResultFields, type ToolCallContext } from "./context.ts";
+import { getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
+import { createResultDataCopier } from "./result-data.ts";
 import { createToolRuntime, type Execution } from "./tool-runtime.ts";
 
 /** Default grace period of a tool after its signal has aborted, in milliseconds. */
@@ -84,7 +85,7 @@ export function attemptCall(
       return;
     }
     unsubscribe = subscribeToAbort(taskSignal, () => stop(ToolError.cancelled()));
-    const { timeoutMs } = spec;
+    const timeoutMs = getTimeoutMs(call, spec);
     if (timeoutMs !== undefined) cancelTimer = schedule.after(timeoutMs, () => stop(ToolError.timeout(timeoutMs)));
     call.isAttemptActive = true;
     const isOpen = (): boolean => !isFinished && stopError === undefined;
@@ -119,7 +120,13 @@ function readResult(call: ToolCallContext, spec: ToolSpec, returned: unknown, at
     const invalid = findInvalidData(returned, resultBounds);
     if (invalid?.reason === "bounds")
       throw new ToolError("invalid_output", `The tool "${spec.name}" returned values that ${invalid.text}.`);
-    return toResult(toWellFormedData(returned), getResultFields(call, attempt));
+    const { copy, logDropped } = createResultDataCopier(call, "the result");
+    // A value with an output schema is what the schema returns.
+    const copyData: CopyData = (value, name) =>
+      name === "value" && spec.output !== undefined ? value : copy(value, name);
+    const result = toResult(toWellFormedData(returned), getResultFields(call, attempt), copyData);
+    logDropped();
+    return result;
   } catch (cause) {
     ignoreRejections(returned);
     if (isToolError(cause)) throw cause;
@@ -133,7 +140,7 @@ export function validateResult(call: ToolCallContext, spec: ToolSpec, returned: 
   const result = readResult(call, spec, returned, attempt);
   if (spec.output === undefined || result.isError) return result;
   const parsed = parseWith(spec.output, result.value);
-  if (parsed.ok) return deepFreeze({ ...result, value: parsed.value });
+  if (parsed.ok) return createFrozenCopy({ ...result, value: parsed.value });
   if (parsed.isAsync === true) return toErrorResult(createUnreadableError(spec), getResultFields(call, attempt));
   return toErrorResult(
     new ToolError(

@@ -8,7 +8,7 @@ import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Usage } from "../../model/message.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { redactArgs } from "../../tool/artifacts/redaction-policy.ts";
-import type { Tool, ToolCall } from "../../tool/definition/tool.ts";
+import type { Tool, ToolCall, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { type ToolOutput, type ToolResult, toErrorResult } from "../../tool/result.ts";
@@ -54,6 +54,10 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   startedCall: ToolCall | undefined;
   /** True while an attempt is active: progress and events of the tool are emitted. */
   isAttemptActive: boolean;
+  /** True when the attempts of the tool have a result: the effect of the call has happened, or has failed. */
+  hasSettled: boolean;
+  /** Number of updates and progress lines that could not be shown. */
+  withheldUpdates: number;
   /** Number of interrupts raised about the call. */
   interruptCount: number;
   /** Digest of the approved arguments; undefined without an approval. */
@@ -64,6 +68,8 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   modelUsage: Map<string, Usage | undefined> | undefined;
   /** Long-term store changes of the active attempt; undefined when no attempt is active. */
   longTerm: LongTermChange[] | undefined;
+  /** Error that fails the run after the outcome of the call is recorded; undefined without one. */
+  failure: StatewrightError | undefined;
 }
 
 /** True for a provider-executed call that needs an approval. */
@@ -115,6 +121,12 @@ export function getResultFields(
   };
 }
 
+/** Returns the time limit of an attempt in milliseconds: of the tool, of its node, or of the graph. */
+export function getTimeoutMs({ node, position }: ToolCallContext, spec: ToolSpec): number | undefined {
+  const timeoutMs = spec.timeoutMs ?? node.timeoutMs ?? position.plan.graph.toolTimeoutMs;
+  return timeoutMs === Number.POSITIVE_INFINITY ? undefined : timeoutMs;
+}
+
 type CallEventBody =
   | { readonly type: "tool.started"; readonly args: unknown }
   | { readonly type: "tool.args_rewritten"; readonly by: string; readonly args: unknown; readonly raw?: unknown }
@@ -122,6 +134,7 @@ type CallEventBody =
   | { readonly type: "tool.rejected"; readonly reason: string }
   | { readonly type: "tool.denied"; readonly by: string; readonly reason: string }
   | { readonly type: "tool.update"; readonly partial: ToolOutput }
+  | { readonly type: "tool.update_withheld"; readonly count: number }
   | { readonly type: "tool.progress"; readonly text: string }
   | { readonly type: "tool.retried"; readonly attempt: number; readonly delayMs: number; readonly error: string }
   | { readonly type: "tool.artifact_lost"; readonly key: string; readonly name: string; readonly error: string }

@@ -5,7 +5,7 @@ import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../../tool/definitio
 import { isToolError, ToolError, toToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { applyErrorPolicy, isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
-import { recordStage } from "../journal/journal.ts";
+import { cancelStart, recordStage } from "../journal/journal.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
@@ -138,9 +138,12 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
   for (let attempt = 1; ; attempt++) {
     try {
       if (call.locks !== undefined) await call.locks.acquire(call.toolCall.args, call.scope.getSignal());
+      if (attempt === 1 && tool.spec.effect === "once") cancelSuspendedStart(call);
       const pending =
         tool.graph === undefined ? attemptCall(call, tool, execution, attempt) : attemptGraphCall(call, tool, attempt);
-      return applyErrorPolicy(await pending, onError);
+      const result = await pending;
+      call.hasSettled = true;
+      return applyErrorPolicy(result, onError);
     } catch (thrown) {
       if (tool.graph !== undefined && (isSuspendedCall(thrown) || isStatewrightError(thrown))) throw thrown;
       if (isStatewrightError(thrown, "missing_secret") || isStatewrightError(thrown, "missing_store")) throw thrown;
@@ -158,6 +161,7 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (!willRetry) {
         // The model reads one line; the log contains the full error.
         if (!isToolError(thrown)) logFailure(call, tool.spec.name, attempt, thrown);
+        call.hasSettled = true;
         return applyErrorPolicy(toErrorResult(error, getResultFields(call, attempt)), onError);
       }
       const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, env.world.random.next());
@@ -176,6 +180,12 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
     }
   }
+}
+
+/** A run that stops before the body of a `once` tool has begun leaves no doubt: the call did not happen. */
+function cancelSuspendedStart({ scope, position, journal, key }: ToolCallContext): void {
+  const { reason } = scope.getSignal();
+  if (isSuspension(reason)) cancelStart(position, journal, scope.task, key);
 }
 
 function logFailure({ env, block }: ToolCallContext, tool: string, attempt: number, thrown: unknown): void {

@@ -1,6 +1,6 @@
 /** Finalize stage of a tool call: after hooks, redaction, artifacts, and the result as it is saved. */
 
-import { describeThrown, getErrorFact, isStatewrightError } from "../../base/errors.ts";
+import { describeThrown, getErrorFact, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import { toWellFormedData } from "../../base/well-formed.ts";
 import { plainCodec } from "../../state/codec.ts";
@@ -9,11 +9,15 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import { exposeCallChanges, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
+import type { Position } from "../session/parts/position.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn } from "../session/returns.ts";
 import { checkReducers, validateEncodable, validateOutcome } from "../session/validate-writes.ts";
+import { findCommandIssue } from "../superstep/transcript-issue.ts";
 import { listCommandReturns } from "./command-returns.ts";
 import { getResultFields, handleHookError, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { canStoreArtifacts, presentResult } from "./present-result.ts";
+import { toSavableResult } from "./result-data.ts";
 
 /**
  * Calls the after hooks in reverse order, then redacts and validates the result: from the state after to persisted.
@@ -23,6 +27,26 @@ export function finalizeCall(call: ToolCallContext, result: ToolResult): ToolRes
   return middleware.some(({ afterTool }) => afterTool !== undefined)
     ? callAfterHooks(call, middleware, result).then((shown) => presentCallResult(call, shown))
     : presentCallResult(call, result);
+}
+
+/**
+ * Returns the answer of a `once` call that has run, and whose hooks or result then failed with `thrown`. The answer is
+ * recorded, since a call without an outcome is in doubt after a resume. The error of a required hook fails the run
+ * after that.
+ */
+export function withholdResult(call: ToolCallContext, thrown: unknown): ToolResult {
+  if (isStatewrightError(thrown)) call.failure = thrown;
+  call.artifacts = undefined;
+  const { env, block } = call;
+  env.world.log("error", `a result of the tool "${block.name}" was withheld: it could not be prepared`, {
+    callId: block.id,
+    error: toRedactedRecord(env.redactor, thrown),
+  });
+  if (call.getState() === "executing") call.transition("call.finished");
+  if (call.getState() === "after") call.transition("call.reviewed");
+  const text = `The tool "${block.name}" ran, but its result is withheld: it could not be prepared.`;
+  const error = new ToolError("invalid_output", text, { cause: thrown });
+  return journalLongTermChanges(call, toErrorResult(error, getResultFields(call, 1)));
 }
 
 async function callAfterHooks(
@@ -50,7 +74,7 @@ async function callAfterHooks(
 /** Moves from the state persisting to persisted; synchronous without artifacts. */
 function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResult | Promise<ToolResult> {
   call.transition("call.reviewed");
-  const presented = presentResult(call, call.env.redactor.redact(result));
+  const presented = presentResult(call, call.env.redactor.redact(toSavableResult(call, result)));
   return presented instanceof Promise
     ? presented.then((shown) => finishResult(call, shown))
     : finishResult(call, presented);
@@ -58,7 +82,7 @@ function presentCallResult(call: ToolCallContext, result: ToolResult): ToolResul
 
 function finishResult(call: ToolCallContext, shown: ToolResult): ToolResult {
   if (canStoreArtifacts(call)) call.transition("call.persisted");
-  const result = deepFreeze({ ...toWellFormedData(shown), callId: call.block.id, name: call.toolCall.name });
+  const result = { ...toWellFormedData(shown), callId: call.block.id, name: call.toolCall.name };
   return journalLongTermChanges(call, ensureApplicable(call, ensureSavable(call, result)));
 }
 
@@ -74,7 +98,10 @@ export function ensureApplicable(call: ToolCallContext, result: ToolResult): Too
   const { node } = scope.task;
   const accepted = batch.commands.flat();
   try {
-    validateOutcome(position, env.codec, node, readReturn(position.plan, node, progress.state, returned));
+    const outcome = readReturn(position.plan, node, progress.state, returned);
+    validateOutcome(position, env.codec, node, outcome);
+    const issue = findCommandIssue(position.plan, progress.state, scope.task, outcome.writes);
+    if (issue !== undefined) throw createCommandError(position, node, issue);
     // With the commands of the siblings: reducers read each other's values, and gotos may lead to different nodes.
     const { writes } = readReturn(position.plan, node, progress.state, [...accepted, ...returned]);
     checkReducers(position.plan, env.codec, { task: scope.task, writes, getState: () => progress.state });
@@ -86,6 +113,14 @@ export function ensureApplicable(call: ToolCallContext, result: ToolResult): Too
   }
   batch.commands.push(returned);
   return result;
+}
+
+function createCommandError({ plan }: Position, node: string, issue: string): StatewrightError {
+  return new StatewrightError("invalid_update", {
+    what: `the update of a tool would separate tool calls from their answers: ${issue}`,
+    next: "Return the answer of the call as content, and add only messages without open tool calls",
+    place: { graph: plan.graph.name, node },
+  });
 }
 
 /**
@@ -100,7 +135,10 @@ function journalLongTermChanges(call: ToolCallContext, result: ToolResult): Tool
   return result;
 }
 
-/** Replaces a result that cannot be saved with an error result: the tool did run, and the run continues. */
+/**
+ * Returns the frozen result, or an error result for a result that cannot be saved or frozen: the tool did run, and the
+ * run continues.
+ */
 function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
   const { codec } = call.env;
   const { saved } = call.journal;
@@ -109,7 +147,7 @@ function ensureSavable(call: ToolCallContext, result: ToolResult): ToolResult {
     // In a list, as in the channel of messages.
     if (saved === undefined || codec === plainCodec) validateEncodable(codec, [result], what);
     else codec.encode([result], what);
-    return result;
+    return deepFreeze(result);
   } catch (cause) {
     const path = isStatewrightError(cause) ? cause.place.path?.replace(/^0\./, "") : undefined;
     const where = path === undefined ? "" : ` (at "${path}")`;

@@ -19,7 +19,8 @@ import type { Session } from "../session/session.ts";
 import type { Stop } from "../session/stop.ts";
 import { runInner } from "../task/inner-run.ts";
 import { validateResult } from "./attempt-call.ts";
-import type { ToolCallContext } from "./context.ts";
+import { getTimeoutMs, type ToolCallContext } from "./context.ts";
+import { emitUpdate } from "./tool-runtime.ts";
 
 /**
  * Thrown through a tool call without an answer for now: its graph waits for interrupts, or is paused at a boundary.
@@ -72,6 +73,7 @@ export async function attemptGraphCall(
         signal,
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
         input: () => record.toInput(call.toolCall.args as never, getCallContext(call) as never),
+        updateCall: (partial) => emitUpdate(call, partial),
       },
       (stop, session) => {
         if (stop.kind !== "done") throw toUnansweredError(stop, call, session, { record, stopped: getStopError() });
@@ -111,9 +113,11 @@ function checkDepth({ position, block }: ToolCallContext, { maxDepth }: GraphToo
  * stopped, because the next attempt writes the same rows.
  */
 function createStopSignal(
-  { scope, env }: ToolCallContext,
-  { spec: { timeoutMs } }: Tool<never, never>,
+  call: ToolCallContext,
+  { spec }: Tool<never, never>,
 ): { readonly signal: AbortSignal; readonly getStopError: () => ToolError | undefined; readonly end: () => void } {
+  const { scope, env } = call;
+  const timeoutMs = getTimeoutMs(call, spec);
   const outer = scope.getSignal();
   if (timeoutMs === undefined || outer.aborted)
     return {
@@ -204,6 +208,7 @@ const runFailureCodes: ReadonlySet<string> = new Set([
   "graph_changed",
   "needs_migration",
   "machine_failed",
+  "breakpoint",
   "drained",
   "parked",
 ]);

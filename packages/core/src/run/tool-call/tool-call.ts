@@ -27,7 +27,7 @@ import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
 import { executeCall } from "./execute-call.ts";
-import { ensureApplicable, finalizeCall } from "./finalize-call.ts";
+import { ensureApplicable, finalizeCall, withholdResult } from "./finalize-call.ts";
 import { addUsage, isSuspendedCall } from "./graph-call.ts";
 import { hasStarted, prepareCall } from "./prepare-call.ts";
 import { type PriorCallDecision, resolvePriorCall } from "./prior-call.ts";
@@ -109,11 +109,18 @@ export async function runToolCall(
   call.locks = locks;
   try {
     const execute = async (idempotencyKey: string): Promise<ToolResult> => {
-      const executed = await executeCall(call, tool, { idempotencyKey, injected });
-      locks?.release();
-      return finalizeCall(call, executed);
+      try {
+        const executed = await executeCall(call, tool, { idempotencyKey, injected });
+        locks?.release();
+        return await finalizeCall(call, executed);
+      } catch (thrown) {
+        if (effect !== "once" || !call.hasSettled) throw thrown;
+        return withholdResult(call, thrown);
+      }
     };
-    return { kind: "answered", result: await recordResult(call, effect, execute, { reconcileCall, args }) };
+    const result = await recordResult(call, effect, execute, { reconcileCall, args });
+    if (call.failure !== undefined) throw call.failure;
+    return { kind: "answered", result };
   } catch (thrown) {
     if (!isSuspendedCall(thrown)) throw thrown;
     const { stop } = thrown;
@@ -171,10 +178,13 @@ function createCallContext(
     parsedCall: undefined,
     startedCall: undefined,
     isAttemptActive: false,
+    hasSettled: false,
+    withheldUpdates: 0,
     interruptCount: 0,
     approvedDigest: undefined,
     artifacts: undefined,
     longTerm: undefined,
+    failure: undefined,
   };
 }
 

@@ -26,6 +26,7 @@ import { validateEncodable } from "../session/validate-writes.ts";
 import { emitCallEvent, listCallMiddleware, type ToolCallContext } from "./context.ts";
 import { createCallGenerate } from "./generate-in-call.ts";
 import { flushWithheld, redactLines, redactPartial, redactPayload } from "./redact-progress.ts";
+import { createResultDataCopier } from "./result-data.ts";
 
 /** Values of a tool execution that are the same in every attempt. */
 export interface Execution {
@@ -154,17 +155,25 @@ export function emitWithheldProgress(call: ToolCallContext): void {
 }
 
 /** Emits a partial result as a copy of its value at call time. */
-function emitUpdate(call: ToolCallContext, partial: ToolOutput): void {
-  const shown = filterUpdate(call, partial, cloneOutput);
+export function emitUpdate(call: ToolCallContext, partial: ToolOutput): void {
+  const shown = filterUpdate(call, partial, (output) => copyOutput(call, output));
   if (shown !== null) emitCallEvent(call, { type: "tool.update", partial: redactPartial(call, shown) });
 }
 
-function cloneOutput(partial: ToolOutput): ToolOutput {
+/** Copies an update. Its data is copied like the data of a result. */
+function copyOutput(call: ToolCallContext, partial: ToolOutput): ToolOutput {
   const invalid = findInvalidData(partial, resultBounds);
   if (invalid?.reason === "bounds") throw new TypeError(`its values ${invalid.text}`);
   // Artifacts are stored for results only.
-  const { artifacts: _, ...output } = toOutput(partial);
-  return structuredClone(output);
+  const { copy, logDropped } = createResultDataCopier(call, "an update");
+  const { artifacts: _, value, details, provider, ...output } = toOutput(partial, copy);
+  const data = {
+    ...(value === undefined ? {} : { value: copy(value, "value") }),
+    ...(details === undefined ? {} : { details: copy(details, "details") }),
+    ...(provider === undefined ? {} : { provider: copy(provider, "provider") as ToolOutput["provider"] }),
+  };
+  logDropped();
+  return { ...structuredClone(output), ...data };
 }
 
 /**
@@ -188,6 +197,8 @@ function filterUpdate(
       callId: call.block.id,
       error: toRedactedRecord(call.env.redactor, thrown),
     });
+    call.withheldUpdates += 1;
+    emitCallEvent(call, { type: "tool.update_withheld", count: call.withheldUpdates });
     return null;
   }
 }

@@ -25,14 +25,21 @@ export function parseArgs(spec: ToolSpec, args: unknown): ParsedArgs {
   if ("jsonSchema" in spec.input) return validateArgs(spec, spec.input.validate, args);
   const advertised = toModelTool(spec).inputSchema;
   const unexpected = findUnexpectedArgs(advertised, args);
-  if (unexpected.unknown.length > 0) return { ok: false, issues: unexpected.unknown };
   const parsed = parseWith(spec.input, args);
   if (!parsed.ok) {
     checkSyncResult(parsed, describeInput(spec), { tool: spec.name });
-    return { ok: false, issues: parsed.issues.map((issue) => addExpectedType(advertised, issue)) };
+    const issues = parsed.issues.map((issue) => addExpectedType(advertised, issue));
+    return { ok: false, issues: mergeUnknownKeys(unexpected.unknown, issues) };
   }
+  if (unexpected.unknown.length > 0) return { ok: false, issues: unexpected.unknown };
   // A coercing schema converts null to 0 or "null". Refuse null unless the advertised schema allows null.
   return unexpected.nulls.length > 0 ? { ok: false, issues: unexpected.nulls } : parsed;
+}
+
+/** Adds unknown keys to the issues of a schema, in place of the schema's own issues about unknown keys. */
+function mergeUnknownKeys(unknown: readonly SchemaIssue[], issues: readonly SchemaIssue[]): readonly SchemaIssue[] {
+  if (unknown.length === 0) return issues;
+  return [...unknown, ...issues.filter(({ message }) => !/unrecognized key|unknown key/i.test(message))];
 }
 
 /**

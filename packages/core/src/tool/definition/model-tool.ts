@@ -10,6 +10,7 @@ export interface DescribedTool {
   readonly name: string;
   readonly description: string;
   readonly input: Schema | { readonly jsonSchema: JsonObject };
+  readonly strict?: boolean | undefined;
 }
 
 const modelTools: WeakMap<DescribedTool, ModelTool> = new WeakMap();
@@ -21,7 +22,13 @@ const modelTools: WeakMap<DescribedTool, ModelTool> = new WeakMap();
 export function toModelTool(spec: DescribedTool): ModelTool {
   const known = modelTools.get(spec);
   if (known !== undefined) return known;
-  const tool = Object.freeze({ name: spec.name, description: spec.description, inputSchema: createInputSchema(spec) });
+  const { name, description, strict } = spec;
+  const tool = Object.freeze({
+    name,
+    description,
+    inputSchema: createInputSchema(spec),
+    ...(strict === undefined ? {} : { strict }),
+  });
   modelTools.set(spec, tool);
   return tool;
 }
@@ -36,11 +43,24 @@ interface DescribingSchema {
   };
 }
 
+/** JSON Schemas by schema, per treatment of a part that JSON Schema cannot represent. */
+const jsonSchemas = {
+  any: new WeakMap<Schema, JsonObject | undefined>(),
+  throw: new WeakMap<Schema, JsonObject | undefined>(),
+};
+
 /**
  * Returns the JSON Schema of a schema's input, without `$schema`; undefined for a validator without JSON Schema. A
- * part that JSON Schema cannot represent becomes `{}`, or throws.
+ * part that JSON Schema cannot represent becomes `{}`, or throws. Cached per schema: an interrupt, a fingerprint and a
+ * check share one conversion.
  */
 export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
+  const known = jsonSchemas[unrepresentable];
+  if (!known.has(schema)) known.set(schema, convertSchema(schema, unrepresentable));
+  return known.get(schema);
+}
+
+function convertSchema(schema: Schema, unrepresentable: "any" | "throw"): JsonObject | undefined {
   const { jsonSchema } = schema["~standard"] as Schema["~standard"] & DescribingSchema;
   const converted = jsonSchema?.input({ target: "draft-2020-12", libraryOptions: { unrepresentable } });
   if (converted === undefined) return undefined;
@@ -55,7 +75,8 @@ function createInputSchema(spec: DescribedTool): JsonObject {
   } catch (cause) {
     throw createInputError(spec, "JSON Schema cannot represent a part of its input", cause);
   }
-  if (schema === undefined) throw createInputError(spec, "its input schema does not support JSON Schema", undefined);
+  if (schema === undefined)
+    throw createInputError(spec, "its input schema does not support JSON Schema", undefined, getWrapperFix(spec.input));
   if (schema["type"] !== "object") throw createInputError(spec, "its input is not an object", undefined);
   return schema;
 }
@@ -103,10 +124,22 @@ function listLiterals(schema: Json): readonly Json[] | undefined {
   return Array.isArray(several) ? (several as readonly Json[]) : undefined;
 }
 
-function createInputError(spec: DescribedTool, reason: string, cause: unknown): StatewrightError {
+/** Returns the fix for a validator whose JSON Schema is in another package. */
+function getWrapperFix(input: DescribedTool["input"]): string | undefined {
+  const vendor = "~standard" in input ? input["~standard"].vendor : undefined;
+  if (vendor !== "valibot") return undefined;
+  return 'Wrap the schema: input: toStandardJsonSchema(schema), from the package "@valibot/to-json-schema"';
+}
+
+function createInputError(
+  spec: DescribedTool,
+  reason: string,
+  cause: unknown,
+  fix: string = "Declare its arguments with z.object({ … }) of plain types, or with a JSON Schema",
+): StatewrightError {
   return new StatewrightError("invalid_tool", {
     what: `the tool "${spec.name}" cannot be advertised to a model: ${reason}`,
-    next: "Declare its arguments with z.object({ … }) of plain types, or with a JSON Schema",
+    next: fix,
     place: { tool: spec.name },
     cause,
   });

@@ -3,7 +3,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import { fingerprint, isReserved } from "../../base/ids.ts";
 import { describeValue } from "../../base/json.ts";
 
-/** Naming rule of a registry: snake_case, or any name that every provider accepts. */
+/** Naming rule of a registry: snake_case only, or any name that every provider accepts. */
 export type ToolNames = "snake_case" | "provider-safe";
 
 const maxNameCharacters = 64;
@@ -13,28 +13,29 @@ const providerSafe = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const snakeCaseRule = "Use snake_case: a lowercase letter, then up to 63 lowercase letters, digits and underscores";
 const providerSafeRule = "Use a letter or an underscore, then up to 63 letters, digits, underscores and hyphens";
 
-/** Returns true if every provider accepts the name unchanged. */
+/**
+ * Returns true if every provider accepts the name unchanged. Names of members that each object inherits, such as
+ * `toString`, are refused: clients of providers look names up in plain objects.
+ */
 export function isProviderSafe(name: unknown): name is string {
-  return typeof name === "string" && providerSafe.test(name) && !isReserved(name);
+  return typeof name === "string" && providerSafe.test(name) && !isReserved(name) && !(name in Object.prototype);
 }
 
 /** Throws `invalid_tool` for a name that a provider would refuse or escape. */
 export function checkToolName(name: unknown): void {
-  if (!isProviderSafe(name)) throw createNameError(name, snakeCaseRule);
+  if (!isProviderSafe(name)) throw createNameError(name, providerSafeRule);
 }
 
 /** Throws `invalid_tool` for a name that breaks the naming rule of the registry. */
-export function checkRegisteredName(name: unknown, names: ToolNames): void {
-  if (names === "provider-safe") {
+export function checkRegisteredName(name: unknown, names: ToolNames | undefined): void {
+  if (names !== "snake_case") {
     if (!isProviderSafe(name)) throw createNameError(name, providerSafeRule);
     return;
   }
   if (isProviderSafe(name) && snakeCase.test(name)) return;
   throw createNameError(
     name,
-    isProviderSafe(name)
-      ? `${snakeCaseRule}; or register it with toolRegistry(tools, { names: "provider-safe" })`
-      : snakeCaseRule,
+    isProviderSafe(name) ? `${snakeCaseRule}; or remove names: "snake_case" from the registry` : snakeCaseRule,
   );
 }
 

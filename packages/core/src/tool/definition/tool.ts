@@ -44,7 +44,7 @@ export interface ToolSafety {
   readonly network?: boolean | readonly string[];
   readonly filesystem?: "none" | "read" | "write";
   readonly process?: boolean;
-  readonly spend?: boolean | { readonly maxUsd: number };
+  readonly spend?: boolean;
   readonly confirm?: "never" | "always" | "policy";
   readonly roots?: readonly string[];
   /** Redaction of arguments and output. */
@@ -140,6 +140,8 @@ export interface ToolSpec {
   readonly timeoutMs?: number | undefined;
   /** Time in milliseconds for an attempt to finish after its signal was aborted. Default 5,000. */
   readonly graceMs?: number | undefined;
+  /** Enforcement of the argument schema by the provider. Default: the provider's own. */
+  readonly strict?: boolean | undefined;
   /** Policy of failures. Default `return`. */
   readonly onError?: ToolErrorPolicy | undefined;
   /** Size limits of a result for the model. Default: the limits of the tool node. */
@@ -216,7 +218,13 @@ export type ArgsOf<Input extends ToolInput> = Input extends Schema
     : unknown;
 
 /** Argument of `defineTool`. */
-export interface ToolDefinition<Name extends string, Input extends ToolInput, Inject extends InjectMap, Value> {
+export interface ToolDefinition<
+  Name extends string,
+  Input extends ToolInput,
+  Inject extends InjectMap,
+  Value,
+  Details = unknown,
+> {
   readonly name: Name;
   readonly label?: string;
   readonly description: string;
@@ -239,6 +247,11 @@ export interface ToolDefinition<Name extends string, Input extends ToolInput, In
    */
   readonly graceMs?: number;
   /**
+   * True when the provider must enforce the schema of the arguments, where it can; false when it must not. A provider
+   * may refuse a schema that it cannot enforce. Default: the provider's own.
+   */
+  readonly strict?: boolean;
+  /**
    * Policy of failures: `return` the error to the model (default), `fail` the run after all calls have results, or
    * return `message` to the model.
    */
@@ -254,11 +267,11 @@ export interface ToolDefinition<Name extends string, Input extends ToolInput, In
   readonly run?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
-  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  ) => ToolReturn<Value, Details> | Promise<ToolReturn<Value, Details>>;
   readonly reconcile?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
-  ) => ToolReturn<Value> | Promise<ToolReturn<Value>>;
+  ) => ToolReturn<Value, NoInfer<Details>> | Promise<ToolReturn<Value, NoInfer<Details>>>;
 }
 
 /** Refuses a name that is both an argument and an injection: arguments come from the model, injections never do. */
@@ -316,6 +329,7 @@ export function toolSpec(parts: ToolSpecParts): ToolSpec {
     retry,
     timeoutMs,
     graceMs: parts.graceMs,
+    ...(parts.strict === undefined ? {} : { strict: parts.strict }),
     onError: parts.onError,
     limits: parts.limits,
     execution: parts.execution ?? {},
@@ -357,9 +371,11 @@ export function defineTool<
   Input extends ToolInput,
   const Inject extends InjectMap = Record<never, never>,
   Value = unknown,
+  Details = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value> & DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
-): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value> {
+  definition: ToolDefinition<Name, Input, Inject, Value, Details> &
+    DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
+): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value, Details> {
   checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
   const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);
@@ -397,7 +413,7 @@ export function defineTool<
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
     ...(reconcile === undefined ? {} : { reconcile: createCall(reconcile) }),
     is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
-    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, unknown> => result.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, Details> => result.name === name,
   });
 }
 
@@ -414,6 +430,7 @@ const commonOptions = {
   retry: true,
   timeoutMs: true,
   graceMs: true,
+  strict: true,
   onError: true,
   limits: true,
   execution: true,
@@ -526,8 +543,7 @@ function checkSafety(tool: string, safety: { readonly [Part in keyof ToolSafety]
     '"none", "read" or "write"',
   );
   expectPart("safety.process", process, isOptionalBoolean(process), "true or false");
-  const isSpend = isOptionalBoolean(spend) || (isPlainObject(spend) && typeof spend["maxUsd"] === "number");
-  expectPart("safety.spend", spend, isSpend, "true, false or { maxUsd }");
+  expectPart("safety.spend", spend, isOptionalBoolean(spend), "true or false; limit money with budget");
   expectPart(
     "safety.confirm",
     confirm,
@@ -648,9 +664,13 @@ async function resolveInjected(
   return Object.freeze(values);
 }
 
-/** Throws `invalid_tool` for invalid `graceMs` or `onError` (possible in untyped JavaScript). */
-function checkAttemptOptions(tool: string, { graceMs, onError }: Pick<ToolSpecParts, "graceMs" | "onError">): void {
+/** Throws `invalid_tool` for invalid `graceMs`, `strict` or `onError` (possible in untyped JavaScript). */
+function checkAttemptOptions(
+  tool: string,
+  { graceMs, strict, onError }: Pick<ToolSpecParts, "graceMs" | "strict" | "onError">,
+): void {
   const expectPart = createPartCheck(tool);
+  expectPart("strict", strict, strict === undefined || typeof strict === "boolean", "true or false, or omit it");
   const isGrace = graceMs === undefined || (typeof graceMs === "number" && graceMs >= 0 && graceMs < Infinity);
   expectPart("graceMs", graceMs, isGrace, "a number of milliseconds from 0, or omit it");
   const isPolicy =

@@ -1,4 +1,4 @@
-/** Schemas of people's answers: approvals of tool calls, and outcomes of calls and nodes in doubt. */
+/** Schemas of people's answers: approvals of tool calls, and outcomes of calls, nodes and steps in doubt. */
 import { createBooleanOrSchema, createPlainObjectSchema } from "../../base/plain-object-schema.ts";
 import type { Schema } from "../../base/schema.ts";
 
@@ -34,7 +34,7 @@ export const approval: Schema<ApprovalAnswer> = createBooleanOrSchema<Exclude<Ap
   createPlainObjectSchema<{ readonly respond: string }>({ respond: "string" }, {}),
 );
 
-/** Interrupt key of a call or `once` node in doubt: started, without a result. */
+/** Interrupt key of a tool call, `once` node or `once` step in doubt: started, without a result. */
 export const inDoubtKey = "in_doubt";
 
 /** A person's answer about a call in doubt: its occurrence and its result. */
@@ -63,4 +63,17 @@ export interface NodeInDoubtAnswer {
 export const nodeInDoubtAnswer: Schema<NodeInDoubtAnswer> = createPlainObjectSchema(
   { happened: "boolean" },
   { update: "object", goto: "string" },
+);
+
+/** A person's answer about a `once` step in doubt: its occurrence and its result. */
+export interface StepInDoubtAnswer {
+  readonly happened: boolean;
+  /** Result of the step, if the step ran. Default: undefined, or the outcome recorded on another branch. */
+  readonly value?: unknown;
+}
+
+/** Schema of {@link StepInDoubtAnswer}. */
+export const stepInDoubtAnswer: Schema<StepInDoubtAnswer> = createPlainObjectSchema(
+  { happened: "boolean" },
+  { value: "anything" },
 );

@@ -18,7 +18,6 @@ import {
   updateState,
 } from "../../../src/index.ts";
 import { exportThread, importThread } from "../../../src/inspect.ts";
-import { getFailure } from "../../support/failure.ts";
 
 const Log = defineState({ pay: z.boolean().default(false), log: channel.list(z.string()) });
 
@@ -42,7 +41,10 @@ test("a once effect on a branch is known to a later fork after the branch was pr
   await resume(graph, { ...at, branch: "one" }).result;
   await pruneThread(at.store, { keepLast: 1 });
   await fork(graph, { ...at, at: 1, name: "two", update: { pay: true } });
-  expect((await getFailure(resume(graph, { ...at, branch: "two" }).result)).code).toBe("effect_in_doubt");
+  expect(await resume(graph, { ...at, branch: "two" }).result).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "in_doubt", payload: { step: "pay", alreadyOn: "one", outcome: 1 } }],
+  });
   expect(paid).toBe(1);
 });
 

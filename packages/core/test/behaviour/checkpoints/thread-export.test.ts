@@ -15,7 +15,7 @@ import {
   START,
   type Store,
 } from "../../../src/index.ts";
-import { copyThread, exportThread, importThread } from "../../../src/inspect.ts";
+import { copyThread, exportThread, importThread, streamThreadExport } from "../../../src/inspect.ts";
 
 const Chat = defineState({ said: channel.list(z.string()), last: z.string().default("") });
 const chat = defineGraph({ name: "chat", version: 3, state: Chat, interrupts: { more: z.boolean() } })
@@ -92,6 +92,79 @@ describe("thread export", () => {
       await expect(importThread(store, text.slice(0, cut))).rejects.toMatchObject({ code: "invalid_export" });
     expect(await store.threads()).toEqual([]);
     expect(await importThread(store, text)).toBe("t");
+  });
+
+  test("a large artifact is exported in chunks between turns of the event loop, with few bytes per read [FX77]", async () => {
+    const store = await createWaitingThread("t");
+    const bytes = 3_000_000;
+    const image = await store.exportThread("t");
+    const body = Uint8Array.from({ length: bytes }, (_, index) => (index * 31) % 251);
+    const key = [...new Uint8Array(await crypto.subtle.digest("SHA-256", body))]
+      .map((byte) => byte.toString(16).padStart(2, "0"))
+      .join("");
+    const row = {
+      ...{ key, name: "big", mimeType: "application/octet-stream", bytes, text: false, redaction: "none" as const },
+      ...{ tool: "make", run: image.run ?? "", branch: "main", step: 1, task: "say", call: "c1", at: 1 },
+    };
+    const large = memoryStore();
+    await large.importThread({ ...image, artifacts: [{ row, body }] });
+    const reads: number[] = [];
+    const counted: Store = {
+      ...large,
+      artifacts: {
+        ...large.artifacts,
+        read: async (...args) => {
+          const found = await large.artifacts.read(...args);
+          reads.push(found?.length ?? 0);
+          return found;
+        },
+      },
+    };
+    let turns = 0;
+    let isOpen = true;
+    const countTurns = (): void => {
+      turns += 1;
+      if (isOpen) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+    const chunks: string[] = [];
+    for await (const chunk of streamThreadExport(counted, "t")) chunks.push(chunk);
+    isOpen = false;
+    expect(reads.reduce((sum, size) => sum + size, 0)).toBe(bytes);
+    expect(Math.max(...reads)).toBeLessThanOrEqual(200_000);
+    expect(Math.max(...chunks.map((chunk) => chunk.length))).toBeLessThan(600_000);
+    expect(turns).toBeGreaterThanOrEqual(chunks.length - 1);
+    expect(chunks.join("")).toBe(await exportThread(large, "t"));
+
+    const copy = memoryStore();
+    expect(await importThread(copy, chunks)).toBe("t");
+    expect(await copy.artifacts.read("t", key)).toEqual(body);
+  });
+
+  test("a thread whose text exceeds the longest text is refused with streamThreadExport as the fix [FX77]", async () => {
+    const store = await createWaitingThread("t");
+    const { length } = await exportThread(store, "t");
+    await expect(exportThread(store, "t", { maxCharacters: length - 1 })).rejects.toMatchObject({
+      code: "unencodable_value",
+      message: expect.stringContaining("Use streamThreadExport"),
+    });
+    expect(await exportThread(store, "t", { maxCharacters: length })).toHaveLength(length);
+    await expect(exportThread(store, "t", { maxCharacters: 0 })).rejects.toMatchObject({ code: "invalid_option" });
+  });
+
+  test("an export in chunks of one character is imported, and one above maxBytes is refused [FX77]", async () => {
+    const text = await exportThread(await createWaitingThread("t"), "t");
+    const store = memoryStore();
+    expect(await importThread(store, text)).toBe("t");
+    expect(await importThread(store, [...text], { as: "u" })).toBe("u");
+    async function* toChunks() {
+      yield text.slice(0, 100);
+      yield text.slice(100);
+    }
+    expect(await importThread(store, toChunks(), { as: "v" })).toBe("v");
+    await expect(importThread(store, [...text], { maxBytes: text.length - 1 })).rejects.toMatchObject({
+      code: "invalid_export",
+    });
   });
 
   test("a thread export in a newer format is refused as newer", async () => {

@@ -16,6 +16,7 @@ import {
   run,
   START,
 } from "../../../src/index.ts";
+import { createCrashingStore } from "../../support/crashing-store.ts";
 import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
@@ -23,7 +24,7 @@ const Log = defineState({ log: channel.list(z.string()) });
 const declined = () => Object.assign(new RangeError("declined", { cause: new Error("no funds") }), { code: "E402" });
 
 describe("error handler", () => {
-  test("an error handler runs after the last retry in the same superstep with the error and its cause, and gives the result [E21]", async () => {
+  test("an error handler runs after the last retry in the same superstep with the error and its cause, and gives the result [E21, E19]", async () => {
     const world = createVirtualWorld();
     const calls: string[] = [];
     const graph = defineGraph({ name: "pay", state: Log })
@@ -303,6 +304,120 @@ describe("error handler after a resume", () => {
     const { state } = await resume(graph, { world, store: store.peer(), thread: "t" }).result;
     expect(state.log).toEqual(["Error: once"]);
     expect(ran).toEqual(["body", "handler", "handler"]);
+  });
+
+  test("an error handler that started has a durable failure: the body does not rerun after a crash at any commit [FX80, E21]", async () => {
+    for (const when of ["before", "after"] as const)
+      for (let nth = 1; ; nth++) {
+        const owner = memoryStore();
+        const { store, dead, isDead } = createCrashingStore(owner, nth, when);
+        const ran: string[] = [];
+        const graph = defineGraph({ name: "crash", state: Log })
+          .nodes({
+            a: {
+              run: () => {
+                ran.push("body");
+                throw new Error("no");
+              },
+              onError: () => {
+                ran.push("handler");
+                return { log: ["handled"] };
+              },
+            },
+          })
+          .edges({ [START]: "a", a: END });
+        await Promise.race([run(graph, { store, thread: "t", input: {} }).result, dead]);
+        if (!isDead()) break;
+        const peer = owner.peer();
+        const hasStarted = (await peer.head("t")) !== undefined;
+        const next = { store: peer, thread: "t" };
+        const { state } = await (hasStarted ? resume(graph, next) : run(graph, { ...next, input: {} })).result;
+        expect(state.log, `commit ${nth}, ${when}`).toEqual(["handled"]);
+        expect(ran.indexOf("handler"), `commit ${nth}, ${when}`).toBeGreaterThan(ran.lastIndexOf("body"));
+      }
+  });
+
+  test("the handler of an aborted sibling does not run, and a resume starts with its body again [FX80, E21]", async () => {
+    const world = createVirtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    const hold = createDeferred();
+    const down = createDeferred();
+    let fails = true;
+    const graph = defineGraph({ name: "siblings", state: Log })
+      .nodes({
+        slow: {
+          run: async (_state, { signal }) => {
+            ran.push("slow");
+            if (!fails) return { log: ["slow"] };
+            await hold.promise;
+            signal.throwIfAborted();
+            return {};
+          },
+          onError: (_state, { error }) => {
+            ran.push(`handler of ${error.code}`);
+            return { log: ["handled"] };
+          },
+        },
+        fast: async () => {
+          await down.promise;
+          if (fails) throw new Error("down");
+          return { log: ["fast"] };
+        },
+      })
+      .edges({ [START]: ["slow", "fast"], slow: END, fast: END });
+    const handle = run(graph, { world, store, thread: "t", input: {}, onTaskFailure: "abort" });
+    ignoreResult(handle.result);
+    await world.waitUntilIdle();
+    down.resolve();
+    await world.waitUntilIdle();
+    hold.resolve();
+    await getFailure(handle.result, "node_failed");
+    fails = false;
+    const { state } = await resume(graph, { world, store, thread: "t", onTaskFailure: "abort" }).result;
+    expect([state.log, ran]).toEqual([
+      ["slow", "fast"],
+      ["slow", "slow"],
+    ]);
+  });
+
+  test("a handler that a failed sibling aborts gets the original failure again after a resume [FX80, E21]", async () => {
+    const world = createVirtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    const down = createDeferred();
+    let fails = true;
+    const graph = defineGraph({ name: "siblings", state: Log })
+      .nodes({
+        pay: {
+          run: (): { log: string[] } => {
+            ran.push("body");
+            throw new Error("card refused");
+          },
+          onError: async (_state, { error, signal }) => {
+            ran.push(String(error.cause));
+            if (fails) await new Promise((_resolve, reject) => signal.addEventListener("abort", reject));
+            return { log: ["handled"] };
+          },
+        },
+        fast: async () => {
+          await down.promise;
+          if (fails) throw new Error("down");
+          return { log: ["fast"] };
+        },
+      })
+      .edges({ [START]: ["pay", "fast"], pay: END, fast: END });
+    const handle = run(graph, { world, store, thread: "t", input: {}, onTaskFailure: "abort" });
+    ignoreResult(handle.result);
+    await world.waitUntilIdle();
+    down.resolve();
+    await getFailure(handle.result, "node_failed");
+    fails = false;
+    const { state } = await resume(graph, { world, store, thread: "t", onTaskFailure: "abort" }).result;
+    expect([state.log, ran]).toEqual([
+      ["handled", "fast"],
+      ["body", "Error: card refused", "Error: card refused"],
+    ]);
   });
 
   test("the result of an error handler is journaled next to siblings and replayed [E21]", async () => {

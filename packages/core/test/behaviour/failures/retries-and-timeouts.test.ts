@@ -75,7 +75,7 @@ describe("node retry", () => {
   test.each([
     ["a programming error", new TypeError("x is undefined")],
     ["another programming error", new ReferenceError("x")],
-  ])("%s is not retried by default", async (_name, thrown) => {
+  ])("%s is not retried by default [E19]", async (_name, thrown) => {
     let tries = 0;
     const graph = createOneNodeGraph(
       () => {

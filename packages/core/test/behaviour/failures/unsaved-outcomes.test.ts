@@ -86,7 +86,10 @@ test("an unsaved outcome is unknown to another store object: the once effect is 
   const { store, inner } = crowded();
   const graph = createGraph(happened, "plain");
   expect(await run(graph, { store, thread: "t", input: {} }).result).toMatchObject({ status: "paused" });
-  await expect(resume(graph, { store: inner, thread: "t" }).result).rejects.toThrow(/effect_in_doubt.*use updateState/);
+  expect(await resume(graph, { store: inner, thread: "t" }).result).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "in_doubt", payload: { step: "charge" } }],
+  });
   await updateState(graph, { store: inner, thread: "t", as: "act", values: { log: ["charged, says the bank"] } });
   const { status, state } = await getState(graph, { store: inner, thread: "t" });
   expect({ status, log: state.log }).toEqual({ status: "done", log: ["charged, says the bank"] });

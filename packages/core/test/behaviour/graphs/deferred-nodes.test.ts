@@ -23,7 +23,7 @@ const Log = defineState({ log: channel.list(z.string()), turns: z.number().defau
 const createLogNode = (name: string) => () => ({ log: [name] });
 const createDeferredNode = <Body>(body: Body) => ({ run: body, defer: true }) as const;
 
-test("a deferred node runs when no other node is runnable, once for all edges that led to it [E15]", async () => {
+test("a deferred node runs when no other node is runnable, once for all edges that led to it [E15, E19]", async () => {
   const graph = (defer: boolean) =>
     defineGraph({ name: "late", state: Log })
       .nodes({

@@ -67,7 +67,7 @@ describe("node cache", () => {
     expect(at).toEqual([0, 100, 200]);
   });
 
-  test("cached results are keyed by graph, version and node", async () => {
+  test("cached results are keyed by graph, version and node [E19]", async () => {
     const world = createVirtualWorld();
     const store = memoryCache();
     const ran: string[] = [];
@@ -85,7 +85,7 @@ describe("node cache", () => {
     expect(ran).toEqual(["g1.a", "g1.b", "g2.a", "g2.b", "h1.a", "h1.b"]);
   });
 
-  test("the input of a task is part of its cache key, and a cached command is returned with its update", async () => {
+  test("the input of a task is part of its cache key, and a cached command is returned with its update [E19]", async () => {
     const world = createVirtualWorld();
     const ran: string[] = [];
     const graph = defineGraph({ name: "sent", state: Log })
@@ -305,7 +305,7 @@ describe("scope of a node cache", () => {
     ]);
   });
 
-  test("a declared scope of a node cache replaces the context, which need not be plain data [FX61]", async () => {
+  test("a declared scope of a node cache replaces the context, which need not be plain data [FX61, E19]", async () => {
     const world = createVirtualWorld();
     const context = (user: string) => ({ user, client: () => user });
     const byUser: unknown[] = [];

@@ -688,7 +688,7 @@ test("a subgraph gets the context of the outer graph, parsed by its own schema, 
   expect((await run(made, { input: { topic: "" }, context: { id: 7 } }).result).state.notes).toEqual(["u7"]);
 });
 
-test("subgraph input, output and answers are typed [E22]", async () => {
+test("subgraph input, output and answers are typed (types) [E22]", async () => {
   const types = (): void => {
     const graph = report();
     const store = memoryStore();

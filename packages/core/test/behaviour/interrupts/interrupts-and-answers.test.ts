@@ -606,14 +606,15 @@ describe("interrupt next to a failing sibling", () => {
       .edges({ [START]: ["asks", "fails"], asks: END, fails: END });
   };
 
-  test("an interrupt of a failed run is open, is listed, and accepts an answer with the resume of the run", async () => {
+  test("an interrupt of a failed run is open, is listed, and accepts an answer with the resume of the run [FX5]", async () => {
     const graph = failsOnce();
     const store = memoryStore();
     await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
     const seen = await getState(graph, { store, thread: "t" });
     expect(seen).toMatchObject({ status: "failed", interrupts: [{ id: "0:0:ok", key: "ok", payload: "item 1" }] });
-    expect(await listInterrupts(store)).toEqual([]);
+    expect((await listInterrupts(store)).map(({ id }) => id)).toEqual(["0:0:ok"]);
     const done = await resume(graph, { store, thread: "t", answers: { ok: "yes" } }).result;
+    expect(await listInterrupts(store)).toEqual([]);
     expect(done).toMatchObject({ status: "done", state: { log: ["item 1: yes", "went well"] } });
   });
 
@@ -655,4 +656,26 @@ describe("interrupt next to a failing sibling", () => {
     const done = await resume(graph, { store, thread: "t", answers: { "call.ok": "yes" } }).result;
     expect(done.state.log).toEqual(["item 1: yes", "went well"]);
   });
+});
+
+test("listInterrupts returns the interrupts of runs with the requested metadata [FX42]", async () => {
+  const graph = defineGraph({
+    name: "ask",
+    state: defineState({ log: channel.list(z.string()) }),
+    interrupts: { ok: z.string() },
+  })
+    .nodes({ ask: async (_state, { interrupt }) => ({ log: [await interrupt("ok")] }) })
+    .edges({ [START]: "ask", ask: END });
+  const store = memoryStore();
+  for (const [thread, tenant] of [
+    ["a", "acme"],
+    ["b", "other"],
+    ["c", "acme"],
+  ] as const)
+    await run(graph, { store, thread, metadata: { tenant, seats: 3 } }).result;
+  const listThreads = async (metadata: Readonly<Record<string, string | number>>) =>
+    (await listInterrupts(store, { metadata })).map(({ thread }) => thread);
+  expect(await listThreads({ tenant: "acme" })).toEqual(["c", "a"]);
+  expect(await listThreads({ tenant: "acme", seats: 4 })).toEqual([]);
+  await getFailure(listInterrupts(store, { metadata: { tenant: ["acme"] as never } }), "invalid_option");
 });

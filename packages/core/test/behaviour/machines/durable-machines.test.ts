@@ -37,6 +37,7 @@ import {
 import { toMermaid } from "../../../src/inspect.ts";
 import type { Commit } from "../../../src/store.ts";
 import { collectEvents, createDeferred, getFailure, getOnlyEvent, ignoreResult } from "../../support/failure.ts";
+import { removeKeySalt } from "../../support/remove-key-salt.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
 interface Order {
@@ -104,7 +105,10 @@ describe("durable machine", () => {
       children: {},
       output: { id: "9", receipt: "paid 9" },
     });
-    expect(calls).toEqual(["charge 9 t/main/0:0/0.order.charging", "ship paid 9 t/main/1:0/0.order.shipping"]);
+    expect(calls.map(removeKeySalt)).toEqual([
+      "charge 9 t/main/0:0/0.order.charging",
+      "ship paid 9 t/main/1:0/0.order.shipping",
+    ]);
   });
 
   test("the history of a durable machine lists its states and their changes", async () => {
@@ -249,7 +253,7 @@ describe("durable machine", () => {
     });
     const { state } = await resume(graph, { store, thread: "t", branch, world: createVirtualWorld() }).result;
     expect(state.output).toEqual({ id: "9", receipt: "by hand" });
-    expect(calls.at(-1)).toBe("ship paid 9 t/other/1:0/0.order.shipping");
+    expect(removeKeySalt(calls.at(-1) ?? "")).toBe("ship paid 9 t/other/1:0/0.order.shipping");
     await getFailure(
       fork(graph, { store, thread: "t", at: 2, name: "no", update: { value: "lost" } as never }),
       "invalid_update",

@@ -22,6 +22,7 @@ import {
   toolNode,
 } from "../../../src/index.ts";
 import { type Commit, type Control, plainCodec } from "../../../src/store.ts";
+import { removeKeySalt } from "../../support/remove-key-salt.ts";
 import { call, user } from "../../support/tool-loop.ts";
 import { createVirtualWorld, type VirtualWorld } from "../../support/virtual-world.ts";
 
@@ -104,7 +105,7 @@ function createDesk(started: string[]): Graph {
     input: z.object({}),
     effect: "once",
     run: (_args, { idempotencyKey }) => {
-      started.push(`pay ${idempotencyKey}`);
+      started.push(`pay ${removeKeySalt(idempotencyKey)}`);
       return "paid";
     },
   });
@@ -179,11 +180,11 @@ describe("effects start after the commit of their transition", () => {
 
 function createTestMachine(started: string[]) {
   const work = fromPromise(async ({ self }) => {
-    started.push(`work ${self.sessionId}`);
+    started.push(`work ${removeKeySalt(self.sessionId)}`);
   });
   // The run of a machine with a running promise stays in memory.
   const idle = fromPromise<void>(({ self }) => {
-    started.push(`idle ${self.sessionId}`);
+    started.push(`idle ${removeKeySalt(self.sessionId)}`);
     return new Promise(() => undefined);
   });
   const machine = setup({ actors: { work, idle } }).createMachine({
@@ -248,7 +249,7 @@ async function recordedIds(graph: Graph, options: { readonly input: object }, at
     ...inner,
     commit: (commit, onCommitted) => {
       for (const { kind, name, idempotencyKey } of commit.effects ?? [])
-        if (kind !== "task") note(`${kind} ${idempotencyKey || name}`);
+        if (kind !== "task") note(`${kind} ${removeKeySalt(idempotencyKey) || name}`);
       const control =
         commit.checkpoint === undefined ? undefined : (plainCodec.decode(commit.checkpoint.row.control) as Control);
       if (control?.pending === undefined) for (const { node, id } of control?.tasks ?? []) note(`task ${node} ${id}`);

@@ -464,7 +464,7 @@ describe("safety policies", () => {
     network: ["pay.example"],
     filesystem: "read",
     process: true,
-    spend: { maxUsd: 5 },
+    spend: true,
     confirm: "policy",
     roots: ["/tree"],
     redact: { args: ["card.number"] },
@@ -500,7 +500,7 @@ describe("safety policies", () => {
     const { process: starts, spend, confirm, roots, redact } = await seenByMiddleware();
     expect({ starts, spend, confirm, roots, redact }).toEqual({
       starts: true,
-      spend: { maxUsd: 5 },
+      spend: true,
       confirm: "policy",
       roots: ["/tree"],
       redact: { args: ["card.number"] },

@@ -218,7 +218,7 @@ describe("skipped tool calls", () => {
     ]);
   });
 
-  test("a completed tool call keeps its result, and each skipped call is rejected with the reason skipped [T2, T3]", async () => {
+  test("a completed tool call keeps its result, and each skipped call is rejected with the reason skipped [T2, T3, S0.60, S2.60]", async () => {
     const { once } = await interruptedWork();
     const of = (id: string) =>
       listEvents(once, "tool.started", "tool.rejected", "tool.completed", "tool.failed")
@@ -255,7 +255,7 @@ describe("skipped tool calls", () => {
     }
   });
 
-  test("tool calls skipped for a system message are not attributed to the user [D17]", async () => {
+  test("tool calls skipped for a system message are not attributed to the user [D17, S0.60, S2.60]", async () => {
     const world = createVirtualWorld();
     const loop = createToolLoop({
       tools: [slow(world, 10)],

@@ -128,10 +128,23 @@ const borders: Readonly<Record<string, (id: string) => unknown>> = {
   "the key of a question": (id) => defineGraph({ name: "g", state: Chat, interrupts: { [id]: z.boolean() } }),
 };
 
-const noIds = ["", " ", "a b", "a/b", "é", "a\u0000", "a\n", "\ud800", "a".repeat(129), "__proto__", "constructor"];
+const noIds = [
+  "",
+  " ",
+  "a b",
+  "a/b",
+  "é",
+  "a\u0000",
+  "a\n",
+  "\ud800",
+  "a".repeat(129),
+  "__proto__",
+  "constructor",
+  "prototype",
+];
 const refusals = ["invalid_id", "invalid_graph", "invalid_tool", "invalid_option"];
 
-test("an invalid id is refused by every API call, and a valid id is never normalized [R4]", async () => {
+test("an invalid id is refused by every API call, and a valid id is never normalized [R4, R5]", async () => {
   await run(graph, { store, thread: "t" }).result;
   for (const [border, at] of Object.entries(borders)) {
     for (const id of noIds) {

@@ -216,7 +216,9 @@ describe("secrets used by a run", () => {
   test("every error message ends with a fix and the address of its page [E72]", () => {
     for (const code of errorCodes) {
       const error = new StatewrightError(code, { what: "it happened", next: "Do this next", place: { node: "n" } });
-      expect(error.message).toBe(`${code}: it happened (node "n"). Do this next. See node_modules/statewright/docs/errors.md#${code}.`);
+      expect(error.message).toBe(
+        `${code}: it happened (node "n"). Do this next. See node_modules/statewright/docs/errors.md#${code}.`,
+      );
       expect(error.docs).toBe(`node_modules/statewright/docs/errors.md#${code}`);
     }
   });

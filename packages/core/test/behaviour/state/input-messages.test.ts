@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineTool, isStatewrightError, type Message, memoryStore, run, steer } from "../../../src/index.ts";
+import { getFailure } from "../../support/failure.ts";
 import {
   type ChatState,
   call,
@@ -21,12 +22,16 @@ async function createConversation(): Promise<Loop & { readonly said: readonly Me
   return { ...loop, said: state.messages };
 }
 
+const continuation = (loop: Loop) => ({
+  store: loop.store ?? memoryStore(),
+  thread: "t",
+  world: loop.world,
+  context: {},
+});
+
 const continueWith = (loop: Loop, messages: readonly Message[]) =>
   run(loop.graph, {
-    store: loop.store ?? memoryStore(),
-    thread: "t",
-    world: loop.world,
-    context: {},
+    ...continuation(loop),
     input: { messages },
   });
 
@@ -70,8 +75,32 @@ describe("input with known messages", () => {
     expect(await refusal(loop, [other, user("More", "u2")])).toContain("would separate tool calls from their answers");
     const stray = { ...answer, callId: "other" } as Message;
     expect(await refusal(loop, [stray, user("More", "u2")])).toContain("would answer no call");
-    const removal = { remove: answer.id } as never;
-    expect(await refusal(loop, [removal, user("More", "u2")])).toContain('the call "id_look" would have no answer');
+    const options = { ...continuation(loop), removeMessages: [answer.id], input: { messages: [user("More", "u2")] } };
+    const error = await getFailure(run(loop.graph, options).result, "invalid_input");
+    expect(error.message).toContain('the call "id_look" would have no answer');
+  });
+
+  test("an input that removes messages is refused before the store is read, also by an engine that queues it [FX73]", async () => {
+    const loop = await createConversation();
+    const { store } = loop;
+    const removal = { remove: loop.said[0]?.id } as never;
+    expect(await refusal(loop, [removal, user("More", "u2")])).toContain(
+      'the input of graph "desk" removes the message "u1"',
+    );
+    const queued = run(loop.graph, { ...continuation(loop), onBusy: "enqueue", input: { messages: [removal] } });
+    await getFailure(queued.result, "invalid_input");
+    expect(await store?.runs({ thread: "t", status: "queued" })).toEqual([]);
+    const { state } = await continueWith(loop, [user("More", "u2")]).result;
+    expect(texts(state as ChatState)).toEqual(["go", "call", "seen", "Done.", "More", "Again."]);
+  });
+
+  test("the option removeMessages removes messages before the input is added, also for a queued input [FX73]", async () => {
+    const loop = await createConversation();
+    const [, asking, answer] = loop.said as [Message, Message, Message];
+    const options = { ...continuation(loop), onBusy: "enqueue" as const, input: { messages: [user("More", "u2")] } };
+    const { state } = await run(loop.graph, { ...options, removeMessages: [asking.id, answer.id] }).result;
+    expect(texts(state as ChatState)).toEqual(["go", "Done.", "More", "Done."]);
+    await getFailure(() => run(loop.graph, { ...options, removeMessages: [7 as never] }), "invalid_option");
   });
 
   test("an imported history is accepted unchanged, and refused when its tool calls have no answers", async () => {

@@ -606,21 +606,43 @@ describe("values returned by a tool", () => {
     return { answer, text: JSON.stringify(answer.content), updates };
   }
 
-  const handed: Readonly<Record<string, (given: unknown) => unknown>> = {
-    "its return": (given) => given,
-    "its value": (given) => ({ content: "looked", value: given }),
-    "its details": (given) => ({ content: "looked", details: given }),
-    "a block of its content": (given) => ({ content: [{ type: "json", value: given }] }),
-  };
+  // The model reads JSON, which has no symbol keys.
+  const refusals = Object.entries(garbage).filter(
+    ([name, { expectation }]) => expectation === "refused" && name !== "a symbol as a key",
+  );
+  /** Values that exceed a limit, or that no code can inspect: the whole return is refused. */
+  const unreadable = ["very deep nesting", "a revoked proxy"];
 
-  describe.each(Object.entries(handed))("%s as a bad value in a tool", (_place, hand) => {
-    // The model reads JSON, which has no symbol keys.
-    const refusals = Object.entries(garbage).filter(
-      ([name, { expectation }]) => expectation === "refused" && name !== "a symbol as a key",
+  describe.each(
+    Object.entries({
+      "its return": (given: unknown) => given,
+      "its value": (given: unknown) => ({ content: "looked", value: given }),
+      "its details": (given: unknown) => ({ content: "looked", details: given }),
+    }),
+  )("%s as data of a tool that cannot be saved", (place, hand) => {
+    const refused =
+      place === "its return"
+        ? [...unreadable, "a function", "a class", "a symbol", "a map with a function in it", "a proxy that throws"]
+        : unreadable;
+    test.each(refusals)(
+      "a tool that hands over %s has an answer, and the content stands [FX86]",
+      async (name, { make }) => {
+        for (const stored of [true, false]) {
+          const { answer, text } = await getAnswer(() => hand(make()), stored);
+          expect(answer.isError, `${name}: ${text}`).toBe(refused.includes(name));
+          expect(text).toMatch(
+            place === "its return" ? /json|tool|proxy/ : refused.includes(name) ? /tool|revoked/ : /looked/,
+          );
+          expect(text).not.toMatch(/call stack|Cannot read properties/);
+        }
+      },
     );
+  });
+
+  describe("a block of its content as a bad value in a tool", () => {
     test.each(refusals)("a tool that hands over %s gets a clear error answer", async (name, { make }) => {
       for (const stored of [true, false]) {
-        const { answer, text } = await getAnswer(() => hand(make()), stored);
+        const { answer, text } = await getAnswer(() => ({ content: [{ type: "json", value: make() }] }), stored);
         expect(answer.isError, `${name}: ${text}`).toBe(true);
         expect(text).toMatch(/[Tt]he tool|the proxy threw|revoked/);
         expect(text).not.toMatch(/call stack|Cannot read properties/);

@@ -340,7 +340,8 @@ test("pending tasks outside an update keep their ids, interrupts and recorded re
     "2 done",
     "deep",
   ]);
-  expect(done).toEqual(["t/main/0:0/pay", "t/main/0:4/0:0/call"]);
+  const withoutSalt = done.map((key) => key.replace(/^t\/[0-9a-z]{12}\//, "t/"));
+  expect(withoutSalt).toEqual(["t/main/0:0/pay", "t/main/0:4/0:0/call"]);
 });
 
 test.each(["a join", "a deferred node"])(

@@ -257,6 +257,41 @@ test("message deltas are not joined across the end of their message, and no dura
   expect(saved).toBeLessThanOrEqual(10_000);
 });
 
+test("a slow loop over events loses updates and lines with a count by default, and none with overflow keep [FX87]", async () => {
+  const count = 3_000;
+  const noisy = defineGraph({ name: "noisy", state: Log })
+    .nodes({
+      work: (_state, { progress, emit }) => {
+        for (let line = 0; line < count; line++) progress(`line ${line}`);
+        emit("between", 1);
+        for (let line = 0; line < count; line++) progress(`more ${line}`);
+      },
+    })
+    .edges({ [START]: "work", work: END });
+  const handle = run(noisy, {});
+  const loops = [handle.events(), handle.events({ overflow: "keep" })];
+  await handle.result;
+  const seen: { lines: number; dropped: number; last: string | undefined; overflows: number }[] = [];
+  for (const loop of loops) {
+    const found = { lines: 0, dropped: 0, last: undefined as string | undefined, overflows: 0 };
+    for await (const event of loop) {
+      if (event.type === "events.dropped") found.overflows += 1;
+      if (event.type !== "node.progress") continue;
+      found.lines += 1;
+      found.dropped += event.dropped ?? 0;
+      found.last = event.text;
+    }
+    seen.push(found);
+  }
+  const [merged, kept] = seen;
+  expect(merged?.lines).toBeGreaterThan(900);
+  expect(merged?.lines).toBeLessThanOrEqual(1_001);
+  expect((merged?.lines ?? 0) + (merged?.dropped ?? 0)).toBe(2 * count);
+  expect([merged?.last, merged?.overflows]).toEqual([`more ${count - 1}`, 0]);
+  expect(kept).toEqual({ lines: 2 * count, dropped: 0, last: `more ${count - 1}`, overflows: 0 });
+  expect(() => handle.events({ overflow: "block" as never })).toThrow(/"merge" or "keep"/);
+});
+
 test("breaking out of an event loop ends the subscription, and stops the run only on request [E59]", async () => {
   const goOn = createDeferred();
   const slow = defineGraph({ name: "slow", state: Log })

@@ -711,7 +711,7 @@ describe("graph tool call without an answer", () => {
     }
   });
 
-  test("a step in doubt inside a graph tool call fails the run, which can be resumed", async () => {
+  test("a once step in doubt inside a graph tool call is asked, and its answer lets the call finish [FX6]", async () => {
     const store = memoryStore();
     const world = createVirtualWorld();
     let hangs = true;
@@ -735,11 +735,13 @@ describe("graph tool call without an answer", () => {
     await world.waitUntilIdle();
     store.crash();
     hangs = false;
-    const failure = await getFailure(
-      resume(graph, { store: store.peer(), world, thread: "t" }).result,
-      "effect_in_doubt",
-    );
-    expect(failure.place).toMatchObject({ nesting: "risky", node: "pay" });
+    const next = { store: store.peer(), world, thread: "t" };
+    expect(await resume(graph, next).result).toMatchObject({
+      status: "waiting",
+      interrupts: [{ key: "risky.in_doubt", node: "risky.pay", payload: { step: "pay" } }],
+    });
+    const answers = { "risky.in_doubt": { happened: true, value: "paid" } };
+    expect(listAnswers((await resume(graph, { ...next, answers }).result).state)).toEqual(["paid"]);
   });
 
   test("an abort by middleware inside a graph tool ends that call, and an abort by middleware of the outer graph ends the run", async () => {
@@ -1009,7 +1011,10 @@ test("a once effect inside a graph tool call counts on a branch where the model 
   for await (const step of getHistory(graph, { store, thread: "t" }))
     if (step.source === "input") at = step.checkpointId;
   const doubtful = await fork(graph, { store, thread: "t", at, name: "doubtful" });
-  await getFailure(resume(graph, { store, thread: "t", branch: doubtful }).result, "effect_in_doubt");
+  expect(await resume(graph, { store, thread: "t", branch: doubtful }).result).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "payer.in_doubt", payload: { step: "pay", alreadyOn: "main", outcome: "paid ann" } }],
+  });
   const again = await fork(graph, { store, thread: "t", at, name: "again" });
   const { state } = await resume(graph, { store, thread: "t", branch: again, onPriorEffect: "reuse" }).result;
   expect(listAnswers(state)).toEqual(["paid ann"]);
@@ -1173,4 +1178,53 @@ describe("graph tool call under a changed graph", () => {
       'a call of the tool "research" has a graph in progress, but the tool runs no graph now',
     );
   });
+});
+
+test("nodes of a graph that runs as a tool, and of its subgraphs, update the call until it ends [FX94]", async () => {
+  const Empty = defineState({ topic: z.string().default("") });
+  const kept: ((partial: { content: string }) => void)[] = [];
+  const deep = defineGraph({ name: "deep", state: Empty })
+    .nodes({
+      dig: (_state, { update }) => {
+        update?.({ content: "deep", details: { depth: 2 } });
+        if (update !== undefined) kept.push(update);
+      },
+    })
+    .edges({ [START]: "dig", dig: END });
+  const inner = defineGraph({ name: "inner", state: Empty })
+    .nodes({
+      look: (_state, { update }) => update?.({ content: "half", details: { depth: 1 } }),
+      below: subgraph(deep, { input: () => ({}), output: () => ({}) }),
+    })
+    .edges({ [START]: "look", look: "below", below: END });
+  const tool = graphTool(inner, {
+    name: "look",
+    description: "Look something up.",
+    input: z.object({}),
+    toInput: () => ({}),
+    toResult: () => "seen",
+  });
+  const content = [{ type: "call", id: "c1", name: "look", args: {} }] as const;
+  const asking: Message = { role: "assistant", id: "a", content, finish: "calls" };
+  let outerUpdate: unknown = "unset";
+  const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }) })
+    .nodes({
+      first: (_state, { update }) => {
+        outerUpdate = update;
+      },
+      tools: toolNode({ tools: [tool] }),
+    })
+    .edges({ [START]: "first", first: "tools", tools: END });
+  const handle = run(graph, { input: { messages: [asking] } });
+  const updates: unknown[] = [];
+  handle.on((event) => {
+    if (event.type === "tool.update") updates.push([event.within, event.callId, event.partial]);
+  });
+  await handle.result;
+  for (const update of kept) update({ content: "late" });
+  expect(outerUpdate).toBeUndefined();
+  expect(updates).toEqual([
+    [undefined, "c1", { content: "half", details: { depth: 1 } }],
+    [undefined, "c1", { content: "deep", details: { depth: 2 } }],
+  ]);
 });

@@ -45,6 +45,7 @@ test("event numbers continue after a resume, so a client keeps its position [T58
 
 test("hidden arguments are passed in a separate object and appear in no model message and no identity of the tool call [R14]", async () => {
   const seen: unknown[] = [];
+  const identities: string[] = [];
   const tool = defineTool({
     name: "pay",
     description: "Pays.",
@@ -52,12 +53,13 @@ test("hidden arguments are passed in a separate object and appear in no model me
     inject: { customer: { kind: "custom", resolve: () => "SENTINEL" } },
     run: (args, { injected, ...rest }) => {
       seen.push(args, { ...injected });
-      expect(JSON.stringify(rest)).not.toContain("SENTINEL");
+      identities.push(JSON.stringify(rest));
       return "paid";
     },
   });
   const loop = createToolLoop({ tools: [tool], turns: [[call("pay", { cents: 5 })], ["ok"]] });
   expect((await loop.start().result).status).toBe("done");
   expect(seen).toEqual([{ cents: 5 }, { customer: "SENTINEL" }]);
+  expect(identities).toEqual([expect.not.stringContaining("SENTINEL")]);
   expect(loop.wires.join() + loop.saved() + JSON.stringify(loop.events)).not.toContain("SENTINEL");
 });

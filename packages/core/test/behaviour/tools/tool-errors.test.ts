@@ -437,13 +437,11 @@ describe("values returned by a tool", () => {
       () => "x",
       Symbol("s"),
       10n,
-      circular,
       { content: [{ type: "text" }] },
       { content: [{ type: "video", url: "x" }] },
       { content: [{ type: "image", data: "x" }] },
-      { content: "fine", details: { open: () => undefined } },
-      { content: "fine", details: new Client() },
-      { content: "fine", value: circular },
+      { content: [{ type: "json", value: new Client() }] },
+      { content: [{ type: "json", value: circular }] },
     ];
     for (const value of returned) {
       for (const effect of ["pure", "once"] as const) {

@@ -374,7 +374,7 @@ test("every tool call has one end event, and one start event when started, also 
   ]);
 });
 
-test("denied, unknown, invalid, hidden and skipped tool calls have one end event and pass the after hooks [T10]", async () => {
+test("denied, unknown, invalid, hidden and skipped tool calls have one end event and pass the after hooks [T10, S0.60, S2.60]", async () => {
   const seen: string[] = [];
   const started = gate();
   const go = gate();

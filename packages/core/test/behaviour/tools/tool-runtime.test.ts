@@ -23,6 +23,7 @@ const vault = { hoard: "SENTINEL-vault", get: (name: string) => (name === "KEY" 
 test("a copy of the tool context works like the original, and printing either shows ids and no secret [S2.63]", async () => {
   const printed: string[] = [];
   const copies: ToolRuntime[] = [];
+  const identities: (readonly unknown[])[] = [];
   const defined = defineTool({
     name: "look",
     description: "Looks.",
@@ -47,12 +48,7 @@ test("a copy of the tool context works like the original, and printing either sh
           JSON.stringify(each),
           inspect({ each }, { depth: 20 }),
         );
-        expect([each.callId, each.run, each.signal, each.idempotencyKey]).toEqual([
-          runtime.callId,
-          runtime.run,
-          runtime.signal,
-          runtime.idempotencyKey,
-        ]);
+        identities.push([each.callId, each.run, each.signal, each.idempotencyKey]);
       }
       return wait(0).then(() => "x");
     },
@@ -76,6 +72,9 @@ test("a copy of the tool context works like the original, and printing either sh
   await world.advance(10);
   expect(listToolAnswers(await end).map(getAnswerText)).toEqual(["x"]);
   expect(printed).toHaveLength(8);
+  expect(identities).toHaveLength(2);
+  expect(identities[0]).toEqual(["c1", expect.anything(), expect.any(AbortSignal), expect.any(String)]);
+  expect(identities[1]).toEqual(identities[0]);
   for (const text of printed) {
     expect(text).not.toContain("SENTINEL");
     expect(text).toMatch(/c1/);
@@ -121,7 +120,7 @@ test("toolUpdates false emits no update or progress, and the run ends in the sam
     expect(() => run({} as never, { toolUpdates: wrong } as never)).toThrow(/invalid_option/);
 });
 
-test("a tool works without a listener: called directly without callbacks, and in a run with updates off [S0.13, S2.13]", async () => {
+test("a tool works without a listener: called directly without callbacks, and in a run with updates off [S0.13, S2.13, S4.9]", async () => {
   const seen: unknown[] = [];
   const tool = defineTool({
     name: "act",
@@ -149,7 +148,7 @@ test("a tool works without a listener: called directly without callbacks, and in
   ]);
 });
 
-test("the update callback may be undefined, so that a tool can check before building a partial result [S3.14]", async () => {
+test("the update callback may be undefined, so that a tool can check before building a partial result [S3.14, S4.9]", async () => {
   expectTypeOf<ToolRuntime["update"]>().toEqualTypeOf<((partial: ToolOutput) => void) | undefined>();
   const tool = defineTool({
     name: "act",

@@ -150,7 +150,7 @@ describe("tool interface", () => {
     expect(listToolAnswers(done).map(getAnswerText)).toEqual(["Oslo id_old", "Bergen"]);
   });
 
-  test("the type Tool has state and context parameters with defaults [S1.14]", () => {
+  test("the type Tool has state and context parameters with defaults (types) [S1.14]", () => {
     type Cart = { readonly cart: readonly string[] };
     expectTypeOf<Tool<Cart>>().toEqualTypeOf<Tool<Cart, unknown>>();
     expectTypeOf<Tool>().toEqualTypeOf<Tool<unknown, unknown>>();
@@ -252,7 +252,7 @@ describe("tool interface", () => {
 });
 
 describe("types of updates and progress", () => {
-  test("a partial result has the shape of a result, and progress is one string [S0.40, S2.40, S0.44, S2.44, S2.64]", () => {
+  test("a partial result has the shape of a result, and progress is one string (types) [S0.40, S2.40, S0.44, S2.44, S2.64]", () => {
     type Update = NonNullable<ToolRuntime["update"]>;
     expectTypeOf<Parameters<Update>>().toEqualTypeOf<[partial: ToolOutput]>();
     expectTypeOf<Extract<RunEvent, { type: "tool.update" }>["partial"]>().toEqualTypeOf<ToolOutput>();
@@ -261,7 +261,7 @@ describe("types of updates and progress", () => {
     expectTypeOf<ReturnType<Update>>().toBeVoid();
   });
 
-  test("a single event stream carries tool start, update, progress and end with name, partial, text and error flag [S0.47, S2.47]", () => {
+  test("a single event stream carries tool start, update, progress and end with name, partial, text and error flag (types) [S0.47, S2.47]", () => {
     type ToolEvent = Extract<
       RunEvent,
       { type: "tool.started" | "tool.update" | "tool.progress" | "tool.completed" | "tool.failed" }

@@ -374,14 +374,19 @@ describe.each(places)("%s", (_name, open) => {
       return fork(graph, { store, thread: "t", at: await findCheckpointBefore(graph, "pay"), name: "other" });
     }
 
-    test("a once step taken on another branch fails instead of repeating and names the policies [E44]", async () => {
+    test("a once step taken on another branch raises the interrupt in_doubt with the recorded outcome [E44]", async () => {
       const graph = stepping(world);
       await run(graph, { store, thread: "t" }).result;
       const branch = await forked(graph);
-      const error = await getFailure(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
-      expect(error.message).toContain('"main"');
-      expect(error.message).toContain('onPriorEffect: "reuse"');
-      expect(error.details).toMatchObject({ key: "charge", alreadyOn: "main", idempotencyKey: world.keys[0] });
+      expect(await resume(graph, { store, thread: "t", branch }).result).toMatchObject({
+        status: "waiting",
+        interrupts: [
+          {
+            key: "in_doubt",
+            payload: { step: "charge", alreadyOn: "main", outcome: "receipt 1", idempotencyKey: world.keys[0] },
+          },
+        ],
+      });
       expect(world.paid).toEqual(["5"]);
       const reused = await resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([reused.state.log, world.paid]).toEqual([["planned", "receipt 1"], ["5"]]);
@@ -435,7 +440,10 @@ describe.each(places)("%s", (_name, open) => {
         .edges({ [START]: "pay", pay: END });
       await getFailure(run(graph, { store, thread: "t" }).result, "node_failed");
       const branch = await fork(graph, { store, thread: "t", at: 1, name: "other" });
-      await getFailure(resume(graph, { store, thread: "t", branch }).result, "effect_in_doubt");
+      expect(await resume(graph, { store, thread: "t", branch }).result).toMatchObject({
+        status: "waiting",
+        interrupts: [{ key: "in_doubt", payload: { alreadyOn: "main", error: { message: "card refused" } } }],
+      });
       const error = await getFailure(
         resume(graph, { store, thread: "t", branch, onPriorEffect: "reuse" }).result,
         "node_failed",
@@ -460,8 +468,10 @@ describe.each(places)("%s", (_name, open) => {
         at: await findCheckpointBefore(outer, "inner"),
         name: "other",
       });
-      const error = await getFailure(resume(outer, { store, thread: "t", branch }).result, "effect_in_doubt");
-      expect(error.place).toMatchObject({ nesting: "inner", node: "pay" });
+      expect(await resume(outer, { store, thread: "t", branch }).result).toMatchObject({
+        status: "waiting",
+        interrupts: [{ key: "inner.in_doubt", node: "inner.pay" }],
+      });
       const end = await resume(outer, { store, thread: "t", branch, onPriorEffect: "reuse" }).result;
       expect([end.state.log, world.paid]).toEqual([["began", "planned", "receipt 1"], ["5"]]);
     });

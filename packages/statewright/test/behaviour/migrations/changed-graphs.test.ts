@@ -110,7 +110,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(done).toMatchObject({ status: "done", state: { log: ["prepared by 1", "approved by 1", "paid 100 by 1"] } });
   });
 
-  test("a parked run fires no timer, is reported once, and has its timers again after it continues", async () => {
+  test("a parked run fires no timer, is reported once, and has its timers again after it continues [E50]", async () => {
     const offer = (version: number, node: string) =>
       defineGraph({
         name: "offer",
@@ -592,7 +592,7 @@ describe.each(places)("%s", (_name, open) => {
       expect(await verdict(createMachineGraph(2, { ms: 1_000 }))).toContain(
         'a timer for "xstate.after.60000.order.waiting" is pending',
       );
-      const send = (answers: object) =>
+      const send = (answers: Readonly<Record<string, unknown>>) =>
         resume(createMachineGraph(2, { ms: 1_000 }), { store, thread: "t", answers, older: [createMachineGraph(1)] });
       // The event waits behind the doubt about the charge.
       expect(await send({ GO: true }).result).toMatchObject({ status: "waiting", delivered: [{ key: "GO" }] });

@@ -52,7 +52,7 @@ function thrown(make: () => unknown): string {
 }
 
 describe("model names", () => {
-  test("a model name resolves in the registry of the agent or in named providers", async () => {
+  test("a model name resolves in the registry of the agent or in named providers [FX83]", async () => {
     const provider = (id: string): Model => scriptedModel([say(`I am ${id}`)], { id });
     expect(await getAnswer({ model: "house/small", models: modelRegistry({ house: provider }) })).toBe("I am small");
     expect(await getAnswer({ model: "house/small", models: { house: provider } })).toBe("I am small");
@@ -113,7 +113,9 @@ describe("models of the AI SDK in every place", () => {
   const foreign = createLanguageModel("small", "I am small");
 
   test("model nodes, node bodies, fallbacks and middleware take language models of the AI SDK and names [Y1]", async () => {
-    const models = { house: (id: string) => (id.startsWith("down") ? refusing(id) : createLanguageModel(id, `I am ${id}`)) };
+    const models = {
+      house: (id: string) => (id.startsWith("down") ? refusing(id) : createLanguageModel(id, `I am ${id}`)),
+    };
     const graph = defineGraph({ name: "desk", state: defineState({ messages: channel.messages() }), models })
       .nodes({
         named: modelNode({ model: ["house/down", "house/second"] }),

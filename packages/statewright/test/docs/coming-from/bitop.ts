@@ -1,7 +1,7 @@
 import { loadPlugin } from "@statewright/plugins";
 import { call, say, scriptedModel } from "@statewright/testing";
 import { createAgent, defineTool, getMessageText, toolRegistry } from "statewright";
-import { bitopDialect } from "statewright/adapter";
+import { bitopDialect, getBlockText } from "statewright/adapter";
 import * as z from "zod";
 
 // a tool
@@ -84,7 +84,7 @@ const translate = bitopDialect();
 run.on((event) => {
   for (const moment of translate(event)) {
     if (moment.type === "tool_start") console.log(`start ${moment.tool}`);
-    else if (moment.type === "tool_update") console.log(`  ${moment.partial.content}`);
+    else if (moment.type === "tool_update") console.log(`  ${moment.partial.content.map(getBlockText).join("")}`);
     else if (moment.type === "tool_denied" || moment.type === "tool_end")
       console.log(
         `${moment.isError ? "failed" : "end"} ${moment.tool} ${JSON.stringify(moment.result.details ?? null)}`,

@@ -9,7 +9,7 @@ import {
   ToolError,
   type ToolRuntime,
 } from "statewright";
-import { yoagentDialect } from "statewright/adapter";
+import { getBlockText, yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 
 // a tool
@@ -101,7 +101,8 @@ const run = agents.books.run({ world, input: "Close Monday.", context: { branch:
 const translate = yoagentDialect();
 run.on((event) => {
   for (const moment of translate(event)) {
-    if (moment.type === "ToolExecutionUpdate") console.log(`${moment.toolName}: ${moment.partialResult.content}`);
+    if (moment.type === "ToolExecutionUpdate")
+      console.log(`${moment.toolName}: ${moment.partialResult.content.map(getBlockText).join("")}`);
     else if (moment.type === "ProgressMessage") console.log(`${moment.toolName}: (${moment.text})`);
     else if (moment.type === "ToolExecutionEnd")
       console.log(`${moment.toolName} ${moment.isError ? "failed" : "ended"}`);

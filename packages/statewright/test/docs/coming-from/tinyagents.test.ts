@@ -30,20 +30,17 @@ test("the tinyagents migration program prints the output on its page", async () 
   expect(printed).toBe(printedOn("reference/coming-from-tinyagents.md"));
 });
 
-test.each(["", "GetWeather", "get weather", "météo", "a.b", "a/b", "a".repeat(65)])(
-  "the tool name %j is refused",
-  (name) => {
-    expect(() => toolRegistry([defineTool({ name, description, input, run: () => "done" })])).toThrow();
-  },
-);
+test.each(["", "get weather", "météo", "a.b", "a/b", "a".repeat(65)])("the tool name %j is refused", (name) => {
+  expect(() => toolRegistry([defineTool({ name, description, input, run: () => "done" })])).toThrow();
+});
 
-test("a provider-safe tool name outside snake_case is accepted when the option allows it", () => {
+test("a provider-safe tool name outside snake_case is accepted unless the registry refuses it", () => {
   const getWeather: Tool = {
     spec: { ...toolSpec({ name: "get_weather", description, input }), name: "GetWeather" },
     call: () => "",
   };
-  expect(() => toolRegistry([getWeather])).toThrow(/snake_case/);
-  expect(toolRegistry([getWeather], { names: "provider-safe" }).names()).toEqual(["GetWeather"]);
+  expect(() => toolRegistry([getWeather], { names: "snake_case" })).toThrow(/snake_case/);
+  expect(toolRegistry([getWeather]).names()).toEqual(["GetWeather"]);
 });
 
 test("the state passed to a tool is read-only", async () => {

@@ -38,7 +38,7 @@ class Refund implements Tool<{ readonly open: readonly string[] }, { readonly cu
     safety: {
       access: "write",
       network: ["pay.example"],
-      spend: { maxUsd: 100 },
+      spend: true,
       confirm: "always",
     },
     effect: "idempotent",
@@ -54,7 +54,7 @@ class Refund implements Tool<{ readonly open: readonly string[] }, { readonly cu
     const { order, cents } = args as { readonly order: string; readonly cents: number };
     if (!state.open.includes(order)) throw ToolError.notFound(`${order} is not open.`);
     if (busy-- > 0) throw ToolError.unavailable("the bank is busy");
-    emit("refunded", { order, cents, key: idempotencyKey });
+    emit("refunded", { order, cents, key: `…${idempotencyKey.slice(-11)}` });
     return {
       content: `Refunded ${cents} cents to ${context.customer}`,
       value: { receipt: `r-${order}` },

@@ -30,7 +30,7 @@ import {
 import { getShortestPaths } from "xstate/graph";
 import * as z from "zod";
 
-const mail = { send: async (to: string, key: string) => `${to} under ${key}` };
+const mail = { send: async (to: string, key: string) => `${to} under …${key.slice(-18)}` };
 const week = 7 * 24 * 3_600_000;
 
 // one machine for both libraries

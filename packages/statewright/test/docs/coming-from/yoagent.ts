@@ -1,6 +1,6 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
 import { createAgent, defineContext, defineTool, env, getMessageText, inject, ToolError } from "statewright";
-import { yoagentDialect } from "statewright/adapter";
+import { getBlockText, yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 
 const shelf = new Map([["Emma", "A long novel about a matchmaker"]]);
@@ -66,7 +66,7 @@ const lendBook = defineTool({
   },
   run: ({ title }, { injected, idempotencyKey }) => {
     const { reader, key } = injected;
-    lending.seen.push(`${key.reveal().length} ${reader} ${title} ${idempotencyKey}`);
+    lending.seen.push(`${key.reveal().length} ${reader} ${title} …${idempotencyKey.slice(-11)}`);
     return `Lent ${title}`;
   },
 });
@@ -114,7 +114,8 @@ const translate = yoagentDialect();
 run.on((event) => {
   for (const moment of translate(event)) {
     if (moment.type === "ToolExecutionStart") console.log(`start ${moment.toolName}`);
-    else if (moment.type === "ToolExecutionUpdate") console.log(`  ${moment.partialResult.content}`);
+    else if (moment.type === "ToolExecutionUpdate")
+      console.log(`  ${moment.partialResult.content.map(getBlockText).join("")}`);
     else if (moment.type === "ProgressMessage") console.log(`  (${moment.text})`);
     else if (moment.type === "ToolExecutionEnd")
       console.log(`${moment.isError ? "failed" : "done"} ${moment.toolName}`);

@@ -103,7 +103,7 @@ try {
 const breakpoints = { before: ["pay"], after: ["rank"] } as const;
 const paused = await run(scrape, { store, thread: "four", input, breakpoints }).result;
 if (paused.status === "paused") console.log(paused.cause.code, paused.cause.details);
-const next = await resume(scrape, { store, thread: "four", breakpoints }).result;
+const next = await resume(scrape, { store, thread: "four" }).result;
 if (next.status === "paused") console.log(next.cause.code, next.cause.details);
 console.log((await resume(scrape, { store, thread: "four" }).result).status);
 

@@ -63,7 +63,7 @@ const mails = defineGraph({ name: "mails", version: 1, state: Mails })
     mail: inputNode(z.string(), async (_state, { input, step }) => {
       const receipt = await step("send", async ({ idempotencyKey }) => {
         sent.push(input);
-        return `sent under ${idempotencyKey}`;
+        return `sent under …${idempotencyKey.slice(-9)}`;
       });
       if (broken && input === "bob") throw new Error("the archive is down");
       return { receipts: [receipt] };

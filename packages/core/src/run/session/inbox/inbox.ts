@@ -12,7 +12,7 @@ import type { ConversationMessageKind, InboxMessage } from "../../../checkpoint/
 import type { Store } from "../../../checkpoint/store.ts";
 import type { Plan } from "../../../compile/plan.ts";
 import { findMessageIssue, type Message } from "../../../model/message.ts";
-import type { Codec } from "../../../state/codec.ts";
+import { type Codec, isMalformedText } from "../../../state/codec.ts";
 import { getThreadRegistry } from "../thread-registry.ts";
 import type { InboxInput } from "./inbox-input.ts";
 
@@ -20,15 +20,20 @@ import type { InboxInput } from "./inbox-input.ts";
 export interface QueuedMessage {
   readonly id: string;
   readonly kind: ConversationMessageKind;
+  /** Empty for an unreadable row. */
   readonly messages: readonly Message[];
+  /** Set for a row that no run can deliver, such as one of a foreign export. */
+  readonly error?: StatewrightError;
 }
 
 /** Queued messages of a run, with notification of arrivals. */
 export interface Inbox {
   /** Returns false only when the inbox is certainly empty. */
   readonly mayHaveMessages: () => boolean;
-  /** Lists the queued messages, oldest first. Rejects when the store fails. */
+  /** Lists the readable queued messages, oldest first. Rejects when the store fails. */
   readonly listMessages: () => Promise<readonly QueuedMessage[]>;
+  /** Lists the unreadable rows that `listMessages` found last. The next delivery removes them from the inbox. */
+  readonly listUnreadable: () => readonly QueuedMessage[];
   /** Adds messages to the inbox; resolves when they are saved. */
   readonly add: (kind: ConversationMessageKind, messages: readonly Message[]) => Promise<void>;
   /** Records the arrival of steering messages with these ids. */
@@ -54,6 +59,8 @@ export interface InboxLocation {
 export function createInbox(plan: Plan, world: World, location: InboxLocation | undefined): Inbox {
   const isConversation = hasConversation(plan);
   let queued: readonly QueuedMessage[] = [];
+  let unreadable: readonly QueuedMessage[] = [];
+  const undecodableIds = new Set<string>();
   let steerController: AbortController | undefined;
   /** Ids of known steering messages that are not yet in the state. */
   const steerIds = new Set<string>();
@@ -67,7 +74,16 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
   async function loadMessages(): Promise<readonly QueuedMessage[]> {
     if (location === undefined) return queued;
     const rows = await location.store.inbox(location.thread, location.branch);
-    return rows.flatMap((row) => toQueuedMessages(location.codec, row));
+    const all = rows.flatMap((row) => toQueuedMessages(location.codec, row) ?? reportUndecodable(row));
+    unreadable = all.filter(({ error }) => error !== undefined);
+    return all.filter(({ error }) => error === undefined);
+  }
+
+  /** Leaves a row in the inbox for a process that can decode it; logs it once. */
+  function reportUndecodable({ id }: InboxMessage): readonly QueuedMessage[] {
+    if (!undecodableIds.has(id)) world.log("warn", "an inbox message cannot be decoded here", { inboxMessage: id });
+    undecodableIds.add(id);
+    return [];
   }
 
   return {
@@ -80,6 +96,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
       for (const { id, kind } of found) if (kind === "steer") steerIds.add(id);
       return found;
     },
+    listUnreadable: () => unreadable,
     add: async (kind, messages) => {
       checkConversation(plan);
       if (location !== undefined) return postMessages(location, world, kind, messages);
@@ -98,6 +115,7 @@ export function createInbox(plan: Plan, world: World, location: InboxLocation | 
       if (delivered.length === 0) return;
       const ids = new Set(delivered.map(({ id }) => id));
       queued = queued.filter(({ id }) => !ids.has(id));
+      unreadable = unreadable.filter(({ id }) => !ids.has(id));
       for (const id of ids) steerIds.delete(id);
     },
   };
@@ -138,10 +156,28 @@ export async function postMessages(
   if (activeRun?.branch === row.branch) activeRun.notifyArrival(row);
 }
 
-/** Returns the conversation messages of a row; none for an event of a durable machine. */
-function toQueuedMessages(codec: Codec, { id, kind, messages }: InboxMessage): readonly QueuedMessage[] {
+/**
+ * Returns the conversation messages of a row; none for an event of a durable machine, and undefined for a row that
+ * another process may be able to decode, such as one with an unknown class.
+ */
+function toQueuedMessages(codec: Codec, { id, kind, messages }: InboxMessage): readonly QueuedMessage[] | undefined {
   if (kind === "event") return [];
-  return [{ id, kind, messages: deepFreeze(codec.decode(messages)) as readonly Message[] }];
+  try {
+    const decoded = deepFreeze(codec.decode(messages));
+    if (isSendableList(decoded)) return [{ id, kind, messages: decoded }];
+    return [{ id, kind, messages: [], error: createUnreadableError(id, describeValue(decoded)) }];
+  } catch (cause) {
+    if (!isMalformedText(cause)) return undefined;
+    return [{ id, kind, messages: [], error: createUnreadableError(id, "text that is no JSON", cause) }];
+  }
+}
+
+function createUnreadableError(id: string, found: string, cause?: unknown): StatewrightError {
+  return new StatewrightError("invalid_input", {
+    what: `inbox message "${id}": expected a list of messages with the role user or system, got ${found}`,
+    next: "Send the message again with steer; the row was removed from the inbox",
+    cause,
+  });
 }
 
 /** Converts a text or messages to messages. Throws `invalid_input` for input that no conversation can accept. */
@@ -151,8 +187,8 @@ export function toMessages(input: InboxInput, world: World): readonly Message[] 
     return [{ role: "user", id: createId("user_", world.random), content: [{ type: "text", text: input }] }];
   }
   const value: unknown = input;
+  if (isSendableList(value)) return value;
   const invalid = Array.isArray(value) ? value.find((message) => !isSendable(message)) : value;
-  if (Array.isArray(value) && value.length > 0 && invalid === undefined) return input;
   throw new StatewrightError("invalid_input", {
     what: `a run was sent ${describeValue(invalid ?? value)}; expected a text, or messages with the role user or system`,
     next: "Send a text, or a list of messages with the role user or system; assistant and tool messages cannot be sent",
@@ -164,6 +200,10 @@ function createEmptyTextError(): StatewrightError {
     what: "a run was sent an empty text",
     next: "Send a text with words; providers reject an empty message",
   });
+}
+
+function isSendableList(value: unknown): value is readonly Message[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isSendable);
 }
 
 function isSendable(message: unknown): boolean {

@@ -2,8 +2,9 @@
 
 import { StatewrightError } from "../../../base/errors.ts";
 import { invalidOption } from "../../../base/invalid-option.ts";
+import type { SavedBreakpoints, Task } from "../../../checkpoint/checkpoint.ts";
 import type { Plan } from "../../../compile/plan.ts";
-import { getErrorPlace } from "../parts/position.ts";
+import { getErrorPlace, type Position } from "../parts/position.ts";
 import type { Session } from "../session.ts";
 import type { BreakpointOption, Breakpoints, CommonOptions } from "./options.ts";
 
@@ -32,6 +33,30 @@ export function parseBreakpoints(
     what: `a run of the graph "${plan.graph.name}" has breakpoints and no store, so it could not be resumed`,
     next: "Pass a store: memoryStore() or sqliteStore(path)",
     place: { graph: plan.graph.name },
+  });
+}
+
+/** Converts breakpoints for the row of a run; undefined for none. */
+export function toSavedBreakpoints(breakpoints: Breakpoints | undefined): SavedBreakpoints | undefined {
+  if (breakpoints === undefined || breakpoints.before.size + breakpoints.after.size === 0) return undefined;
+  return { before: [...breakpoints.before], after: [...breakpoints.after] };
+}
+
+/** Restores the breakpoints of a run. Nodes that the graph no longer has are ignored. */
+export function restoreBreakpoints({ nodes }: Plan, saved: SavedBreakpoints | undefined): Breakpoints | undefined {
+  if (saved === undefined) return undefined;
+  const selectNodes = (names: readonly string[]): ReadonlySet<string> =>
+    new Set(names.filter((name) => nodes.has(name)));
+  return { before: selectNodes(saved.before), after: selectNodes(saved.after) };
+}
+
+/** Creates the cause of a pause at a breakpoint in the body of a node. */
+export function createBodyBreakpoint(position: Position, { id, node }: Task, key: string): StatewrightError {
+  return new StatewrightError("breakpoint", {
+    what: `the run paused at the breakpoint "${key}" of the node "${node}"`,
+    next: "Resume the thread to continue",
+    place: getErrorPlace(position, { node, task: id }),
+    details: { node, key },
   });
 }
 

@@ -31,7 +31,14 @@ const common = {
 } as const;
 
 const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
-  run: listOptionNames<RunOptions<GraphTypes>>({ input: true, ...common, onBusy: true, key: true, metadata: true }),
+  run: listOptionNames<RunOptions<GraphTypes>>({
+    input: true,
+    ...common,
+    onBusy: true,
+    key: true,
+    metadata: true,
+    removeMessages: true,
+  }),
   resume: listOptionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, ...common }),
 };
 
@@ -113,7 +120,7 @@ export function checkVersions(
 
 const busyOptions: readonly unknown[] = ["reject", "enqueue", "cancel", "rollback"] satisfies readonly OnBusy[];
 
-function checkStart(call: string, { onBusy, key, metadata }: Readonly<Record<string, unknown>>): void {
+function checkStart(call: string, { onBusy, key, metadata, removeMessages }: Readonly<Record<string, unknown>>): void {
   if (onBusy !== undefined && !busyOptions.includes(onBusy))
     throw invalidOption({
       where: call,
@@ -124,6 +131,14 @@ function checkStart(call: string, { onBusy, key, metadata }: Readonly<Record<str
   if (key !== undefined) checkId("idempotency key", key as string);
   if (metadata !== undefined && !(isPlainObject(metadata) && isData(metadata)))
     throw invalidOption({ where: call, option: "metadata", expected: "an object of plain data", got: metadata });
+  const isIds = Array.isArray(removeMessages) && removeMessages.every((id) => typeof id === "string");
+  if (removeMessages !== undefined && !isIds)
+    throw invalidOption({
+      where: call,
+      option: "removeMessages",
+      expected: "a list of message ids",
+      got: removeMessages,
+    });
 }
 
 /** Throws `invalid_option` for an invalid graph. */

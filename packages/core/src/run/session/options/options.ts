@@ -10,8 +10,9 @@ import type { Migration } from "../../../compile/migration.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
 import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
-import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer } from "../../../tool/policy/approval.ts";
+import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer, StepInDoubtAnswer } from "../../../tool/policy/approval.ts";
 import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
+import type { EventOverflow } from "../../events/event-queue.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
 import type { OpenInterrupt, RunEvent } from "../../events/run-event.ts";
@@ -64,13 +65,17 @@ export interface CommonOptions extends ModelsOption {
 
 /**
  * Handling of a `once` effect that another branch already ran. `ask`: raises an interrupt, whose answer says whether
- * the effect counts on this branch; a `step`, which cannot raise an interrupt, fails with `effect_in_doubt`. `reuse`:
- * uses the recorded outcome. `repeat`: runs the effect again.
+ * the effect counts on this branch; a `step` in the body of a `once` node fails with `effect_in_doubt`. `reuse`: uses
+ * the recorded outcome. `repeat`: runs the effect again.
  */
 export type OnPriorEffect = "ask" | "reuse" | "repeat";
 
 /** Breakpoints for debugging. A resume continues with the superstep at which the run paused. */
 export interface BreakpointOption<Nodes extends string> {
+  /**
+   * Nodes at which the run pauses. They are saved with the run: a resume keeps them without the option, in any process,
+   * until the run ends. `{}` removes them.
+   */
   readonly breakpoints?: {
     /** Pauses before a superstep that runs one of these nodes. */
     readonly before?: readonly Nodes[];
@@ -98,10 +103,10 @@ export type RunOptions<Types extends GraphTypes> = CommonOptions &
 export interface StartOptions {
   /**
    * Handling of a new input when the thread has an unfinished run: running, waiting, paused, failed or crashed.
-   * `reject` (default) refuses the input with `thread_busy`; `enqueue` queues the input behind that run; `interrupt`
-   * ends that run at the next boundary, keeps its finished work and declines its open interrupts; `rollback` ends
-   * that run and reverts its state changes, but not its external effects. A user-written machine supports only the
-   * first two.
+   * `reject` (default) refuses the input with `thread_busy`; `enqueue` queues the input behind that run; `cancel`
+   * ends that run at once: its signals fire, finished work is kept, open tool calls are answered as cancelled and
+   * open interrupts are declined; `rollback` ends that run and reverts its state changes, but not its external
+   * effects. A user-written machine supports only the first two.
    */
   readonly onBusy?: OnBusy;
   /**
@@ -111,6 +116,12 @@ export interface StartOptions {
   readonly key?: string;
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
+  /**
+   * Ids of messages to remove from the channel `messages` before the input is added. An input itself cannot remove
+   * messages, since it may come from a client. A removal that separates a tool call from its answer is refused with
+   * `invalid_input`.
+   */
+  readonly removeMessages?: readonly string[];
 }
 
 /** Handling of a new input on a thread with an unfinished run. */
@@ -128,7 +139,10 @@ export type Answers<Interrupts extends InterruptShape> = string extends keyof In
       };
 
 /** Answers to interrupts that the engine raises itself and no graph declares. */
-type EngineAnswers<Declared> = Omit<{ readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer }, Declared & string>;
+type EngineAnswers<Declared> = Omit<
+  { readonly [inDoubtKey]?: InDoubtAnswer | NodeInDoubtAnswer | StepInDoubtAnswer },
+  Declared & string
+>;
 
 /** Options of `resume`. */
 export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
@@ -197,6 +211,13 @@ export interface EventsOptions {
    * `result` rejects. Default true.
    */
   readonly throwOnFailure?: boolean;
+  /**
+   * Handling of events that wait for a slow loop. `merge` (default): from 1,000 waiting events on, deltas of one
+   * message are joined, and only the newest update and the newest line of progress of a call or node stay, with the
+   * count of the others in `dropped`; from 10,000 waiting events on, events that are not stored are dropped, and
+   * `events.dropped` has their count. `keep`: no event is merged or dropped, and memory grows with the backlog.
+   */
+  readonly overflow?: EventOverflow;
 }
 
 /** Handle of an active run. */

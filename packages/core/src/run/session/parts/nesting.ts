@@ -1,6 +1,7 @@
 /** Position of an inner graph in the outermost graph. */
 import type { Control } from "../../../checkpoint/checkpoint.ts";
 import type { Middleware } from "../../../tool/policy/middleware.ts";
+import type { ToolOutput } from "../../../tool/result.ts";
 
 /** Position of an inner graph in the outermost graph. */
 export interface Nesting {
@@ -25,7 +26,12 @@ export interface Nesting {
    * Returns the controller aborted by a hook: of the current tool call, or of the whole run for run-level middleware.
    */
   readonly getHookController: (hook: Middleware) => AbortController;
+  /** Emits an update of the innermost tool call on the path; undefined without one. */
+  readonly updateCall: UpdateCall | undefined;
 }
+
+/** Emits a partial result of a tool call. */
+export type UpdateCall = (partial: ToolOutput) => void;
 
 /** Returns the path of nodes and tools to an inner graph, such as `research.plan`. */
 export function formatNestingPath({ path }: Nesting): string {

@@ -10,6 +10,7 @@ import type { ArtifactWrite } from "../../../tool/artifacts/artifact.ts";
 import type { Sequence } from "../../events/event-emitter.ts";
 import { checkPreemption } from "../check-preemption.ts";
 import type { Preemption } from "../preemption.ts";
+import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.ts";
 
 /**
  * Journal row for the next commit. The outcome is encoded only when written: a superstep that reduces the outcome
@@ -66,6 +67,8 @@ export interface ActiveThread extends Sequence {
   failure: StatewrightError | undefined;
   /** Number of queued runs on the thread, as of the last commit. */
   queued: number;
+  /** `once` effects in progress. */
+  readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
   readonly unsavedOutcomes: Map<string, { readonly namespace: string; readonly effect: PendingEffect }>;
 }
@@ -132,14 +135,17 @@ export function commitEffect(saved: Persistence, effect: PendingEffect): void {
 }
 
 /**
- * Commits pending rows in the background. A failure is stored for the run loop and aborts the tasks at once: their
- * further effects could not be recorded, and would be repeated.
+ * Commits pending rows in the background. A failure is stored for the run loop and aborts the tasks: their further
+ * effects could not be recorded, and would be repeated. `once` effects in progress end first if the store may accept
+ * their outcomes later.
  */
 function writeInBackground(saved: Persistence): void {
   writeCommit(saved, {}, (failure) => {
     if (failure === undefined) return;
-    saved.thread.failure ??= failure;
-    saved.thread.abort.abort(failure);
+    const { thread } = saved;
+    thread.failure ??= failure;
+    if (!hasNoRoom(failure) || thread.onceEffects.active.size === 0) thread.abort.abort(failure);
+    else void waitForOnceEffects(thread.onceEffects, thread.world).then(() => thread.abort.abort(failure));
   });
 }
 

@@ -13,6 +13,8 @@ export interface Position {
   readonly run: RunRow;
   /** Namespace of the rows in the store: the run's branch, or a child namespace. */
   readonly namespace: string;
+  /** Random part of the idempotency keys of the thread. */
+  readonly keySalt: string;
   /** Position in the outermost graph; undefined for the outermost graph. */
   readonly nesting: Nesting | undefined;
   step: number;

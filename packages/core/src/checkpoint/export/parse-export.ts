@@ -1,14 +1,6 @@
-/**
- * Text format of a thread export: one JSON object per line. The first line is a header with the format, its version
- * and the graph, then one line per row; the last line has the row count and the SHA-256 of all previous lines.
- *
- * The hash detects accidental changes only: an attacker can compute a new hash. Import a thread only from sources
- * trusted like a store file.
- */
-
-import { fromBase64, toBase64 } from "../../base/base64.ts";
+/** Parses the text of a thread export: streamed line by line, and checked as a whole before it is returned. */
+import { fromBase64 } from "../../base/base64.ts";
 import { StatewrightError } from "../../base/errors.ts";
-import { hashSha256 } from "../../base/hash-sha256.ts";
 import { isPlainObject } from "../../base/json.ts";
 import { computeArtifactKey } from "../../tool/artifacts/artifact.ts";
 import {
@@ -31,52 +23,115 @@ import {
   writtenByShape,
 } from "../codec/row-shapes.ts";
 import { checkExport } from "./check-export.ts";
+import { createLineSummary, exportFormat, exportVersion } from "./export-format.ts";
 import type { ArtifactExport, CheckpointExport, NamespaceExport, PrunedRange, ThreadExport } from "./thread-export.ts";
-
-const format = "statewright.thread";
-const version = 1;
 
 type Header = Omit<ThreadExport, "namespaces" | "runs" | "events" | "artifacts" | "writtenBy"> & {
   readonly by: ThreadExport["writtenBy"];
 };
 type NamespaceHeader = Pick<NamespaceExport, "name" | "from" | "run" | "awaited">;
 
-/** Serializes a thread export. */
-export async function stringifyExport(exported: ThreadExport): Promise<string> {
-  const { namespaces, runs, events, artifacts, writtenBy, ...thread } = exported;
-  const header = { format, version, ...thread, by: writtenBy };
-  const records: string[] = [JSON.stringify(header)];
-  const add = (kind: string, row: object): void => {
-    records.push(JSON.stringify({ row: kind, ...row }));
-  };
-  for (const run of runs) add("run", { run });
-  for (const { checkpoints, prunedRanges, effects, interrupts, timers, inbox, ...namespace } of namespaces) {
-    add("namespace", { namespace });
-    for (const checkpoint of checkpoints) add("checkpoint", { checkpoint });
-    for (const prunedRange of prunedRanges) add("prunedRange", { prunedRange });
-    for (const effect of effects) add("effect", { effect });
-    for (const interrupt of interrupts) add("interrupt", { interrupt });
-    for (const timer of timers) add("timer", { timer });
-    for (const inboxMessage of inbox) add("inboxMessage", { inboxMessage });
-  }
-  for (const event of events) add("event", { event });
-  for (const { row, body } of artifacts)
-    add("artifact", { artifact: body === undefined ? { row } : { row, body: toBase64(body) } });
-  const body = `${records.join("\n")}\n`;
-  return body + (await createLastLine(body));
+/** Text of a thread export, as a whole or in chunks. */
+export type ExportText = string | Iterable<string> | AsyncIterable<string>;
+
+/** Limits and the pause of `parseExport`. */
+export interface ParseExportOptions {
+  readonly maxBytes: number;
+  /** Lets other work run, between parts of the text. */
+  readonly pause: () => Promise<void>;
 }
 
+/** Characters that are parsed without a pause. */
+const charactersPerTurn = 2 ** 20;
+
 /** Parses and validates the text of a thread export. Throws `invalid_export`, `store_newer`, `invalid_id`. */
-export async function parseExport(text: string, maxBytes: number): Promise<ThreadExport> {
-  if (text.length > maxBytes) throw createInvalidExportError(`the text is longer than ${maxBytes} bytes`);
-  const body = await checkBody(text);
-  const [first, ...rest] = body.slice(0, -1).split("\n");
-  const header = parseHeader(parseLine(first ?? "", 1));
-  const exported = { ...header, namespaces: [], runs: [], events: [], artifacts: [] } satisfies MutableExport;
-  for (const [index, record] of rest.entries()) addRecord(exported, parseLine(record, index + 2), index + 2);
-  checkExport(exported, createInvalidExportError);
+export async function parseExport(text: ExportText, { maxBytes, pause }: ParseExportOptions): Promise<ThreadExport> {
+  const summary = createLineSummary();
+  const parser = new ExportParser();
+  let lastLine: string | undefined;
+  let characters = 0;
+  for await (const line of splitLines(text, maxBytes)) {
+    for (const part of lastLine === undefined ? [] : splitText(lastLine)) {
+      summary.add(part);
+      characters += part.length;
+      if (characters < charactersPerTurn) continue;
+      characters = 0;
+      await pause();
+    }
+    if (lastLine !== undefined) parser.addLine(lastLine.slice(0, -1));
+    lastLine = line;
+  }
+  const exported = parser.finish(lastLine, summary.createLastLine());
   await checkBodies(exported.artifacts);
   return exported;
+}
+
+/** Splits a long line, not inside a surrogate pair. */
+function* splitText(text: string): Generator<string, void> {
+  for (let start = 0; start < text.length; ) {
+    const limit = start + charactersPerTurn;
+    const code = text.charCodeAt(limit - 1);
+    const end = code >= 0xd800 && code <= 0xdbff ? limit + 1 : limit;
+    yield text.slice(start, end);
+    start = end;
+  }
+}
+
+/** Splits chunks into lines, each with its line break; the last line may have none. */
+async function* splitLines(text: ExportText, maxBytes: number): AsyncGenerator<string, void> {
+  let parts: string[] = [];
+  let length = 0;
+  for await (const chunk of typeof text === "string" ? [text] : text) {
+    if (typeof chunk !== "string") throw createInvalidExportError("a chunk is not a text");
+    length += chunk.length;
+    if (length > maxBytes) throw createInvalidExportError(`the text is longer than ${maxBytes} bytes`);
+    let start = 0;
+    for (let end = chunk.indexOf("\n"); end >= 0; end = chunk.indexOf("\n", start)) {
+      yield parts.join("") + chunk.slice(start, end + 1);
+      parts = [];
+      start = end + 1;
+    }
+    if (start < chunk.length) parts.push(chunk.slice(start));
+  }
+  if (parts.length > 0) yield parts.join("");
+}
+
+/**
+ * Collects the rows of the lines. The first invalid line is reported after the last line only, because a changed text
+ * is the more precise reason. A newer format is reported first: later checks hold only for this version.
+ */
+class ExportParser {
+  #exported: MutableExport | undefined;
+  #lineNumber = 0;
+  #failure: { readonly thrown: unknown } | undefined;
+
+  addLine(line: string): void {
+    this.#lineNumber += 1;
+    if (this.#lineNumber === 1) checkFormat(parseLine(line, 1));
+    if (this.#failure !== undefined) return;
+    try {
+      if (this.#exported === undefined) this.#exported = createEmptyExport(parseHeader(parseLine(line, 1)));
+      else addRecord(this.#exported, parseLine(line, this.#lineNumber), this.#lineNumber);
+    } catch (thrown) {
+      this.#failure = { thrown };
+    }
+  }
+
+  /** Returns the export after checking the last line. */
+  finish(lastLine: string | undefined, expected: string): ThreadExport {
+    const isComplete = this.#lineNumber > 0 && lastLine?.endsWith("\n") === true;
+    const last = isComplete ? parseLine(lastLine, 0) : undefined;
+    if (!isPlainObject(last) || last["row"] !== "end") throw createInvalidExportError("the last line is missing");
+    if (lastLine !== expected) throw createInvalidExportError("the hash does not match: the text was changed");
+    if (this.#failure !== undefined) throw this.#failure.thrown;
+    if (this.#exported === undefined) throw createInvalidExportError("the first line is missing");
+    checkExport(this.#exported, createInvalidExportError);
+    return this.#exported;
+  }
+}
+
+function createEmptyExport(header: ReturnType<typeof parseHeader>): MutableExport {
+  return { ...header, namespaces: [], runs: [], events: [], artifacts: [] };
 }
 
 /** Checks that the first row of each body includes the body, and that the body matches its key. */
@@ -91,41 +146,23 @@ async function checkBodies(artifacts: readonly ArtifactExport[]): Promise<void> 
   }
 }
 
-/** Returns the text before the last line, after checking the hash and the row count. */
-async function checkBody(text: string): Promise<string> {
-  const end = text.lastIndexOf("\n", text.length - 2) + 1;
-  const body = text.slice(0, end);
-  // A newer format is reported first: later checks hold only for this version.
-  if (body !== "") checkFormat(parseLine(body.slice(0, body.indexOf("\n")), 1));
-  const last = end === 0 || !text.endsWith("\n") ? undefined : parseLine(text.slice(end), 0);
-  if (!isPlainObject(last) || last["row"] !== "end") throw createInvalidExportError("the last line is missing");
-  if (text.slice(end) !== (await createLastLine(body)))
-    throw createInvalidExportError("the hash does not match: the text was changed");
-  return body;
-}
-
-/** Creates the last line of a text: row count and hash. */
-async function createLastLine(body: string): Promise<string> {
-  const rows = body.split("\n").length - 1;
-  return `${JSON.stringify({ row: "end", rows, sha256: await hashSha256(body) })}\n`;
-}
-
 function checkFormat(first: unknown): Record<string, unknown> {
-  if (!isPlainObject(first) || first["format"] !== format)
+  if (!isPlainObject(first) || first["format"] !== exportFormat)
     throw createInvalidExportError("the first line does not name the format");
   const found = first["version"];
-  if (typeof found === "number" && found > version) {
+  if (typeof found === "number" && found > exportVersion) {
     throw new StatewrightError("store_newer", {
-      what: `the export has format version ${found}; this version of Statewright reads up to ${version}`,
+      what: `the export has format version ${found}; this version of Statewright reads up to ${exportVersion}`,
       next: "Update Statewright, or import with the version that wrote the export",
     });
   }
-  if (found !== version) throw createInvalidExportError("the first line does not name a supported version");
+  if (found !== exportVersion) throw createInvalidExportError("the first line does not name a supported version");
   return first;
 }
 
 const headerShape: RowShape<Header> = {
   id: isName,
+  keySalt: isName,
   createdAt: isCount,
   updatedAt: isCount,
   headBranch: isName,
