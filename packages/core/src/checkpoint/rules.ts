@@ -244,7 +244,7 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "before",
 ];
 
-const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible"];
+const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];
 
 /** Throws `invalid_option` for an invalid page of claimable runs. */
 export function checkClaimablePage(page: ClaimablePage): void {

@@ -79,6 +79,8 @@ export interface ClaimableRuns {
   readonly orphaned: readonly RunRow[];
   /** Runs parked as incompatible with an earlier version of the code. */
   readonly parked: readonly RunRow[];
+  /** Waiting and paused runs with an undelivered event. */
+  readonly notified: readonly RunRow[];
 }
 
 /** Rows per turn of the event loop. */
@@ -97,7 +99,12 @@ export async function findClaimableRuns(store: Store, { schedule }: World): Prom
   };
   const queued = await listAll("queued");
   const orphaned = [...(await listAll("crashed")), ...(await listAll("drained"))];
-  return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked: await listAll("incompatible") };
+  return {
+    queued,
+    orphaned: await excludePreempted(store, queued, orphaned),
+    parked: await listAll("incompatible"),
+    notified: await listAll("notified"),
+  };
 }
 
 /**
@@ -125,7 +132,8 @@ export function createScanner(store: Store, limit: number = pageSize): Claimable
       const queued = await loadPage("queued");
       const orphaned = [...(await loadPage("crashed")), ...(await loadPage("drained"))];
       const parked = await loadPage("incompatible");
-      return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, more };
+      const notified = await loadPage("notified");
+      return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, notified, more };
     },
   };
 }

@@ -62,6 +62,14 @@ const claimableQueued =
   " WHERE t.queued > 0 AND t.key > @after AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " ORDER BY t.key LIMIT @limit";
 
+/** Runs at rest of threads without a live owner, with an undelivered event, in the order of their branches. */
+const claimableNotified =
+  " FROM inbox_messages m INDEXED BY undelivered_events CROSS JOIN branches b ON b.key = m.branch" +
+  " CROSS JOIN runs r ON r.key = b.run CROSS JOIN threads t ON t.key = b.thread" +
+  " WHERE m.kind = 'event' AND m.run = '' AND m.branch > @after AND r.status IN ('waiting', 'paused')" +
+  " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " GROUP BY m.branch ORDER BY m.branch LIMIT @limit";
+
 const claimableByStatus =
   selectFromRuns("runs_by_status") +
   " WHERE r.status = @stored" +
@@ -118,6 +126,7 @@ function prepareStatements(db: Database) {
     runsOfTime: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_by_start") + " WHERE true" + runFilter),
     runsByMetadata: prepareEffectiveRuns<RunParameters & Pair>(runsOfPair),
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
+    claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
     claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
     runByKey: prepareStoredRuns<[number]>(selectFromRuns() + " WHERE r.key = ?"),
     runByName: prepareStoredRuns<[number, string]>(
@@ -129,6 +138,11 @@ function prepareStatements(db: Database) {
     keyOfRun: db
       .prepare<[string, string], number>(
         "SELECT r.key FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
+      )
+      .pluck(),
+    branchOfRun: db
+      .prepare<[string, string], number>(
+        "SELECT r.branch FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
       )
       .pluck(),
   };
@@ -200,6 +214,12 @@ export class RunLists {
       const from = after === undefined ? undefined : this.#indexes.getThreadKey(after.thread);
       const queryQueued = (wider: typeof parameters) => this.#sql.claimableOfQueue.all({ ...wider, after: from ?? 0 });
       return this.#listReadable(parameters, queryQueued);
+    }
+    if (kind === "notified") {
+      const from = after === undefined ? undefined : this.#sql.branchOfRun.get(after.thread, after.id);
+      const queryNotified = (wider: typeof parameters) =>
+        this.#sql.claimableOfEvents.all({ ...wider, after: from ?? 0 });
+      return this.#listReadable(parameters, queryNotified);
     }
     const stored = kind === "crashed" ? "running" : kind;
     const from = (after === undefined ? undefined : this.#sql.keyOfRun.get(after.thread, after.id)) ?? 0;
