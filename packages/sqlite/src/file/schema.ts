@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "4962c21d566a56ef6079dd566ddaa82c7135cb725a8376ad782b88add371976c";
+export const schemaHash = "9fd297abaae1448fc632a55042d595735b2cbe1e039fc29ea905be5d6c29efe4";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
