@@ -179,19 +179,24 @@ export { run } from "./run/run.ts";
 export type { InboxInput } from "./run/session/inbox/inbox-input.ts";
 export type {
   Answers,
+  BranchName,
   BreakpointOption,
   CommonOptions,
   EventsOptions,
+  GraphCallOptions,
   OnBusy,
   OnPriorEffect,
+  OpenInterruptOf,
   ResumeOptions,
   RunHandle,
+  RunOf,
   RunOptions,
   RunResult,
+  RunSettings,
   StartOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";
-export { type Channel, type Overwrite, overwrite } from "./state/channel.ts";
+export { type Channel, type ChannelKind, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
 export type { ClassCodec } from "./state/class-codec.ts";
 export { type Codec, type CodecOptions, createCodec } from "./state/codec.ts";

@@ -104,7 +104,7 @@ export function think(text: string): ScriptedThought {
  * Creates a tool call. Without an id, the calls of a conversation are numbered (`call_1`, `call_2`). `usage` is the
  * token usage of the whole reply: of several parts with a usage, the last one counts.
  */
-export function call<const Name extends string, Args extends JsonObject>(
+export function call<const Name extends string, const Args extends JsonObject>(
   name: Name,
   args: Args,
   options: { readonly id?: string; readonly usage?: Usage } = {},

@@ -19,6 +19,8 @@ export interface Life {
   readonly store: Store;
   readonly isAlive: () => boolean;
   readonly crash: () => void;
+  /** Resolves at the crash: work of the dead processes may never end. */
+  readonly crashed: Promise<void>;
 }
 
 /** Parts that outlive a crash. */
@@ -47,12 +49,18 @@ export function startLife({ agenda, plan, stores, chance, call, onWrite }: LifeP
   let isAlive = true;
   const world = createWorld(agenda, chance, () => isAlive);
   const opened = stores.open(world);
-  const life: Pick<Life, "isAlive" | "crash"> = {
+  let reportCrash: (() => void) | undefined;
+  const crashed = new Promise<void>((resolve) => {
+    reportCrash = resolve;
+  });
+  const life: Pick<Life, "isAlive" | "crash" | "crashed"> = {
+    crashed,
     isAlive: () => isAlive,
     crash: () => {
       if (!isAlive) return;
       isAlive = false;
       opened.crash();
+      reportCrash?.();
     },
   };
   const createProcess = (inner: Store): LifeProcess => {

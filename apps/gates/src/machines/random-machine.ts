@@ -54,14 +54,14 @@ export interface MachinePlan {
 }
 
 /** Event types of all machines. */
-export const eventTypes: readonly string[] = ["A", "B", "C", "NOTE"];
+const eventTypes: readonly string[] = ["A", "B", "C", "NOTE"];
 
 const horizonMs = 1_500;
 
 /** Creates the plan of a seed. */
 export function createMachinePlan(seed: number): MachinePlan {
   const chance = createChance(seed);
-  const crashesBetween = chance.flip(0.5);
+  const crashesBetween = chance.flip(0.7);
   const regions = Array.from({ length: 1 + chance.getInteger(3) }, (_, nth) =>
     createRegion(chance, crashesBetween && nth === 0),
   );
@@ -124,7 +124,7 @@ export interface TrailContext {
 }
 
 /** Returns the name of the promise of a state. */
-export function getServiceName(region: number, state: number): string {
+function getServiceName(region: number, state: number): string {
   return `p${region}_${state}`;
 }
 

@@ -249,7 +249,7 @@ class Simulation {
   async #attempt(work: () => Promise<void>): Promise<void> {
     const life = this.#life;
     try {
-      await work();
+      await Promise.race([work(), life.crashed]);
     } catch (error) {
       if (life.isAlive()) throw error;
     }

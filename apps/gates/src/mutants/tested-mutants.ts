@@ -78,8 +78,8 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     name: "a reserved name is a valid id",
     file: "packages/core/src/base/ids.ts",
-    find: "grammar.test(id) && !reserved.has(id)) return id;",
-    replace: "grammar.test(id)) return id;",
+    find: "grammar.test(id) && !reserved.has(id);",
+    replace: "grammar.test(id);",
     rule: "R5",
     test: "packages/core/test/behaviour/runs/refused-options.test.ts",
   },

@@ -7,6 +7,7 @@ export interface AgentState<Types extends StateTypes> extends StateTypes {
   readonly state: Types["state"] & { readonly messages: readonly Message[] };
   readonly update: Types["update"] & { readonly messages?: readonly Message[] };
   readonly input: Types["input"] & { readonly messages?: readonly Message[] | undefined };
+  readonly editable: Types["editable"];
 }
 
 /** State types of an agent without channels of its own. */
@@ -14,6 +15,7 @@ export interface NoState extends StateTypes {
   readonly state: Readonly<Record<never, never>>;
   readonly update: Readonly<Record<never, never>>;
   readonly input: Readonly<Record<never, never>>;
+  readonly editable: never;
 }
 
 /** Types of an agent's graph; `Output` is `never` for an agent without structured output. */

@@ -1,5 +1,6 @@
 /** `createAgent`: a model and its tools as an ordinary graph, with methods for user messages. */
 import {
+  type AnyModel,
   type Graph,
   type Message,
   type Middleware,
@@ -41,6 +42,7 @@ import {
 } from "./agent-run.ts";
 import type { AgentState, AgentTypes, Conversation, NoState, OutputOf } from "./agent-state.ts";
 import { checkAgent, checkConfirmTools } from "./check-agent.ts";
+import type { CheckedModel, CheckedTools } from "./checked-agent.ts";
 import { type ToolChoiceNames, toToolRegistry } from "./model-node.ts";
 import { normalizeModelOptions } from "./normalize-model-options.ts";
 
@@ -153,18 +155,27 @@ export function createAgent<
   Context = unknown,
   ContextInput = unknown,
   Output = never,
-  Tools = unknown,
+  const Tools = unknown,
   ProviderTools = unknown,
   MiddlewareOption = unknown,
+  ModelOption extends AnyModel | readonly AnyModel[] = AnyModel,
 >(
-  options: AgentOptions<
-    Types,
-    Context,
-    ContextInput,
-    Output,
-    NoInfer<ToolNamesIn<Tools>>,
-    NoInfer<ToolChoiceNames<Tools, ProviderTools>>
-  > & { readonly tools?: Tools; readonly providerTools?: ProviderTools; readonly middleware?: MiddlewareOption },
+  options: Omit<
+    AgentOptions<
+      Types,
+      Context,
+      ContextInput,
+      Output,
+      NoInfer<ToolNamesIn<Tools>>,
+      NoInfer<ToolChoiceNames<Tools, ProviderTools>>
+    >,
+    "tools" | "model"
+  > & {
+    readonly model: CheckedModel<ModelOption, NoInfer<Tools>>;
+    readonly tools?: CheckedTools<AgentState<Types>["state"], NoInfer<Context>, Tools>;
+    readonly providerTools?: ProviderTools;
+    readonly middleware?: MiddlewareOption;
+  },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
   const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);

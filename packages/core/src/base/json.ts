@@ -16,18 +16,33 @@ type UrlInstance = typeof globalThis extends { readonly URL: { readonly prototyp
   ? Instance
   : never;
 
-/** `Value` with read-only properties, items, entries and members at any depth. */
+type MutableJson = null | boolean | number | string | MutableJson[] | { [key: string]: MutableJson };
+
+/**
+ * `Value` with read-only properties, items, entries and members at any depth. A value that includes all of JSON becomes
+ * {@link Json}: the compiler would not end the recursion through the items of its arrays.
+ */
 export type DeepReadonly<Value> = unknown extends Value
   ? Value
-  : Value extends Primitive | ((...args: never[]) => unknown) | Date | RegExp | UrlInstance | Error
-    ? Value
-    : Value extends ReadonlyMap<infer Key, infer Item>
-      ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
-      : Value extends ReadonlySet<infer Item>
-        ? ReadonlySet<DeepReadonly<Item>>
-        : Value extends ArrayBufferView
-          ? Value
-          : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
+  : [MutableJson] extends [Value]
+    ? Json | DeepReadonly<Exclude<Value, Json>>
+    : DeepReadonlyPart<Value>;
+
+type DeepReadonlyPart<Value> = Value extends
+  | Primitive
+  | ((...args: never[]) => unknown)
+  | Date
+  | RegExp
+  | UrlInstance
+  | Error
+  ? Value
+  : Value extends ReadonlyMap<infer Key, infer Item>
+    ? ReadonlyMap<DeepReadonly<Key>, DeepReadonly<Item>>
+    : Value extends ReadonlySet<infer Item>
+      ? ReadonlySet<DeepReadonly<Item>>
+      : Value extends ArrayBufferView
+        ? Value
+        : { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> };
 
 /**
  * Maximum nesting levels of a value. Deeper values are refused before a save, because their traversal overflows the

@@ -3,18 +3,10 @@ import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkCount } from "../base/options.ts";
 import { checkRetry } from "../base/retry.ts";
+import type { CheckedEdges, EdgeMap } from "../define/checked-edges.ts";
+import type { CheckedNodes, NodeMap } from "../define/checked-nodes.ts";
 import { type CommandTargets, commandTargets, type FanOut, type Join, type Route } from "../define/edge.ts";
-import type {
-  AnyNode,
-  EdgeMap,
-  EdgeRecord,
-  GraphDefinition,
-  GraphTypes,
-  NodeMap,
-  NodeRecord,
-  NodeTypes,
-  ValidNodes,
-} from "../define/graph.ts";
+import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord, NodeTypes } from "../define/graph.ts";
 import type { NodeWithPolicy } from "../define/node.ts";
 import { memoryCache } from "../define/node-cache.ts";
 import type { GraphProblem } from "../define/problem.ts";
@@ -41,6 +33,7 @@ export interface GraphTypesWithoutNodes<
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
+  readonly editable: Types["editable"];
   readonly input: [Input] extends [never] ? Without<Types["input"], Private> : Input & object;
   readonly context: Context;
   readonly given: ContextInput;
@@ -57,9 +50,11 @@ export interface GraphTypesWithNodes<
   Nodes extends string,
   Inner extends InterruptShape = Record<never, never>,
   Tools extends string = string,
+  InnerNodes extends string = never,
 > extends GraphTypes {
   readonly state: Types["state"];
   readonly update: Types["update"];
+  readonly editable: Types["editable"];
   readonly input: Types["input"];
   readonly context: Types["context"];
   readonly given: Types["given"];
@@ -69,22 +64,27 @@ export interface GraphTypesWithNodes<
   readonly output: Types["output"];
   readonly innerInterrupts: Inner;
   readonly tools: Tools;
+  readonly innerNodes: InnerNodes;
 }
 
 /** A graph definition without nodes and edges yet. */
 export interface GraphWithoutNodes<Types extends GraphTypes> {
-  nodes<const Nodes extends NodeMap<Types>>(
-    nodes: Nodes & ValidNodes<Types, NoInfer<Nodes>>,
-  ): GraphWithoutEdges<Types, Nodes>;
+  nodes<const Nodes extends NodeMap<Types>>(nodes: CheckedNodes<Types, Nodes>): GraphWithoutEdges<Types, Nodes>;
 }
 
 /** A graph definition without edges yet. */
 export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
   /** Completes the graph. Throws `invalid_graph` with all problems of the definition. */
-  edges(
-    edges: EdgeMap<Types["state"], Nodes, Types["context"]>,
+  edges<const Edges extends EdgeMap<Types["state"], Nodes, Types["context"]>>(
+    edges: CheckedEdges<Types, Nodes, Edges>,
   ): Graph<
-    GraphTypesWithNodes<Types, NodeTypes<Nodes>["names"], NodeTypes<Nodes>["interrupts"], NodeTypes<Nodes>["tools"]>
+    GraphTypesWithNodes<
+      Types,
+      NodeTypes<Nodes>["names"],
+      NodeTypes<Nodes>["interrupts"],
+      NodeTypes<Nodes>["tools"],
+      NodeTypes<Nodes>["inner"]
+    >
   >;
 }
 
@@ -108,11 +108,11 @@ export function defineGraph<
   return {
     nodes: (nodes) => {
       checkDeclaredObject(name, "nodes", nodes);
-      const declaredNodes = readNodes(nodes as Record<string, AnyNode<GraphTypes>>, defaults);
+      const declaredNodes = readNodes(nodes as Readonly<Record<string, unknown>>, defaults);
       return {
         edges: (edges) => {
           checkDeclaredObject(name, "edges", edges);
-          const expanded = expandModelRoutes(edges, declaredNodes.records);
+          const expanded = expandModelRoutes(edges as Readonly<Record<string, unknown>>, declaredNodes.records);
           const declaredEdges = readEdges(expanded.edges as Record<string, DeclaredEdge>, expanded.nodes);
           const definition = createDefinition(options, expanded.nodes, declaredEdges.records);
           checkDefinition(definition, [...declaredNodes.problems, ...expanded.problems, ...declaredEdges.problems]);

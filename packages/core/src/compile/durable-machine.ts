@@ -6,6 +6,7 @@
 import {
   type AnyStateMachine,
   type ContextFrom,
+  type EventFromLogic,
   type InputFrom,
   type OutputFrom,
   type ProvidedActor,
@@ -17,6 +18,7 @@ import { isId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject, isSameData, type Json } from "../base/json.ts";
 import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
+import type { Schema } from "../base/schema.ts";
 import { END, START } from "../define/edge.ts";
 import type { EdgeRecord, GraphDefinition, GraphTypes, NodeRecord } from "../define/graph.ts";
 import { type GraphProblem, throwProblems } from "../define/problem.ts";
@@ -79,8 +81,21 @@ export type MachineState<Context = unknown, Output = unknown> = {
 
 type ObjectInput<Given> = unknown extends Given ? object : Given extends object ? Given : never;
 
+/** An event of a machine: its type and payload. */
+interface MachineEvent {
+  readonly type: string;
+}
+type EventPayload<Event extends MachineEvent> = Event extends MachineEvent ? Omit<Event, "type"> : never;
+
+/** Events of a machine by type, which are answers of `resume`: the payload of each event. */
+export type EventAnswers<Event extends MachineEvent> = {
+  readonly [Type in Event["type"]]: Schema<EventPayload<Extract<Event, { readonly type: Type }>>>;
+};
+
 /** Types of a durable machine for `run` and `fork`, shorter than the machine's own type. */
-export interface MachineTypes<Context, Input, Output> extends GraphTypes {
+export interface MachineTypes<Context, Input, Output, Event extends MachineEvent = MachineEvent> extends GraphTypes {
+  readonly interrupts: EventAnswers<Event>;
+  readonly innerInterrupts: Record<never, never>;
   readonly state: MachineState<Context, Output>;
   readonly update: { readonly context?: Partial<Context> };
   readonly input: ObjectInput<Input>;
@@ -121,7 +136,7 @@ export function getMachineDefinition(graph: GraphDefinition): MachineDefinition 
 export function durableMachine<const Machine extends AnyStateMachine>(
   machine: Machine,
   options: DurableMachineOptions<NoInfer<ActorNames<Machine>>>,
-): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>> {
+): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>, EventFromLogic<Machine>>> {
   checkOptions("durableMachine", options, optionKeys);
   const { version, effects = {} } = options;
   if (version === undefined)
@@ -154,7 +169,9 @@ export function durableMachine<const Machine extends AnyStateMachine>(
     machine,
   });
   definitions.set(graph, definition);
-  return graph as Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>>>;
+  return graph as Graph<
+    MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>, EventFromLogic<Machine>>
+  >;
 }
 
 /** The id of a machine is the name of its graph: threads are saved under it. */

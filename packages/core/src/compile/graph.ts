@@ -1,7 +1,7 @@
 /** A compiled graph, and the options that define it. */
 import type { AnyStateMachine } from "xstate";
 import type { Schema } from "../base/schema.ts";
-import type { Recipe } from "../define/command.ts";
+import type { DraftOf, Recipe } from "../define/command.ts";
 import type { ContextDefinition } from "../define/context.ts";
 import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import type { AttemptPolicy, ErrorHandler } from "../define/node.ts";
@@ -84,6 +84,6 @@ export interface GraphDefaults<Types extends StateTypes, Context, Interrupts ext
     Context,
     Interrupts,
     unknown,
-    undefined | void | Types["update"] | Recipe<Types["state"]>
+    undefined | void | Types["update"] | Recipe<Types["state"], DraftOf<Types["state"], Types["editable"]>>
   >;
 }

@@ -6,11 +6,22 @@ import type { Draft } from "immer";
 
 const kind: unique symbol = Symbol.for("statewright.command") as never;
 
-/** Recipe over a draft of the state; may change only last-value channels. */
-export interface Recipe<State> {
+/** Recipe over a draft of any state. */
+export interface AnyRecipe {
   readonly [kind]: "recipe";
-  readonly recipe: (draft: Draft<State>) => void;
 }
+
+/** Recipe over a draft of the state; may change only last-value channels. */
+export interface Recipe<State, Drafted = Draft<State>> extends AnyRecipe {
+  readonly recipe: (draft: Drafted) => void;
+}
+
+/** Draft of a state: only the editable channels can be changed. */
+export type DraftOf<State, Editable extends string> = string extends Editable
+  ? Draft<State>
+  : { -readonly [Name in keyof State & Editable]: Draft<State[Name]> } & {
+      readonly [Name in Exclude<keyof State, Editable>]: State[Name];
+    };
 
 /** Next node with an optional update; replaces the node's edges for this step. */
 export interface Goto<Target extends string = string, Update = unknown> {
@@ -38,17 +49,20 @@ export interface PlainObject {
 type Synchronous<Returned> = Returned extends PromiseLike<unknown> ? "a recipe cannot be asynchronous" : unknown;
 
 /** Changes the state with an Immer recipe over a draft. Only last-value channels may change. */
-export function edit<State, Returned = void>(
-  recipe: ((draft: Draft<State>) => Returned) & ((draft: Draft<State>) => Synchronous<NoInfer<Returned>>),
-): Recipe<State> {
+export function edit<State, Returned = void, Drafted = Draft<State>>(
+  recipe: ((draft: Drafted) => Returned) & ((draft: Drafted) => Synchronous<NoInfer<Returned>>),
+): Recipe<State, Drafted> {
   return { [kind]: "recipe", recipe };
 }
 
 /** Routes to `target` next, instead of the node's edges. Declare the targets of the node with `commandTargets`. */
-export function goto<const Target extends string, Update = never>(
+export function goto<const Target extends string>(target: Target): Goto<Target, never>;
+/** Routes to `target` next with an update of the state. */
+export function goto<const Target extends string, Update>(
   target: Target,
-  update?: Update,
-): Goto<Target, Update> {
+  update: Update | undefined,
+): Goto<Target, Update>;
+export function goto(target: string, update?: unknown): Goto {
   return { [kind]: "goto", target, ...(update === undefined ? {} : { update }) };
 }
 

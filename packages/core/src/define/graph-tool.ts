@@ -9,6 +9,7 @@ import type { Usage } from "../model/message.ts";
 import {
   type ArgsOf,
   type DefinedTool,
+  type GivenArgs,
   type ToolCall,
   type ToolDefinition,
   type ToolInput,
@@ -117,7 +118,7 @@ export function graphTool<
 >(
   graph: GraphOrFactory<Inner>,
   options: GraphToolOptions<Inner, Name, Input, Inner["given"], Value> & { readonly context?: undefined },
-): DefinedTool<Name, ArgsOf<Input>, unknown, Inner["given"], Value>;
+): DefinedTool<Name, ArgsOf<Input>, unknown, Inner["given"], Value, unknown, GivenArgs<Input>>;
 export function graphTool<
   Inner extends GraphTypes,
   const Name extends string,
@@ -129,7 +130,7 @@ export function graphTool<
   options: GraphToolOptions<Inner, Name, Input, Context, Value> & {
     readonly context: (context: Context) => Inner["given"];
   },
-): DefinedTool<Name, ArgsOf<Input>, unknown, Context, Value>;
+): DefinedTool<Name, ArgsOf<Input>, unknown, Context, Value, unknown, GivenArgs<Input>>;
 export function graphTool(
   graph: GraphOrFactory<GraphTypes>,
   options: SharedToolOptions<string, ToolInput, unknown> &

@@ -1,5 +1,4 @@
 /** Graph: named state, nodes and edges, with the types read by runs, tests and middleware. */
-import type { RetryPolicy } from "../base/retry.ts";
 import type { Schema } from "../base/schema.ts";
 import type { ToolCallBlock } from "../model/message.ts";
 import type { GraphModels } from "../model/model-source.ts";
@@ -7,11 +6,8 @@ import type { StateDefinition, StateTypes } from "../state/definition.ts";
 import type { Tool } from "../tool/definition/tool.ts";
 import type { InterruptShape } from "../tool/policy/interrupt.ts";
 import type { Middleware } from "../tool/policy/middleware.ts";
-import type { Goto, PlainObject, Recipe, Send } from "./command.ts";
 import type { ContextDefinition } from "./context.ts";
-import type { END, FanOut, Join, Route, START } from "./edge.ts";
-import type { ModelRoute } from "./model-route.ts";
-import type { CachePolicy, InputNode, NodeBody, NodePolicy, NodeReturn, NodeWithPolicy } from "./node.ts";
+import type { CachePolicy, NodePolicy, NodeReturn } from "./node.ts";
 import type { NodeCache } from "./node-cache.ts";
 import type { Outline, OutlineNode } from "./outline.ts";
 import type { GraphProblem } from "./problem.ts";
@@ -30,185 +26,11 @@ export interface GraphTypes extends StateTypes {
   readonly output: unknown;
   /** Interrupts of inner graphs, as `node.key`. */
   readonly innerInterrupts: InterruptShape;
+  /** Names of the nodes of inner graphs. */
+  readonly innerNodes: string;
   /** Names of callable tools when the graph lists its tools; any string with a registry. */
   readonly tools: string;
 }
-
-/** Any node of a graph with these types. */
-export type AnyNode<Types extends GraphTypes> =
-  | NodeBody<Types["state"], WithUnknownKeys<Types["update"]>, Types["context"], Types["interrupts"]>
-  | NodeWithPolicy<Types["state"], WithUnknownKeys<Types["update"]>, Types["context"], Types["interrupts"]>
-  | InputNode<Types["state"], WithUnknownKeys<Types["update"]>, Types["context"], Types["interrupts"], unknown>
-  | ToolNode<Types["state"], Types["context"]>;
-
-/**
- * Update that may contain unknown keys: {@link ValidNodes} reports unknown keys by name, where the compiler would
- * list all channels.
- */
-type WithUnknownKeys<Update> = Update & PlainObject & NonWeakObject;
-/** Disables weak type detection: an object type with only optional properties would require a common key. */
-interface NonWeakObject extends Readonly<Record<never, never>> {}
-
-/** Nodes of a graph by name. */
-export type NodeMap<Types extends GraphTypes> = { readonly [name: string]: AnyNode<Types> };
-
-type NodeResult<Node> = Node extends (...args: never) => infer Returned
-  ? Awaited<Returned>
-  :
-      | (Node extends { readonly run: (...args: never) => infer Returned } ? Awaited<Returned> : never)
-      | (Node extends { readonly onError: (...args: never) => infer Handled } ? Awaited<Handled> : never);
-type ReturnedItem<Returned> = Returned extends readonly (infer Item)[] ? Item : Returned;
-type ReturnedTargets<Node> =
-  ReturnedItem<NodeResult<Node>> extends infer Item
-    ? Item extends Goto<infer Target> | Send<infer Target>
-      ? Target
-      : never
-    : never;
-type TaskInput<Node> = Node extends { readonly kind: "input"; readonly input: Schema<infer Given, unknown> }
-  ? Given
-  : never;
-type TaskNames<Nodes> = {
-  [Name in keyof Nodes & string]: Nodes[Name] extends { readonly kind: "input" } ? Name : never;
-}[keyof Nodes & string];
-
-/**
- * Valid edge targets. Properties, here and below, so that compiler messages show names instead of conditional types.
- */
-interface EdgeTargets<Nodes> {
-  readonly plain: Exclude<keyof Nodes & string, TaskNames<Nodes>> | typeof END;
-  readonly all: (keyof Nodes & string) | typeof END;
-}
-
-type FanOutEdge<State, Nodes, Plain extends string, Context> = {
-  [Name in TaskNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain, Context>;
-}[TaskNames<Nodes>];
-
-/** Valid edges of a node that returns no commands. */
-interface PlainEdge<State, Nodes, Name extends string, Context> {
-  readonly edge:
-    | Name
-    | readonly Name[]
-    | Join<Name>
-    | Route<State, Name, Context>
-    | ModelRoute<State, Name, Context>
-    | FanOutEdge<State, Nodes, Name, Context>;
-}
-
-/** Edge of a node that returns commands: `commandTargets` with every target of the commands. */
-export interface CommandEdge<Listed extends string, Named extends string> {
-  readonly kind: "commandTargets";
-  readonly targets: readonly Listed[];
-  readonly accepts?: ((target: Named) => void) | undefined;
-}
-
-/** Turns the type of the edge into an error message for a command that no edge can allow. */
-type WrongCommand<Nodes, Item> = Item extends Goto<infer Target> | Send<infer Target>
-  ? Target extends keyof Nodes & string
-    ? Item extends Send<string, infer Sent>
-      ? Nodes[Target] extends { readonly kind: "input" }
-        ? [Sent] extends [TaskInput<Nodes[Target]>]
-          ? never
-          : `the node sends "${Target}" an input that it does not take`
-        : `the node sends "${Target}" an input, and it takes none: use goto`
-      : Nodes[Target] extends { readonly kind: "input" }
-        ? `the node goes to "${Target}" without the input that it takes: use send`
-        : never
-    : Target extends typeof END
-      ? never
-      : `the node leads to "${Target}", which is no node`
-  : never;
-
-/** Valid edges of a node: the targets of returned commands must be declared with `commandTargets`. */
-export type NodeEdge<State, Nodes, Node, Context> = [ReturnedTargets<Node>] extends [never]
-  ? PlainEdge<State, Nodes, EdgeTargets<Nodes>["plain"], Context>["edge"]
-  : [WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>] extends [never]
-    ? CommandEdge<EdgeTargets<Nodes>["all"], ReturnedTargets<Node>>
-    : WrongCommand<Nodes, ReturnedItem<NodeResult<Node>>>;
-
-/** Edges of a graph by source: one for `START` and one for each node. */
-export type EdgeMap<State, Nodes, Context> = {
-  readonly [Name in keyof Nodes]: NodeEdge<State, Nodes, Nodes[Name], Context>;
-} & {
-  readonly [START]: NodeEdge<State, Nodes, never, Context>;
-};
-
-/** Turns the type of a node into an error message for an invalid return value. */
-type WrongReturn<Channels, Item> =
-  Item extends Goto<string, infer Update>
-    ? WrongReturn<Channels, Update>
-    : Item extends Send | Recipe<never>
-      ? never
-      : Item extends string | number | bigint | boolean | symbol | ((...args: never) => unknown)
-        ? "returns neither a partial state nor a command"
-        : Item extends object
-          ? UnknownChannel<Exclude<keyof Item & string, Channels>>
-          : never;
-type UnknownChannel<Name extends string> = [Name] extends [never]
-  ? never
-  : `returns a channel that the state does not have: ${Name}`;
-
-/** Error message for a returned channel missing from the node's `writes`. */
-type UnlistedWrite<Name extends string> = `returns a channel that its writes do not list: ${Name}`;
-/**
- * Channels written by a return value. A goto without an update has the type of all updates, with all parts optional.
- */
-type WrittenChannels<Item> =
-  Item extends Goto<string, infer Update>
-    ? Record<never, never> extends Update
-      ? never
-      : WrittenChannels<Update>
-    : Item extends Send | Recipe<never>
-      ? never
-      : Item extends object
-        ? keyof Item & string
-        : never;
-/** Written channels missing from `writes`. An input node created outside its graph infers `never` for `writes`. */
-type UnlistedChannels<Node> = "writes" extends keyof Node
-  ? Node extends { readonly writes?: readonly (infer Listed)[] | undefined }
-    ? [Node, Listed] extends [{ readonly kind: "input" }, never]
-      ? never
-      : Exclude<WrittenChannels<ReturnedItem<NodeResult<Node>>>, Listed>
-    : never
-  : never;
-
-/** Error message for an unknown option of a node. */
-type UnknownOption<Name extends string> = `has an option that a node does not have: ${Name}`;
-type NodeOption = keyof NodeWithPolicy<unknown, unknown, unknown, InterruptShape>;
-type NestedOption<
-  Option extends string,
-  Given,
-  Known extends string,
-> = `${Option}.${Exclude<keyof Given & string, Known>}`;
-type UnknownOptions<Node> = Node extends { readonly kind: unknown }
-  ? never
-  : Node extends { readonly run: unknown }
-    ?
-        | Exclude<keyof Node & string, NodeOption>
-        | (Node extends { readonly cache: infer Given }
-            ? NestedOption<"cache", Given, keyof CachePolicy<unknown>>
-            : never)
-        | (Node extends { readonly retry: infer Given } ? NestedOption<"retry", Given, keyof RetryPolicy> : never)
-    : never;
-
-/** Names of states of the machine of a graph. */
-type ReservedNodeName = "start" | "done" | "driver";
-
-/** Checks that nodes have no reserved names, return only channels of the state, and have only known options. */
-export type ValidNodes<Types extends GraphTypes, Nodes> = {
-  readonly [Name in keyof Nodes]: Name extends ReservedNodeName
-    ? `is a reserved name, use another name for the node: ${Name}`
-    : ValidNode<Types, Nodes[Name]>;
-};
-
-type ValidNode<Types extends GraphTypes, Node> = [
-  WrongReturn<keyof Types["state"], ReturnedItem<NodeResult<Node>>>,
-] extends [never]
-  ? [UnknownOptions<Node>] extends [never]
-    ? [UnlistedChannels<Node>] extends [never]
-      ? unknown
-      : UnlistedWrite<UnlistedChannels<Node>>
-    : UnknownOption<UnknownOptions<Node>>
-  : WrongReturn<keyof Types["state"], ReturnedItem<NodeResult<Node>>>;
 
 type InnerTypes<Node> = "inner" extends keyof Node
   ? NonNullable<Node["inner"]>
@@ -233,7 +55,17 @@ export interface NodeTypes<Nodes> {
   readonly interrupts: { readonly [Question in InnerInterrupts<Nodes> as Question["key"]]: Question["declared"] };
   /** Tools of the tool nodes and of inner graphs. */
   readonly tools: NodeToolNames<Nodes[keyof Nodes]>;
+  /** Names of the nodes of inner graphs. */
+  readonly inner: InnerNodeNames<Nodes[keyof Nodes]>;
 }
+
+type InnerNodeNames<Node> = Node extends unknown
+  ? InnerTypes<Node> extends infer Inner
+    ? Inner extends GraphTypes
+      ? Inner["nodes"] | Inner["innerNodes"]
+      : never
+    : never
+  : never;
 
 type NodeToolNames<Node> = Node extends { readonly kind: "tools"; readonly names?: infer Names }
   ? Names & string

@@ -1,4 +1,6 @@
 /** Nodes. A body reads the state and returns changes; an input node also takes its own input. */
+
+import type { Draft } from "immer";
 import type { EffectClass } from "../base/effect.ts";
 import type { StatewrightError } from "../base/errors.ts";
 import type { RunIdentity } from "../base/injection.ts";
@@ -33,6 +35,11 @@ export type InterruptArgs<Payload> = [Payload] extends [never]
     ? [options?: { readonly payload?: Payload }]
     : [options: { readonly payload: Payload }];
 
+/** Keys of the declared interrupts; without interrupts an error message as the type of every key. */
+export type InterruptKey<Interrupts> = [keyof Interrupts] extends [never]
+  ? "declare the interrupt in `interrupts` of defineGraph"
+  : keyof Interrupts & string;
+
 /** Runtime of a node's body. */
 export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape> {
   readonly context: Context;
@@ -59,10 +66,10 @@ export interface NodeRuntime<Context = unknown, Interrupts extends InterruptShap
    * Interrupts with the same key in a task are distinguished by their payload. An invalid interrupt fails the node,
    * also inside try/catch.
    */
-  readonly interrupt: <Key extends keyof Interrupts & string>(
+  readonly interrupt: <Key extends InterruptKey<Interrupts>>(
     key: Key,
-    ...shown: InterruptArgs<PayloadOf<Interrupts[Key]>>
-  ) => Promise<AnswerOf<Interrupts[Key]>>;
+    ...shown: InterruptArgs<PayloadOf<Interrupts[Key & keyof Interrupts]>>
+  ) => Promise<AnswerOf<Interrupts[Key & keyof Interrupts]>>;
   /**
    * Pauses the run here for debugging, with the status `paused` and the cause `breakpoint`. After a plain resume the
    * body restarts from its first line and passes this call; until then the promise stays pending. `key` is unique in
@@ -118,20 +125,20 @@ export interface StepOptions<Value = unknown> {
 }
 
 /** Return value of a body: nothing, a partial state, a list, a recipe, or a command. */
-export type NodeReturn<State, Update> =
+export type NodeReturn<State, Update, Drafted = Draft<State>> =
   | undefined
   | void
   | Update
-  | Recipe<State>
+  | Recipe<State, Drafted>
   | Goto<string, Update>
   | Send
-  | readonly (Update | Recipe<State> | Goto<string, Update> | Send)[];
+  | readonly (Update | Recipe<State, Drafted> | Goto<string, Update> | Send)[];
 
 /** Body of a node. */
-export type NodeBody<State, Update, Context, Interrupts extends InterruptShape> = (
+export type NodeBody<State, Update, Context, Interrupts extends InterruptShape, Drafted = Draft<State>> = (
   state: State,
   runtime: NodeRuntime<Context, Interrupts>,
-) => NodeReturn<State, Update> | Promise<NodeReturn<State, Update>>;
+) => NodeReturn<State, Update, Drafted> | Promise<NodeReturn<State, Update, Drafted>>;
 
 /** Runtime of a node's error handler: the runtime of a body, and the failure. */
 export interface FailureRuntime<Context = unknown, Interrupts extends InterruptShape = InterruptShape, Input = unknown>
@@ -215,16 +222,16 @@ export interface NodeClaims<State, Interrupts extends InterruptShape, Written ex
 }
 
 /** Node with a policy. */
-export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape>
+export interface NodeWithPolicy<State, Update, Context, Interrupts extends InterruptShape, Drafted = Draft<State>>
   extends NodePolicy,
     NodeClaims<State, Interrupts> {
-  readonly run: NodeBody<State, Update, Context, Interrupts>;
+  readonly run: NodeBody<State, Update, Context, Interrupts, Drafted>;
   readonly cache?: CachePolicy<State>;
   /**
    * Called after the last failed attempt; the return value is the node's result. An error in the handler fails the
    * run.
    */
-  readonly onError?: ErrorHandler<State, Update, Context, Interrupts>;
+  readonly onError?: ErrorHandler<State, Update, Context, Interrupts, unknown, NodeReturn<State, Update, Drafted>>;
 }
 
 /** Node that receives sends: each task has its own input, whose parsed type is visible only in the body. */

@@ -13,6 +13,7 @@ import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { OpenInterrupt } from "../run/events/run-event.ts";
 import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import type { OpenInterruptOf } from "../run/session/options/options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import { type ReadContext, requireThread, streamNamespaces } from "./get-history.ts";
@@ -26,7 +27,7 @@ export interface ThreadState<Types extends GraphTypes = GraphTypes> {
   /** Nodes that run next; `END` if the graph has finished. */
   readonly next: readonly (Types["nodes"] | typeof END)[];
   /** Open interrupts, if this checkpoint is the newest of its branch. */
-  readonly interrupts: readonly OpenInterrupt[];
+  readonly interrupts: readonly OpenInterruptOf<Types>[];
   /** Closed interrupts of this checkpoint: answered or expired. */
   readonly answered: readonly ClosedInterrupt[];
   /** Status of the newest started run of the branch; without a started run, of the newest queued run. */
@@ -89,13 +90,14 @@ export async function getState<Types extends GraphTypes>(
   const head = await store.head(thread, row.branch);
   const isHead = head?.id === row.id;
   const interruptRows = (await store.interrupts(thread, row.branch)).filter(({ step }) => step === row.step);
+  const open: readonly OpenInterrupt[] = isHead ? await listOpen(store, codec, thread, row) : [];
   return {
     state: Object.freeze(restoreState(graph.state.channels, codec, rows)) as Types["state"],
     checkpointId: row.id,
     branch: row.branch,
     step: row.step,
     next: tasks.length === 0 ? [END] : [...new Set(tasks.map((task) => task.node))],
-    interrupts: isHead ? await listOpen(store, codec, thread, row) : [],
+    interrupts: open as ThreadState<Types>["interrupts"],
     answered: interruptRows.filter((row) => !isOpen(row)).map((row) => toClosedInterrupt(codec, row)),
     status: (await findNewestRun(store, thread, row.branch, head))?.status,
   };

@@ -10,7 +10,7 @@ import type { Graph } from "../compile/graph.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { Message } from "../model/message.ts";
 import { checkGraphOption, resumeOptionNames } from "../run/session/options/check-run-options.ts";
-import type { ResumeOptions, RunHandle } from "../run/session/options/options.ts";
+import type { ResumeOptions, RunOf } from "../run/session/options/options.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { fork } from "./fork.ts";
 import { resume } from "./resume.ts";
@@ -40,7 +40,7 @@ const names = [
 export async function editMessage<Types extends ConversationTypes>(
   graph: Graph<Types>,
   options: EditOptions<Types>,
-): Promise<RunHandle<Types["result"], Types["output"]>> {
+): Promise<RunOf<Types>> {
   checkGraphOption("editMessage", graph);
   checkOptions("editMessage", options, names);
   const { message, name, ...rest } = options;

@@ -12,7 +12,7 @@ import { copyModelsOption } from "../model/model-source.ts";
 import { startRun } from "../run/run.ts";
 import { createSlots } from "../run/session/concurrency.ts";
 import { checkRunOptions } from "../run/session/options/check-run-options.ts";
-import type { ResumeOptions, RunHandle, RunOptions } from "../run/session/options/options.ts";
+import type { ResumeOptions, RunHandle, RunOf, RunOptions } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import { createActiveRuns } from "./active-runs.ts";
 import { createHaltedRuns } from "./halted-runs.ts";
@@ -59,15 +59,12 @@ export interface Engine {
    */
   stop(options?: { readonly now?: boolean; readonly graceMs?: number }): Promise<void>;
   /** Same as `run`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
-  run<Types extends GraphTypes>(
-    graph: Graph<Types>,
-    options: Omit<RunOptions<Types>, EngineProvided>,
-  ): RunHandle<Types["result"], Types["output"]>;
+  run<Types extends GraphTypes>(graph: Graph<Types>, options: Omit<RunOptions<Types>, EngineProvided>): RunOf<Types>;
   /** Same as `resume`, with the store, secrets and world of the engine. Throws `engine_stopped`. */
   resume<Types extends GraphTypes>(
     graph: Graph<Types>,
     options: Omit<ResumeOptions<Types>, EngineProvided>,
-  ): RunHandle<Types["result"], Types["output"]>;
+  ): RunOf<Types>;
 }
 
 const names = [
@@ -183,7 +180,7 @@ export function engine(options: EngineOptions): Engine {
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
       track(handle);
-      return handle as RunHandle<never, never>;
+      return handle as RunHandle<never, never, never>;
     },
     resume: (graph, runOptions) => {
       checkNotStopped();
@@ -196,7 +193,7 @@ export function engine(options: EngineOptions): Engine {
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
       track(handle);
-      return handle as RunHandle<never, never>;
+      return handle as RunHandle<never, never, never>;
     },
   };
 }

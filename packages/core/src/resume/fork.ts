@@ -23,6 +23,7 @@ import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { assignMessageIds } from "../run/session/message-ids.ts";
 import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import type { BranchName } from "../run/session/options/options.ts";
 import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
 import { validateWrites } from "../run/session/validate-writes.ts";
@@ -70,7 +71,7 @@ const names = listOptionNames<ForkOptions<GraphTypes>>({
 export async function fork<Types extends GraphTypes>(
   graph: Graph<Types>,
   options: ForkOptions<Types>,
-): Promise<string> {
+): Promise<BranchName<Types["nodes"]>> {
   checkGraphOption("fork", graph);
   checkOptions("fork", options, names);
   checkStoreOption("fork", options.store ?? null);

@@ -14,7 +14,7 @@ import type { GivenAnswers } from "../run/migration/program.ts";
 import { announceClaim, type Caller, runAsActive } from "../run/queue.ts";
 import { checkPreemption } from "../run/session/check-preemption.ts";
 import { checkRunOptions } from "../run/session/options/check-run-options.ts";
-import type { ResumeOptions, RunHandle, RunResult } from "../run/session/options/options.ts";
+import type { GraphCallOptions, ResumeOptions, RunHandle, RunOf, RunResult } from "../run/session/options/options.ts";
 import type { Persistence } from "../run/session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../run/session/parts/position.ts";
 import type { State } from "../run/session/returns.ts";
@@ -33,10 +33,10 @@ import { type Opening, openOrDeliver } from "./open-or-deliver.ts";
  */
 export function resume<Types extends GraphTypes>(
   graph: Graph<Types>,
-  options: ResumeOptions<Types>,
-): RunHandle<Types["result"], Types["output"]> {
+  options: GraphCallOptions<Types>["resume"],
+): RunOf<Types> {
   checkRunOptions("resume", graph, options);
-  return resumeRun({ graph: graph as Graph, options }) as RunHandle<Types["result"], Types["output"]>;
+  return resumeRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }
 
 /** {@link resume} with options already checked. */

@@ -28,7 +28,7 @@ import {
 import { recoverRun } from "./recover-run.ts";
 import { parseBreakpoints, toSavedBreakpoints } from "./session/options/breakpoints.ts";
 import { checkRunOptions } from "./session/options/check-run-options.ts";
-import type { RunHandle, RunOptions, RunResult } from "./session/options/options.ts";
+import type { GraphCallOptions, RunHandle, RunOf, RunOptions, RunResult } from "./session/options/options.ts";
 import type { Journal } from "./session/parts/journal.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
 import type { Position } from "./session/parts/position.ts";
@@ -56,10 +56,10 @@ import {
  */
 export function run<Types extends GraphTypes>(
   graph: Graph<Types>,
-  options: RunOptions<Types>,
-): RunHandle<Types["result"], Types["output"]> {
+  options: GraphCallOptions<Types>["run"],
+): RunOf<Types> {
   checkRunOptions("run", graph, options);
-  return startRun({ graph: graph as Graph, options }) as RunHandle<Types["result"], Types["output"]>;
+  return startRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }
 
 type RunCaller = Caller & { readonly options: RunOptions<GraphTypes> };

@@ -23,6 +23,9 @@ import { appendMessages, hasAnyId } from "./message-index.ts";
 /** Kind of a channel: its rule for writes. */
 export type ChannelKind = "last" | "list" | "reduce" | "messages" | "record" | "ephemeral" | "untracked";
 
+/** Kind of a channel whose writes are reduced into its value. A recipe cannot change the value. */
+export type ReducedKind = "list" | "reduce" | "messages" | "record";
+
 /** Parse result of a write: the value to reduce, or the issues. */
 export type Parsed = ParseResult<unknown>;
 
@@ -33,8 +36,8 @@ export interface ReduceResult {
 }
 
 /** A channel of a state. `types` exists only for the compiler. */
-export interface Channel<Value = unknown, Write = unknown, Input = unknown> {
-  readonly kind: ChannelKind;
+export interface Channel<Value = unknown, Write = unknown, Input = unknown, Kind extends ChannelKind = ChannelKind> {
+  readonly kind: Kind;
   readonly types?: { readonly value: Value; readonly write: Write; readonly input: Input };
   /** Schema of the value; for a list or record, schema of an item. */
   readonly schema?: Schema;
@@ -94,7 +97,7 @@ export function untracked<S extends Schema>(
 /** Creates a list channel: each write appends items. `schema` is the schema of an item. Starts empty. */
 export function list<S extends Schema>(
   schema: S,
-): Channel<readonly Readable<S>[], readonly Writable<S>[], readonly Writable<S>[] | undefined> {
+): Channel<readonly Readable<S>[], readonly Writable<S>[], readonly Writable<S>[] | undefined, "list"> {
   checkSchema("list", schema);
   const parse = (write: unknown): Parsed => parseItems(write, (item) => parseWith(schema, item));
   return { kind: "list", schema, initial: () => ({ value: emptyList }), parse, parseValue: parse, reduce: appendAll };
@@ -104,7 +107,7 @@ export function list<S extends Schema>(
 export function reduce<S extends Schema, Write>(
   schema: S,
   reducer: (current: Readable<S>, write: Write) => SchemaInput<S>,
-): Channel<Readable<S>, Write, Writable<S>> {
+): Channel<Readable<S>, Write, Writable<S>, "reduce"> {
   checkSchema("reduce", schema);
   if (typeof reducer !== "function") {
     throw new StatewrightError("invalid_state", {
@@ -143,7 +146,8 @@ export function record<S extends Schema>(
 ): Channel<
   Readonly<Record<string, Readable<S>>>,
   Readonly<Record<string, Writable<S> | undefined>>,
-  Readonly<Record<string, Writable<S>>> | undefined
+  Readonly<Record<string, Writable<S>>> | undefined,
+  "record"
 > {
   checkSchema("record", schema);
   const parse = (write: unknown): Parsed => parseEntries(write, schema);
@@ -158,7 +162,8 @@ export function record<S extends Schema>(
 export function messages(): Channel<
   readonly Message[],
   MessageWrite | readonly MessageWrite[],
-  readonly Message[] | undefined
+  readonly Message[] | undefined,
+  "messages"
 > {
   const parse = (write: unknown): Parsed => {
     const issues: SchemaIssue[] = [];

@@ -6,7 +6,7 @@ import { checkId } from "../base/ids.ts";
 import type { Injection } from "../base/injection.ts";
 import { type DeepReadonly, describeValue, isPlainObject } from "../base/json.ts";
 import { isSchema, type Schema, type SchemaInput, type SchemaOutput } from "../base/schema.ts";
-import { type Channel, last, type Overwrite } from "./channel.ts";
+import { type Channel, type ChannelKind, last, type Overwrite, type ReducedKind } from "./channel.ts";
 
 /** Argument of `defineState`: a schema (last value) or a channel for each name. */
 export type StateShape = { readonly [name: string]: Schema | Channel };
@@ -29,6 +29,13 @@ type PartInput<Part> =
     : Part extends Schema
       ? DeepReadonly<SchemaInput<Part>>
       : never;
+
+type PartKind<Part> = Part extends { readonly kind: infer Kind extends ChannelKind } ? Kind : "last";
+/** Names of the channels without a reducer. */
+type EditableNames<Shape extends StateShape> = {
+  [Name in keyof Shape]: Shape[Name] extends { readonly kind: ReducedKind } ? never : Name;
+}[keyof Shape] &
+  string;
 
 type OptionalNames<Shape extends StateShape> = {
   [Name in keyof Shape]: undefined extends PartInput<Shape[Name]> ? Name : never;
@@ -62,6 +69,8 @@ export interface StateTypes {
   readonly state: object;
   readonly update: object;
   readonly input: object;
+  /** Names of the channels that a recipe may change. */
+  readonly editable: string;
 }
 
 /** A declared state. */
@@ -78,7 +87,8 @@ export interface DefinedState<Shape extends StateShape> extends StateDefinition<
     readonly [Name in keyof Shape & string]: Channel<
       PartValue<Shape[Name]>,
       PartWrite<Shape[Name]>,
-      PartInput<Shape[Name]>
+      PartInput<Shape[Name]>,
+      PartKind<Shape[Name]>
     >;
   };
 }
@@ -91,6 +101,7 @@ export interface TypesOfShape<Shape extends StateShape> extends StateTypes {
     readonly [Name in keyof Shape]?: PartWrite<Shape[Name]> | Overwrite<PartValue<Shape[Name]>> | undefined;
   };
   readonly input: InputOf<Shape>;
+  readonly editable: EditableNames<Shape>;
 }
 
 /** Declares a state. Throws `invalid_state` for an invalid name or an invalid part. */

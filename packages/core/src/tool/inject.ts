@@ -13,7 +13,7 @@ export { secret } from "./policy/secret.ts";
  * `inject.context(Desk, (desk) => desk.customerId)`
  */
 export function context<Context, Value>(
-  definition: { readonly from: (select: (context: Context) => Value) => Injection<Value, Context> },
+  definition: { readonly from: <Part>(select: (context: Context) => Part) => Injection<Part, Context> },
   select: (context: Context) => Value,
 ): Injection<Value, Context> {
   return definition.from(select);
@@ -21,7 +21,7 @@ export function context<Context, Value>(
 
 /** Injects a part of the state, read at the time of the call: `inject.state(Shop, (shop) => shop.cart)`. */
 export function state<State, Value>(
-  definition: { readonly from: (select: (state: State) => Value) => Injection<Value, unknown, State> },
+  definition: { readonly from: <Part>(select: (state: State) => Part) => Injection<Part, unknown, State> },
   select: (state: State) => Value,
 ): Injection<Value, unknown, State> {
   return definition.from(select);

@@ -22,7 +22,10 @@ import {
   getHistory,
   getMessageText,
   goto,
+  inject,
   inputNode,
+  type Json,
+  type JsonObject,
   join,
   listToolCalls,
   type Model,
@@ -514,4 +517,46 @@ test("small programs need no cast, type argument or any", () => {
   const code = program.replace(/^import [^;]*;$/gm, "").replace(/"[^"]*"|`[^`]*`|\/\*\*.*\*\//g, "");
   expect(code.match(/\bas (?!const\b)\w+|\bany\b|\b(?!toEqualTypeOf)\w+<[^=]*?>\(/g)).toBe(null);
   expect(code.split(/^test\(/m).length - 1).toBeGreaterThanOrEqual(20);
+});
+
+test("channels, interrupts and a context of any JSON compile, and nodes read JSON [FX31]", async () => {
+  const Record = defineState({
+    any: z.json().default(null),
+    byKey: z.record(z.string(), z.json()).default({}),
+    object: z.custom<JsonObject>((value) => typeof value === "object").default({}),
+    log: channel.list(z.json()),
+  });
+  const Settings = defineContext({ settings: z.json() });
+  const graph = defineGraph({ name: "json", state: Record, context: Settings, interrupts: { ask: z.json() } })
+    .nodes({
+      read: (state, { context }) => {
+        expectTypeOf(state.any).toEqualTypeOf<Json>();
+        expectTypeOf(state.log).toEqualTypeOf<readonly Json[]>();
+        expectTypeOf(context.settings).toEqualTypeOf<Json>();
+        return { any: context.settings, byKey: { read: state.any }, object: { read: true }, log: [state.any] };
+      },
+    })
+    .edges({ [START]: "read", read: END });
+  const { state } = await run(graph, { context: { settings: { theme: ["dark"] } }, input: {} }).result;
+  expect(state.any).toEqual({ theme: ["dark"] });
+});
+
+test("the injections of a state and of a context have the types of the selected parts [FX34]", () => {
+  const Cart = defineState({ items: z.array(z.string()).default([]), messages: channel.messages() });
+  const Visit = defineContext({ user: z.string() });
+  const count = defineTool({
+    name: "count",
+    description: "Counts the items of the cart.",
+    input: z.object({}),
+    inject: {
+      items: inject.state(Cart, (cart) => cart.items),
+      user: inject.context(Visit, (visit) => visit.user),
+    },
+    run: (_args, { injected }) => {
+      expectTypeOf(injected.items).toEqualTypeOf<readonly string[]>();
+      expectTypeOf(injected.user).toEqualTypeOf<string>();
+      return `${injected.items.length} of ${injected.user}`;
+    },
+  });
+  expect(count.spec.inject).toEqual({ items: "state", user: "context" });
 });

@@ -86,7 +86,7 @@ const refund = defineTool({
 
 wrong("an edge to a node that is not there", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
-  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
+  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'.
   plain.edges({ [START]: "a", a: "c", ...rest });
 });
 wrong("a node with the name of a state of the machine", () => {
@@ -101,32 +101,32 @@ wrong("one of several edges to a node that is not there", () => {
 });
 wrong("an edge from a node that is not there", () => {
   plain.edges({ [START]: "a", a: END, b: END, each: END });
-  // @ts-expect-error 'c' does not exist in type
+  // @ts-expect-error Type '"__end__"' is not assignable to type '"there is no node c"'.
   plain.edges({ [START]: "a", a: END, b: END, each: END, c: END });
 });
 wrong("a graph without a beginning", () => {
   plain.edges({ [START]: "a", a: END, ...rest });
-  // @ts-expect-error Property '[START]' is missing
+  // @ts-expect-error is not assignable to parameter of type '"add an edge for START"'
   plain.edges({ a: END, ...rest });
 });
 wrong("a node without an edge", () => {
   plain.edges({ [START]: "a", a: "b", b: END, each: END });
-  // @ts-expect-error Property 'b' is missing
+  // @ts-expect-error is not assignable to parameter of type '"add an edge for the node b"'
   plain.edges({ [START]: "a", a: "b", each: END });
 });
 wrong("an edge to an input node, which takes an input", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
-  // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b" | FanOut<
+  // @ts-expect-error Type '"each"' is not assignable to type '"the node each takes an input: use fanOut"'.
   plain.edges({ [START]: "a", a: "each", ...rest });
 });
 wrong("a graph that begins with an input node", () => {
   plain.edges({ [START]: "a", a: END, ...rest });
-  // @ts-expect-error Type of computed property's value is '"each"', which is not assignable to type '"__end__"
+  // @ts-expect-error is not assignable to type '"the node each takes an input: use fanOut"'
   plain.edges({ [START]: "each", a: END, ...rest });
 });
 wrong("a route to a node that is not there", () => {
   plain.edges({ [START]: "a", a: route(["b", END], () => "b"), ...rest });
-  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
+  // @ts-expect-error is not assignable to type '"there is no node c"'
   plain.edges({ [START]: "a", a: route(["c", END], () => "c"), ...rest });
 });
 wrong("a route that chooses what it does not declare", () => {
@@ -151,17 +151,17 @@ wrong("a route that reads a channel that is not there", () => {
 });
 wrong("sends to a node that is not there", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
-  // @ts-expect-error Type '"ech"' is not assignable to type '"each"'
+  // @ts-expect-error is not assignable to type '"there is no node ech"'
   plain.edges({ [START]: "a", a: fanOut("ech", () => [{ file: "x" }]), ...rest });
 });
 wrong("sends to a node that takes no input", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }]), ...rest });
-  // @ts-expect-error Type '"b"' is not assignable to type '"each"'
+  // @ts-expect-error is not assignable to type '"the node b takes no input: use route, or declare the node with inputNode"'
   plain.edges({ [START]: "a", a: fanOut("b", () => [{ file: "x" }]), ...rest });
 });
 wrong("sends of a wrong input", () => {
   plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files.map((file) => ({ file }))), ...rest });
-  // @ts-expect-error Type 'string' is not assignable to type '{ file: string; }'
+  // @ts-expect-error is not assignable to type 'FanOutWithInput<"each", { file: string; }>'
   plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files), ...rest });
 });
 wrong("sends that give one item instead of a list", () => {
@@ -171,22 +171,22 @@ wrong("sends that give one item instead of a list", () => {
 });
 wrong("sends that lead to a node that is not there when there are none", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "b" }), ...rest });
-  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
+  // @ts-expect-error is not assignable to type '"there is no node c"'
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "c" }), ...rest });
 });
 wrong("sends that lead to an input node without an input when there are none", () => {
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: END }), ...rest });
-  // @ts-expect-error Type '"each"' is not assignable to type '"__end__" | "a" | "b"'
+  // @ts-expect-error is not assignable to type '"the node each takes an input: use fanOut"'
   plain.edges({ [START]: "a", a: fanOut("each", () => [{ file: "x" }], { otherwise: "each" }), ...rest });
 });
 wrong("a join to a node that is not there", () => {
   plain.edges({ [START]: "a", a: join("b"), ...rest });
-  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b"'
+  // @ts-expect-error Type 'Join<"c">' is not assignable to type '"there is no node c"'.
   plain.edges({ [START]: "a", a: join("c"), ...rest });
 });
 wrong("gotos of a node that returns none", () => {
   plain.edges({ [START]: "a", a: "b", ...rest });
-  // @ts-expect-error Type 'CommandTargets<"b">' is not assignable to type '"__end__" | "a" | "b" | FanOut<
+  // @ts-expect-error is not assignable to type '"the node returns no command: use the name of the next node, or route"'
   plain.edges({ [START]: "a", a: commandTargets("b"), ...rest });
 });
 
@@ -194,34 +194,34 @@ wrong("gotos of a node that returns none", () => {
 
 wrong("a goto without gotos", () => {
   commands.edges({ [START]: "a", a: commandTargets("b"), ...rest });
-  // @ts-expect-error is not assignable to type 'CommandEdge<"__end__" | "a" | "b" | "each", "b">'
+  // @ts-expect-error Type '"b"' is not assignable to type '"the node returns a command to b: use commandTargets"'.
   commands.edges({ [START]: "a", a: "b", ...rest });
 });
 wrong("a goto that the edge does not list", () => {
   commands.edges({ [START]: "a", a: commandTargets("a", "b"), ...rest });
-  // @ts-expect-error Type 'CommandTargets<"a">' is not assignable to type 'CommandEdge<"__end__" | "a" | "b" | "each", "b">'
+  // @ts-expect-error is not assignable to type '"the node returns a command to b: add it to commandTargets"'
   commands.edges({ [START]: "a", a: commandTargets("a"), ...rest });
 });
 wrong("gotos to a node that is not there", () => {
   commands.edges({ [START]: "a", a: commandTargets("b", END), ...rest });
-  // @ts-expect-error Type '"c"' is not assignable to type '"__end__" | "a" | "b" | "each"'
+  // @ts-expect-error Type 'CommandTargets<"b" | "c">' is not assignable to type '"there is no node c"'.
   commands.edges({ [START]: "a", a: commandTargets("b", "c"), ...rest });
 });
 wrong("a goto to a node that is not there", () => {
   start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
-  // @ts-expect-error "the node leads to \"c\", which is no node"
+  // @ts-expect-error Type 'Goto<"c", never>' is not assignable to type '"there is no node c"'.
   start.nodes({ a: () => goto("c"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
 });
 wrong("a goto to a node that takes an input", () => {
   start
     .nodes({ a: () => send("each", { file: "x" }), each })
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
-  // @ts-expect-error "the node goes to \"each\" without the input that it takes: use send"
+  // @ts-expect-error Type 'Goto<"each", never>' is not assignable to type '"the node each takes an input: use send"'.
   start.nodes({ a: () => goto("each"), each }).edges({ [START]: "a", a: commandTargets("each"), each: END });
 });
 wrong("a send to a node that takes no input", () => {
   start.nodes({ a: () => goto("b"), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
-  // @ts-expect-error "the node sends \"b\" an input, and it takes none: use goto"
+  // @ts-expect-error Type 'Send<"b", number>' is not assignable to type '"the node b takes no input: use goto"'.
   start.nodes({ a: () => send("b", 1), b: () => undefined }).edges({ [START]: "a", a: commandTargets("b"), b: END });
 });
 wrong("a send of a wrong input", () => {
@@ -229,8 +229,8 @@ wrong("a send of a wrong input", () => {
     .nodes({ a: () => send("each", { file: "x" }), each })
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
   start
+    // @ts-expect-error Type 'Send<"each", { flie: string; }>' is not assignable to type 'Send<"each", { file: string; }>'
     .nodes({ a: () => send("each", { flie: "x" }), each })
-    // @ts-expect-error "the node sends \"each\" an input that it does not take"
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
 });
 
@@ -238,57 +238,57 @@ wrong("a send of a wrong input", () => {
 
 wrong("a channel that the state does not have", () => {
   start.nodes({ a: () => ({ verdict: "fix" }) });
-  // @ts-expect-error "returns a channel that the state does not have: verdct"
+  // @ts-expect-error Type 'string' is not assignable to type '"the state has no channel verdct"'.
   start.nodes({ a: () => ({ verdct: "fix" }) });
 });
 wrong("a channel that the state does not have, beside others and later", () => {
   start.nodes({ a: async () => [{ notes: ["x"] }, { notes: ["x"], files: ["x"] }] });
-  // @ts-expect-error "returns a channel that the state does not have: flies"
+  // @ts-expect-error is not assignable to type 'Promise<readonly ({ readonly notes: string[]; readonly flies?: "the state has no channel flies"; } | { readonly notes: string[]; readonly flies: "the state has no channel flies"; })[]>'
   start.nodes({ a: async () => [{ notes: ["x"] }, { notes: ["x"], flies: ["x"] }] });
 });
 wrong("a channel that the state does not have, with a goto", () => {
-  start.nodes({ a: () => goto("b", { verdict: "fix" }) });
-  // @ts-expect-error "returns a channel that the state does not have: verdct"
-  start.nodes({ a: () => goto("b", { verdct: "fix" }) });
+  start.nodes({ a: () => goto("b", { verdict: "fix" }), b: () => undefined });
+  // @ts-expect-error is not assignable to type 'GotoWithUpdate<"b", { readonly verdct: "the state has no channel verdct"; }>'
+  start.nodes({ a: () => goto("b", { verdct: "fix" }), b: () => undefined });
 });
 wrong("a channel that the state does not have, from a node with a policy", () => {
   start.nodes({ a: { run: () => ({ verdict: "fix" }) } });
-  // @ts-expect-error "returns a channel that the state does not have: verdct"
+  // @ts-expect-error Type 'string' is not assignable to type '"the state has no channel verdct"'.
   start.nodes({ a: { run: () => ({ verdct: "fix" }) } });
 });
 wrong("a channel that the state does not have, from an input node", () => {
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ notes: [input] })) });
-  // @ts-expect-error "returns a channel that the state does not have: ntoes"
+  // @ts-expect-error is not assignable to type '"the state has no channel ntoes"'
   start.nodes({ a: inputNode(z.string(), (_state, { input }) => ({ ntoes: [input] })) });
 });
 wrong("a value of a wrong type", () => {
   start.nodes({ a: () => ({ files: ["x"] }) });
-  // @ts-expect-error Type 'number' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
+  // @ts-expect-error Type 'number' is not assignable to type 'readonly string[]'.
   start.nodes({ a: () => ({ files: 3 }) });
 });
 wrong("a value of a wrong type on one of two ways", () => {
   start.nodes({ a: (state) => (state.verdict ? { files: ["x"] } : { files: [] }) });
-  // @ts-expect-error Type 'number' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
+  // @ts-expect-error is not assignable to type '{ readonly files: string[]; } | { readonly files: readonly string[]; }'
   start.nodes({ a: (state) => (state.verdict ? { files: ["x"] } : { files: 3 }) });
 });
 wrong("a value that the enumeration does not have", () => {
   start.nodes({ a: () => ({ verdict: "ship" }) });
-  // @ts-expect-error Type '"maybe"' is not assignable to type '"fix" | "ship" | Overwrite<
+  // @ts-expect-error Type '"maybe"' is not assignable to type '"fix" | "ship" | null'.
   start.nodes({ a: () => ({ verdict: "maybe" }) });
 });
 wrong("one item where a list is appended", () => {
   start.nodes({ a: () => ({ notes: ["x"] }) });
-  // @ts-expect-error Type 'string' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
+  // @ts-expect-error Type 'string' is not assignable to type '"a write to a list is a list of items: use [item]"'.
   start.nodes({ a: () => ({ notes: "x" }) });
 });
 wrong("null for a channel that is never null", () => {
   start.nodes({ a: () => ({ files: [] }) });
-  // @ts-expect-error Type 'null' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
+  // @ts-expect-error Type 'null' is not assignable to type 'readonly string[]'.
   start.nodes({ a: () => ({ files: null }) });
 });
 wrong("what a reducer does not take", () => {
   start.nodes({ a: () => ({ total: 3 }) });
-  // @ts-expect-error Type 'string' is not assignable to type 'number | Overwrite<number> | undefined'
+  // @ts-expect-error Type 'string' is not assignable to type 'number'.
   start.nodes({ a: () => ({ total: "3" }) });
 });
 wrong("a wrong entry of a record", () => {
@@ -313,7 +313,7 @@ wrong("a text", () => {
 });
 wrong("a function", () => {
   start.nodes({ a: () => ({}) });
-  // @ts-expect-error Type '() => () => {}' is not assignable to type
+  // @ts-expect-error Type '() => {}' is not assignable to type '"return an update of the state, or a command such as goto(name)"'.
   start.nodes({ a: () => () => ({}) });
 });
 
@@ -368,7 +368,7 @@ wrong("a question that the graph does not declare", () => {
 });
 wrong("a question in a graph that declares none", () => {
   start.nodes({ a: async (_state, { step }) => void (await step("name", () => 1)) });
-  // @ts-expect-error Argument of type '"name"' is not assignable to parameter of type 'never'
+  // @ts-expect-error is not assignable to parameter of type '"declare the interrupt in `interrupts` of defineGraph"'
   start.nodes({ a: async (_state, { interrupt }) => void (await interrupt("name")) });
 });
 wrong("a wrong payload", () => {
@@ -383,7 +383,7 @@ wrong("a question without the payload that it declares", () => {
 });
 wrong("an answer that is used as what it is not", () => {
   pay.nodes({ a: async (_state, { interrupt }) => ({ note: await interrupt("name") }) });
-  // @ts-expect-error Type 'string' is not assignable to type 'number | Overwrite<number> | undefined'
+  // @ts-expect-error Type 'Promise<{ amount: string; }>' is not assignable to type 'Promise<{ readonly amount: number; }>'.
   pay.nodes({ a: async (_state, { interrupt }) => ({ amount: await interrupt("name") }) });
 });
 wrong("an answer of a wrong shape", () => {
@@ -429,12 +429,12 @@ wrong("a channel in writes that the state does not have", () => {
 });
 wrong("an update that the node's writes do not list", () => {
   start.nodes({ a: { writes: ["verdict", "notes"], run: () => ({ verdict: "ship", notes: [] }) } });
-  // @ts-expect-error returns a channel that its writes do not list: notes
+  // @ts-expect-error Type 'never[]' is not assignable to type '"add notes to the writes of the node"'.
   start.nodes({ a: { writes: ["verdict"], run: () => ({ verdict: "ship", notes: [] }) } });
 });
 wrong("an update of an input node that its writes do not list", () => {
   start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["notes"] }) });
-  // @ts-expect-error returns a channel that its writes do not list: notes
+  // @ts-expect-error is not assignable to type '"add notes to the writes of the node"'
   start.nodes({ a: inputNode(File, () => ({ notes: [] }), { writes: ["verdict"] }) });
 });
 
@@ -582,7 +582,7 @@ wrong("a state that is not declared with defineState", () => {
 });
 wrong("a channel that is no schema", () => {
   defineState({ files: z.string() });
-  // @ts-expect-error Type 'string' is not assignable to type 'Channel<unknown, unknown, unknown> | Schema<unknown, unknown>'
+  // @ts-expect-error is not assignable to type 'Channel<unknown, unknown, unknown, ChannelKind> | Schema<unknown, unknown>'
   defineState({ files: "text" });
 });
 wrong("a reducer that gives a wrong type", () => {
@@ -612,12 +612,12 @@ wrong("a task that misreads its input", () => {
 });
 wrong("an option that a node does not have", () => {
   start.nodes({ a: { run: () => undefined, timeoutMs: 3 } });
-  // @ts-expect-error "has an option that a node does not have: timeout"
+  // @ts-expect-error Type 'number' is not assignable to type '"nodes have no option timeout"'.
   start.nodes({ a: { run: () => undefined, timeout: 3 } });
 });
 wrong("an option that a retry policy does not have", () => {
   start.nodes({ a: { run: () => undefined, retry: { attempts: 3, factor: 2 } } });
-  // @ts-expect-error "has an option that a node does not have: retry.factr"
+  // @ts-expect-error Type 'number' is not assignable to type '"nodes have no option retry.factr"'.
   start.nodes({ a: { run: () => undefined, retry: { attempts: 3, factr: 2 } } });
 });
 wrong("a retry policy without its attempts", () => {
@@ -637,7 +637,7 @@ wrong("a cache key that is not a text", () => {
 });
 wrong("an option that a cache policy does not have", () => {
   start.nodes({ a: { run: () => undefined, cache: { key: () => "k", ttlMs: 3 } } });
-  // @ts-expect-error "has an option that a node does not have: cache.ttl"
+  // @ts-expect-error Type 'number' is not assignable to type '"nodes have no option cache.ttl"'.
   start.nodes({ a: { run: () => undefined, cache: { key: () => "k", ttl: 3 } } });
 });
 wrong("a task's cache key that misreads the input", () => {
@@ -647,12 +647,12 @@ wrong("a task's cache key that misreads the input", () => {
 });
 wrong("an error handler that writes a channel that is not there", () => {
   start.nodes({ a: { run: () => undefined, onError: () => ({ notes: [] }) } });
-  // @ts-expect-error "returns a channel that the state does not have: ntoes"
+  // @ts-expect-error Type 'never[]' is not assignable to type '"the state has no channel ntoes"'.
   start.nodes({ a: { run: () => undefined, onError: () => ({ ntoes: [] }) } });
 });
 wrong("an error handler that writes a wrong value", () => {
   start.nodes({ a: { run: () => undefined, onError: (_state, { error }) => ({ notes: [error.message] }) } });
-  // @ts-expect-error Type 'string' is not assignable to type 'Overwrite<readonly string[]> | readonly string[] | undefined'
+  // @ts-expect-error Type 'string' is not assignable to type '"a write to a list is a list of items: use [item]"'.
   start.nodes({ a: { run: () => undefined, onError: (_state, { error }) => ({ notes: error.message }) } });
 });
 wrong("an effect class of an actor that the machine does not have", () => {
@@ -667,24 +667,24 @@ wrong("an effect class of an actor that the machine does not have", () => {
 
 wrong("a graph without the context that a tool injects", () => {
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
-  // @ts-expect-error Type 'unknown' is not assignable to type '{ readonly user: string; }'
+  // @ts-expect-error is not assignable to type 'Missing<"a tool injects from the context: add `context` to defineGraph", { readonly user: string; }>'
   defineGraph({ name: "shop", state: Shop }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
 wrong("a graph whose context is not the one that a tool injects", () => {
   const Other = defineContext({ user: z.number() });
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
-  // @ts-expect-error Type 'number' is not assignable to type 'string'
+  // @ts-expect-error is not assignable to type 'Missing<"a tool injects from the context: change the `context` of defineGraph", { readonly user: string; }>'
   defineGraph({ name: "shop", state: Shop, context: Other }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
 wrong("a graph without the state that a tool injects", () => {
   const Chat = defineState({ messages: channel.messages() });
   defineGraph({ name: "shop", state: Shop, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
-  // @ts-expect-error is missing the following properties from type '{ readonly files: readonly string[]
+  // @ts-expect-error is not assignable to type 'Missing<"a tool injects channels that the state of the graph lacks", { readonly files: readonly string[]; readonly verdict: "fix" | "ship" | null; readonly notes: readonly string[]; readonly total: number; readonly stock: Readonly<...>; readonly hint: string | undefined; readonly tree: { ...; }; readonly messages: r...'
   defineGraph({ name: "shop", state: Chat, context: Visit }).nodes({ tools: toolNode({ tools: [refund] }) });
 });
 wrong("a tool node in a graph without messages", () => {
   start.nodes({ tools: toolNode({ tools: [] }) });
-  // @ts-expect-error Property 'messages' is missing in type
+  // @ts-expect-error is not assignable to type 'Missing<"a tool injects channels that the state of the graph lacks", { readonly messages: readonly Message[]; }>'
   pay.nodes({ tools: toolNode({ tools: [] }) });
 });
 wrong("a tool that misreads its arguments", () => {
@@ -717,7 +717,7 @@ wrong("an injection of what the context does not have", () => {
 });
 wrong("a name that is both an argument and an injection", () => {
   defineTool({ name: "t", description: "d", input: File, inject: { key: inject.secret("KEY") }, run: () => "x" });
-  // @ts-expect-error Type 'Injection<SecretValue, unknown, unknown>' is not assignable to type 'never'
+  // @ts-expect-error is not assignable to type 'Injection<SecretValue, unknown, unknown> & "the input has an argument file: rename one of them"'
   defineTool({ name: "t", description: "d", input: File, inject: { file: inject.secret("KEY") }, run: () => "x" });
 });
 wrong("a secret that is used as a text", () => {

@@ -56,7 +56,13 @@ function countPieces(): number {
 
 test("a thread with large artifacts is deleted in steps, between which other writes run [FX77]", async () => {
   const store = open();
-  await keep(store, randomBytes(200 * pieceBytes), randomBytes(100 * pieceBytes), "small", randomBytes(10 * pieceBytes));
+  await keep(
+    store,
+    randomBytes(200 * pieceBytes),
+    randomBytes(100 * pieceBytes),
+    "small",
+    randomBytes(10 * pieceBytes),
+  );
   const order: string[] = [];
   let isDeleted = false;
   const deleting = store.delete("t").then(() => {

@@ -170,7 +170,8 @@ function payment() {
 async function four() {
   const graph = payment();
   const first = await run(graph, { store, thread: "t7", input: { amount: 100 } }).result;
-  if (first.status === "waiting") expectTypeOf(first.interrupts[0]?.key).toEqualTypeOf<string | undefined>();
+  if (first.status === "waiting")
+    expectTypeOf<"approve">().toExtend<NonNullable<(typeof first.interrupts)[number]>["key"]>();
   await resume(graph, { store, thread: "t7", answers: { approve: { ok: true } } }).result;
   // @ts-expect-error the input is missing
   run(graph, { store, thread: "t7" });

@@ -35,11 +35,11 @@ export interface TransitionRecord extends EventPosition, Transition {
 }
 
 /** An open interrupt, as the caller of a run sees it. */
-export interface OpenInterrupt {
+export interface OpenInterrupt<Key extends string = string, Payload = unknown> {
   readonly id: string;
-  readonly key: string;
+  readonly key: Key;
   readonly node: string;
-  readonly payload: unknown;
+  readonly payload: Payload;
   /** JSON Schema of the answer; undefined when the answer schema has none. */
   readonly schema: Json | undefined;
   /** Expiry time in milliseconds since the epoch; absent for an interrupt without expiry. */

@@ -25,7 +25,7 @@ export const actorInDoubt: Schema<ActorInDoubt> = createPlainObjectSchema(
 );
 
 /** True when a `once` promise started in a crashed process and has no outcome. */
-export function isInDoubt(position: Position, journal: Journal, work: InvokedPromise): boolean {
+function isInDoubt(position: Position, journal: Journal, work: InvokedPromise): boolean {
   const row = getPromiseRow(position, journal, work);
   return work.actor.effect === "once" && row !== undefined && isInFlight(row);
 }
@@ -34,7 +34,7 @@ export function isInDoubt(position: Position, journal: Journal, work: InvokedPro
  * Returns the decision about a promise that would start: `start`, an outcome that replaces the start, or undefined
  * while the promise is in doubt.
  */
-export function decideStart(loop: LoopState, work: InvokedPromise): "start" | PromiseOutcome | undefined {
+function decideStart(loop: LoopState, work: InvokedPromise): "start" | PromiseOutcome | undefined {
   const { position, journal, env } = loop.session;
   const priorOutcome = getPriorOutcome(loop, work);
   if (priorOutcome !== undefined && env.onPriorEffect === "reuse") return priorOutcome;

@@ -30,6 +30,8 @@ export interface LoopState {
   readonly ownIds: ReadonlySet<string>;
   /** True when the inbox may have events that are not in `queue`. */
   hasArrivals: boolean;
+  /** True when this iteration of the loop has read the inbox: required before the run comes to rest. */
+  hasReadQueue: boolean;
   /** Time of the next poll for events from other processes, by the monotonic clock. */
   pollAt: number;
   /** Ids of the interrupts of the current step listed while a promise runs. */

@@ -87,7 +87,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
     const started: LoopState = {
       ...{ session, definition, tree, answers: new Map(session.journal.saved?.interrupts) },
       ...{ running: new Map(), outcomes: new Map(), timers: new Map(), priorEffects: new Map() },
-      ...{ queue: [], ownIds: new Set(ownIds), hasArrivals: true, listedIds: new Set() },
+      ...{ queue: [], ownIds: new Set(ownIds), hasArrivals: true, hasReadQueue: false, listedIds: new Set() },
       pollAt: session.env.world.clock.monotonic() + pollIntervalMs,
       ...{ failure: undefined, refusal: undefined, wake: undefined },
     };
@@ -161,6 +161,10 @@ async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {
     if (getRootSnapshot(loop.tree).status === "done") {
       // The saved state became final in a later version of the machine.
       await runMacrostep(loop, { apply: () => ({ transitions: [], actions: [] }) });
+      continue;
+    }
+    if (!hasRunningPromise(loop) && !loop.hasReadQueue) {
+      loop.hasArrivals = true;
       continue;
     }
     const rest = await finishAtRest(loop);

@@ -12,6 +12,7 @@ import { createReceivedEvent, createRefusedEvent } from "./macrostep.ts";
 
 /** Reads new events of the inbox into the queue. Events that can never be processed are refused at once. */
 export async function readQueue(loop: LoopState): Promise<void> {
+  loop.hasReadQueue = loop.hasArrivals;
   if (!loop.hasArrivals) return;
   loop.hasArrivals = false;
   loop.queue = await loop.session.inboxes.events.listEvents();

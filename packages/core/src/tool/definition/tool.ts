@@ -15,11 +15,11 @@ import {
   type SecretSource,
 } from "../../base/injection.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
-import { isPlainObject, type Json } from "../../base/json.ts";
+import { type DeepReadonly, isPlainObject, type Json } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import { checkRetry, type RetryPolicy } from "../../base/retry.ts";
-import { isSchema, type Schema, type SchemaOutput } from "../../base/schema.ts";
+import { isSchema, type Schema, type SchemaInput, type SchemaOutput } from "../../base/schema.ts";
 import type { Clock } from "../../base/time.ts";
 import { createAttemptInjector } from "../../long-term/inject-long-term.ts";
 import type { ModelTool } from "../../model/model.ts";
@@ -217,6 +217,9 @@ export type ArgsOf<Input extends ToolInput> = Input extends Schema
     ? Args
     : unknown;
 
+/** Arguments of a tool with this input as a model gives them: arguments with a default are optional. */
+export type GivenArgs<Input extends ToolInput> = Input extends Schema ? DeepReadonly<SchemaInput<Input>> : unknown;
+
 /** Argument of `defineTool`. */
 export interface ToolDefinition<
   Name extends string,
@@ -274,12 +277,26 @@ export interface ToolDefinition<
   ) => ToolReturn<Value, NoInfer<Details>> | Promise<ToolReturn<Value, NoInfer<Details>>>;
 }
 
-/** Refuses a name that is both an argument and an injection: arguments come from the model, injections never do. */
-type DisjointNames<Args, Inject> = string extends keyof Args
-  ? unknown
-  : keyof Args & keyof Inject extends never
+/**
+ * Turns the type of the definition into an error message: for an input that is no object, and for a name that is both an
+ * argument and an injection. Arguments come from the model, injections never do.
+ */
+type ValidInput<Input extends ToolInput, Inject> = [ArgsOf<Input>] extends [object]
+  ? [keyof Inject] extends [never]
     ? unknown
-    : { readonly inject: { readonly [Name in keyof Args & keyof Inject]: never } };
+    : string extends keyof ArgsOf<Input>
+      ? unknown
+      : DisjointNames<keyof ArgsOf<Input> & keyof Inject>
+  : unknown extends ArgsOf<Input>
+    ? unknown
+    : { readonly input: "the input of a tool is an object: use z.object({ … })" };
+type DisjointNames<Names extends PropertyKey> = [Names] extends [never]
+  ? unknown
+  : {
+      readonly inject: {
+        readonly [Name in Names]: `the input has an argument ${Name & string}: rename one of them`;
+      };
+    };
 
 /** Result of `defineTool`. `is` narrows a call to its arguments. */
 export interface DefinedTool<
@@ -289,8 +306,11 @@ export interface DefinedTool<
   Context = unknown,
   Value = unknown,
   Details = unknown,
+  Given = unknown,
 > extends Tool<State, Context> {
   readonly name: Name;
+  /** Exists only in types: the arguments as a model gives them. */
+  readonly given?: Given;
   readonly is: (call: ToolCall) => call is ToolCall<Args> & { readonly name: Name };
   /** Narrows a result to this tool's value and details. A failed call has neither, unless its error has details. */
   readonly isResult: (result: ToolResult) => result is ToolResult & ToolResultData<Name, Value, Details>;
@@ -373,9 +393,8 @@ export function defineTool<
   Value = unknown,
   Details = unknown,
 >(
-  definition: ToolDefinition<Name, Input, Inject, Value, Details> &
-    DisjointNames<ArgsOf<NoInfer<Input>>, NoInfer<Inject>>,
-): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value, Details> {
+  definition: ToolDefinition<Name, Input, Inject, Value, Details> & ValidInput<Input, Inject>,
+): DefinedTool<Name, ArgsOf<Input>, StateNeeds<Inject>, ContextNeeds<Inject>, Value, Details, GivenArgs<Input>> {
   checkOptions("defineTool", definition, toolOptions, { code: "invalid_tool", replacements: optionReplacements });
   const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);

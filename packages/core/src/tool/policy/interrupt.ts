@@ -46,6 +46,11 @@ export type PayloadOf<Declared> = Declared extends { readonly payload: infer Pay
   ? DeepReadonly<SchemaInput<Payload>>
   : unknown;
 
+/** Payload of an open interrupt: the parsed payload of the node. */
+export type ShownPayload<Declared> = Declared extends { readonly payload: infer Payload extends Schema }
+  ? DeepReadonly<SchemaOutput<Payload>>
+  : unknown;
+
 /** Turns the type of an interrupt into an error message if `onExpire` does not match its answer schema. */
 export type ValidExpiry<Interrupts> = {
   readonly [Key in keyof Interrupts]: Interrupts[Key] extends { readonly onExpire: infer Given }

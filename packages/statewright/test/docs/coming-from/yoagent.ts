@@ -1,8 +1,20 @@
 import { call, say, scriptedModel, virtualClock } from "@statewright/testing";
-import { createAgent, defineContext, defineTool, env, getMessageText, inject, ToolError } from "statewright";
+import {
+  createAgent,
+  defineContext,
+  defineTool,
+  env,
+  getMessageText,
+  inject,
+  type JsonObject,
+  ToolError,
+} from "statewright";
 import { getBlockText, yoagentDialect } from "statewright/adapter";
 import * as z from "zod";
 
+// Arguments that the types of the tools refuse: this script shows how the engine answers invalid calls.
+const withoutText: JsonObject = {};
+const hiddenReader: JsonObject = { title: "Emma", reader: "somebody else" };
 const shelf = new Map([["Emma", "A long novel about a matchmaker"]]);
 const lending = { seen: [] as string[] };
 
@@ -77,11 +89,7 @@ const model = scriptedModel([
     call("count_words", { text: "one two three" }),
     call("read_book", { title: "Emma" }),
   ],
-  [
-    call("count_words", {}),
-    call("read_book", { title: "Dubliners" }),
-    call("lend_book", { title: "Emma", reader: "somebody else" }),
-  ],
+  [call("count_words", withoutText), call("read_book", { title: "Dubliners" }), call("lend_book", hiddenReader)],
   say("Emma is lent."),
 ]);
 

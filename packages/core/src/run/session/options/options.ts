@@ -11,7 +11,7 @@ import type { GraphTypes } from "../../../define/graph.ts";
 import type { ModelsOption } from "../../../model/model-source.ts";
 import type { Codec } from "../../../state/codec.ts";
 import type { InDoubtAnswer, inDoubtKey, NodeInDoubtAnswer, StepInDoubtAnswer } from "../../../tool/policy/approval.ts";
-import type { AnswerInput, InterruptShape } from "../../../tool/policy/interrupt.ts";
+import type { AnswerInput, InterruptShape, ShownPayload } from "../../../tool/policy/interrupt.ts";
 import type { EventOverflow } from "../../events/event-queue.ts";
 import type { EventView } from "../../events/events.ts";
 import type { Inspector } from "../../events/inspection.ts";
@@ -20,9 +20,16 @@ import type { InboxInput } from "../inbox/inbox-input.ts";
 import type { TextOptions } from "../text-stream.ts";
 
 /** Options of both `run` and `resume`. */
-export interface CommonOptions extends ModelsOption {
-  readonly store?: Store;
+export interface CommonOptions extends RunSettings {
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
+}
+
+/** Options of both `run` and `resume`, without the branch, whose type depends on the graph. */
+export interface RunSettings extends ModelsOption {
+  /** Store of the thread. Without a store the run is in memory only. */
+  readonly store?: Store;
+  /** Source of the secrets that tools inject. */
   readonly secrets?: SecretSource;
   /** Cancels the run when it fires. */
   readonly signal?: AbortSignal;
@@ -84,6 +91,24 @@ export interface BreakpointOption<Nodes extends string> {
   };
 }
 
+declare const branchNodes: unique symbol;
+
+/**
+ * Name of a branch of a graph with these nodes. Any string is a name. The result of `fork` is a branch of its graph, and
+ * of the graphs that contain this graph.
+ */
+export type BranchName<Nodes extends string = string> = string & { readonly [branchNodes]?: Nodes };
+
+interface BranchOption<Branch extends string> {
+  /** Branch of the thread. Default: the head branch. */
+  readonly branch?: Branch;
+}
+
+/** Branches that a graph accepts: any branch when a tool may run an inner graph. */
+type AcceptedBranch<Types extends GraphTypes> = [Types["tools"]] extends [never]
+  ? BranchName<Types["nodes"] | Types["innerNodes"]>
+  : string;
+
 type ContextOption<Types extends GraphTypes> = unknown extends Types["given"]
   ? { readonly context?: unknown }
   : { readonly context: Types["given"] };
@@ -92,12 +117,32 @@ type InputOption<Types extends GraphTypes> =
     ? { readonly input?: Types["input"] }
     : { readonly input: Types["input"] };
 
+/**
+ * Options of the calls of a graph. Properties, so that compiler messages show the required options first, instead of the
+ * name of a type.
+ */
+export interface GraphCallOptions<Types extends GraphTypes> {
+  readonly run: ContextOption<Types> &
+    InputOption<Types> &
+    RunSettings &
+    BranchOption<AcceptedBranch<Types>> &
+    BreakpointOption<Types["nodes"]> &
+    StartOptions & { readonly thread?: string };
+  readonly resume: ContextOption<Types> &
+    RunSettings &
+    BranchOption<AcceptedBranch<Types>> &
+    BreakpointOption<Types["nodes"]> & {
+      readonly thread: string;
+      readonly store: Store;
+      /** Answers by interrupt key or id; an interrupt of an inner graph has the key `node.key`. */
+      readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
+      /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
+      readonly by?: string;
+    };
+}
+
 /** Options of `run`. Input and context are required when the graph requires them. */
-export type RunOptions<Types extends GraphTypes> = CommonOptions &
-  BreakpointOption<Types["nodes"]> &
-  ContextOption<Types> &
-  InputOption<Types> &
-  StartOptions & { readonly thread?: string };
+export type RunOptions<Types extends GraphTypes> = GraphCallOptions<Types>["run"];
 
 /** Handling of a busy thread, and identification of the run. */
 export interface StartOptions {
@@ -145,16 +190,33 @@ type EngineAnswers<Declared> = Omit<
 >;
 
 /** Options of `resume`. */
-export type ResumeOptions<Types extends GraphTypes> = CommonOptions &
-  BreakpointOption<Types["nodes"]> &
-  ContextOption<Types> & {
-    readonly thread: string;
-    readonly store: Store;
-    /** Answers by interrupt key or id; an interrupt of an inner graph has the key `node.key`. */
-    readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
-    /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
-    readonly by?: string;
-  };
+export type ResumeOptions<Types extends GraphTypes> = GraphCallOptions<Types>["resume"];
+
+/**
+ * Open interrupt of a graph: each declared key with its payload, also of inner graphs as `node.key`. A graph whose tools
+ * are not known may raise interrupts with other keys: its payloads are unknown.
+ */
+export type OpenInterruptOf<Types extends GraphTypes> = string extends Types["tools"] | keyof Types["interrupts"]
+  ? OpenInterrupt
+  :
+      | {
+          readonly [Key in keyof DeclaredInterrupts<Types> & string]: OpenInterrupt<
+            Key,
+            ShownPayload<DeclaredInterrupts<Types>[Key]>
+          >;
+        }[keyof DeclaredInterrupts<Types> & string]
+      | OpenInterrupt<Exclude<EngineKey<Types["tools"]>, keyof DeclaredInterrupts<Types>>>;
+
+type DeclaredInterrupts<Types extends GraphTypes> = Types["interrupts"] & Types["innerInterrupts"];
+
+/** Keys of interrupts that the engine raises itself: approvals, effects in doubt, and calls of client tools. */
+type EngineKey<Tools extends string> =
+  | "approve"
+  | typeof inDoubtKey
+  | Tools
+  | `${string}.approve`
+  | `${string}.${typeof inDoubtKey}`
+  | `${string}.${Tools}`;
 
 /** Event, or answer about a promise in doubt, that `resume` has stored for a durable machine. */
 export interface DeliveredEvent {
@@ -178,11 +240,11 @@ interface RunResultBase<State> {
 }
 
 /** Result of a run; `queued`: the run has not started and waits behind another run. A failed run rejects instead. */
-export type RunResult<State, Output = unknown> =
+export type RunResult<State, Output = unknown, Interrupt = OpenInterrupt> =
   | ({ readonly status: "done"; readonly output: Output } & RunResultBase<State>)
   | ({
       readonly status: "waiting";
-      readonly interrupts: readonly OpenInterrupt[];
+      readonly interrupts: readonly Interrupt[];
     } & RunResultBase<State>)
   | ({ readonly status: "paused"; readonly cause: ErrorRecord } & RunResultBase<State>)
   | ({ readonly status: "cancelled"; readonly reason: string } & RunResultBase<State>)
@@ -220,8 +282,11 @@ export interface EventsOptions {
   readonly overflow?: EventOverflow;
 }
 
+/** Handle of an active run of a graph with these types. */
+export type RunOf<Types extends GraphTypes> = RunHandle<Types["result"], Types["output"], OpenInterruptOf<Types>>;
+
 /** Handle of an active run. */
-export interface RunHandle<State, Output = unknown> {
+export interface RunHandle<State, Output = unknown, Interrupt = OpenInterrupt> {
   /**
    * Id of the run that this handle starts. If a run with the same key exists, `run` of the result is the id of that
    * run.
@@ -232,7 +297,7 @@ export interface RunHandle<State, Output = unknown> {
    * Result of the run; rejects with the run's error. The rejection needs no handler when a reader of the events
    * receives the failure: as the error of its loop, or as the event `run.failed`.
    */
-  readonly result: Promise<RunResult<State, Output>>;
+  readonly result: Promise<RunResult<State, Output, Interrupt>>;
   /**
    * Streams all events from now on, or the events of some views; with `after` also the durable events since that
    * number, without gaps and duplicates. Leaving the loop ends the subscription, not the run. After the last event of

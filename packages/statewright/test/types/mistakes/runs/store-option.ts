@@ -1,0 +1,5 @@
+/** A store has an option that stores do not have. */
+import { sqliteStore } from "statewright";
+
+// @ts-expect-error Object literal may only specify known properties, and 'readonly' does not exist in type 'SqliteStoreOptions'.
+export const store = sqliteStore("shop.db", { readonly: true });
