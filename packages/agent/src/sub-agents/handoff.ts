@@ -84,7 +84,7 @@ export function handoff<const Name extends string = string, Input extends ToolIn
   const tool = defineTool({
     name: name as string,
     description,
-    input: (options.input ?? noArgs) as ToolInput,
+    input: (options.input ?? getNoArgs()) as ToolInput,
     effect: "pure",
     safety: { access: "read" },
     // An inbox message during the handoff does not skip the other calls of the message: the answering agent is
@@ -110,11 +110,13 @@ const optionList = listOptionNames<HandoffOptions<string, ToolInput>>({
   filter: true,
 });
 
-const noArgs: JsonSchemaInput<NoArgs> = jsonSchemaInput<NoArgs>({
-  type: "object",
-  properties: {},
-  additionalProperties: false,
-});
+let noArgs: JsonSchemaInput<NoArgs> | undefined;
+
+/** Returns the arguments of a handoff without an input. Created at first use, so that an import compiles no schema. */
+function getNoArgs(): JsonSchemaInput<NoArgs> {
+  noArgs ??= jsonSchemaInput<NoArgs>({ type: "object", properties: {}, additionalProperties: false });
+  return noArgs;
+}
 
 /**
  * Handoff filter: removes tool calls, tool results, reasoning and trailing assistant messages, so that a user message
