@@ -183,7 +183,6 @@ export type {
   BreakpointOption,
   CommonOptions,
   EventsOptions,
-  GraphCallOptions,
   OnBusy,
   OnPriorEffect,
   OpenInterruptOf,
@@ -192,7 +191,6 @@ export type {
   RunOf,
   RunOptions,
   RunResult,
-  RunSettings,
   StartOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";

@@ -20,6 +20,7 @@ export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input
   ) => Returned;
   /** Creates the context of the inner graph from the context of the parent graph. Default: the same context. */
   readonly context?: (context: Context) => Inner["given"];
+  /** Lifetime of the saved state of the inner graph. Default `per-call`. */
   readonly persistence?: SubgraphPersistence;
 }
 

@@ -33,6 +33,7 @@ export type Target<Types extends GraphTypes> =
 
 /** Delivery of a message to a run: at the next superstep boundary, or where the run would end. */
 export interface SendOptions {
+  /** Delivery of the message: `steer` at the next superstep boundary (default), `followUp` where the run would end. */
   readonly kind?: "steer" | "followUp";
 }
 

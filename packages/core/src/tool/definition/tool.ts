@@ -228,8 +228,11 @@ export interface ToolDefinition<
   Value,
   Details = unknown,
 > {
+  /** Name by which the model calls the tool. */
   readonly name: Name;
+  /** Display name. Default: the name in title case. */
   readonly label?: string;
+  /** Description of the tool for the model. */
   readonly description: string;
   /** Schema of the arguments chosen by the model: a zod object. */
   readonly input: Input;
@@ -241,8 +244,11 @@ export interface ToolDefinition<
   readonly inject?: Inject;
   /** Effect class: decides about repetition after a crash. Default `once`. */
   readonly effect?: EffectClass;
+  /** Safety metadata for policies. Default: `unclassified`. */
   readonly safety?: Omit<ToolSafety, "access"> & { readonly access?: ToolSafety["access"] };
+  /** Retries of failed attempts. Default: none. */
   readonly retry?: RetryPolicy<ToolRetryOn>;
+  /** Timeout of an attempt in milliseconds. Default: the limit of the tool node, else none. */
   readonly timeoutMs?: number;
   /**
    * Time in milliseconds for an attempt to finish after its signal was aborted. An answer in that time becomes the
@@ -261,6 +267,7 @@ export interface ToolDefinition<
   readonly onError?: ToolErrorPolicy;
   /** Size limits of a result for the model. Default: the limits of the tool node. */
   readonly limits?: ResultLimits;
+  /** Concurrency of the calls, and approval by arguments. Default: parallel, without locks and approval. */
   readonly execution?: ToolExecution<ArgsOf<Input>>;
   /**
    * Executes the tool. Without `run` the tool is client-side: the application, such as a browser, executes the call.
@@ -271,6 +278,10 @@ export interface ToolDefinition<
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
   ) => ToolReturn<Value, Details> | Promise<ToolReturn<Value, Details>>;
+  /**
+   * Checks the outcome of an earlier call with this idempotency key, for `once` tools: its result, or undefined when
+   * the call did not happen. Default: a person is asked.
+   */
   readonly reconcile?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,

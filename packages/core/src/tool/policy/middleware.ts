@@ -152,7 +152,9 @@ type Awaitable<Value> = Value | Promise<Value>;
  * otherwise. An error in a model or agent hook fails its node.
  */
 export interface Middleware<Context = unknown, State = unknown, Interrupts extends InterruptShape = InterruptShape> {
+  /** Name of the middleware in events and errors. */
   readonly name: string;
+  /** True when an error in a tool hook must fail the run. Default false. */
   readonly required?: boolean;
   /**
    * Channels for data of the middleware, written by its hooks and by the `command` of results. Agents add the
@@ -246,6 +248,7 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
     outgoing: OutgoingRequest,
     runtime: MiddlewareRuntime<Context, State>,
   ) => Awaitable<RequestEndListener | undefined | void>;
+  /** Wraps a model call, including retries. `next` calls the model. */
   readonly aroundModel?: (
     request: ModelRequest,
     next: (request: ModelRequest) => Promise<ModelReply>,
