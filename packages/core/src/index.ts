@@ -184,7 +184,6 @@ export type {
   CommonOptions,
   DeliveredEvent,
   EventsOptions,
-  GraphCallOptions,
   OnBusy,
   OnPriorEffect,
   OpenInterruptOf,
@@ -193,7 +192,6 @@ export type {
   RunOf,
   RunOptions,
   RunResult,
-  RunSettings,
   StartOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";

@@ -52,6 +52,7 @@ export type AgentRunOptions<Types extends StateTypes, Context, ContextInput> = O
   RunOptions<AgentTypes<Types, Context, ContextInput>>,
   "input"
 > & {
+  /** Text of a user message, or messages. */
   readonly input: AgentInput;
 } & (Record<never, never> extends Types["input"]
     ? { readonly state?: Types["input"] }
@@ -62,6 +63,7 @@ export type AgentResumeOptions<Types extends StateTypes, Context, ContextInput, 
   ResumeOptions<AgentTypes<Types, Context, ContextInput>>,
   "store" | "answers"
 > & {
+  /** Store of the thread. Default: the store of the agent. */
   readonly store?: Store;
   /**
    * Answers by interrupt key or id. Interrupts of middleware are known only at run time: an unknown key fails then.
@@ -73,7 +75,9 @@ export type AgentResumeOptions<Types extends StateTypes, Context, ContextInput, 
 
 /** Options of `agent.steer` and `agent.followUp`. */
 export type AgentSteerOptions = Omit<SteerOptions, "store" | "input" | "kind"> & {
+  /** Text of a user message, or messages. */
   readonly input: AgentInput;
+  /** Store of the thread. Default: the store of the agent. */
   readonly store?: Store;
 };
 

@@ -31,6 +31,7 @@ export interface CallLimits {
 
 /** Options of `limitCalls`: limits for all tools together, and per tool. */
 export interface LimitCallsOptions extends CallLimits {
+  /** Limits of single tools, by name. Default: none. */
   readonly tools?: { readonly [tool: string]: CallLimits };
   /** Action at a limit: `refuse` answers the call with an error for the model (default), `end` aborts the run. */
   readonly atLimit?: "refuse" | "end";

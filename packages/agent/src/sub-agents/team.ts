@@ -47,6 +47,7 @@ export type TeamMember = GraphDefinition & { readonly types?: Pick<GraphTypes, "
 
 /** Definition of a team: agents, routing of user input, and limits. */
 export interface TeamOptions<Members extends readonly TeamMember[]> {
+  /** Name of the team: the name of its graph in runs, events and errors. */
   readonly name: string;
   /**
    * Version of the team; increment the version when pending threads must not continue with the changed team. Default

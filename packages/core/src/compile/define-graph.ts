@@ -65,6 +65,7 @@ export interface GraphTypesWithNodes<
   readonly innerInterrupts: Inner;
   readonly tools: Tools;
   readonly innerNodes: InnerNodes;
+  readonly events?: never;
 }
 
 /** A graph definition without nodes and edges yet. */

@@ -97,6 +97,7 @@ export interface MachineTypes<Context, Input, Output, Event extends MachineEvent
   readonly interrupts: EventAnswers<Event>;
   readonly innerInterrupts: Record<never, never>;
   readonly state: MachineState<Context, Output>;
+  readonly events?: Event;
   readonly update: { readonly context?: Partial<Context> };
   readonly input: ObjectInput<Input>;
   readonly result: MachineState<Context, Output>;

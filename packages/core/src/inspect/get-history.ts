@@ -45,7 +45,9 @@ export interface HistoryEntry<Types extends GraphTypes = GraphTypes> {
 
 /** Options of `getHistory`. */
 export interface HistoryOptions<Nodes extends string = string> {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Branch to follow, through its parent branches; default: the head branch. */
   readonly branch?: string;
@@ -64,9 +66,11 @@ export interface HistoryOptions<Nodes extends string = string> {
   readonly run?: string;
   /** Only checkpoints in this time range, inclusive, in milliseconds since the epoch. */
   readonly since?: number;
+  /** Only checkpoints up to this time, inclusive, in milliseconds since the epoch. */
   readonly until?: number;
   /** Checkpoints per store read. Default 50. */
   readonly pageSize?: number;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

@@ -49,8 +49,11 @@ export interface ClosedInterrupt extends OpenInterrupt {
 
 /** Options of `getState`. */
 export interface StateOptions {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
   /**
    * Node or tool path of an inner graph, such as `research` or `outer.research`, for the state of its newest call;
@@ -59,6 +62,7 @@ export interface StateOptions {
   readonly nesting?: string;
   /** Checkpoint id; default: the newest checkpoint of the branch. */
   readonly at?: number;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

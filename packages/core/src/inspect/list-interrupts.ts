@@ -21,7 +21,9 @@ export interface WaitingInterrupt extends OpenInterrupt {
 
 /** Filter of `listInterrupts`. */
 export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at"> {
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

@@ -33,7 +33,9 @@ export interface RunCheck {
 
 /** Options of `checkRuns`, besides the store and the graphs. */
 export interface CheckRunsOptions {
+  /** Migrations that a resume would use. Default: none. */
   readonly migrations?: readonly Migration[];
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

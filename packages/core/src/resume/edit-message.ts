@@ -30,6 +30,7 @@ export interface ConversationTypes extends GraphTypes {
 
 /** Options of `editMessage`: the options of a resume, and the edited message with its existing id. */
 export type EditOptions<Types extends GraphTypes> = Omit<ResumeOptions<Types>, "answers"> & {
+  /** The replacement of the message. */
   readonly message: Message;
   /** Name of the new branch; default: a generated name. */
   readonly name?: string;

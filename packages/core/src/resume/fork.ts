@@ -33,7 +33,9 @@ import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
 /** Options of `fork`. */
 export interface ForkOptions<Types extends GraphTypes> {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Checkpoint to start from: a `checkpointId` of the history, including histories of inner graphs. */
   readonly at: number;
@@ -46,7 +48,9 @@ export interface ForkOptions<Types extends GraphTypes> {
   readonly moveHead?: boolean;
   /** State update of the branch, in the form of a node's return value. */
   readonly update?: Types["update"];
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

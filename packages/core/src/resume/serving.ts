@@ -23,6 +23,7 @@ import type { Codec } from "../state/codec.ts";
 
 /** Options of a process that serves threads. */
 export interface ServingOptions extends ModelsOption {
+  /** Store of the thread. */
   readonly store: Store;
   /**
    * Graphs by name; runs of other graphs are skipped. With several versions of a graph the newest is used: a run
@@ -33,8 +34,11 @@ export interface ServingOptions extends ModelsOption {
   readonly migrations?: readonly Migration[];
   /** Creates the context of a run resumed or started by this process. */
   readonly context?: (run: RunRow) => unknown;
+  /** Source of the secrets that tools inject. Default: none. */
   readonly secrets?: SecretSource;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
   /** Number of process deaths without a new checkpoint after which a run is parked. Default 5. */
   readonly parkAfter?: number;

@@ -18,7 +18,9 @@ import type { Codec } from "../state/codec.ts";
 
 /** Options of `steer`. */
 export interface SteerOptions {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Default: the thread's head branch. */
   readonly branch?: string;
@@ -26,7 +28,9 @@ export interface SteerOptions {
   readonly input: InboxInput;
   /** `steer` (default) delivers at the next boundary, `followUp` when the run would otherwise end. */
   readonly kind?: ConversationMessageKind;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

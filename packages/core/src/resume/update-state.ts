@@ -63,10 +63,15 @@ export interface NodeUpdate<Types extends GraphTypes> {
 
 /** Options of `updateState`: one update, or the updates of several nodes as one superstep. */
 export type UpdateOptions<Types extends GraphTypes> = {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
   /** Migrations of a thread written by an older version of the graph. */
   readonly migrations?: readonly Migration[];

@@ -276,6 +276,7 @@ export type RunResult<State, Output = unknown, Interrupt = OpenInterrupt> =
 export interface EventsOptions {
   /** Sequence number of the last durable event already seen; 0 for all. Requires a store. */
   readonly after?: number;
+  /** Views of the events to read. Default: all events. */
   readonly views?: readonly EventView[];
   /**
    * After the last event of a failed run, the loop throws the error of the run. False: the loop ends, and only
