@@ -23,6 +23,9 @@ export interface KilledResult extends DurableResult {
   readonly kills: number;
 }
 
+/** Compiled modules of all processes of the gate: most of the time of a short process is its compilation. */
+const compileCache = join(tmpdir(), "statewright-killed-modules");
+
 /** Time limit of one process, in milliseconds. */
 const timeoutMs = 120_000;
 
@@ -41,7 +44,10 @@ export async function runKilled(seed: number): Promise<KilledResult> {
       const onLine = (text: string): void => {
         line = text;
       };
-      const { code, signal, stderr } = await runChild(processFile, [folder, String(seed)], onLine, { timeoutMs });
+      const { code, signal, stderr } = await runChild(processFile, [folder, String(seed)], onLine, {
+        timeoutMs,
+        compileCache,
+      });
       if (code === 0 && line !== undefined) return parseResult(line, kills);
       // A process that the time limit ended has not saved its state.
       if (signal !== "SIGKILL" || countKills(join(folder, stateFile)) !== kills + 1)

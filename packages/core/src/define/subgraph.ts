@@ -49,8 +49,8 @@ export function subgraph(
     readonly persistence?: SubgraphPersistence;
   },
 ): SubgraphBody<GraphTypes, never, never, never, unknown> {
-  const { input, output, context, persistence = "per-call" } = options;
   checkOptions("subgraph", options, names);
+  const { input, output, context, persistence = "per-call" } = options;
   checkSubgraph(graph, { input, output, context, persistence });
   const record: SubgraphRecord = { graph, persistence, input, output, ...(context === undefined ? {} : { context }) };
   return Object.assign(() => refuseDirectCall(graph.name), { [key]: record });

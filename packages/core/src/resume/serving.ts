@@ -1,4 +1,5 @@
 /** Serving threads: the options of engine and recover, and the scan for claimable runs in a store. */
+
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
 import { invalidOption } from "../base/invalid-option.ts";
@@ -9,17 +10,13 @@ import type { ClaimableKind } from "../checkpoint/claimable.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { checkModels, copyModelsOption, type ModelsOption } from "../model/model-source.ts";
 import { launch } from "../run/launch.ts";
 import type { CallerWithStore, RunHost } from "../run/queue.ts";
 import { recoverRun } from "../run/recover-run.ts";
-import {
-  checkCodecOption,
-  checkGraphOption,
-  checkStoreOption,
-  checkVersions,
-} from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkVersions } from "../run/session/options/check-run-options.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";

@@ -46,15 +46,15 @@ export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefin
 /** Lists the runs that match the filter, newest first. */
 export function listRuns(threads: Threads, filter: RunFilter): readonly RunRow[] {
   const statuses = checkRunFilter(filter);
-  const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
+  const { graph, key, metadata, branch, order, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
   const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
   return selectThreads(threads, filter.thread)
     .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })))
     .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
-    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
+    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key) && matches(branch, row.branch))
     .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
     .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
-    .sort((one, other) => other.nth - one.nth)
+    .sort((one, other) => (order === "oldest" ? one.nth - other.nth : other.nth - one.nth))
     .slice(0, filter.limit)
     .map(({ row }) => row);
 }
