@@ -19,8 +19,8 @@
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
- *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 2,000 machines,
- *                            every hundredth pair of crashes, and the full tests
+ *                            5,000 plugin calls with hostile lines, 5,000 threads with hostile rows, 300 conversations, 2,000 machines
+ *                            (31 of them in processes that SIGKILL ends), every hundredth pair of crashes, and the full tests
  * ```
  */
 import process from "node:process";

@@ -10,18 +10,22 @@ export interface ChildEnd {
   readonly stderr: string;
 }
 
-/** Runs a file and calls `onLine` for each line of its output. The process is killed by SIGKILL after `timeoutMs`. */
+/**
+ * Runs a file and calls `onLine` for each line of its output. The process is killed by SIGKILL after `timeoutMs`.
+ * Processes with the same folder `compileCache` compile their modules once.
+ */
 export function runChild(
   file: string,
   args: readonly string[],
   onLine: (line: string) => void,
-  options: { readonly timeoutMs?: number; readonly cwd?: string } = {},
+  options: { readonly timeoutMs?: number; readonly cwd?: string; readonly compileCache?: string } = {},
 ): Promise<ChildEnd> {
-  const { timeoutMs, cwd } = options;
+  const { timeoutMs, cwd, compileCache } = options;
   const child = spawn(process.execPath, ["--no-warnings", file, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     killSignal: "SIGKILL",
     ...(cwd === undefined ? {} : { cwd }),
+    ...(compileCache === undefined ? {} : { env: { ...process.env, NODE_COMPILE_CACHE: compileCache } }),
     ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
   });
   let stderr = "";

@@ -1,7 +1,7 @@
 /** A sample of the gate `machines`. */
 import { expect, test } from "vitest";
 import { type MachineReport, runMachineSeed } from "../src/machines/run-machine-seed.ts";
-import { checkShares } from "../src/machines/run-machines.ts";
+import { checkKills, checkShares } from "../src/machines/run-machines.ts";
 
 test("random durable machines with events and crashes end like live XState actors, with the same transitions [FX2] [FX3]", async () => {
   const reports: MachineReport[] = [];
@@ -11,7 +11,13 @@ test("random durable machines with events and crashes end like live XState actor
     [],
   );
   expect(checkShares(reports)).toBe(true);
-  expect(reports.some(({ store }) => store === "sqlite")).toBe(true);
+  expect(new Set(reports.map(({ store }) => store))).toEqual(new Set(["memory", "sqlite", "killed"]));
+  expect(checkKills(reports)).toBe(true);
+});
+
+test("the gate of machines fails when the processes of too few seeds are killed", () => {
+  const killed = { store: "killed", kills: 2 } as const;
+  expect([checkKills([killed]), checkKills([killed, { ...killed, kills: 0 }])]).toEqual([true, false]);
 });
 
 test("the gate of machines fails when too few seeds have an event at work", async () => {

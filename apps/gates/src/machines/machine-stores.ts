@@ -19,11 +19,11 @@ export interface MachineStores {
   readonly dispose: () => void;
 }
 
-/** Kind of storage. */
-export type StoreKind = "memory" | "sqlite";
+/** Kind of storage; `killed`: a file of SQLite, and processes that are killed by SIGKILL. */
+export type StoreKind = "memory" | "sqlite" | "killed";
 
 /** Creates the storage of one simulation. */
-export function createMachineStores(kind: StoreKind): MachineStores {
+export function createMachineStores(kind: Exclude<StoreKind, "killed">): MachineStores {
   return kind === "memory" ? createMemoryStores() : createFileStores();
 }
 
@@ -69,6 +69,22 @@ function createFileStores(): MachineStores {
     dispose: () => {
       for (const store of opened) store.close();
       rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Opens the file of a process that a crash kills: `kill` never returns. */
+export function createKilledStores(file: string, kill: () => void): MachineStores {
+  const opened: Store[] = [];
+  return {
+    open: (world) => {
+      const owner = sqliteStore(file, { durability: "normal", world });
+      const other = sqliteStore(file, { durability: "normal", world });
+      opened.push(owner, other);
+      return { owner, other, crash: kill };
+    },
+    dispose: () => {
+      for (const store of opened) store.close();
     },
   };
 }

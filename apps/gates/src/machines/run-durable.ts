@@ -46,7 +46,11 @@ const thread = "t";
 const restMs = 2_300;
 
 /** Runs a plan as a durable machine. */
-export async function runDurable(plan: MachinePlan, seed: number, kind: StoreKind): Promise<DurableResult> {
+export async function runDurable(
+  plan: MachinePlan,
+  seed: number,
+  kind: Exclude<StoreKind, "killed">,
+): Promise<DurableResult> {
   const stores = createMachineStores(kind);
   const simulation = new Simulation(plan, stores, createChance(seed + 0x5eed));
   try {
@@ -57,9 +61,28 @@ export async function runDurable(plan: MachinePlan, seed: number, kind: StoreKin
   }
 }
 
-class Simulation {
+/** Event that is not sent yet; `at` is a time of the agenda. */
+type PendingSend = SentEvent;
+
+/** State of a simulation at a crash, as JSON: the next process continues from it. */
+export interface SavedSimulation {
+  readonly now: number;
+  readonly pendingSends: readonly PendingSend[];
+  readonly endTimes: readonly (readonly [string, number])[];
+  readonly changedEnds: readonly (readonly [string, number])[];
+  readonly happened: readonly string[];
+  readonly refusals: readonly TimedEvent[];
+  readonly violations: readonly string[];
+  readonly facts: MachineFacts;
+  readonly writes: number;
+  readonly sent: number;
+}
+
+/** Simulation of a durable machine, its services, its senders and its crashes. */
+export class Simulation {
   readonly #agenda = new Agenda();
   readonly #startedAt = this.#agenda.now;
+  readonly #isContinued: boolean;
   readonly #plan: MachinePlan;
   readonly #chance: Chance;
   readonly #parts: LifeParts;
@@ -69,6 +92,7 @@ class Simulation {
   readonly #happened = new Set<string>();
   /** Ids of the calls that run in the current processes. */
   readonly #running = new Set<string>();
+  readonly #pendingSends = new Set<PendingSend>();
   readonly #refusals: TimedEvent[] = [];
   readonly #violations: string[] = [];
   readonly #facts = { crashes: 0, doubts: 0, hasEventAtWork: false, crashedBetween: false };
@@ -78,9 +102,12 @@ class Simulation {
   #isContinuing = false;
   #held: { readonly release: () => void; readonly until: number } | undefined;
 
-  constructor(plan: MachinePlan, stores: LifeParts["stores"], chance: Chance) {
+  constructor(plan: MachinePlan, stores: LifeParts["stores"], chance: Chance, saved?: SavedSimulation) {
     this.#plan = plan;
     this.#chance = chance;
+    this.#isContinued = saved !== undefined;
+    if (saved !== undefined) this.#restore(saved);
+    else for (const event of plan.sent) this.#schedule({ ...event, at: this.#agenda.now + event.at });
     const call: LifeParts["call"] = (input, signal, life) => this.#call(input, signal, life);
     const onWrite: LifeParts["onWrite"] = (write) => this.#decide(write);
     this.#parts = { agenda: this.#agenda, plan, stores, chance, call, onWrite };
@@ -89,9 +116,9 @@ class Simulation {
 
   async run(): Promise<DurableResult> {
     const agenda = this.#agenda;
-    const until = agenda.now + this.#plan.horizonMs + restMs;
-    for (const event of this.#plan.sent) agenda.add(agenda.now + event.at, 2, () => this.#send(event));
-    await this.#attempt(() => this.#begin());
+    const until = this.#startedAt + this.#plan.horizonMs + restMs;
+    if (this.#isContinued) await this.#continueInLife();
+    else await this.#attempt(() => this.#begin());
     await this.#settle();
     while (agenda.step(until)) await this.#settle();
     return {
@@ -105,6 +132,43 @@ class Simulation {
 
   crash(): void {
     this.#life.crash();
+  }
+
+  /** Returns the state that the next process needs. */
+  save(): SavedSimulation {
+    return {
+      now: this.#agenda.now,
+      pendingSends: [...this.#pendingSends],
+      endTimes: [...this.#endTimes],
+      changedEnds: [...this.#changedEnds],
+      happened: [...this.#happened],
+      refusals: this.#refusals,
+      violations: this.#violations,
+      facts: this.#facts,
+      writes: this.#writes,
+      sent: this.#sent,
+    };
+  }
+
+  #restore(saved: SavedSimulation): void {
+    this.#agenda.now = saved.now;
+    for (const event of saved.pendingSends) this.#schedule(event);
+    for (const [id, at] of saved.endTimes) this.#endTimes.set(id, at);
+    for (const [id, at] of saved.changedEnds) this.#changedEnds.set(id, at);
+    for (const id of saved.happened) this.#happened.add(id);
+    this.#refusals.push(...saved.refusals);
+    this.#violations.push(...saved.violations);
+    Object.assign(this.#facts, saved.facts);
+    this.#writes = saved.writes;
+    this.#sent = saved.sent;
+  }
+
+  #schedule(event: PendingSend): void {
+    this.#pendingSends.add(event);
+    this.#agenda.add(event.at, 2, () => {
+      this.#pendingSends.delete(event);
+      this.#send(event);
+    });
   }
 
   async #begin(): Promise<void> {
@@ -126,10 +190,14 @@ class Simulation {
     }
     while (!this.#life.isAlive()) {
       this.#life = startLife(this.#parts);
-      this.#isContinuing = true;
-      await this.#attempt(() => this.#continue());
-      this.#isContinuing = false;
+      await this.#continueInLife();
     }
+  }
+
+  async #continueInLife(): Promise<void> {
+    this.#isContinuing = true;
+    await this.#attempt(() => this.#continue());
+    this.#isContinuing = false;
   }
 
   /** Continues in the next processes at the time of the crash, and answers the questions about promises in doubt. */
@@ -288,7 +356,7 @@ class Simulation {
     const types = listAcceptedTypes(this.#plan, machine as Readonly<Record<string, string>>);
     if (types.length === 0) return undefined;
     const type = this.#chance.pick(types);
-    this.#agenda.add(this.#agenda.now, 2, () => this.#send({ type, from: "other" }));
+    this.#schedule({ at: this.#agenda.now, type, from: "other" });
     return next.at;
   }
 

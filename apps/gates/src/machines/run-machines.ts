@@ -10,6 +10,9 @@ import { type MachineReport, runMachineSeed } from "./run-machine-seed.ts";
 
 const file = fileURLToPath(new URL("./machines-process.ts", import.meta.url));
 
+/** Share of the seeds with real processes of which at least one process must be killed. */
+const demandedKills = 0.9;
+
 /** Shares of the seeds that the gate demands. */
 const demandedShares = { hasEventAtWork: 0.5, crashedBetween: 0.1 } as const;
 
@@ -38,8 +41,9 @@ export async function runMachines(seeds: number, from: number): Promise<boolean>
   console.log(
     `  transitions ${sum(({ transitions }) => transitions)}, crashes ${sum(({ crashes }) => crashes)}, promises in doubt ${sum(({ doubts }) => doubts)}`,
   );
-  console.log(`  on SQLite: ${sum(({ store }) => Number(store === "sqlite"))}`);
-  const isReached = checkShares(reports);
+  console.log(`  on SQLite: ${sum(({ store }) => Number(store !== "memory"))}`);
+  const areKilled = checkKills(reports);
+  const isReached = checkShares(reports) && areKilled;
   console.log(`  violations: ${failed}`);
   return failed === 0 && reports.length === seeds && isReached && children.every(({ code }) => code === 0);
 }
@@ -67,6 +71,18 @@ export function checkShares(reports: readonly MachineReport[]): boolean {
     isReached &&= isEnough;
   }
   return isReached;
+}
+
+/** Prints the number of real kills. Returns false when fewer than 90 % of the seeds of this kind were killed. */
+export function checkKills(reports: readonly Pick<MachineReport, "store" | "kills">[]): boolean {
+  const chosen = reports.filter(({ store }) => store === "killed");
+  const killed = chosen.filter(({ kills }) => kills > 0).length;
+  const kills = chosen.reduce((total, report) => total + report.kills, 0);
+  const isEnough = killed >= chosen.length * demandedKills;
+  console.log(
+    `  in processes killed by SIGKILL: ${killed} of ${chosen.length} seeds, ${kills} kills${isEnough ? "" : `, expected ${demandedKills * 100} % of the seeds`}`,
+  );
+  return isEnough;
 }
 
 function printViolation({ seed, violations }: MachineReport): void {
