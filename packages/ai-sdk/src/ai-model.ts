@@ -17,7 +17,7 @@ import { type Dialect, v2, v3, v4 } from "./dialect.ts";
 import { createBrokenReplyError, describeOtherContent, findUnknownEvent, toModelError } from "./failure.ts";
 import { createUrlPredicate } from "./media.ts";
 import { toPrompt } from "./prompt/prompt.ts";
-import { hasUrl, PromptMemory } from "./prompt/prompt-memory.ts";
+import { hasUrlFrom, PromptMemory } from "./prompt/prompt-memory.ts";
 import { isObject, omitUndefined } from "./provider-json.ts";
 import { ReplyBuilder } from "./reply.ts";
 import type { StreamPart } from "./stream-part.ts";
@@ -229,7 +229,8 @@ function createCallFactory(model: KnownModel): PrepareCall {
       const prepare = createCallPreparer(model, v4, "provider");
       return async (request, signal, warn) => {
         const { reasoning } = request;
-        const call = { ...(await prepare(request, signal, warn)), ...(reasoning !== undefined && { reasoning }) };
+        const prepared = await prepare(request, signal, warn);
+        const call = reasoning === undefined ? prepared : { ...prepared, reasoning };
         return { open: () => model.doStream(call), generate: () => model.doGenerate(call) };
       };
     }
@@ -269,16 +270,13 @@ function createCallPreparer<Data, Media, NativePart, ToolType extends "provider"
   const permissive = { rules: omitMediaRules(rulesOfClient), memory: new PromptMemory<Data, Media, NativePart>() };
   return async (request: ModelRequest, signal: AbortSignal, warn: (warning: string) => void) => {
     const { rules, memory } = passesUnsupportedFiles(request) ? permissive : defaults;
-    const takesUrl = memory.listNewMessages(request.messages).some(hasUrl)
+    const start = memory.findStart(request.messages);
+    const takesUrl = hasUrlFrom(request.messages, start?.messages.length ?? 0)
       ? createUrlPredicate((await model.supportedUrls) ?? {})
       : rejectUrl;
     const to = { client, model: modelId, rules, dialect, takesUrl, warn };
-    return {
-      ...toCallSettings(request),
-      abortSignal: signal,
-      ...toCallTools(request, toolType, to),
-      prompt: toPrompt(request, to, memory),
-    };
+    const prompt = toPrompt(request, to, memory, start);
+    return Object.assign(toCallSettings(request), toCallTools(request, toolType, to), { abortSignal: signal, prompt });
   };
 }
 

@@ -31,9 +31,11 @@ export function aiSdkModels(given: unknown): Model {
 }
 
 function toAdapter(model: LanguageModel): Model {
-  const known = adapters.get(model) ?? aiModel(model);
-  adapters.set(model, known);
-  return known;
+  const known = adapters.get(model);
+  if (known !== undefined) return known;
+  const adapter = aiModel(model);
+  adapters.set(model, adapter);
+  return adapter;
 }
 
 function findByName(name: string): Model {

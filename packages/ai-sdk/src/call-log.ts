@@ -46,14 +46,10 @@ export class CallLog {
   finish(part: Part<"tool-call">): { readonly block: ToolCallBlock; readonly unstreamed: string } {
     const known = this.#started.get(part.toolCallId);
     this.#started.delete(part.toolCallId);
-    const { text, ...args } = parseArgs(part.input);
-    const block: ToolCallBlock = {
-      type: "call",
-      id: known?.id ?? this.#allocateId(part.toolCallId),
-      name: part.toolName,
-      ...args,
-      ...omitUndefined({ provider: mergeMetadata(known?.provider, part.providerMetadata) }),
-    };
+    const { text, args, raw } = parseArgs(part.input);
+    const id = known?.id ?? this.#allocateId(part.toolCallId);
+    const provider = mergeMetadata(known?.provider, part.providerMetadata);
+    const block = createCallBlock({ id, name: part.toolName, args, raw, provider });
     return { block, unstreamed: known?.streamed === true && known.text !== "" ? "" : text };
   }
 
@@ -65,8 +61,8 @@ export class CallLog {
   /** Returns calls without an end, truncated or broken in the stream. Each call needs a tool result. */
   listUnfinished(): ToolCallBlock[] {
     return [...this.#started.values()].map(({ id, name, text, provider }) => {
-      const { text: _shown, ...args } = parseArgs(text);
-      return { type: "call", id, name, ...args, ...omitUndefined({ provider }) };
+      const { args, raw } = parseArgs(text);
+      return createCallBlock({ id, name, args, raw, provider });
     });
   }
 
@@ -74,6 +70,19 @@ export class CallLog {
     this.#allocate ??= createIdAllocator(this.#messages);
     return this.#allocate(id);
   }
+}
+
+interface CallParts {
+  readonly id: string;
+  readonly name: string;
+  readonly args: Json;
+  readonly raw: string | undefined;
+  readonly provider: JsonObject | undefined;
+}
+
+function createCallBlock({ id, name, args, raw, provider }: CallParts): ToolCallBlock {
+  if (raw === undefined && provider === undefined) return { type: "call", id, name, args };
+  return { type: "call", id, name, args, ...omitUndefined({ raw, provider }) };
 }
 
 /** Parses arguments. Text other than a single JSON object is returned as `raw`, never as an empty object. */

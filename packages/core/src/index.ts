@@ -182,6 +182,7 @@ export type {
   BranchName,
   BreakpointOption,
   CommonOptions,
+  DeliveredEvent,
   EventsOptions,
   OnBusy,
   OnPriorEffect,

@@ -85,7 +85,8 @@ async function createThreads(count: number): Promise<void> {
   await saveCommit(store, createSuperstep("t", claim, 1));
   store.close();
   const db = new Database(file);
-  const columns = "graph, head, run, owner, epoch, seq, checkpoint, queued, created, updated, secret";
+  const names = db.prepare<[], string>("SELECT name FROM pragma_table_info('threads')").pluck().all();
+  const columns = names.filter((name) => name !== "key" && name !== "id").join(", ");
   db.exec(
     `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${count})
 INSERT INTO threads (id, ${columns}) SELECT printf('thread-%06d', n), ${columns} FROM numbers, threads WHERE id = 't'`,

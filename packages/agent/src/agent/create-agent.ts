@@ -24,6 +24,7 @@ import {
 } from "@statewright/core";
 import {
   type ActiveRunFilter,
+  checkId,
   checkKnownModels,
   invalidOption,
   listActiveRuns,
@@ -182,6 +183,7 @@ export function createAgent<
   },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
+  checkId("agent name", options.name);
   const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);
   checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);

@@ -113,7 +113,7 @@ export function agentTool(agent: GraphOrFactory<ConversationGraphTypes>, options
   checkOptions("agentTool", options, optionList);
   const {
     name = toToolName(agent),
-    input = taskInput,
+    input = getTaskInput(),
     prompt,
     state,
     output,
@@ -170,14 +170,20 @@ const optionList = listOptionNames<
 
 const defaultAccept: readonly string[] = Object.freeze(["answer", "tool"]);
 
-const taskInput: JsonSchemaInput<AgentTask> = jsonSchemaInput<AgentTask>({
-  type: "object",
-  properties: {
-    task: { type: "string", minLength: 1, description: "The task, with all the information needed for it." },
-  },
-  required: ["task"],
-  additionalProperties: false,
-});
+let taskInput: JsonSchemaInput<AgentTask> | undefined;
+
+/** Returns the default arguments of an agent tool. Created at first use, so that an import compiles no schema. */
+function getTaskInput(): JsonSchemaInput<AgentTask> {
+  taskInput ??= jsonSchemaInput<AgentTask>({
+    type: "object",
+    properties: {
+      task: { type: "string", minLength: 1, description: "The task, with all the information needed for it." },
+    },
+    required: ["task"],
+    additionalProperties: false,
+  });
+  return taskInput;
+}
 
 function toToolName(agent: GraphOrFactory<ConversationGraphTypes>): string {
   if (typeof agent === "object" && agent !== null && typeof agent.name === "string") return toSnakeCase(agent.name);

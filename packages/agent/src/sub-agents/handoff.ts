@@ -1,4 +1,5 @@
 /** Handoffs: tools with which an agent of a team passes the conversation to another agent. */
+
 import {
   type ArgsOf,
   type DefinedTool,
@@ -12,6 +13,7 @@ import {
   type ToolSpec,
 } from "@statewright/core";
 import { checkFunction, checkOptions, invalidOption, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
+import { checkMessages } from "../context/check-messages.ts";
 
 /** Handoff between two agents, as seen by a filter. */
 export interface HandoffInfo {
@@ -82,7 +84,7 @@ export function handoff<const Name extends string = string, Input extends ToolIn
   const tool = defineTool({
     name: name as string,
     description,
-    input: (options.input ?? noArgs) as ToolInput,
+    input: (options.input ?? getNoArgs()) as ToolInput,
     effect: "pure",
     safety: { access: "read" },
     // An inbox message during the handoff does not skip the other calls of the message: the answering agent is
@@ -108,17 +110,20 @@ const optionList = listOptionNames<HandoffOptions<string, ToolInput>>({
   filter: true,
 });
 
-const noArgs: JsonSchemaInput<NoArgs> = jsonSchemaInput<NoArgs>({
-  type: "object",
-  properties: {},
-  additionalProperties: false,
-});
+let noArgs: JsonSchemaInput<NoArgs> | undefined;
+
+/** Returns the arguments of a handoff without an input. Created at first use, so that an import compiles no schema. */
+function getNoArgs(): JsonSchemaInput<NoArgs> {
+  noArgs ??= jsonSchemaInput<NoArgs>({ type: "object", properties: {}, additionalProperties: false });
+  return noArgs;
+}
 
 /**
  * Handoff filter: removes tool calls, tool results, reasoning and trailing assistant messages, so that a user message
  * comes last.
  */
 export function removeToolCalls(messages: readonly Message[]): readonly Message[] {
+  checkMessages("removeToolCalls", messages);
   const retained = messages.flatMap((message): readonly Message[] => {
     if (message.role === "tool") return [];
     if (message.role !== "assistant") return [message];

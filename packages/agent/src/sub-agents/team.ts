@@ -22,6 +22,7 @@ import {
 import {
   checkChoice,
   checkCount,
+  checkId,
   checkOptions,
   invalidOption,
   listOptionNames,
@@ -121,6 +122,7 @@ const optionList = listOptionNames<TeamOptions<readonly TeamMember[]>>({
 
 function createTeamGraph(options: AnyTeamOptions): Graph {
   const { name, version = 1, inbox, middleware } = options;
+  checkId("team name", name);
   const config = parseTeamConfig(options);
   const members = [...config.members.values()];
   const graphs = members.map(({ graph }) => graph);

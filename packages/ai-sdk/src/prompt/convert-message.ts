@@ -47,7 +47,16 @@ export function convertMessage<Data, Media, NativePart>(
   to: Destination<Data, Media, NativePart>,
 ): ConvertedMessage<Data, Media, NativePart> {
   const warnings: string[] = [];
-  const collecting = { ...to, warn: (warning: string): void => void warnings.push(warning) };
+  const { client, model, rules, dialect, takesUrl } = to;
+  // Named fields: a spread of the destination costs more than the conversion of a short message.
+  const collecting: Destination<Data, Media, NativePart> = {
+    client,
+    model,
+    rules,
+    dialect,
+    takesUrl,
+    warn: (warning) => void warnings.push(warning),
+  };
   return {
     message: toPromptMessage(message, conversation, collecting),
     files: message.role === "tool" ? toTrailingFileParts(message, collecting) : [],

@@ -9,7 +9,7 @@ import { type ConvertedMessage, convertMessage } from "./convert-message.ts";
 import { PromptAssembly } from "./prompt-assembly.ts";
 
 /** The assembled start of a conversation. */
-interface AssembledStart<Data, Media, NativePart> {
+export interface AssembledStart<Data, Media, NativePart> {
   readonly messages: Message[];
   readonly assembly: PromptAssembly<Data, Media, NativePart>;
 }
@@ -20,17 +20,22 @@ export class PromptMemory<Data, Media, NativePart> {
   /** By the first message. */
   readonly #starts = new WeakMap<Message, AssembledStart<Data, Media, NativePart>>();
 
-  /** Returns the messages after the assembled start. Costs one comparison per message of the start. */
-  listNewMessages(messages: readonly Message[]): readonly Message[] {
-    return messages.slice(this.#findStart(messages)?.messages.length ?? 0);
+  /**
+   * Finds the assembled start of the messages; undefined for a new conversation. Costs one comparison per message of
+   * the start.
+   */
+  findStart(messages: readonly Message[]): AssembledStart<Data, Media, NativePart> | undefined {
+    const start = messages[0] && this.#starts.get(messages[0]);
+    return start !== undefined && isPrefix(start.messages, messages) ? start : undefined;
   }
 
-  /** Returns the assembled prompt of the messages, with messages of its own. */
+  /** Returns the assembled prompt of the messages, with messages of its own. `known` is their start. */
   assemble(
     messages: readonly Message[],
     to: Destination<Data, Media, NativePart>,
+    known: AssembledStart<Data, Media, NativePart> | undefined = this.findStart(messages),
   ): PromptAssembly<Data, Media, NativePart> {
-    const start = this.#findStart(messages) ?? this.#createStart(messages[0], to);
+    const start = known ?? this.#createStart(messages[0], to);
     let next = start.messages.length;
     for (let message = messages[next]; message !== undefined; message = messages[++next]) {
       const converted = this.#findConversion(message, start.assembly, to);
@@ -39,14 +44,9 @@ export class PromptMemory<Data, Media, NativePart> {
       start.messages.push(message);
     }
     const whole = start.assembly.copy();
-    for (const message of messages.slice(next))
+    for (let message = messages[next]; message !== undefined; message = messages[++next])
       whole.add(this.#findConversion(message, whole, to) ?? convertMessage(message, whole, to));
     return whole;
-  }
-
-  #findStart(messages: readonly Message[]): AssembledStart<Data, Media, NativePart> | undefined {
-    const start = messages[0] && this.#starts.get(messages[0]);
-    return start !== undefined && isPrefix(start.messages, messages) ? start : undefined;
   }
 
   #createStart(
@@ -83,9 +83,16 @@ function isLasting(message: Message): boolean {
   return !hasUrl(message) && isDeeplyFrozen(message);
 }
 
-/** Returns true for a message with a file that is given by its URL. */
-export function hasUrl({ content }: Message): boolean {
-  return typeof content !== "string" && content.some((block) => "url" in block && block.url !== undefined);
+/** Returns true if a message from the position `from` on has a file that is given by its URL. */
+export function hasUrlFrom(messages: readonly Message[], from: number): boolean {
+  for (let index = from; index < messages.length; index++) if (hasUrl(messages[index] as Message)) return true;
+  return false;
+}
+
+function hasUrl({ content }: Message): boolean {
+  if (typeof content === "string") return false;
+  for (const block of content) if ("url" in block && block.url !== undefined) return true;
+  return false;
 }
 
 /** Maximum nesting of a memoized message; a deeper message is converted in each request. */
@@ -104,5 +111,5 @@ function isDeeplyFrozen(value: object, level = 0): boolean {
 function freezeParts(value: unknown): void {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return;
   Object.freeze(value);
-  for (const inner of Object.values(value)) freezeParts(inner);
+  for (const key in value) freezeParts(value[key as keyof typeof value]);
 }

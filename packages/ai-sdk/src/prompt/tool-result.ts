@@ -66,8 +66,9 @@ function toOutput<Data, Media>(
   to: Destination<Data, Media, unknown>,
 ): Output<Media> {
   const [first] = content;
-  if (first?.type === "json" && content.length === 1) {
-    return { type: isError ? "error-json" : "json", value: first.value };
+  if (content.length === 1 && first !== undefined) {
+    if (first.type === "json") return { type: isError ? "error-json" : "json", value: first.value };
+    if (!isMedia(first)) return { type: isError ? "error-text" : "text", value: getBlockText(first) ?? "" };
   }
   const isTextOnly = to.rules.resultMedia === "none";
   // No specification allows files in an error result: files of a failed tool are only named.

@@ -27,6 +27,11 @@ export function toWellFormedSaved<Value extends object>(value: Value): Value {
   return copy;
 }
 
+/** Remembers a deeply frozen value whose texts are well formed, so that {@link toWellFormedSaved} does not read it. */
+export function rememberWellFormed(value: object): void {
+  wellFormedCopies.set(value, value);
+}
+
 /** Returns the name of a row. Throws `invalid_id` for a name with lone surrogates (rule R4). */
 export function checkWellFormed(name: string): string {
   if (name.isWellFormed()) return name;

@@ -103,8 +103,8 @@ export function defineGraph<
 ): GraphWithoutNodes<GraphTypesWithoutNodes<Types, Context, ContextInput, Interrupts, Private, Input, Output>> {
   checkGraphOptions(options);
   const { name, version = 1 } = options;
-  const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkId("graph name", name);
+  const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkCount(`graph "${name}"`, { version });
   return {
     nodes: (nodes) => {

@@ -48,8 +48,15 @@ export type ToolCallEvent =
 /** A run may be cancelled in every state where a call waits: for a slot, a hook, a person or the tool. */
 const cancelTransition = { "call.cancelled": "cancelled" };
 
-/** Machine of every tool call. */
-export const toolCallMachine: AnyStateMachine = createMachine({
+let machine: AnyStateMachine | undefined;
+
+/** Returns the machine of every tool call. Created at the first call: a process without tools does not need it. */
+export function getToolCallMachine(): AnyStateMachine {
+  machine ??= createMachine(definition);
+  return machine;
+}
+
+const definition = {
   id: "tool-call",
   initial: "received",
   states: {
@@ -79,4 +86,4 @@ export const toolCallMachine: AnyStateMachine = createMachine({
     persisted: { on: { "call.answered": "answered" } },
     answered: { type: "final" },
   },
-});
+} as const;

@@ -50,8 +50,8 @@ export function subgraph<
   graph: GraphDefinition & { readonly types?: Inner },
   options: SubgraphOptions<Inner, State, Context, Input, Returned> & RequiredMapping<NoInfer<Context>, Inner["given"]>,
 ): SubgraphBody<Inner, State, Context, Input, Returned> {
-  const { input, output, context, persistence = "per-call" } = options;
   checkOptions("subgraph", options, names);
+  const { input, output, context, persistence = "per-call" } = options;
   checkSubgraph(graph, { input, output, context, persistence });
   const record: SubgraphRecord = { graph, persistence, input, output, ...(context === undefined ? {} : { context }) };
   return Object.assign(() => refuseDirectCall(graph.name), { [key]: record });

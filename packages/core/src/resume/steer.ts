@@ -1,4 +1,5 @@
 /** `steer`: sends messages to a thread, from any process with its store. */
+
 import { checkId } from "../base/ids.ts";
 import { checkChoice, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
@@ -7,10 +8,11 @@ import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { checkConversation, postMessages, toMessages } from "../run/session/inbox/inbox.ts";
 import type { InboxInput } from "../run/session/inbox/inbox-input.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
@@ -53,7 +55,9 @@ export async function steer<Types extends GraphTypes>(graph: Graph<Types>, optio
   checkGraphOption("steer", graph);
   checkOptions("steer", options, names);
   const { store, branch, input, kind = "steer" } = options;
-  checkStoreOption("steer", store);
+  checkStoreOption("steer", store ?? null);
+  checkWorldOption("steer", options.world);
+  if (branch !== undefined) checkId("branch", branch);
   checkCodecOption("steer", options.codec);
   checkChoice("steer", { kind }, ["steer", "followUp"]);
   const thread = checkId("thread", options.thread);

@@ -15,7 +15,7 @@ import {
   type SchemaIssue,
   type SchemaOutput,
 } from "../base/schema.ts";
-import { toWellFormedData } from "../base/well-formed.ts";
+import { rememberWellFormed, toWellFormedData } from "../base/well-formed.ts";
 import { findMessageIssue, type Message, type MessageWrite } from "../model/message.ts";
 import type { Delta } from "./delta.ts";
 import { appendMessages, hasAnyId } from "./message-index.ts";
@@ -173,7 +173,10 @@ export function messages(): Channel<
       if (issue !== undefined)
         issues.push({ path: `${index}${issue.path === "" ? "" : `.${issue.path}`}`, message: issue.message });
     });
-    return issues.length > 0 ? { ok: false, issues } : { ok: true, value: deepFreeze(writes) };
+    if (issues.length > 0) return { ok: false, issues };
+    // A request reads each message again: the texts of a frozen message stay well formed.
+    for (const message of deepFreeze(writes)) rememberWellFormed(message);
+    return { ok: true, value: writes };
   };
   const parseValue = (value: unknown): Parsed => parseComplete(emptyList, parse(value), upsertAll);
   return { kind: "messages", initial: () => ({ value: emptyList }), parse, parseValue, reduce: upsertAll };

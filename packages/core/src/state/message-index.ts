@@ -5,8 +5,11 @@
 import type { Message } from "../model/message.ts";
 import { toSentMessage } from "../model/sent-message.ts";
 
-/** Lists up to this length are scanned without an index. */
-const maxScanLength = 64;
+/**
+ * Lists up to this length are scanned without an index. A request also reads the index, so a chat of a few turns has
+ * one already.
+ */
+const maxScanLength = 16;
 
 /** Shared by a list and its prefixes: a position is valid for each list that is long enough. */
 interface MessageIndex {

@@ -5,7 +5,7 @@ import { type AnyEventObject, type AnyMachineSnapshot, type AnyStateMachine, cre
 import { getAdjacencyMap, getShortestPaths } from "xstate/graph";
 import * as z from "zod";
 import { serializeMachine } from "../../src/compile/machine-json.ts";
-import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
+import { getToolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import {
   commandTargets,
   defineGraph,
@@ -70,7 +70,7 @@ function listEvents(graph: Graph): (snapshot: AnyMachineSnapshot) => AnyEventObj
   };
 }
 
-const callEvents = (): AnyEventObject[] => toolCallMachine.events.map((type: string) => ({ type }));
+const callEvents = (): AnyEventObject[] => getToolCallMachine().events.map((type: string) => ({ type }));
 
 type Events = (snapshot: AnyMachineSnapshot) => AnyEventObject[];
 
@@ -104,7 +104,7 @@ function readBack(machine: AnyStateMachine, json: unknown): AnyStateMachine {
 const machines: readonly (readonly [string, AnyStateMachine, Events, number])[] = [
   ["a sequential graph", sequential.machine, listEvents(sequential), 12],
   ["a parallel graph", parallel.machine, listEvents(parallel), 40],
-  ["a tool call", toolCallMachine, callEvents, 16],
+  ["a tool call", getToolCallMachine(), callEvents, 16],
 ];
 
 describe.each(machines)("machine JSON of %s", (_name, machine, events, size) => {

@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import { getSimplePaths } from "xstate/graph";
 import * as z from "zod";
-import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
+import { getToolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import { decide, defineMiddleware, defineTool, memoryStore, ToolError } from "../../src/index.ts";
 import { createKernel } from "../../src/run/kernel/kernel.ts";
 import { ignoreResult } from "../support/failure.ts";
 import { call, createToolLoop } from "../support/tool-loop.ts";
+
+const toolCallMachine = getToolCallMachine();
 
 const paths = getSimplePaths(toolCallMachine, { toState: (state) => state.status === "done" });
 const arrows = Object.values(toolCallMachine.states).flatMap((state) =>

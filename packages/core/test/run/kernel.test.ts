@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type AnyEventObject, type AnyStateMachine, assign, createMachine, fromPromise, raise } from "xstate";
 import { getShortestPaths, getSimplePaths } from "xstate/graph";
 import * as z from "zod";
-import { toolCallMachine } from "../../src/compile/tool-call-machine.ts";
+import { getToolCallMachine } from "../../src/compile/tool-call-machine.ts";
 import {
   commandTargets,
   defineGraph,
@@ -22,6 +22,8 @@ import {
 import { createKernel, createTableKernel, type Snapshot } from "../../src/run/kernel/kernel.ts";
 import type { Parity } from "./parity-process.ts";
 import { compareRestored, compareWithActors, getStepResult } from "./random-machines.ts";
+
+const toolCallMachine = getToolCallMachine();
 
 describe("kernel and XState actor", () => {
   test("kernel and XState actor agree on value, context, tags and effect order, for random machines", () => {

@@ -29,10 +29,8 @@ export function findViolation<Row>(shape: RowShape<Row>, value: unknown): string
   return undefined;
 }
 
-const loneSurrogate = /\p{Surrogate}/u;
-
 /** Text of any length, as encoded by a codec. */
-const isText: Check = (value) => typeof value === "string" && !loneSurrogate.test(value);
+const isText: Check = (value) => typeof value === "string" && value.isWellFormed();
 /** Name or key: free text of limited length. */
 export const isName: Check = (value) => isText(value) && (value as string).length <= 10_000;
 /** Integer ≥ 0. */

@@ -41,8 +41,6 @@ import type { Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
 import { createOnceInterruptError } from "../task/once.ts";
 
-const loneSurrogate = /\p{Surrogate}/u;
-
 /** Creates the runtime of a node's body. `keyPrefix` precedes the keys of recorded effects. */
 export function createNodeRuntime(
   session: Pick<Session, "env" | "position" | "progress" | "events" | "journal" | "signals" | "inboxes">,
@@ -55,7 +53,7 @@ export function createNodeRuntime(
   const checkKey = (key: string, name?: string): Promise<never> | undefined => {
     if (scope.isEnded()) return rejectAbandoned(scope.getSignal().reason);
     // A database stores every lone surrogate as the same replacement character, so two keys would collide.
-    if (typeof key !== "string" || loneSurrogate.test(key))
+    if (typeof key !== "string" || !key.isWellFormed())
       return Promise.reject(
         createInvalidArgumentError(session.position, task, "the step key", {
           value: key,
@@ -195,7 +193,7 @@ async function pauseBody(
   const { task, node } = scope;
   if (scope.isEnded()) return rejectAbandoned(scope.getSignal().reason);
   try {
-    if (typeof key !== "string" || loneSurrogate.test(key))
+    if (typeof key !== "string" || !key.isWellFormed())
       throw createInvalidArgumentError(position, task, "the breakpoint", {
         value: key,
         expected: "a string without lone surrogates",
@@ -415,7 +413,7 @@ function checkStep(
     if (Object.keys(options).length === 0) return undefined;
     checkStepOptions(task, key, options);
     const { name = key } = options;
-    if (typeof name !== "string" || loneSurrogate.test(name))
+    if (typeof name !== "string" || !name.isWellFormed())
       throw createInvalidArgumentError(position, task, `the name of the step "${key}"`, {
         value: name,
         expected: "a string without lone surrogates",

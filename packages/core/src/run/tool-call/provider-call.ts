@@ -4,7 +4,7 @@
  */
 import { StatewrightError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import { jsonSchemaInput } from "../../tool/arguments/json-schema.ts";
+import { type JsonSchemaInput, jsonSchemaInput } from "../../tool/arguments/json-schema.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { ToolError } from "../../tool/definition/tool-error.ts";
 import { approveKey } from "../../tool/policy/approval.ts";
@@ -50,13 +50,15 @@ function createApprovalRequest({ toolCall: { id, name, args } }: ToolCallContext
   return { action: "interrupt", key: approveKey, payload };
 }
 
-const anyObject = jsonSchemaInput({ type: "object" });
+/** Arguments of every tool of a provider. Created at first use. */
+let anyObject: JsonSchemaInput | undefined;
 
 /**
  * Creates the tool description for hooks. Only the provider knows the tool, so the description claims the highest
  * risk.
  */
 function createProviderTool({ block: { name } }: ToolCallContext): Tool<never, never> {
+  anyObject ??= jsonSchemaInput({ type: "object" });
   const spec: ToolSpec = {
     name,
     label: `the provider's tool "${name}"`,

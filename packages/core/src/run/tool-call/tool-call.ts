@@ -5,7 +5,7 @@
 
 import { StatewrightError } from "../../base/errors.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
-import { type ToolCallState, toolCallMachine } from "../../compile/tool-call-machine.ts";
+import { getToolCallMachine, type ToolCallState } from "../../compile/tool-call-machine.ts";
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
@@ -140,7 +140,7 @@ function createCallContext(
     recordedRow,
   }: { readonly request: ToolCallRequest; readonly recordedRow: EffectRow | undefined },
 ): ToolCallContext {
-  kernel ??= createTableKernel(toolCallMachine, (event) => event.type);
+  kernel ??= createTableKernel(getToolCallMachine(), (event) => event.type);
   const machine = kernel;
   const first = machine.enter();
   const { block, key, index, message } = open;

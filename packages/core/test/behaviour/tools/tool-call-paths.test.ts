@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { getSimplePaths } from "xstate/graph";
 import * as z from "zod";
-import { toolCallMachine } from "../../../src/compile/tool-call-machine.ts";
+import { getToolCallMachine } from "../../../src/compile/tool-call-machine.ts";
 import {
   type ApprovalAnswer,
   decide,
@@ -13,6 +13,8 @@ import {
   ToolError,
 } from "../../../src/index.ts";
 import { call, createRawCall, createToolLoop, type Loop, type LoopOptions } from "../../support/tool-loop.ts";
+
+const toolCallMachine = getToolCallMachine();
 
 /** Path from the first to the last state, as names of the states between. */
 const createPath = (...middle: string[]): string =>
