@@ -23,7 +23,7 @@ export interface Incompatibility {
     | "node"
     | "input"
     | "join"
-    | "question"
+    | "interrupt"
     | "answer"
     | "result"
     | "tool"
@@ -192,22 +192,22 @@ function checkToolCalls(snapshot: ThreadSnapshot): readonly Incompatibility[] {
 }
 
 function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRow): readonly Incompatibility[] {
-  const createIncompatibility = (kind: "question" | "answer", reason: string): readonly Incompatibility[] => [
+  const createIncompatibility = (kind: "interrupt" | "answer", reason: string): readonly Incompatibility[] => [
     { kind, what: `the interrupt "${row.key}" of the node "${row.node}" ${reason}`, node: row.node },
   ];
   if (row.answeredBy === migrationAuthor) return [];
   const source = findInterruptSource(snapshot.plan, row);
   const node = source?.graph.nodes.get(source.node);
   if (source === undefined || node === undefined)
-    return createIncompatibility("question", "is recorded, but the graph has no such node");
+    return createIncompatibility("interrupt", "is recorded, but the graph has no such node");
   const declared = findDeclaredInterrupt(source);
   const interrupt = { key: source.key, isAboutCall: row.about !== undefined, isStartInDoubt: isStartInDoubt(row) };
   const reason = node.logic.findInterruptProblem(interrupt);
-  if (reason !== undefined) return createIncompatibility("question", reason);
+  if (reason !== undefined) return createIncompatibility("interrupt", reason);
   if (node.logic.raisesDeclared && !interrupt.isStartInDoubt) {
     if (declared === undefined || node.policy.interrupts?.includes(source.key) === false)
       return createIncompatibility(
-        "question",
+        "interrupt",
         isOpen(row)
           ? "is open, but the node does not declare it now"
           : "is answered, but the node does not declare it now",
@@ -216,7 +216,7 @@ function checkInterrupt(snapshot: ThreadSnapshot, codec: Codec, row: InterruptRo
     const payload = shownSchema === undefined ? undefined : parseWith(shownSchema, codec.decode(row.payload));
     if (payload?.ok === false)
       return createIncompatibility(
-        "question",
+        "interrupt",
         `has a payload that does not match its schema: ${describeIssues(payload.issues)}`,
       );
   }

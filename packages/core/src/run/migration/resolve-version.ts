@@ -208,7 +208,7 @@ function adviseMigration({ incompatibilities, migrations }: ParkedDecision): str
   const tool = hasKind("tool") ? "the called tool to the graph, " : "";
   if (migrations.length === 0)
     return `Add ${tool}the migration from that version to migrations, or the older graph to older`;
-  const payload = hasKind("question") ? ", or let the schema of the interrupt accept the saved payload" : "";
+  const payload = hasKind("interrupt") ? ", or let the schema of the interrupt accept the saved payload" : "";
   const correction = `${migrations.map(describeMigration).join(", ")}${payload}`;
   return tool === "" ? `Correct ${correction}` : `Add ${tool}or correct ${correction}`;
 }

@@ -96,7 +96,7 @@ describe.each(places)("%s", (_name, open) => {
     expect(failure.message).toContain('the node "approve" is pending, but the graph has no such node');
     expect(failure.details).toMatchObject([
       { kind: "node", node: "approve" },
-      { kind: "question", node: "approve" },
+      { kind: "interrupt", node: "approve" },
     ]);
     const [parked, ...others] = await listRuns(store, { status: "parked" });
     expect(others).toEqual([]);
