@@ -114,7 +114,22 @@ function readNamespace(file, statement, namespaceFile) {
 function describe(file, statement, declaration) {
   const isType = /^TS(?:Interface|TypeAlias)Declaration$/.test(declaration.type);
   const [name = "default"] = listDeclaredNames(declaration);
-  return { doc: findDoc(file, statement.start), isType, source: `${file}#${name}` };
+  return { doc: findDoc(file, statement.start), isType, source: `${file}#${name}`, file, declaration };
+}
+
+/** Returns the types of all entries, each with its declaration and a test of a member for a doc comment. */
+export function listPublicTypes() {
+  const entries = listEntries();
+  return [...entries.keys()].flatMap((entry) =>
+    listExports(entries.get(entry), entries)
+      .filter(({ isType }) => isType)
+      .map(({ name, file, declaration }) => ({
+        name,
+        declaration,
+        file,
+        hasDoc: (member) => findDoc(file, member.start) !== "",
+      })),
+  );
 }
 
 /** Returns the first sentence of the doc comment that ends directly before `start`. */

@@ -2,8 +2,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createApiPage } from "../api-reference.mjs";
+import { createApiPage, listPublicTypes } from "../api-reference.mjs";
 import { listExportedNames } from "../exported-names.mjs";
+import { listUndocumentedOptions } from "../option-docs.mjs";
 
 const root = join(import.meta.dirname, "../..");
 const page = readFileSync(join(root, "docs/reference/api.md"), "utf8");
@@ -47,3 +48,8 @@ function readGuides(): string {
     .map((file) => readFileSync(join(root, "docs", file), "utf8"))
     .join("\n");
 }
+
+test("each option of each public option type has a doc sentence [FX35]", () => {
+  expect(listPublicTypes().filter(({ name }) => name === "RunHandle")).not.toEqual([]);
+  expect(listUndocumentedOptions()).toEqual([]);
+});

@@ -9,11 +9,11 @@ import * as z from "zod";
 export const Part = z.object({
   name: z.string(),
   folder: z.string(),
-  excluded: z.array(z.string()).readonly(),
+  excluded: z.array(z.string()),
   isPackage: z.boolean(),
   tested: z.boolean(),
 });
-export type Part = z.infer<typeof Part>;
+export type Part = AuditState["parts"][number];
 
 /** Finding about one file or folder. */
 export const Finding = z.object({

@@ -15,6 +15,7 @@
  * npm run gates -- conversations [--count 1000] [--from 0]
  * npm run gates -- machines [--seeds 20000] [--from 0] | --seed 7
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
+ * npm run gates -- large [--count 400]   export and deletion of a thread of 400 MB, and a queue of 3,000 inputs
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
@@ -27,6 +28,7 @@ import { parseArgs } from "node:util";
 import { runAborts, runCalls } from "./calls/run-calls.ts";
 import { runConversations } from "./conversations/run-conversations.ts";
 import { runKills } from "./kills/run-kills.ts";
+import { runLarge } from "./large/run-large.ts";
 import { runLines } from "./lines/run-lines.ts";
 import { runMachine, runMachines } from "./machines/run-machines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
@@ -84,6 +86,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
     return seed === undefined ? runMachines(readNumber("seeds") ?? 20_000, readNumber("from") ?? 0) : runMachine(seed);
   },
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
+  large: () => runLarge(readNumber("count") ?? 400),
   vitests: runVitests,
   whole: runFullTests,
   ci: async () => {

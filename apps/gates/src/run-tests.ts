@@ -17,6 +17,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
     "test/behaviour/crashes/summary.test.ts",
     "test/behaviour/crashes/timer.test.ts",
     "test/behaviour/crashes/steering.test.ts",
+    "test/behaviour/hostile-calls.test.ts",
   ],
   "packages/sqlite": [
     "test/durability.test.ts",

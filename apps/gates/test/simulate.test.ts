@@ -5,6 +5,7 @@ import * as z from "zod";
 import type { ExternalWorld } from "../src/simulation/external-world.ts";
 import { runUninterrupted, simulate } from "../src/simulation/simulate.ts";
 import type { ProgramFactory } from "../src/simulation/simulated-program.ts";
+import { toStableKey } from "../src/simulation/to-stable-key.ts";
 
 /** Creates a program with two steps and an interrupt; `keyOf` names the external effects. */
 function program(keyOf: (key: string, outside: ExternalWorld) => string): ProgramFactory {
@@ -37,7 +38,7 @@ function program(keyOf: (key: string, outside: ExternalWorld) => string): Progra
 }
 
 test("a simulated program with stable keys reaches the same end under any faults", async () => {
-  const sound = program((key) => key);
+  const sound = program(toStableKey);
   const baseline = await runUninterrupted(sound);
   expect([baseline.end, baseline.state]).toEqual(["done", { log: ["booked", "true", "paid"] }]);
   const reports = [];
@@ -48,7 +49,7 @@ test("a simulated program with stable keys reaches the same end under any faults
 
 test("a simulation detects a program with unstable effect keys", async () => {
   let calls = 0;
-  const unsound = program((key) => (key.endsWith("/pay") ? `${key} ${++calls}` : key));
+  const unsound = program((key) => (key.endsWith("/pay") ? `${toStableKey(key)} ${++calls}` : toStableKey(key)));
   const baseline = await runUninterrupted(unsound);
   const found = [];
   for (let seed = 0; seed < 20; seed++) found.push(...(await simulate(unsound, { seed, baseline })).violations);
@@ -56,7 +57,7 @@ test("a simulation detects a program with unstable effect keys", async () => {
 });
 
 test("a simulation injects only the allowed faults", async () => {
-  const sound = program((key) => key);
+  const sound = program(toStableKey);
   for (let seed = 0; seed < 20; seed++) {
     const { faults, violations } = await simulate(sound, { seed, faults: ["clock", "drain"] });
     expect([Object.keys(faults).filter((kind) => kind !== "clock" && kind !== "drain"), violations]).toEqual([[], []]);

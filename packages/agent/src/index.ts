@@ -5,7 +5,6 @@ export type { AgentContent, AgentInput } from "./agent/agent-input.ts";
 export type { AgentOptions } from "./agent/agent-options.ts";
 export type { AgentListener, AgentResult, AgentRun, AgentStream, EventSource } from "./agent/agent-run.ts";
 export type { AgentState, AgentTypes, NoState, OutputOf } from "./agent/agent-state.ts";
-export type { CheckedModel, CheckedTools } from "./agent/checked-agent.ts";
 export {
   type Agent,
   type AgentAbortOptions,

@@ -21,7 +21,7 @@ export { createGuardSchema } from "./base/schema.ts";
 export { systemWorld } from "./base/world.ts";
 export { functionKind } from "./compile/kinds/function.ts";
 export { nodeKind } from "./compile/kinds/kinds.ts";
-export type { NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";
+export type { CallerContext, ContextMapping, NodeEngine, NodeKind, NodeTask } from "./define/graph.ts";
 export { graphToolOptionNames } from "./define/graph-tool.ts";
 export {
   applyMachineEvents,

@@ -182,8 +182,8 @@ export type {
   BranchName,
   BreakpointOption,
   CommonOptions,
+  DeliveredEvent,
   EventsOptions,
-  GraphCallOptions,
   OnBusy,
   OnPriorEffect,
   OpenInterruptOf,
@@ -192,7 +192,6 @@ export type {
   RunOf,
   RunOptions,
   RunResult,
-  RunSettings,
   StartOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";

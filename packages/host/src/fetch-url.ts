@@ -15,12 +15,15 @@ import { isPublicAddress } from "./public-address.ts";
 export interface FetchOptions {
   /** HTTP method. Default: GET. */
   readonly method?: string;
+  /** Headers of the request. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Body of the request. Default: none. */
   readonly body?: string | Uint8Array;
   /** Maximum number of body bytes to read. Default: 1 MiB. */
   readonly maxBytes?: number;
   /** Timeout in milliseconds for the whole request, including redirects. Default: 30,000. */
   readonly timeoutMs?: number;
+  /** Maximum number of redirects. Default 5. */
   readonly maxRedirects?: number;
   /**
    * Allows addresses of this machine and of private networks: all of them, or the listed addresses. Default: false.
@@ -30,9 +33,11 @@ export interface FetchOptions {
   readonly allowHosts?: readonly string[];
   /** Resolver of host names to addresses. Default: the system resolver. */
   readonly resolve?: (name: string) => Promise<readonly string[]>;
+  /** Aborts the request and the read of its body. */
   readonly signal?: AbortSignal;
   /** Callback with the total number of bytes received so far, on each chunk. */
   readonly onBytes?: (total: number) => void;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
 }
 

@@ -14,11 +14,13 @@ export interface SupervisorOptions<Resource extends SupervisedResource> {
   readonly name: string;
   /** Verb for a start in messages. */
   readonly verb: "started" | "connected";
+  /** `lazy` restarts an ended resource at the next call, `never` does not. */
   readonly restart: "lazy" | "never";
   /** Maximum number of restarts without an answered call in between. */
   readonly maxRestarts: number;
   /** Trust check before each restart. */
   readonly canStart: StartCheck;
+  /** Starts the successor of an ended resource. */
   readonly startNext: (previous: Resource) => Promise<Resource>;
   /** Runs after a restart, before the tool call that caused the restart. */
   readonly onStarted?: (next: Resource) => Promise<void>;

@@ -10,6 +10,7 @@ export interface WatchOptions {
   readonly onChange: () => void;
   /** Called when the file can no longer be watched. */
   readonly onEnd: (error: HostError) => void;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world: Pick<World, "schedule">;
   /**
    * Milliseconds between the first file event and `onChange`, because one change causes several events. Default: 50.

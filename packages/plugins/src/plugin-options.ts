@@ -26,6 +26,7 @@ export interface PluginOptions
    * ones.
    */
   readonly inheritEnv?: boolean | readonly string[];
+  /** Working folder of the process. Default: the folder of this process. */
   readonly cwd?: string;
   /** Effect of the tools. Default: the effect described by the plugin, else `once`. */
   readonly effect?: ToolSpecParts["effect"];

@@ -34,6 +34,18 @@ export interface SqliteStoreOptions {
 /** Space for the tables of a new file, with a margin. */
 const minFileBytes = 128 * 1024;
 
+/** Throws `invalid_option` for an invalid path. */
+export function checkPath(where: string, path: unknown): void {
+  if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
+    throw invalidOption({
+      where,
+      option: "path",
+      expected: "a file path",
+      got: path,
+      fix: 'Pass the path of a file, or ":memory:"',
+    });
+}
+
 /** Throws `invalid_option` for an invalid path or option. */
 export function checkOptions(path: string, options: SqliteStoreOptions): void {
   storeRules.checkKeys("sqliteStore", options, [
@@ -44,14 +56,7 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "encryption",
     "longTerm",
   ]);
-  if (typeof path !== "string" || path.trim() === "" || path.includes("\0") || path.startsWith("file:"))
-    throw invalidOption({
-      where: "sqliteStore",
-      option: "path",
-      expected: "a file path",
-      got: path,
-      fix: 'Pass the path of a file, or ":memory:"',
-    });
+  checkPath("sqliteStore", path);
   const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
   longTermRules.checkVectors("sqliteStore", options.longTerm);
   checkEncryption(encryption);

@@ -116,9 +116,9 @@ test("a demo process killed from outside is reported, and the demo continues lat
 
 test("a full disk pauses the demo run with a message, and the run continues once there is room", async () => {
   const home = createScratchFolder();
-  // Long names make a listing that does not fit.
-  const files = Array.from({ length: 390 }, (_file, index) => [`${"long-name-".repeat(20)}${index}.js`, "1\n"]);
-  const target = createTree(join(home, "long"), Object.fromEntries(files));
+  // Folders with long names make a list of parts that does not fit.
+  const files = Array.from({ length: 390 }, (_file, index) => [`${"long-name-".repeat(20)}${index}/a.js`, "1\n"]);
+  const target = createTree(join(home, "long"), { ...Object.fromEntries(files), "README.md": "# Long\n" });
   const paused = await play(home, [target, "--max-db-kb", "128"]);
   expect(paused.code).toBe(1);
   expect(paused.err).toMatch(/^Paused: store_full: .+Free disk space/);

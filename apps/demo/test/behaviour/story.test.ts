@@ -54,7 +54,7 @@ describe("the demo on a repository", () => {
     for (const tool of ["count_lines", "scan_todos", "find_copies"]) {
       expect(played.out).toMatch(new RegExp(`… ${tool} +started, no result`));
       expect(played.out).toMatch(
-        new RegExp(`↻ ${tool} {2}was in flight: runs again, pure, key audit/main/3:0/call_\\d`),
+        new RegExp(`↻ ${tool} {2}was in flight: runs again, pure, key audit/[0-9a-z]{12}/main/3:0/call_\\d`),
       );
     }
     expect(played.out).toContain("the previous process died; this process resumes the run");

@@ -140,6 +140,10 @@ class Simulation {
     await this.#inspectCrash();
     await this.#begin();
     await this.#agenda.settle();
+    // One process answers all, since it owns a run that was at rest. An answer of another process is read at a poll,
+    // which is too late for a result that counts now.
+    const from =
+      this.#happened.size === 0 && !this.#isLate() ? this.#chance.pick(["owner", "other"] as const) : "owner";
     const answered = new Set<string>();
     while (this.#life.isAlive()) {
       const interrupts = await listInterrupts(this.#life.store, { thread });
@@ -148,9 +152,6 @@ class Simulation {
       for (const { id } of open) answered.add(id);
       this.#facts.doubts += open.length;
       const answers = Object.fromEntries(open.map(({ id, payload }) => [id, this.#answer(payload)]));
-      // The owner reads an answer of another process at its next poll, which is too late for a result that counts now.
-      const from =
-        this.#happened.size === 0 && !this.#isLate() ? this.#chance.pick(["owner", "other"] as const) : "owner";
       if (from === "other") for (const { payload } of open) this.#changeEnd(getDoubtId(payload), 1_100);
       const { engine, graph } = this.#life[from];
       this.#watch(engine.resume(graph, { thread, answers }).result);

@@ -160,8 +160,8 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     name: "a tool with confirm always runs without approval",
     file: "packages/agent/src/middleware/confirm-tools.ts",
-    find: 'const decision = confirm === "always" || policy(call, tool);',
-    replace: "const decision = policy(call, tool);",
+    find: 'if (decision === false && confirm !== "always") return undefined;',
+    replace: "if (decision === false) return undefined;",
     rule: "S1.84",
     test: "packages/agent/test/middleware/confirm-tools.test.ts",
   },

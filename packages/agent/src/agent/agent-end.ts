@@ -1,4 +1,5 @@
 /** Reads the end and the answer of an agent from the conversation. */
+
 import {
   type AgentEnd,
   type AssistantMessage,
@@ -8,6 +9,7 @@ import {
   type ToolCallBlock,
 } from "@statewright/core";
 import { finalCallName } from "@statewright/core/adapter";
+import { checkMessages } from "../context/check-messages.ts";
 
 /**
  * Returns the reason for which a finished agent ended, read from its conversation: `answer`, `length` (output token
@@ -15,6 +17,7 @@ import { finalCallName } from "@statewright/core/adapter";
  * by a middleware hook, such as a budget.
  */
 export function getAgentEnd(messages: readonly Message[]): AgentEnd {
+  checkMessages("getAgentEnd", messages);
   const last = messages.at(-1);
   const stopped = findStoppedReply(messages);
   if (stopped !== undefined) return toProviderEnd(stopped);

@@ -65,7 +65,7 @@ export function createAgentGraph(
     ...(countsTurns && { input: agentTurnsInput, private: ["agentTurns" as never] }),
     interrupts: mergeInterrupts(`agent "${name}"`, [
       { label: "tool approval", interrupts: { approve: approval } },
-      ...(Array.isArray(middleware) ? middleware : []).map((each) => ({
+      ...Array.from(Array.isArray(middleware) ? middleware : [], (each) => ({
         label: `middleware "${each?.name}"`,
         interrupts: each?.interrupts,
       })),

@@ -27,6 +27,7 @@ export interface AgentOptions<
   Choices extends string = Tools,
 > extends Omit<ModelNodeOptions<AgentState<Types>["state"], NoInfer<Context>, Tools, Choices>, "output" | "maxTurns">,
     ModelsOption {
+  /** Name of the agent: the name of its graph in runs, events and errors. */
   readonly name: string;
   /**
    * Version of the agent; increment the version when pending threads must not continue with the changed agent. Default
@@ -35,6 +36,7 @@ export interface AgentOptions<
   readonly version?: number;
   /** Channels of the agent in addition to `messages`. */
   readonly state?: StateDefinition<Types>;
+  /** Definition of the context that tools, hooks and instructions read. Default: none. */
   readonly context?: ContextDefinition<Context, ContextInput>;
   /** Structured output of the agent (`output` of the result): a schema, or a schema with output options. */
   readonly output?: OutputInput<Output> | OutputOptions<Output>;

@@ -24,6 +24,7 @@ import {
 } from "@statewright/core";
 import {
   type ActiveRunFilter,
+  checkId,
   checkKnownModels,
   invalidOption,
   listActiveRuns,
@@ -51,6 +52,7 @@ export type AgentRunOptions<Types extends StateTypes, Context, ContextInput> = O
   RunOptions<AgentTypes<Types, Context, ContextInput>>,
   "input"
 > & {
+  /** Text of a user message, or messages. */
   readonly input: AgentInput;
 } & (Record<never, never> extends Types["input"]
     ? { readonly state?: Types["input"] }
@@ -61,6 +63,7 @@ export type AgentResumeOptions<Types extends StateTypes, Context, ContextInput, 
   ResumeOptions<AgentTypes<Types, Context, ContextInput>>,
   "store" | "answers"
 > & {
+  /** Store of the thread. Default: the store of the agent. */
   readonly store?: Store;
   /**
    * Answers by interrupt key or id. Interrupts of middleware are known only at run time: an unknown key fails then.
@@ -72,7 +75,9 @@ export type AgentResumeOptions<Types extends StateTypes, Context, ContextInput, 
 
 /** Options of `agent.steer` and `agent.followUp`. */
 export type AgentSteerOptions = Omit<SteerOptions, "store" | "input" | "kind"> & {
+  /** Text of a user message, or messages. */
   readonly input: AgentInput;
+  /** Store of the thread. Default: the store of the agent. */
   readonly store?: Store;
 };
 
@@ -178,6 +183,7 @@ export function createAgent<
   },
 ): Agent<Types, Context, ContextInput, Output, ToolNamesIn<Tools>, AnswerKeys<Tools, MiddlewareOption>> {
   checkAgent(options);
+  checkId("agent name", options.name);
   const untyped = normalizeModelOptions(`agent "${options.name}"`, options as AnyAgentOptions);
   checkKnownModels(`agent "${options.name}"`, untyped);
   const tools = toToolRegistry(untyped.tools);

@@ -38,6 +38,7 @@ export interface ModelNodeOptions<
    * each request.
    */
   readonly toolChoice?: AgentToolChoice<Choices>;
+  /** Middleware, the first outermost. Default: none. */
   readonly middleware?: readonly Middleware<Context, State>[];
   /** Settings of every model request. */
   readonly settings?: ModelSettings;

@@ -14,6 +14,7 @@ const tokensPerMedia = 1_000;
  * Japanese, Korean or emoji. Tokenizers and texts differ: keep a margin below a hard limit.
  */
 export function estimateTokens(text: string): number {
+  if (typeof text !== "string") throw invalidOption({ where: "estimateTokens", expected: "a text", got: text });
   let quarters = 0;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);

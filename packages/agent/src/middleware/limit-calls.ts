@@ -18,6 +18,7 @@ import {
   checkFlag,
   checkOptions,
   createGuardSchema,
+  invalidOption,
   listOptionNames,
 } from "@statewright/core/adapter";
 import { getMessages, listEarlierSiblings } from "./conversation-calls.ts";
@@ -30,6 +31,7 @@ export interface CallLimits {
 
 /** Options of `limitCalls`: limits for all tools together, and per tool. */
 export interface LimitCallsOptions extends CallLimits {
+  /** Limits of single tools, by name. Default: none. */
   readonly tools?: { readonly [tool: string]: CallLimits };
   /** Action at a limit: `refuse` answers the call with an error for the model (default), `end` aborts the run. */
   readonly atLimit?: "refuse" | "end";
@@ -131,6 +133,8 @@ function checkLimitCallsOptions(options: LimitCallsOptions): void {
   const { perRun, perThread, tools = {}, atLimit = "refuse", tree = true } = options;
   checkCount("limitCalls", { perRun, perThread }, 0);
   checkFlag("limitCalls", { tree });
+  if (typeof tools !== "object" || tools === null)
+    throw invalidOption({ where: "limitCalls", option: "tools", expected: "limits by tool name", got: tools });
   for (const [tool, limits] of Object.entries(tools)) {
     const owner = `limitCalls.tools["${tool}"]`;
     checkOptions(owner, limits, listOptionNames<CallLimits>({ perRun: true, perThread: true }));

@@ -8,6 +8,7 @@ import { acquireAll, type Pass, RateGate } from "../rate-gate.ts";
 export interface LimitRateOptions {
   /** Maximum calls started within `perMs` milliseconds. */
   readonly calls: number;
+  /** Length of the period in milliseconds. */
   readonly perMs: number;
   /** Tools that share the limit. Default: all tools. */
   readonly tools?: readonly string[];

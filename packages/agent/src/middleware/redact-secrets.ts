@@ -53,6 +53,10 @@ export function redactSecrets(options: RedactOptions = {}): Middleware {
     listOptionNames<RedactOptions>({ texts: true, patterns: true, replacement: true }),
   );
   const { texts = [], patterns = [], replacement = "[redacted]" } = options;
+  if (!Array.isArray(texts))
+    throw invalidOption({ where: "redactSecrets", option: "texts", expected: "a list", found: `a ${typeof texts}` });
+  if (!Array.isArray(patterns))
+    throw invalidOption({ where: "redactSecrets", option: "patterns", expected: "a list", got: patterns });
   for (const text of texts)
     if (typeof text !== "string" || text.length < 4)
       throw invalidOption({

@@ -24,6 +24,8 @@ import {
   type ToolReturn,
 } from "@statewright/core";
 import {
+  type CallerContext,
+  type ContextMapping,
   checkOptions,
   graphToolOptionNames,
   invalidOption,
@@ -98,23 +100,15 @@ export function agentTool<
   Inner extends ConversationGraphTypes,
   const Name extends string = string,
   Input extends ToolInput = JsonSchemaInput<AgentTask>,
+  Mapping extends ContextMapping<Inner> = undefined,
   Value = unknown,
 >(
   agent: GraphOrFactory<Inner>,
-  options: AgentToolOptions<Inner, Name, Input, Inner["given"], Value> & { readonly context?: undefined },
-): DefinedTool<Name, ArgsOf<Input>, unknown, Inner["given"], Value>;
-export function agentTool<
-  Inner extends ConversationGraphTypes,
-  Context,
-  const Name extends string = string,
-  Input extends ToolInput = JsonSchemaInput<AgentTask>,
-  Value = unknown,
->(
-  agent: GraphOrFactory<Inner>,
-  options: AgentToolOptions<Inner, Name, Input, Context, Value> & {
-    readonly context: (context: Context) => Inner["given"];
+  options: AgentToolOptions<Inner, Name, Input, CallerContext<Inner, NoInfer<Mapping>>, Value> & {
+    /** Creates the context of the agent from the context of the calling graph. Default: the same context. */
+    readonly context?: Mapping;
   },
-): DefinedTool<Name, ArgsOf<Input>, unknown, Context, Value>;
+): DefinedTool<Name, ArgsOf<Input>, unknown, CallerContext<Inner, Mapping>, Value>;
 export function agentTool(agent: GraphOrFactory<ConversationGraphTypes>, options: AnyOptions): DefinedTool {
   checkOptions("agentTool", options, optionList);
   const {

@@ -1,4 +1,5 @@
 /** Handoffs: tools with which an agent of a team passes the conversation to another agent. */
+
 import {
   type ArgsOf,
   type DefinedTool,
@@ -12,6 +13,7 @@ import {
   type ToolSpec,
 } from "@statewright/core";
 import { checkFunction, checkOptions, invalidOption, listOptionNames, toSnakeCase } from "@statewright/core/adapter";
+import { checkMessages } from "../context/check-messages.ts";
 
 /** Handoff between two agents, as seen by a filter. */
 export interface HandoffInfo {
@@ -121,6 +123,7 @@ function getNoArgs(): JsonSchemaInput<NoArgs> {
  * comes last.
  */
 export function removeToolCalls(messages: readonly Message[]): readonly Message[] {
+  checkMessages("removeToolCalls", messages);
   const retained = messages.flatMap((message): readonly Message[] => {
     if (message.role === "tool") return [];
     if (message.role !== "assistant") return [message];

@@ -22,6 +22,7 @@ import {
 import {
   checkChoice,
   checkCount,
+  checkId,
   checkOptions,
   invalidOption,
   listOptionNames,
@@ -46,6 +47,7 @@ export type TeamMember = GraphDefinition & { readonly types?: Pick<GraphTypes, "
 
 /** Definition of a team: agents, routing of user input, and limits. */
 export interface TeamOptions<Members extends readonly TeamMember[]> {
+  /** Name of the team: the name of its graph in runs, events and errors. */
   readonly name: string;
   /**
    * Version of the team; increment the version when pending threads must not continue with the changed team. Default
@@ -120,6 +122,7 @@ const optionList = listOptionNames<TeamOptions<readonly TeamMember[]>>({
 
 function createTeamGraph(options: AnyTeamOptions): Graph {
   const { name, version = 1, inbox, middleware } = options;
+  checkId("team name", name);
   const config = parseTeamConfig(options);
   const members = [...config.members.values()];
   const graphs = members.map(({ graph }) => graph);

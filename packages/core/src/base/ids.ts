@@ -21,7 +21,10 @@ export function isReserved(name: string): boolean {
 export function checkId(what: string, id: string): string {
   if (isId(id)) return id;
   throw new StatewrightError("invalid_id", {
-    what: `the ${what} ${describeValue(id)} is not a valid id`,
+    what:
+      typeof id === "string"
+        ? `the ${what} ${describeValue(id)} is not a valid id`
+        : `the ${what} must be an id, got ${describeValue(id)}`,
     next: isReserved(id)
       ? "Use another id: every object has a property of this name"
       : "Use 1 to 128 of the characters A-Z a-z 0-9 _ . : -",

@@ -8,9 +8,10 @@ import type { RunRow } from "./checkpoint.ts";
 /**
  * Reason why a run is claimable. `queued`: first in the queue of a thread without a live owner. `crashed`: the
  * process died. `drained`: an engine stopped the run. `incompatible`: parked because an earlier version of the code was
- * incompatible.
+ * incompatible. `notified`: a waiting or paused run of a thread without a live owner, with an undelivered event in the
+ * inbox of its branch.
  */
-export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible";
+export type ClaimableKind = "queued" | "crashed" | "drained" | "incompatible" | "notified";
 
 /** Page of claimable runs, in a store-defined order. */
 export interface ClaimablePage {
@@ -23,10 +24,21 @@ export interface ClaimablePage {
 /** Pause reason of runs drained by a stopping engine; the next engine resumes such runs. */
 export const engineStopReason = "the engine stops";
 
-/** Returns the claimable kind of a run row; undefined for a run that only a user can resume. */
-export function getClaimableKind({ status, error }: Pick<RunRow, "status" | "error">): ClaimableKind | undefined {
+/**
+ * Returns the claimable kind of a run row; undefined for a run that only a user or an event can resume. The kind
+ * `notified` depends on the inbox, not on the row.
+ */
+export function getClaimableKind({
+  status,
+  error,
+}: Pick<RunRow, "status" | "error">): Exclude<ClaimableKind, "notified"> | undefined {
   if (status === "queued" || status === "crashed") return status;
   if (status === "parked" && error?.code === "needs_migration") return "incompatible";
   const details = status === "paused" && error?.code === "drained" ? error.details : undefined;
   return isPlainObject(details) && details["reason"] === engineStopReason ? "drained" : undefined;
+}
+
+/** Returns true for a run at rest, which an event in its inbox makes claimable. */
+export function isAtRest(run: Pick<RunRow, "status" | "error">): boolean {
+  return (run.status === "waiting" || run.status === "paused") && getClaimableKind(run) === undefined;
 }

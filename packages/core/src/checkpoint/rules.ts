@@ -195,6 +195,7 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
   key: "a text",
   run: "a text",
   branch: "a text",
+  order: "a text",
   since: "a number",
   until: "a number",
   at: "a number",
@@ -223,6 +224,7 @@ function isValidFilterValue(what: string, name: string, value: unknown): boolean
 /** Filter keys of each list. */
 export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "thread",
+  "branch",
   "status",
   "graph",
   "key",
@@ -230,6 +232,7 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "since",
   "until",
   "before",
+  "order",
 ];
 /** Keys of a `ThreadFilter`. */
 export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
@@ -241,7 +244,7 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "before",
 ];
 
-const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible"];
+const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];
 
 /** Throws `invalid_option` for an invalid page of claimable runs. */
 export function checkClaimablePage(page: ClaimablePage): void {
@@ -286,6 +289,16 @@ export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
 /** Throws `invalid_option` for an invalid filter of runs; returns the requested statuses. */
 export function checkRunFilter(filter: RunFilter): readonly RunStatus[] | undefined {
   checkFilter("runs", filter, runFilterKeys);
+  const { order = "newest", thread, before } = filter;
+  checkChoice("runs", { order }, ["newest", "oldest"]);
+  if (order === "oldest" && (thread === undefined || before !== undefined))
+    throw invalidOption({
+      where: "runs",
+      option: "order",
+      expected: "a filter with thread and without before",
+      found: "another filter",
+      fix: 'Add thread and remove before, or use order: "newest"',
+    });
   return parseStatuses(filter, "runs");
 }
 

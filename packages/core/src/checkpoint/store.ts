@@ -181,6 +181,8 @@ export type MetadataFilter = Readonly<Record<string, string | number | boolean |
 /** Filter of runs. Times are in milliseconds since the epoch, `since` inclusive and `until` exclusive. */
 export interface RunFilter {
   readonly thread?: string;
+  /** Branch of the runs; default: all branches. */
+  readonly branch?: string;
   /** One status, or a list of alternatives. */
   readonly status?: RunStatus | readonly RunStatus[];
   readonly graph?: string;
@@ -192,6 +194,8 @@ export interface RunFilter {
   readonly until?: number;
   /** Cursor: the last row of the previous page. */
   readonly before?: Pick<RunRow, "thread" | "id"> | undefined;
+  /** Default `newest`: newest start or queueing first. `oldest` needs `thread`, and excludes `before`. */
+  readonly order?: "newest" | "oldest";
   readonly limit?: number;
 }
 

@@ -65,6 +65,7 @@ export interface GraphTypesWithNodes<
   readonly innerInterrupts: Inner;
   readonly tools: Tools;
   readonly innerNodes: InnerNodes;
+  readonly events?: never;
 }
 
 /** A graph definition without nodes and edges yet. */
@@ -102,8 +103,8 @@ export function defineGraph<
 ): GraphWithoutNodes<GraphTypesWithoutNodes<Types, Context, ContextInput, Interrupts, Private, Input, Output>> {
   checkGraphOptions(options);
   const { name, version = 1 } = options;
-  const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkId("graph name", name);
+  const defaults = toDefaultPolicy(name, options.defaults ?? {});
   checkCount(`graph "${name}"`, { version });
   return {
     nodes: (nodes) => {

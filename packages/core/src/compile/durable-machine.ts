@@ -97,6 +97,7 @@ export interface MachineTypes<Context, Input, Output, Event extends MachineEvent
   readonly interrupts: EventAnswers<Event>;
   readonly innerInterrupts: Record<never, never>;
   readonly state: MachineState<Context, Output>;
+  readonly events?: Event;
   readonly update: { readonly context?: Partial<Context> };
   readonly input: ObjectInput<Input>;
   readonly result: MachineState<Context, Output>;
@@ -138,6 +139,13 @@ export function durableMachine<const Machine extends AnyStateMachine>(
   options: DurableMachineOptions<NoInfer<ActorNames<Machine>>>,
 ): Graph<MachineTypes<ContextFrom<Machine>, InputFrom<Machine>, OutputFrom<Machine>, EventFromLogic<Machine>>> {
   checkOptions("durableMachine", options, optionKeys);
+  if (typeof machine !== "object" || machine === null || !("root" in machine))
+    throw invalidOption({
+      where: "durableMachine",
+      expected: "a machine",
+      got: machine,
+      fix: "Pass the result of createMachine of XState",
+    });
   const { version, effects = {} } = options;
   if (version === undefined)
     throw invalidOption({ where: `machine "${machine.id}"`, option: "version", expected: "an integer ≥ 1" });

@@ -39,11 +39,15 @@ export interface GraphOptions<
   Input,
   Output,
 > extends ModelsOption {
+  /** Name of the graph in runs, events and errors. */
   readonly name: string;
   /** Version of the graph, a whole number; default 1. Increment for changes that are incompatible with saved runs. */
   readonly version?: number;
+  /** State of the graph: the result of `defineState`. */
   readonly state: StateDefinition<Types>;
+  /** Definition of the context that nodes, routes and tools read. Default: none. */
   readonly context?: ContextDefinition<Context, ContextInput>;
+  /** Interrupts that nodes may raise, by key: the schema of the answer, and of the payload. Default: none. */
   readonly interrupts?: Interrupts & ValidExpiry<NoInfer<Interrupts>>;
   /** Schema of the run input, if different from the channels: an object schema whose keys are channel names. */
   readonly input?: Schema<Input, Partial<Types["input"]>>;

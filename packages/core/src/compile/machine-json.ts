@@ -6,6 +6,7 @@
 import type { AnyStateMachine } from "xstate";
 import { invalidOption } from "../base/invalid-option.ts";
 import type { JsonObject } from "../base/json.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { Graph } from "./graph.ts";
 import { getProgramDefinition } from "./program.ts";
 
@@ -15,6 +16,7 @@ import { getProgramDefinition } from "./program.ts";
  * `invalid_option` for a user-written machine, because JSON cannot hold its functions.
  */
 export function toMachineJson(graph: Graph): JsonObject {
+  checkGraphOption("toMachineJson", graph);
   if (!getProgramDefinition(graph).isReadable) {
     throw invalidOption({
       where: "toMachineJson",

@@ -1,4 +1,5 @@
 /** Renders a graph as a Mermaid flowchart with every possible edge. */
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import type { Outline, OutlineEdge, OutlineNode } from "../define/outline.ts";
 import { describeGraph } from "./outline.ts";
@@ -8,6 +9,7 @@ import { describeGraph } from "./outline.ts";
  * and nested states are regions; edges of a user-written machine are labeled with their events.
  */
 export function toMermaid(graph: GraphDefinition): string {
+  checkGraphOption("toMermaid", graph);
   const outline = describeGraph(graph);
   const names = assignNames(outline);
   return ["flowchart TD", ...renderOutline(outline, names, "  "), ""].join("\n");

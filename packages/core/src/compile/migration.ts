@@ -36,7 +36,9 @@ type StateOption<From extends GraphTypes, To extends GraphTypes> =
 
 /** Options of `defineMigration`; unchanged names may be omitted. */
 export type MigrationOptions<From extends GraphTypes, To extends GraphTypes> = {
+  /** Former graph. */
   readonly from: Graph<From>;
+  /** Current graph. */
   readonly to: Graph<To>;
   /** New node names by old name; for a user-written machine, state names such as `review.legal`. */
   readonly nodes?: { readonly [Old in NoInfer<From>["nodes"]]?: NoInfer<To>["nodes"] };

@@ -133,7 +133,9 @@ type ExpectedNode<Types extends GraphTypes, Nodes, Node> = Node extends { readon
   ? ExpectedToolNode<Types, Node>
   : Node extends (...args: never) => infer Returned
     ? Node extends AnyBody<Types>
-      ? ExpectedBody<Types, Nodes, Returned>
+      ? "inner" extends keyof Node
+        ? `the output of the subgraph: ${ReturnProblem<Types, Nodes, Node>}`
+        : ExpectedBody<Types, Nodes, Returned>
       : ExpectedNeeds<Types, Node>
     : Node extends { readonly run: infer Run }
       ? Node extends { readonly kind: "input" }

@@ -8,32 +8,42 @@ import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { Usage } from "../model/message.ts";
 import {
   type ArgsOf,
+  type ContextNeeds,
+  createInjections,
   type DefinedTool,
   type GivenArgs,
+  type InjectedOf,
+  type InjectMap,
+  type StateNeeds,
   type ToolCall,
   type ToolDefinition,
+  type ToolExecution,
   type ToolInput,
   type ToolResultData,
   toolSpec,
+  type ValidInput,
 } from "../tool/definition/tool.ts";
 import type { ToolResult, ToolReturn } from "../tool/result.ts";
-import type { GraphDefinition, GraphTypes } from "./graph.ts";
+import type { CallerContext, ContextMapping, GraphDefinition, GraphTypes } from "./graph.ts";
 
 /** Default maximum nesting of graph tool calls. */
 const defaultMaxDepth = 5;
 
 /** Tool call of a graph tool, with the context and state of the calling graph. */
-export interface GraphCall<Context = unknown> {
+export interface GraphCall<Context = unknown, State = unknown, Injected = unknown> {
   readonly callId: string;
   /** Context of the calling graph. */
   readonly context: Context;
-  /** State of the calling graph when the call started or resumed. */
-  readonly state: unknown;
+  /** State of the calling graph when the call started or resumed; its type is the state that `inject` reads. */
+  readonly state: State;
+  /** Values of `inject`, resolved when the call started or resumed. */
+  readonly injected: Injected;
 }
 
 /** Finished call of a graph tool, with the final state of the inner graph including private channels. */
-export interface FinishedGraphCall<Context = unknown, State = unknown> extends GraphCall<Context> {
-  readonly ended: State;
+export interface FinishedGraphCall<Context = unknown, Ended = unknown, State = unknown, Injected = unknown>
+  extends GraphCall<Context, State, Injected> {
+  readonly ended: Ended;
 }
 
 /**
@@ -66,16 +76,30 @@ export interface GraphToolOptions<
   Input extends ToolInput,
   Context,
   Value,
+  Inject extends InjectMap = Record<never, never>,
 > extends SharedToolOptions<Name, Input, Value> {
+  /**
+   * Values for `toInput` and `toResult`: never shown to the model, resolved at the time of the call and again on resume,
+   * never saved. The calling graph must have the state and context that they read. Default: none.
+   */
+  readonly inject?: Inject;
   /** Creates the graph's input from the tool arguments when the call starts; not called again on resume. */
-  readonly toInput: (args: ArgsOf<Input>, call: GraphCall<NoInfer<Context>>) => Inner["input"];
+  readonly toInput: (
+    args: ArgsOf<Input>,
+    call: GraphCall<NoInfer<Context & ContextNeeds<Inject>>, StateNeeds<NoInfer<Inject>>, InjectedOf<NoInfer<Inject>>>,
+  ) => Inner["input"];
   /**
    * Creates the tool result from the graph's output: text, an output, or data. A thrown `ToolError` becomes the
    * result.
    */
   readonly toResult: (
     output: Inner["output"],
-    call: FinishedGraphCall<NoInfer<Context>, Inner["state"]>,
+    call: FinishedGraphCall<
+      NoInfer<Context & ContextNeeds<Inject>>,
+      Inner["state"],
+      StateNeeds<NoInfer<Inject>>,
+      InjectedOf<NoInfer<Inject>>
+    >,
   ) => ToolReturn<Value>;
   /** Describes the partial result of a call stopped by a limit; appended to the limit message. */
   readonly found?: (state: Inner["state"]) => string;
@@ -114,33 +138,25 @@ export function graphTool<
   Inner extends GraphTypes,
   const Name extends string,
   Input extends ToolInput,
+  const Inject extends InjectMap = Record<never, never>,
+  Mapping extends ContextMapping<Inner> = undefined,
   Value = unknown,
 >(
   graph: GraphOrFactory<Inner>,
-  options: GraphToolOptions<Inner, Name, Input, Inner["given"], Value> & { readonly context?: undefined },
-): DefinedTool<Name, ArgsOf<Input>, unknown, Inner["given"], Value, unknown, GivenArgs<Input>>;
-export function graphTool<
-  Inner extends GraphTypes,
-  const Name extends string,
-  Input extends ToolInput,
-  Context,
-  Value = unknown,
->(
-  graph: GraphOrFactory<Inner>,
-  options: GraphToolOptions<Inner, Name, Input, Context, Value> & {
-    readonly context: (context: Context) => Inner["given"];
-  },
-): DefinedTool<Name, ArgsOf<Input>, unknown, Context, Value, unknown, GivenArgs<Input>>;
-export function graphTool(
-  graph: GraphOrFactory<GraphTypes>,
-  options: SharedToolOptions<string, ToolInput, unknown> &
-    Pick<GraphToolRecord, "toInput" | "toResult"> & {
-      readonly found?: (state: never) => string;
-      readonly usage?: (state: never) => Usage | undefined;
-      readonly context?: ((context: never) => unknown) | undefined;
-      readonly maxDepth?: number;
+  options: GraphToolOptions<Inner, Name, Input, CallerContext<Inner, NoInfer<Mapping>>, Value, Inject> &
+    ValidInput<Input, Inject> & {
+      /** Creates the context of the inner graph from the context of the calling graph. Default: the same context. */
+      readonly context?: Mapping;
     },
-): DefinedTool<string, unknown, unknown, unknown, unknown> {
+): DefinedTool<
+  Name,
+  ArgsOf<Input>,
+  StateNeeds<Inject>,
+  CallerContext<Inner, Mapping> & ContextNeeds<Inject>,
+  Value,
+  unknown,
+  GivenArgs<Input>
+> {
   checkOptions("graphTool", options, names);
   const {
     toInput,
@@ -151,10 +167,17 @@ export function graphTool(
     maxDepth = defaultMaxDepth,
     prepareArguments,
     execution,
+    inject,
     ...parts
   } = options;
-  const spec = toolSpec({ ...parts, ...(execution === undefined ? {} : { execution }), effect: "idempotent" });
-  const { name } = spec;
+  const { kinds, resolve } = createInjections(parts.name, inject);
+  const spec = toolSpec({
+    ...parts,
+    ...(execution === undefined ? {} : { execution: execution as ToolExecution }),
+    inject: kinds,
+    effect: "idempotent",
+  });
+  const { name } = parts;
   checkGraphToolOptions(name, graph, { toInput, toResult, found, usage, context, maxDepth });
   const record: GraphToolRecord = { ...resolveGraph(name, graph), toInput, toResult, found, usage, context, maxDepth };
   return Object.freeze({
@@ -162,10 +185,10 @@ export function graphTool(
     spec,
     call: refuseDirectCall,
     graph: record,
+    ...(resolve === undefined ? {} : { resolve }),
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
-    is: (call: ToolCall): call is ToolCall & { readonly name: string } => call.name === name,
-    isResult: (result: ToolResult): result is ToolResult & ToolResultData<string, unknown, unknown> =>
-      result.name === name,
+    is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
+    isResult: (result: ToolResult): result is ToolResult & ToolResultData<Name, Value, unknown> => result.name === name,
   });
 }
 
@@ -181,6 +204,7 @@ const names = listOptionNames<
   name: true,
   input: true,
   output: true,
+  inject: true,
   toInput: true,
   toResult: true,
   found: true,

@@ -30,7 +30,17 @@ export interface GraphTypes extends StateTypes {
   readonly innerNodes: string;
   /** Names of callable tools when the graph lists its tools; any string with a registry. */
   readonly tools: string;
+  /** Events of a durable machine; a graph of nodes takes no events. */
+  readonly events?: object | undefined;
 }
+
+/** Function that creates the context of the inner graph; undefined for the context of the calling graph. */
+export type ContextMapping<Inner extends GraphTypes> = ((context: never) => Inner["given"]) | undefined;
+
+/** Context of the calling graph. */
+export type CallerContext<Inner extends GraphTypes, Mapping> = Mapping extends (context: infer Context) => unknown
+  ? Context
+  : Inner["given"];
 
 type InnerTypes<Node> = "inner" extends keyof Node
   ? NonNullable<Node["inner"]>

@@ -1,4 +1,5 @@
 /** Types read from a declared node: its returned values, the targets of its commands and its input. */
+import type { DeepReadonly } from "../base/json.ts";
 import type { Schema } from "../base/schema.ts";
 import type { Goto, Send } from "./command.ts";
 
@@ -20,9 +21,9 @@ export type ReturnedTargets<Node> =
       : never
     : never;
 
-/** Input of a node's tasks, as sent; `never` for a node without input. */
+/** Input of a node's tasks, as sent, with readonly parts as in the state; `never` for a node without input. */
 export type TaskInput<Node> = Node extends { readonly kind: "input"; readonly input: Schema<infer Given, unknown> }
-  ? Given
+  ? DeepReadonly<Given>
   : never;
 
 /** Names of the nodes that take an input. */

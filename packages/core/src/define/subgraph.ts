@@ -18,8 +18,16 @@ export interface SubgraphOptions<Inner extends GraphTypes, State, Context, Input
     output: Inner["output"],
     outer: { readonly state: State; readonly context: Context; readonly input: Input; readonly ended: Inner["state"] },
   ) => Returned;
+  /** Creates the context of the inner graph from the context of the parent graph. Default: the same context. */
+  readonly context?: (context: Context) => Inner["given"];
+  /** Lifetime of the saved state of the inner graph. Default `per-call`. */
   readonly persistence?: SubgraphPersistence;
 }
+
+/** Requires `context` where the inner graph cannot take the context of the parent graph. */
+type RequiredMapping<Context, Given> = [Context] extends [Given]
+  ? unknown
+  : { readonly context: (context: Context) => Given };
 
 /** Node body that runs a graph. `inner` exists only in types. */
 export interface SubgraphBody<Inner extends GraphTypes, State, Context, Input, Returned> {
@@ -32,25 +40,18 @@ export interface SubgraphBody<Inner extends GraphTypes, State, Context, Input, R
  * `context`; answer its interrupts as `node.key`. Throws `invalid_option` for an invalid graph and for mappings that
  * are not functions.
  */
-export function subgraph<Inner extends GraphTypes, State, Input, Returned extends NodeReturn<State, unknown>>(
+export function subgraph<
+  Inner extends GraphTypes,
+  State,
+  Input,
+  Returned extends NodeReturn<State, unknown>,
+  Context = Inner["given"],
+>(
   graph: GraphDefinition & { readonly types?: Inner },
-  options: SubgraphOptions<Inner, State, Inner["given"], Input, Returned> & { readonly context?: undefined },
-): SubgraphBody<Inner, State, Inner["given"], Input, Returned>;
-export function subgraph<Inner extends GraphTypes, State, Context, Input, Returned extends NodeReturn<State, unknown>>(
-  graph: GraphDefinition & { readonly types?: Inner },
-  options: SubgraphOptions<Inner, State, Context, Input, Returned> & {
-    readonly context: (context: Context) => Inner["given"];
-  },
-): SubgraphBody<Inner, State, Context, Input, Returned>;
-export function subgraph(
-  graph: GraphDefinition,
-  options: Omit<SubgraphRecord, "graph" | "persistence" | "context"> & {
-    readonly context?: SubgraphRecord["context"] | undefined;
-    readonly persistence?: SubgraphPersistence;
-  },
-): SubgraphBody<GraphTypes, never, never, never, unknown> {
-  const { input, output, context, persistence = "per-call" } = options;
+  options: SubgraphOptions<Inner, State, Context, Input, Returned> & RequiredMapping<NoInfer<Context>, Inner["given"]>,
+): SubgraphBody<Inner, State, Context, Input, Returned> {
   checkOptions("subgraph", options, names);
+  const { input, output, context, persistence = "per-call" } = options;
   checkSubgraph(graph, { input, output, context, persistence });
   const record: SubgraphRecord = { graph, persistence, input, output, ...(context === undefined ? {} : { context }) };
   return Object.assign(() => refuseDirectCall(graph.name), { [key]: record });

@@ -28,7 +28,9 @@ export type InvalidCallPolicy = "repair" | "fail" | { readonly [Reason in Invali
 export interface ToolNodeOptions<State, Context> {
   /** Tools, or a registry of tools: changes of a registry apply from the next model request. */
   readonly tools: readonly Tool<State, Context>[] | ToolRegistry<State, Context>;
+  /** Middleware, the first outermost. Default: none. */
   readonly middleware?: readonly Middleware<Context, State>[];
+  /** Concurrency of the calls of one message. Default `parallel`. */
   readonly strategy?: ToolStrategy;
   /** Maximum number of concurrent calls; default: no limit. */
   readonly maxConcurrency?: number;

@@ -1,19 +1,22 @@
 /** Reads the checkpoints of a thread, newest first, each with its changes and next nodes. */
+
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze } from "../base/json.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkNumber, checkOptions, checkStrings, listOptionNames } from "../base/options.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, CheckpointSource, Task } from "../checkpoint/checkpoint.ts";
 import { parseDelta } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import type { CheckpointWithDeltas, Store, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { listToolCalls, type Message } from "../model/message.ts";
 import { toCallSegment } from "../run/conversation/pending-calls.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import type { Delta } from "../state/delta.ts";
 
@@ -42,7 +45,9 @@ export interface HistoryEntry<Types extends GraphTypes = GraphTypes> {
 
 /** Options of `getHistory`. */
 export interface HistoryOptions<Nodes extends string = string> {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Branch to follow, through its parent branches; default: the head branch. */
   readonly branch?: string;
@@ -61,9 +66,11 @@ export interface HistoryOptions<Nodes extends string = string> {
   readonly run?: string;
   /** Only checkpoints in this time range, inclusive, in milliseconds since the epoch. */
   readonly since?: number;
+  /** Only checkpoints up to this time, inclusive, in milliseconds since the epoch. */
   readonly until?: number;
   /** Checkpoints per store read. Default 50. */
   readonly pageSize?: number;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 
@@ -95,6 +102,7 @@ export async function* getHistory<Types extends GraphTypes>(
   checkOptions("getHistory", options, optionKeys);
   checkStoreOption("getHistory", options.store ?? null);
   checkCodecOption("getHistory", options.codec);
+  checkHistoryOptions(options);
   const { store, branch, nesting, before, pageSize = 50, codec: codecOption = plainCodec } = options;
   const codec = createGuardedCodec(codecOption);
   const thread = checkId("thread", options.thread);
@@ -110,6 +118,33 @@ export async function* getHistory<Types extends GraphTypes>(
     }
   }
   return undefined;
+}
+
+function checkHistoryOptions({
+  branch,
+  nesting,
+  before,
+  pageSize,
+  nodes,
+  sources,
+  since,
+  until,
+}: HistoryOptions): void {
+  checkPlace("getHistory", { branch, nesting });
+  checkCount("getHistory", { pageSize });
+  checkCount("getHistory", { before }, 0);
+  checkStrings("getHistory", { nodes, sources });
+  checkNumber("getHistory", { since, until }, Number.NEGATIVE_INFINITY);
+}
+
+/** Throws `invalid_option` for a branch or a path that is no text. A child namespace is a branch too. */
+export function checkPlace(
+  call: string,
+  place: { readonly branch: string | undefined; readonly nesting: string | undefined },
+): void {
+  for (const [option, value] of Object.entries(place))
+    if (value !== undefined && typeof value !== "string")
+      throw invalidOption({ where: call, option, expected: "a string", got: value });
 }
 
 function isIncluded(row: CheckpointRow, { nodes, sources, run, since, until }: HistoryOptions): boolean {

@@ -1,7 +1,8 @@
 /** Reads threads: state at a checkpoint, interrupts, and lists of threads and runs. */
+
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import { restoreState } from "../checkpoint/codec/saved-state.ts";
@@ -9,14 +10,15 @@ import { parseControl } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
 import type { RunFilter, Store, ThreadFilter, ThreadRow } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import { END } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { OpenInterrupt } from "../run/events/run-event.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import type { OpenInterruptOf } from "../run/session/options/options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
-import { type ReadContext, requireThread, streamNamespaces } from "./get-history.ts";
+import { checkPlace, type ReadContext, requireThread, streamNamespaces } from "./get-history.ts";
 
 /** State of a thread at one checkpoint. */
 export interface ThreadState<Types extends GraphTypes = GraphTypes> {
@@ -47,8 +49,11 @@ export interface ClosedInterrupt extends OpenInterrupt {
 
 /** Options of `getState`. */
 export interface StateOptions {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
   /**
    * Node or tool path of an inner graph, such as `research` or `outer.research`, for the state of its newest call;
@@ -57,6 +62,7 @@ export interface StateOptions {
   readonly nesting?: string;
   /** Checkpoint id; default: the newest checkpoint of the branch. */
   readonly at?: number;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 
@@ -81,6 +87,8 @@ export async function getState<Types extends GraphTypes>(
   checkOptions("getState", options, optionKeys);
   checkStoreOption("getState", options.store ?? null);
   checkCodecOption("getState", options.codec);
+  checkPlace("getState", { branch: options.branch, nesting: options.nesting });
+  checkCount("getState", { at: options.at }, 0);
   const { store, codec: codecOption = plainCodec } = options;
   const codec = createGuardedCodec(codecOption);
   const thread = checkId("thread", options.thread);
@@ -197,14 +205,16 @@ async function findNewestCheckpoint(
  * Returns threads of a store, most recently changed first, page by page: pass the last row of a page as `before`.
  * Throws `invalid_option` for an unknown filter.
  */
-export function listThreads(store: Store, filter: ThreadFilter = {}): Promise<readonly ThreadRow[]> {
-  return store.threads(filter);
+export async function listThreads(store: Store, filter: ThreadFilter = {}): Promise<readonly ThreadRow[]> {
+  checkStoreOption("listThreads", store ?? null);
+  return await store.threads(filter);
 }
 
 /**
  * Returns runs of a store, newest first, page by page: pass the last row of a page as `before`. Throws
  * `invalid_option` for an unknown filter.
  */
-export function listRuns(store: Store, filter: RunFilter = {}): Promise<readonly RunRow[]> {
-  return store.runs(filter);
+export async function listRuns(store: Store, filter: RunFilter = {}): Promise<readonly RunRow[]> {
+  checkStoreOption("listRuns", store ?? null);
+  return await store.runs(filter);
 }

@@ -4,7 +4,7 @@ import { systemWorld, type World } from "../base/world.ts";
 import type { OpenInterruptRow } from "../checkpoint/journal.ts";
 import type { OpenInterruptFilter, Store } from "../checkpoint/store.ts";
 import type { OpenInterrupt } from "../run/events/run-event.ts";
-import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
@@ -21,7 +21,9 @@ export interface WaitingInterrupt extends OpenInterrupt {
 
 /** Filter of `listInterrupts`. */
 export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at"> {
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 
@@ -49,6 +51,7 @@ export async function listInterrupts(
   checkStoreOption("listInterrupts", store ?? null);
   checkOptions("listInterrupts", filter, optionKeys);
   checkCodecOption("listInterrupts", filter.codec);
+  checkWorldOption("listInterrupts", filter.world);
   const { world = systemWorld(), codec: codecOption = plainCodec, ...query } = filter;
   const codec = createGuardedCodec(codecOption);
   const rows = await store.openInterrupts({ ...query, at: world.clock.now() });

@@ -12,7 +12,9 @@ import { requireThread } from "./get-history.ts";
 
 /** Options of `streamEvents`. */
 export interface StreamEventsOptions {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Last sequence number already read; exclusive. Default 0: all events. */
   readonly after?: number;
@@ -25,7 +27,9 @@ export interface StreamEventsOptions {
   readonly follow?: AbortSignal;
   /** Poll interval in milliseconds while no event is new. Default 200. */
   readonly everyMs?: number;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

@@ -1,4 +1,7 @@
 /** Canonical messages: one format for all providers, with ids, lossless for provider-specific data. */
+
+import type { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject, type Json, type JsonObject } from "../base/json.ts";
 import type { SchemaIssue } from "../base/schema.ts";
 import type { ModelFailureKind } from "./model-failure.ts";
@@ -168,14 +171,21 @@ export type MessageWrite = Message | { readonly remove: string };
 
 /** Lists the tool calls of an assistant message, in order. */
 export function listToolCalls(message: AssistantMessage): readonly ToolCallBlock[] {
-  return message.content.filter((block): block is ToolCallBlock => block.type === "call");
+  const content = message?.content;
+  if (!Array.isArray(content)) throw createNoMessageError("listToolCalls", message);
+  return content.filter((block): block is ToolCallBlock => block.type === "call");
 }
 
 /** Returns the joined text blocks of a message; an empty string for undefined. */
 export function getMessageText(message: Message | undefined): string {
   if (message === undefined) return "";
-  if (typeof message.content === "string") return message.content;
+  if (typeof message?.content === "string") return message.content;
+  if (!Array.isArray(message?.content)) throw createNoMessageError("getMessageText", message);
   return message.content.map((block) => (block.type === "text" ? block.text : "")).join("");
+}
+
+function createNoMessageError(where: string, got: unknown): StatewrightError {
+  return invalidOption({ where, expected: "a message", got });
 }
 
 /** Returns a result block as text; undefined for images and files. */

@@ -98,7 +98,9 @@ export type ModelReply = Omit<AssistantMessage, "id" | "role" | "offered" | "end
 
 /** Options of a model call. `delta` receives streamed parts synchronously; undefined without listeners. */
 export interface ModelCallOptions {
+  /** Aborts the model call. */
   readonly signal: AbortSignal;
+  /** Receives each part of a streamed answer. */
   readonly delta?: ((delta: ModelDelta) => void) | undefined;
   /**
    * Callback for activity without visible content: a `part`, or a keep-alive `ping`. Undefined without an idle

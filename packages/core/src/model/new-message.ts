@@ -67,6 +67,7 @@ export function systemMessage(content: string, options: SystemMessageOptions = {
 export interface AssistantMessageOptions extends NewMessageOptions {
   /** Reason why the model stopped. Default: `calls` with tool calls, otherwise `stop`. */
   readonly finish?: FinishReason;
+  /** Token usage of the message. Default: unknown. */
   readonly usage?: Usage;
 }
 

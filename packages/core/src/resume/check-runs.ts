@@ -8,6 +8,7 @@ import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getPlan } from "../compile/plan.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import { getProgram, programs } from "../run/begin.ts";
 import { migrateQueuedInput } from "../run/loop/migrate-queued-input.ts";
 import {
@@ -17,12 +18,7 @@ import {
   isWriter,
 } from "../run/migration/resolve-version.ts";
 import { unfinishedStatuses } from "../run/queue.ts";
-import {
-  checkCodecOption,
-  checkGraphOption,
-  checkStoreOption,
-  checkVersions,
-} from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkVersions } from "../run/session/options/check-run-options.ts";
 import { getCodec } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 import { listVersions } from "./serving.ts";
@@ -37,7 +33,9 @@ export interface RunCheck {
 
 /** Options of `checkRuns`, besides the store and the graphs. */
 export interface CheckRunsOptions {
+  /** Migrations that a resume would use. Default: none. */
   readonly migrations?: readonly Migration[];
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

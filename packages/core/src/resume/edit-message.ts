@@ -1,15 +1,23 @@
 /** `editMessage`: replaces one message of a conversation on a new branch and continues from there. */
+
 import { StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld } from "../base/world.ts";
 import { parseDelta } from "../checkpoint/codec/saved-state.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import type { Message } from "../model/message.ts";
-import { checkGraphOption, resumeOptionNames } from "../run/session/options/check-run-options.ts";
+import {
+  checkCodecOption,
+  checkStoreOption,
+  checkWorldOption,
+  resumeOptionNames,
+} from "../run/session/options/check-run-options.ts";
 import type { ResumeOptions, RunOf } from "../run/session/options/options.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { fork } from "./fork.ts";
@@ -22,6 +30,7 @@ export interface ConversationTypes extends GraphTypes {
 
 /** Options of `editMessage`: the options of a resume, and the edited message with its existing id. */
 export type EditOptions<Types extends GraphTypes> = Omit<ResumeOptions<Types>, "answers"> & {
+  /** The replacement of the message. */
   readonly message: Message;
   /** Name of the new branch; default: a generated name. */
   readonly name?: string;
@@ -43,7 +52,12 @@ export async function editMessage<Types extends ConversationTypes>(
 ): Promise<RunOf<Types>> {
   checkGraphOption("editMessage", graph);
   checkOptions("editMessage", options, names);
+  checkStoreOption("editMessage", options.store ?? null);
+  checkCodecOption("editMessage", options.codec);
+  checkWorldOption("editMessage", options.world);
   const { message, name, ...rest } = options;
+  if (!isPlainObject(message))
+    throw invalidOption({ where: "editMessage", option: "message", expected: "a message", got: message });
   const { store, world = systemWorld(), codec = plainCodec } = rest;
   const thread = checkId("thread", options.thread);
   const at = await findWritingCheckpoint(store, codec, thread, { branch: options.branch, id: message.id });

@@ -7,7 +7,7 @@ import { addErrorPlace, describeThrown, isStatewrightError, StatewrightError } f
 import { checkId } from "../base/ids.ts";
 import { ignoreRejections } from "../base/ignore-rejections.ts";
 import { describeValue } from "../base/json.ts";
-import { checkOptions, listOptionNames } from "../base/options.ts";
+import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { describeIssues, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
@@ -19,10 +19,11 @@ import { createUnknownThreadError } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import { START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { assignMessageIds } from "../run/session/message-ids.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import type { BranchName } from "../run/session/options/options.ts";
 import { reduceEdit } from "../run/session/reduce-writes.ts";
 import { readUpdate, type Write } from "../run/session/returns.ts";
@@ -32,7 +33,9 @@ import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 
 /** Options of `fork`. */
 export interface ForkOptions<Types extends GraphTypes> {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Checkpoint to start from: a `checkpointId` of the history, including histories of inner graphs. */
   readonly at: number;
@@ -45,7 +48,9 @@ export interface ForkOptions<Types extends GraphTypes> {
   readonly moveHead?: boolean;
   /** State update of the branch, in the form of a node's return value. */
   readonly update?: Types["update"];
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 
@@ -76,6 +81,8 @@ export async function fork<Types extends GraphTypes>(
   checkOptions("fork", options, names);
   checkStoreOption("fork", options.store ?? null);
   checkCodecOption("fork", options.codec);
+  checkWorldOption("fork", options.world);
+  checkCount("fork", { at: options.at }, 0);
   const { store, at, codec: givenCodec = plainCodec, world = systemWorld() } = options;
   const codec = createGuardedCodec(givenCodec);
   const thread = checkId("thread", options.thread);

@@ -1,4 +1,4 @@
-/** Pending work in the store of an engine: queued, crashed, drained, parked, halted and due runs, by thread. */
+/** Pending work in the store of an engine: queued, crashed, drained, parked, notified, halted and due runs, by thread. */
 import { isStatewrightError } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
@@ -9,6 +9,8 @@ import { getProgram } from "../run/begin.ts";
 import { type CallerWithStore, type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { toRunKey } from "../run/session/thread-registry.ts";
+import { getCodec } from "../run/task/open-session.ts";
+import { filterDeliverable, isResting } from "./notified-runs.ts";
 import { resumeRun } from "./resume.ts";
 import { type ClaimableRuns, continueRun, createCaller, createScanner, type ServingOptions } from "./serving.ts";
 
@@ -57,17 +59,18 @@ export function createPendingWorkScanner({
   const triedRuns = new Set<string>();
 
   async function listRuns(): Promise<ClaimableRuns & { readonly due: readonly RunRow[] }> {
-    const { queued, orphaned, parked, more } = await finder.next();
+    const { queued, orphaned, parked, notified, more } = await finder.next();
     scanner.hasMore = more;
     const untried = parked.filter((row) => !triedRuns.has(toRunKey(row)));
     const timers = await store.timers({ dueBy: world.clock.now() });
     const due = [...(await listDueRuns(store, timers)), ...(await listHalted())];
-    for (const row of [...queued, ...orphaned, ...untried, ...due]) foundRuns.add(toRunKey(row));
+    const deliverable = await filterDeliverable(store, getCodec(options), notified);
+    for (const row of [...queued, ...orphaned, ...untried, ...deliverable, ...due]) foundRuns.add(toRunKey(row));
     if (!more) {
       skippedRuns = new Set([...skippedRuns].filter((key) => foundRuns.has(key)));
       foundRuns.clear();
     }
-    return { queued, orphaned, parked: untried, due };
+    return { queued, orphaned, parked: untried, notified: deliverable, due };
   }
 
   function trackRun(handle: RunHandle<unknown>): RunHandle<unknown> {
@@ -83,7 +86,7 @@ export function createPendingWorkScanner({
   }
 
   async function scan(): Promise<ReadonlyMap<string, PendingWork>> {
-    const { queued, orphaned, parked, due } = await listRuns();
+    const { queued, orphaned, parked, notified, due } = await listRuns();
     const threads = new Map<string, PendingWork>();
     const add = (row: RunRow, start: Starter): void => {
       if (isClaimed(row.thread) || skippedRuns.has(toRunKey(row))) return;
@@ -100,7 +103,8 @@ export function createPendingWorkScanner({
     for (const row of queued)
       if (!undecodableRuns.has(toRunKey(row)))
         add(row, async (caller) => watchStart(await startNextQueued(caller, store, row.thread)));
-    for (const row of orphaned) add(row, async (caller) => trackRun(continueRun(caller, row, parkAfter)));
+    for (const row of [...orphaned, ...notified])
+      add(row, async (caller) => trackRun(continueRun(caller, row, parkAfter)));
     for (const row of parked)
       add(row, async (caller) => {
         triedRuns.add(toRunKey(row));
@@ -124,14 +128,10 @@ async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<r
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
       const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
-      return resting.filter((run) => run.branch === getBranch(timer) && awaitsTimer(run));
+      return resting.filter((run) => run.branch === getBranch(timer) && isResting(run));
     }),
   );
   return rows.flat();
-}
-
-function awaitsTimer({ status, error }: RunRow): boolean {
-  return status === "waiting" || error?.code === "timer_pending";
 }
 
 /** Returns true if a due timer resumes its run. */

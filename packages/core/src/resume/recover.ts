@@ -2,7 +2,8 @@
 import { isStatewrightError, toErrorRecord } from "../base/errors.ts";
 import { type RunHost, startNextQueued } from "../run/queue.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
-import { getWorld } from "../run/task/open-session.ts";
+import { getCodec, getWorld } from "../run/task/open-session.ts";
+import { filterDeliverable } from "./notified-runs.ts";
 import {
   checkServing,
   continueRun,
@@ -17,7 +18,7 @@ import {
 export type RecoverOptions = ServingOptions;
 
 /**
- * Resumes all crashed and drained runs, and starts the first queued run of each idle thread, concurrently. Runs
+ * Resumes all crashed and drained runs and durable machines with an undelivered event, and starts the first queued run of each idle thread, concurrently. Runs
  * parked as incompatible with their graph are tried again; a run whose process died repeatedly without a new
  * checkpoint is parked. Returns a handle per run; the handles need not be awaited: failures are in the store and in
  * the log. Throws `invalid_option`, `missing_store`, and errors of the store.
@@ -31,7 +32,8 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
   });
   const { store, parkAfter } = options;
   const { log } = getWorld(options);
-  const { queued, orphaned, parked } = await findClaimableRuns(store, getWorld(options));
+  const { queued, orphaned, parked, notified } = await findClaimableRuns(store, getWorld(options));
+  const deliverable = await filterDeliverable(store, getCodec(options), notified);
   /** Runs of one thread are serial. */
   const lastResults = new Map<string, Promise<unknown>>();
   for (const row of queued) {
@@ -39,7 +41,7 @@ export async function recover(options: RecoverOptions): Promise<readonly RunHand
     const started = caller === undefined ? undefined : await startNextQueued(caller, store, row.thread);
     if (started !== undefined) lastResults.set(row.thread, started.result);
   }
-  for (const row of [...orphaned, ...parked]) {
+  for (const row of [...orphaned, ...parked, ...deliverable]) {
     const caller = createCaller(options, host, row);
     if (caller === undefined) continue;
     const handle = continueRun(caller, row, parkAfter, lastResults.get(row.thread));

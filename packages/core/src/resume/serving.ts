@@ -1,4 +1,5 @@
 /** Serving threads: the options of engine and recover, and the scan for claimable runs in a store. */
+
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import type { SecretSource } from "../base/injection.ts";
 import { invalidOption } from "../base/invalid-option.ts";
@@ -9,23 +10,20 @@ import type { ClaimableKind } from "../checkpoint/claimable.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphDefinition } from "../define/graph.ts";
 import { checkModels, copyModelsOption, type ModelsOption } from "../model/model-source.ts";
 import { launch } from "../run/launch.ts";
 import type { CallerWithStore, RunHost } from "../run/queue.ts";
 import { recoverRun } from "../run/recover-run.ts";
-import {
-  checkCodecOption,
-  checkGraphOption,
-  checkStoreOption,
-  checkVersions,
-} from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkVersions } from "../run/session/options/check-run-options.ts";
 import type { RunHandle } from "../run/session/options/options.ts";
 import { getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** Options of a process that serves threads. */
 export interface ServingOptions extends ModelsOption {
+  /** Store of the thread. */
   readonly store: Store;
   /**
    * Graphs by name; runs of other graphs are skipped. With several versions of a graph the newest is used: a run
@@ -36,8 +34,11 @@ export interface ServingOptions extends ModelsOption {
   readonly migrations?: readonly Migration[];
   /** Creates the context of a run resumed or started by this process. */
   readonly context?: (run: RunRow) => unknown;
+  /** Source of the secrets that tools inject. Default: none. */
   readonly secrets?: SecretSource;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
   /** Number of process deaths without a new checkpoint after which a run is parked. Default 5. */
   readonly parkAfter?: number;
@@ -82,6 +83,8 @@ export interface ClaimableRuns {
   readonly orphaned: readonly RunRow[];
   /** Runs parked as incompatible with an earlier version of the code. */
   readonly parked: readonly RunRow[];
+  /** Waiting and paused runs with an undelivered event. */
+  readonly notified: readonly RunRow[];
 }
 
 /** Rows per turn of the event loop. */
@@ -100,7 +103,12 @@ export async function findClaimableRuns(store: Store, { schedule }: World): Prom
   };
   const queued = await listAll("queued");
   const orphaned = [...(await listAll("crashed")), ...(await listAll("drained"))];
-  return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked: await listAll("incompatible") };
+  return {
+    queued,
+    orphaned: await excludePreempted(store, queued, orphaned),
+    parked: await listAll("incompatible"),
+    notified: await listAll("notified"),
+  };
 }
 
 /**
@@ -128,7 +136,8 @@ export function createScanner(store: Store, limit: number = pageSize): Claimable
       const queued = await loadPage("queued");
       const orphaned = [...(await loadPage("crashed")), ...(await loadPage("drained"))];
       const parked = await loadPage("incompatible");
-      return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, more };
+      const notified = await loadPage("notified");
+      return { queued, orphaned: await excludePreempted(store, queued, orphaned), parked, notified, more };
     },
   };
 }

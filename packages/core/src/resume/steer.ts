@@ -1,4 +1,5 @@
 /** `steer`: sends messages to a thread, from any process with its store. */
+
 import { checkId } from "../base/ids.ts";
 import { checkChoice, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
@@ -7,16 +8,19 @@ import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { checkConversation, postMessages, toMessages } from "../run/session/inbox/inbox.ts";
 import type { InboxInput } from "../run/session/inbox/inbox-input.ts";
-import { checkCodecOption, checkGraphOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
+import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { getCodec, getWorld } from "../run/task/open-session.ts";
 import type { Codec } from "../state/codec.ts";
 
 /** Options of `steer`. */
 export interface SteerOptions {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
   /** Default: the thread's head branch. */
   readonly branch?: string;
@@ -24,7 +28,9 @@ export interface SteerOptions {
   readonly input: InboxInput;
   /** `steer` (default) delivers at the next boundary, `followUp` when the run would otherwise end. */
   readonly kind?: ConversationMessageKind;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 
@@ -49,7 +55,9 @@ export async function steer<Types extends GraphTypes>(graph: Graph<Types>, optio
   checkGraphOption("steer", graph);
   checkOptions("steer", options, names);
   const { store, branch, input, kind = "steer" } = options;
-  checkStoreOption("steer", store);
+  checkStoreOption("steer", store ?? null);
+  checkWorldOption("steer", options.world);
+  if (branch !== undefined) checkId("branch", branch);
   checkCodecOption("steer", options.codec);
   checkChoice("steer", { kind }, ["steer", "followUp"]);
   const thread = checkId("thread", options.thread);

@@ -12,6 +12,7 @@ import { createCommittingValue } from "../compile/compile-machine.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getEdge, type Plan } from "../compile/plan.ts";
+import { checkGraphOption } from "../define/check-graph-option.ts";
 import { type Goto, getCommandKind, goto, type Send, send, toCommand } from "../define/command.ts";
 import { END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -21,9 +22,9 @@ import { announceUpdate } from "../run/queue.ts";
 import { assignMessageIds } from "../run/session/message-ids.ts";
 import {
   checkCodecOption,
-  checkGraphOption,
   checkStoreOption,
   checkVersions,
+  checkWorldOption,
 } from "../run/session/options/check-run-options.ts";
 import type { CommonOptions } from "../run/session/options/options.ts";
 import type { Persistence } from "../run/session/parts/persistence.ts";
@@ -62,10 +63,15 @@ export interface NodeUpdate<Types extends GraphTypes> {
 
 /** Options of `updateState`: one update, or the updates of several nodes as one superstep. */
 export type UpdateOptions<Types extends GraphTypes> = {
+  /** Store of the thread. */
   readonly store: Store;
+  /** Id of the thread. */
   readonly thread: string;
+  /** Branch of the thread. Default: the head branch. */
   readonly branch?: string;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
   /** Migrations of a thread written by an older version of the graph. */
   readonly migrations?: readonly Migration[];
@@ -107,6 +113,7 @@ export async function updateState<Types extends GraphTypes>(
   checkOptions("updateState", options, names);
   checkStoreOption("updateState", options.store ?? null);
   checkCodecOption("updateState", options.codec);
+  checkWorldOption("updateState", options.world);
   checkVersions("updateState", options);
   checkUpdates(options.updates);
   const { store, world: givenWorld } = options;
@@ -178,7 +185,7 @@ async function openAndApply(
 
 function checkUpdates(updates: unknown): void {
   if (updates === undefined) return;
-  if (!Array.isArray(updates))
+  if (!Array.isArray(updates) || updates.length === 0)
     throw invalidOption({ where: "updateState", expected: "a list of updates", got: updates });
   for (const update of updates) checkOptions("an update of updateState", update, updateNames);
 }

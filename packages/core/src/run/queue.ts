@@ -215,8 +215,8 @@ export async function startNextQueued(
 ): Promise<RunHandle<unknown> | undefined> {
   try {
     const { waiting: waitingRuns, starting: startingRuns } = getThreadRegistry(store);
-    const rows = caller.host?.canStart() === false ? [] : await listStartableRuns(store, thread);
-    for (const next of rows) {
+    const rows = caller.host?.canStart() === false ? [] : streamStartableRuns(store, thread);
+    for await (const next of rows) {
       if (next.graph !== caller.graph.name && (await dropForeignInput(caller, store, next)))
         return await startNextQueued(caller, store, thread);
       const starting = startingRuns.get(toRunKey(next));
@@ -266,18 +266,35 @@ function resolveWaitingRuns(store: Store, thread: string): void {
  * Returns true if a new input of a branch would meet an unfinished run or queued runs. Needs no claim on the thread.
  */
 export async function isBranchBusy(store: Store, thread: string, branch: string | undefined): Promise<boolean> {
-  const rows = await store.runs({ thread, status: ["queued", ...unfinishedStatuses] });
-  if (rows.length === 0) return false;
+  const open = await store.runs({ thread, status: unfinishedStatuses });
+  const first = await findFirstQueued(store, thread);
+  if (open.length === 0 && first === undefined) return false;
   const name = branch ?? (await store.thread(thread))?.headBranch;
-  return rows.some((row) => row.branch === name);
+  if (name === undefined) return false;
+  if (first?.branch === name || open.some((row) => row.branch === name)) return true;
+  return first !== undefined && (await findFirstQueued(store, thread, name)) !== undefined;
 }
 
-/** Lists the runs that can start: the first of each branch whose last run has ended or is to be pre-empted. */
-async function listStartableRuns(store: Store, thread: string): Promise<readonly RunRow[]> {
-  const queued = (await store.runs({ thread, status: "queued" })).toReversed();
-  if (queued.length === 0) return [];
+/** Finds the first queued run of a thread or of a branch, independent of the length of the queue. */
+export async function findFirstQueued(store: Store, thread: string, branch?: string): Promise<RunRow | undefined> {
+  const place = branch === undefined ? { thread } : { thread, branch };
+  const [first] = await store.runs({ ...place, status: "queued", order: "oldest", limit: 1 });
+  return first;
+}
+
+/**
+ * Streams the runs that can start: the first of each branch whose last run has ended or is to be pre-empted. Reads the
+ * whole queue only if the first run of the thread cannot start.
+ */
+async function* streamStartableRuns(store: Store, thread: string): AsyncGenerator<RunRow, void> {
+  const first = await findFirstQueued(store, thread);
+  if (first === undefined) return;
   const openRuns = await store.runs({ thread, status: unfinishedStatuses });
-  return queued.filter(({ id, branch }) => {
+  const isFirstFree = openRuns.every(({ branch }) => branch !== first.branch);
+  if (isFirstFree) yield first;
+  const queued = await store.runs({ thread, status: "queued", order: "oldest" });
+  yield* queued.filter(({ id, branch }) => {
+    if (isFirstFree && id === first.id) return false;
     if (queued.find((each) => each.branch === branch)?.id !== id) return false;
     const current = openRuns.find((each) => each.branch === branch);
     if (current === undefined) return true;
@@ -434,12 +451,12 @@ async function resolveTurn(
 ): Promise<"now" | "later" | "ended"> {
   const { store, claim } = saved;
   try {
-    const queued = (await store.runs({ thread, status: "queued" })).filter((row) => row.branch === branch);
     const current = claim.run;
     if (current === undefined || !isUnfinished(current)) {
-      if (queued[queued.length - 1]?.id === id) return "now";
+      if ((await findFirstQueued(store, thread, branch))?.id === id) return "now";
     } else {
-      const next = queued.findLast(({ stops }) => stops?.run === current.id);
+      const queued = await store.runs({ thread, branch, status: "queued", order: "oldest" });
+      const next = queued.find(({ stops }) => stops?.run === current.id);
       if (next?.stops !== undefined) {
         await finishPreempted(session, saved, current, Preemption.createForInput(next.stops.how, next.id));
         return "ended";

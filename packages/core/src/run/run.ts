@@ -19,6 +19,7 @@ import {
   announceClaim,
   type Caller,
   type CallerWithStore,
+  findFirstQueued,
   getCurrentOutcome,
   isBranchBusy,
   joinQueue,
@@ -325,8 +326,7 @@ function hasUnfinishedRun({ claim: { run } }: Persistence): boolean {
 async function hasQueue({ run: { thread } }: Position, world: World, { store, claim }: Persistence): Promise<boolean> {
   if (claim.queued === 0) return false;
   try {
-    const queued = await store.runs({ thread, status: "queued" });
-    return queued.some(({ branch }) => branch === claim.branch);
+    return (await findFirstQueued(store, thread, claim.branch)) !== undefined;
   } catch (error) {
     await release(store, thread, claim, { world });
     throw error;

@@ -25,6 +25,9 @@ const builtInTags: ReadonlySet<string> = new Set(
 
 /** Throws `invalid_option` for an invalid version, and for a tag in use. */
 export function checkClassCodecs(classes: readonly ClassCodec[]): void {
+  const isCodec = (each: unknown): boolean => typeof each === "object" && each !== null && "tag" in each;
+  if (!Array.isArray(classes) || !Array.from(classes).every(isCodec))
+    throw invalidOption({ where: "createCodec", expected: "a list of class codecs", got: classes });
   const seen = new Set(builtInTags);
   for (const { tag, version = 1, upgrade } of classes) {
     const where = `codec "${tag}"`;

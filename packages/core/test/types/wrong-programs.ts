@@ -266,6 +266,11 @@ wrong("a value of a wrong type", () => {
   // @ts-expect-error Type 'number' is not assignable to type 'readonly string[]'.
   start.nodes({ a: () => ({ files: 3 }) });
 });
+wrong("a value of a wrong type in a node with an edge", () => {
+  start.nodes({ a: () => ({ notes: ["x"] }) }).edges({ [START]: "a", a: END });
+  // @ts-expect-error Type 'string' is not assignable to type '"a write to a list is a list of items: use [item]"'
+  start.nodes({ a: () => ({ notes: "x" }) }).edges({ [START]: "a", a: END });
+});
 wrong("a value of a wrong type on one of two ways", () => {
   start.nodes({ a: (state) => (state.verdict ? { files: ["x"] } : { files: [] }) });
   // @ts-expect-error is not assignable to type '{ readonly files: string[]; } | { readonly files: readonly string[]; }'

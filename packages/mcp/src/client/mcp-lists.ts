@@ -60,6 +60,7 @@ export interface McpPrompts {
 
 /** Options of a request. */
 export interface McpRequestOptions {
+  /** Aborts the request. */
   readonly signal?: AbortSignal;
 }
 

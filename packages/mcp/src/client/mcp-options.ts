@@ -72,6 +72,7 @@ export interface McpProcessOptions extends McpCommonOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Inherited environment variables: the usual ones only (`false`, default), these in addition, or all (`true`). */
   readonly inheritEnv?: boolean | readonly string[];
+  /** Working folder of the process. Default: the folder of this process. */
   readonly cwd?: string;
   /** Receives each line of stderr. Default: the log. */
   readonly onStderr?: (line: string) => void;
@@ -79,6 +80,7 @@ export interface McpProcessOptions extends McpCommonOptions {
 
 /** MCP server at a URL, over Streamable HTTP. */
 export interface McpAddressOptions extends McpCommonOptions {
+  /** Address of the server. */
   readonly url: string | URL;
   /** Headers of every request; `${NAME}` expands to an environment variable. */
   readonly headers?: Readonly<Record<string, string>>;

@@ -31,7 +31,9 @@ export type OfferGraphOptions<Types extends GraphTypes, Input extends ToolInput>
   readonly description: string;
   /** Tool name. Default: the graph's name in snake case; at most 40 characters. */
   readonly name?: string;
+  /** Display name of the offered tool. */
   readonly label?: string;
+  /** Safety metadata of the offered tool. */
   readonly safety?: Omit<ToolSafety, "access" | "redact" | "confirm" | "roots"> & {
     readonly access?: ToolSafety["access"];
   };

@@ -32,6 +32,7 @@ import type { CallState } from "./tool-graph.ts";
 export type ServeMcpOptions<Context> = {
   /** Server name, shown by hosts. */
   readonly name: string;
+  /** Version of the server, sent to clients. */
   readonly version: string;
   /** Instructions for the host's model: when to use the tools of the server. */
   readonly instructions?: string;
@@ -39,13 +40,17 @@ export type ServeMcpOptions<Context> = {
   readonly tools?: readonly Tool<CallState, Context>[] | ToolRegistry<CallState, Context>;
   /** Graphs from `offerGraph`. */
   readonly graphs?: readonly OfferedGraph[];
+  /** Resources that the server offers. Default: none. */
   readonly resources?: readonly McpResource[];
   /** Middleware around every call of `tools`; graphs and agents have their own middleware. */
   readonly middleware?: readonly Middleware<Context>[];
+  /** Source of the secrets that tools inject. Default: none. */
   readonly secrets?: SecretSource;
   /** Store of threads. Default: in memory, lost at the end of the process. */
   readonly store?: Store;
+  /** Limits of messages and requests. Default: those of `McpLimits`. */
   readonly limits?: Partial<McpLimits>;
+  /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
 } & (unknown extends Context ? { readonly context?: PerCaller<unknown> } : { readonly context: PerCaller<Context> });
 

@@ -1,4 +1,5 @@
 /** `encryptStore`: converts a plain file to an encrypted file, with all of its threads. */
+
 import { StatewrightError } from "@statewright/core";
 import type { Database } from "better-sqlite3";
 import { openDatabase } from "../file/open-database.ts";
@@ -6,6 +7,7 @@ import { toRowKey } from "../file/schema.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import { createReader, type Reader } from "../read/reader.ts";
 import { hashCheckpoint } from "../rows/rows.ts";
+import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
 import { hashRemainingDeltas, PrunedRanges } from "../write/pruned-ranges.ts";
@@ -19,6 +21,7 @@ import { Reencryption } from "./reencrypt.ts";
  * call returns. Throws `store_locked` while another process has the file open.
  */
 export function encryptStore(path: string, encryption: Encryption): void {
+  checkPath("encryptStore", path);
   const { db } = openDatabase(path);
   try {
     lockExclusively(db, path);

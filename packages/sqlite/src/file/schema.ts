@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "9fd297abaae1448fc632a55042d595735b2cbe1e039fc29ea905be5d6c29efe4";
+export const schemaHash = "d0f80ad62687e8039d441dbf3f5bfc883373c1f94fd8017d8e10c4da3ba50e01";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -221,6 +221,7 @@ export const migrations: readonly (readonly string[])[] = [
   messages ANY NOT NULL,
   UNIQUE (branch, run, id)
 ) STRICT`,
+    `CREATE INDEX undelivered_events ON inbox_messages (branch) WHERE kind = 'event' AND run = ''`,
     `CREATE TABLE events (
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
   seq INTEGER NOT NULL,

@@ -36,19 +36,21 @@ function selectFromRuns(index?: string): string {
 const ofThread = " WHERE r.thread = (SELECT key FROM threads WHERE id = @thread)";
 
 /** Keys are ordered by start or enqueue. */
-const runFilter =
-  " AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
+const runConditions =
+  " AND (@branch IS NULL OR b.name = @branch) AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
   " AND r.started >= @since AND r.started < @until AND r.key < @before" +
   hasRequestedStatus +
-  hasMetadata +
-  " ORDER BY r.key DESC LIMIT @limit";
+  hasMetadata;
+
+const runFilter: string = runConditions + " ORDER BY r.key DESC LIMIT @limit";
+const oldestFirst: string = runConditions + " ORDER BY r.key LIMIT @limit";
 
 /** Runs with a given metadata entry, newest first. */
 const runsOfPair =
   " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread" +
   " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
   " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
-  " AND r.started >= @since AND r.started < @until" +
+  " AND (@branch IS NULL OR b.name = @branch) AND r.started >= @since AND r.started < @until" +
   hasRequestedStatus +
   hasMetadata +
   " ORDER BY m.run DESC LIMIT @limit";
@@ -59,6 +61,14 @@ const claimableQueued =
   " WHERE q.thread = t.key AND q.status = 'queued' ORDER BY q.key LIMIT 1) CROSS JOIN branches b ON b.key = r.branch" +
   " WHERE t.queued > 0 AND t.key > @after AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
   " ORDER BY t.key LIMIT @limit";
+
+/** Runs at rest of threads without a live owner, with an undelivered event, in the order of their branches. */
+const claimableNotified =
+  " FROM inbox_messages m INDEXED BY undelivered_events CROSS JOIN branches b ON b.key = m.branch" +
+  " CROSS JOIN runs r ON r.key = b.run CROSS JOIN threads t ON t.key = b.thread" +
+  " WHERE m.kind = 'event' AND m.run = '' AND m.branch > @after AND r.status IN ('waiting', 'paused')" +
+  " AND (t.owner IS NULL OR t.owner IN (SELECT value FROM json_each(@dead)))" +
+  " GROUP BY m.branch ORDER BY m.branch LIMIT @limit";
 
 const claimableByStatus =
   selectFromRuns("runs_by_status") +
@@ -76,7 +86,11 @@ interface ClaimableParameters {
   readonly limit: number;
 }
 
-type RunParameters = ListParameters & { readonly thread: string | null; readonly name: string | null };
+type RunParameters = ListParameters & {
+  readonly thread: string | null;
+  readonly branch: string | null;
+  readonly name: string | null;
+};
 
 type RunQuery = ReturnType<typeof prepareStatements>["runsOfThread"];
 
@@ -90,6 +104,13 @@ function prepareStatements(db: Database) {
   return {
     runsInOrderOfKeys: prepareEffectiveRuns<RunParameters>(selectFromRuns() + " WHERE true" + runFilter),
     runsOfThread: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runFilter),
+    oldestOfThread: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + oldestFirst),
+    queuedOfThread: prepareEffectiveRuns<RunParameters>(
+      selectFromRuns("queued_runs") + ofThread + " AND r.status = 'queued'" + runFilter,
+    ),
+    oldestQueuedOfThread: prepareEffectiveRuns<RunParameters>(
+      selectFromRuns("queued_runs") + ofThread + " AND r.status = 'queued'" + oldestFirst,
+    ),
     unfinishedOfThread: prepareEffectiveRuns<RunParameters>(
       selectFromRuns("unfinished_runs") + ofThread + " AND r.status NOT IN ('done', 'cancelled')" + runFilter,
     ),
@@ -105,6 +126,7 @@ function prepareStatements(db: Database) {
     runsOfTime: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_by_start") + " WHERE true" + runFilter),
     runsByMetadata: prepareEffectiveRuns<RunParameters & Pair>(runsOfPair),
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
+    claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
     claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
     runByKey: prepareStoredRuns<[number]>(selectFromRuns() + " WHERE r.key = ?"),
     runByName: prepareStoredRuns<[number, string]>(
@@ -116,6 +138,11 @@ function prepareStatements(db: Database) {
     keyOfRun: db
       .prepare<[string, string], number>(
         "SELECT r.key FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
+      )
+      .pluck(),
+    branchOfRun: db
+      .prepare<[string, string], number>(
+        "SELECT r.branch FROM threads t CROSS JOIN runs r ON r.thread = t.key WHERE t.id = ? AND r.id = ?",
       )
       .pluck(),
   };
@@ -166,10 +193,11 @@ export class RunLists {
 
   /** Lists runs newest first; runs of the owners in `dead` count as crashed. */
   list(filter: RunFilter, statuses: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
-    const { thread, key, before } = filter;
+    const { thread, branch, key, before } = filter;
     const parameters = {
       ...toListParameters(filter, statuses, dead),
       thread: thread ?? null,
+      branch: branch ?? null,
       name: key ?? null,
       before:
         (before === undefined ? undefined : this.#sql.keyOfRun.get(before.thread, before.id)) ??
@@ -186,6 +214,12 @@ export class RunLists {
       const from = after === undefined ? undefined : this.#indexes.getThreadKey(after.thread);
       const queryQueued = (wider: typeof parameters) => this.#sql.claimableOfQueue.all({ ...wider, after: from ?? 0 });
       return this.#listReadable(parameters, queryQueued);
+    }
+    if (kind === "notified") {
+      const from = after === undefined ? undefined : this.#sql.branchOfRun.get(after.thread, after.id);
+      const queryNotified = (wider: typeof parameters) =>
+        this.#sql.claimableOfEvents.all({ ...wider, after: from ?? 0 });
+      return this.#listReadable(parameters, queryNotified);
     }
     const stored = kind === "crashed" ? "running" : kind;
     const from = (after === undefined ? undefined : this.#sql.keyOfRun.get(after.thread, after.id)) ?? 0;
@@ -207,8 +241,13 @@ export class RunLists {
     return limit < 0 ? all : all.slice(0, limit);
   }
 
-  #selectThreadQuery({ key }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
+  #selectThreadQuery({ key, order }: RunFilter, statuses: readonly RunStatus[] | undefined): RunQuery {
+    const isOldestFirst = order === "oldest";
+    // At most one run has the key.
     if (key !== undefined) return this.#sql.runsOfName;
+    if (statuses?.every((status) => status === "queued") === true)
+      return isOldestFirst ? this.#sql.oldestQueuedOfThread : this.#sql.queuedOfThread;
+    if (isOldestFirst) return this.#sql.oldestOfThread;
     const includesFinished =
       statuses === undefined || statuses.some((status) => status === "done" || status === "cancelled");
     return includesFinished ? this.#sql.runsOfThread : this.#sql.unfinishedOfThread;

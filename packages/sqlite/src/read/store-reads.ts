@@ -1,7 +1,7 @@
 /** Reads of the store interface. */
 
 import type { Store } from "@statewright/core";
-import { storeRules } from "@statewright/core/store";
+import { type ClaimableKind, storeRules } from "@statewright/core/store";
 import type { StoreParts } from "../store-parts.ts";
 import type { Reader } from "./reader.ts";
 
@@ -35,8 +35,11 @@ function createListReads({ transactions, claims }: StoreParts): ListReads {
     claimable: async (page) => {
       storeRules.checkClaimablePage(page);
       if (claims.hasFailedReleases()) await claims.retryReleases();
-      const owners = page.kind === "queued" ? (from: Reader) => from.threads.listQueueOwners() : undefined;
-      return await transactions.readStatus((from, dead) => from.runs.listClaimable(page, dead), undefined, owners);
+      return await transactions.readStatus(
+        (from, dead) => from.runs.listClaimable(page, dead),
+        undefined,
+        selectOwnerList(page.kind),
+      );
     },
     openInterrupts: (filter = {}) =>
       transactions.read((from) => {
@@ -76,4 +79,10 @@ function createThreadReads({ transactions }: StoreParts): ThreadReads {
         ? []
         : await transactions.read((from) => from.inbox.listWaiting(thread, branch), thread),
   };
+}
+
+/** Selects the list of the owners that decide about claimable runs of a kind; undefined for the owners of active runs. */
+function selectOwnerList(kind: ClaimableKind): ((from: Reader) => readonly number[]) | undefined {
+  if (kind === "queued") return (from) => from.threads.listQueueOwners();
+  return kind === "notified" ? (from) => from.threads.listEventOwners() : undefined;
 }

@@ -118,6 +118,12 @@ function prepareStatements(db: Database) {
         "SELECT DISTINCT owner FROM threads INDEXED BY threads_with_queue WHERE queued > 0 AND owner IS NOT NULL",
       )
       .pluck(),
+    ownersOfEvents: db
+      .prepare<[], number>(
+        "SELECT DISTINCT t.owner FROM inbox_messages m INDEXED BY undelivered_events CROSS JOIN branches b ON b.key = m.branch" +
+          " CROSS JOIN threads t ON t.key = b.thread WHERE m.kind = 'event' AND m.run = '' AND t.owner IS NOT NULL",
+      )
+      .pluck(),
     ownerOfThread: db.prepare<[string], number>("SELECT owner FROM threads WHERE id = ? AND owner IS NOT NULL").pluck(),
   };
 }
@@ -167,6 +173,11 @@ export class ThreadLists {
   /** Lists the owners of threads with queued runs. */
   listQueueOwners(): readonly number[] {
     return this.#sql.ownersOfQueues.all();
+  }
+
+  /** Lists the owners of threads with undelivered events. */
+  listEventOwners(): readonly number[] {
+    return this.#sql.ownersOfEvents.all();
   }
 
   /** Lists threads by last change: active threads, which are few, are read one by one. */

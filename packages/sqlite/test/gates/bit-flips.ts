@@ -55,7 +55,7 @@ async function image(path: string): Promise<Buffer> {
     await store.branch({ thread, branch: "other", from: 3, checkpoint: { row: from, deltas: [] }, interrupts: [] });
     await store.enqueue({
       thread,
-      run: { ...createRunRow("r2", thread), status: "queued", queuedAt: 2_000, input: '"later"' },
+      run: { ...createRunRow(`r2-${thread}`, thread), status: "queued", queuedAt: 2_000, input: '"later"' },
     });
   }
   store.close();

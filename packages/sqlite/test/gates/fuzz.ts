@@ -91,11 +91,11 @@ const lists: Readonly<Record<string, { readonly known: readonly string[]; readon
     ask: (store, given) => store.threads(given),
   },
   runs: {
-    known: ["thread", "status", "graph", "key", "metadata", "since", "until", "before", "limit"],
+    known: ["thread", "branch", "status", "graph", "key", "metadata", "since", "until", "before", "order", "limit"],
     ask: (store, given) => store.runs(given),
   },
   openInterrupts: {
-    known: ["thread", "graph", "key", "at", "before", "limit"],
+    known: ["thread", "graph", "key", "metadata", "at", "before", "limit"],
     ask: (store, given) => store.openInterrupts(given),
   },
   timers: { known: ["thread", "dueBy", "limit"], ask: (store, given) => store.timers(given) },

@@ -6,6 +6,7 @@ import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } f
 import { join } from "node:path";
 import type { Json } from "statewright";
 import { type Kind, runMatrix } from "./crash-matrix-run.ts";
+import { removeKeySalt } from "./remove-key-salt.ts";
 
 /** Selects every n-th pair, and of those the share of one process. */
 export interface PairShare {
@@ -85,9 +86,11 @@ async function getEnd(kind: Kind, folder: string, point: (name: string) => void 
     log: (effect) => appendFileSync(file, `${JSON.stringify(effect)}\n`),
   });
   const acts = new Map<string, number>();
-  for (const { what, key } of listLines(file))
-    if (what === "act") acts.set(String(key), (acts.get(String(key)) ?? 0) + 1);
-  return { observed, acts };
+  for (const { what, key: saltedKey } of listLines(file)) {
+    const key = removeKeySalt(String(saltedKey));
+    if (what === "act") acts.set(key, (acts.get(key) ?? 0) + 1);
+  }
+  return { observed: removeKeySalt(observed), acts };
 }
 
 /** Checks for the same end and the same effects as without a crash; only repeatable effects may occur twice. */

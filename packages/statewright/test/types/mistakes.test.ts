@@ -82,6 +82,10 @@ test("commands, interrupts, sends and items of lists have errors that say what t
     "nodes/interrupt-without-declarations": "declare the interrupt in `interrupts` of defineGraph",
     "edges/send-to-plain-node": "the node check takes no input: use goto",
     "edges/fan-out-to-plain-node": "the node check takes no input: use route, or declare the node with inputNode",
+    "graphs/subgraph-input": "Property 'amount' is missing",
+    "graphs/subgraph-output": "the output of the subgraph: the channel notes takes another type",
+    "tools/graph-tool-input": "Property 'amount' is missing",
+    "tools/middleware-decision": "BeforeToolDecision",
     "nodes/item-instead-of-list": "a write to a list is a list of items: use [item]",
   });
 });
@@ -91,6 +95,8 @@ test("scripts, events, branches, recipes and inputs of tools that are wrong do n
     "tests/wrong-argument": "the script calls search with another type of the argument query",
     "tests/missing-argument": "the script calls search without the argument query",
     "tests/hidden-argument": "the script calls refund with user, which is no argument of the tool",
+    "tests/unknown-event": "SentEvent<MachineTypes<",
+    "tests/event-for-a-graph": "'type' does not exist",
     "graphs/machine-event": "Did you mean to write 'CANCEL'?",
     "graphs/machine-payload": "Type 'string' is not assignable to type 'number'",
     "runs/branch-of-another-graph": "is not assignable to type 'BranchName<\"check\">'",
@@ -99,7 +105,11 @@ test("scripts, events, branches, recipes and inputs of tools that are wrong do n
   });
 });
 
-test("the payload of an open interrupt has the type that the graph declares for its key [FX36]", () => {
+test("the payload of an open interrupt, and the state of the call of a graph tool, are typed [FX36]", () => {
+  expectWords({
+    "tools/graph-tool-state": "Did you mean 'total'?",
+    "tools/graph-tool-channel": "Did you mean 'total'?",
+  });
   expectWords({ "runs/misread-payload": "Property 'cent' does not exist on type '{ readonly cents: number; }'" });
 });
 

@@ -1,7 +1,7 @@
 /** Conformance tests of claimable runs: runs that an engine continues automatically, listed by kind and in pages. */
 
 import type { ErrorRecord, Store } from "@statewright/core";
-import type { ClaimableKind, RunRow } from "@statewright/core/store";
+import type { ClaimableKind, InboxMessageKind, RunRow } from "@statewright/core/store";
 import { assertEqual, assertRejected } from "./assert.ts";
 import { commitWrite, createClaimRequest, createRun, releaseThread, startThread } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
@@ -102,6 +102,37 @@ export const claimableTests: readonly StoreTest[] = [
     },
   ),
 
+  defineSharedStoreTest(
+    "a waiting or paused run with an undelivered event is claimable while no process owns its thread",
+    async ({ store, crash }) => {
+      const statuses: readonly (readonly [string, Partial<RunRow>])[] = [
+        ["waits", { status: "waiting" }],
+        ["rests", { status: "paused", error: pausedByPerson }],
+        ["stopped", { status: "paused", error: drained }],
+        ["failed", { status: "failed", error: poisoned }],
+        ["done", { status: "done" }],
+        ["silent", { status: "waiting" }],
+        ["chats", { status: "waiting" }],
+      ];
+      for (const [thread, more] of statuses) {
+        const held = await startThread(store, thread);
+        await held.commit({ run: { ...createRun("r1"), thread, ...more }, release: true });
+        if (thread !== "silent") await postTo(store, thread, thread === "chats" ? "steer" : "event");
+      }
+      const listThreads = async (from: Store) =>
+        (await from.claimable({ kind: "notified", limit: 10 })).map(({ thread }) => thread);
+      assertEqual(await listThreads(store), ["waits", "rests"], "the runs with an undelivered event");
+      const held = await startThread(store, "waits");
+      assertEqual(await listThreads(store), ["rests"], "the runs while the thread is claimed");
+      const next = crash();
+      assertEqual(await listThreads(next), ["waits", "rests"], "the runs after the owner crashed");
+      const taken = await startThread(next, "waits");
+      const run: RunRow = { ...createRun("r1"), thread: "waits", branch: held.claim.branch, status: "waiting" };
+      await taken.commit({ run, deliveredMessages: ["m1"], release: true });
+      assertEqual(await listThreads(next), ["rests"], "the runs after the event was delivered");
+    },
+  ),
+
   defineStoreTest("pages of claimable runs are consecutive and contain each run once", async ({ store }) => {
     for (let nth = 0; nth < 25; nth++) {
       const thread = `t${nth}`;
@@ -109,8 +140,15 @@ export const claimableTests: readonly StoreTest[] = [
       await held.commit({ run: { ...createRun("r1"), thread, status: "paused", error: drained } });
       await enqueueRun(store, thread, `q${nth}`);
       await held.commit({ release: true });
+      const resting = await startThread(store, `e${nth}`);
+      await resting.commit({ run: { ...createRun("r1"), thread: `e${nth}`, status: "waiting" }, release: true });
+      for (const id of ["m1", "m2"]) await postTo(store, `e${nth}`, "event", id);
     }
-    for (const kind of ["queued", "drained"] as const) {
+    for (const [kind, prefix] of [
+      ["queued", "t"],
+      ["drained", "t"],
+      ["notified", "e"],
+    ] as const) {
       const all: string[] = [];
       for (let after: RunRow | undefined; ; ) {
         const page: readonly RunRow[] = await store.claimable({ kind, limit: 10, after });
@@ -120,7 +158,7 @@ export const claimableTests: readonly StoreTest[] = [
       }
       assertEqual(
         all,
-        Array.from({ length: 25 }, (_, nth) => `t${nth}`),
+        Array.from({ length: 25 }, (_, nth) => `${prefix}${nth}`),
         `the threads with ${kind} runs`,
       );
     }
@@ -174,6 +212,10 @@ export const claimableTests: readonly StoreTest[] = [
     assertEqual((await store.runs({ metadata: filter })).length, 9, "the number of runs after a thread was deleted");
   }),
 ];
+
+async function postTo(store: Store, thread: string, kind: InboxMessageKind, id = "m1"): Promise<void> {
+  await store.post({ thread, id, kind, messages: "1", at: 400 });
+}
 
 async function enqueueRun(store: Store, thread: string, id: string): Promise<void> {
   const { thread: _, branch: __, ...row } = createRun(id);

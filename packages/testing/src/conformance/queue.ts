@@ -37,6 +37,23 @@ export const queueTests: readonly StoreTest[] = [
     },
   ),
 
+  defineStoreTest("runs are listed by branch, and of a thread also oldest first [FX77]", async ({ store }) => {
+    const held = await startThread(store, "t");
+    await held.commit({ checkpoint: createCheckpoint(1, undefined, { run: "r1" }) });
+    await held.commit({ run: { ...createRun("r1"), status: "done" }, release: true });
+    const checkpoint = createCheckpoint(1, undefined, { run: "r1" });
+    await store.branch({ thread: "t", branch: "other", from: 1, checkpoint, interrupts: [] });
+    for (const id of ["q1", "q2"]) await store.enqueue({ thread: "t", run: createQueuedRun(id) });
+    await store.enqueue({ thread: "t", branch: "other", run: createQueuedRun("q3") });
+    const filter = { thread: "t", status: "queued" } as const;
+    assertEqual(await listIds(store.runs({ ...filter, order: "oldest" })), "q1 q2 q3", "oldest first");
+    assertEqual(await listIds(store.runs({ ...filter, order: "oldest", limit: 1 })), "q1", "the first of the queue");
+    assertEqual(await listIds(store.runs({ ...filter, branch: "other", order: "oldest" })), "q3", "of a branch");
+    assertEqual(await listIds(store.runs({ thread: "t", branch: "main" })), "q2 q1 r1", "newest first of a branch");
+    assertEqual(await listIds(store.runs({ thread: "t", order: "oldest" })), "r1 q1 q2 q3", "all oldest first");
+    await assertRejected(store.runs({ order: "oldest" }), "invalid_option", "oldest first of all threads");
+  }),
+
   defineSharedStoreTest(
     "every commit and every claim returns the number of queued runs [E27]",
     async ({ store, peer }) => {

@@ -24,6 +24,7 @@ import type { LineCheckpoint } from "./thread-line.ts";
 
 /** Options of `exportTest`. */
 export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extends ReplayOptions {
+  /** Graph of the run. */
   readonly graph: Graph<Types>;
   /**
    * Test file to write, for example `test/refund.test.ts`. The recording is written next to the test as

@@ -36,9 +36,11 @@ import {
 
 /** Options of a replay. */
 export interface ReplayOptions {
+  /** Context of the run. Default: none. */
   readonly context?: unknown;
   /** Secrets by name. Other secrets get placeholder values, because tool bodies do not run. */
   readonly secrets?: Readonly<Record<string, string>>;
+  /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
 }
 

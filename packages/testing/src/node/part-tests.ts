@@ -36,9 +36,11 @@ export type NodeTestOptions<Types extends GraphTypes> = RequiredOption<"context"
   readonly state?: Partial<Types["state"]>;
   /** Input of a task node. */
   readonly input?: unknown;
+  /** Replaces every model of the node. */
   readonly model?: Model;
   /** Answers to the interrupts of the node. */
   readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
+  /** Secrets by name. Default: none. */
   readonly secrets?: Readonly<Record<string, string>>;
 };
 
@@ -105,7 +107,9 @@ type UntypedTool<State, Context> = Tool<State, Context> & { readonly is?: never 
 /** Options of `toolTest`: the arguments of the model, and the state, context and secrets injected into the tool. */
 export type ToolTestOptions<Args, State, Context> = RequiredOption<"state", State> &
   RequiredOption<"context", Context> & {
+    /** Arguments of the call. */
     readonly args: Args;
+    /** Secrets by name. Default: none. */
     readonly secrets?: Readonly<Record<string, string>>;
   };
 

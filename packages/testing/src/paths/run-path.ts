@@ -15,6 +15,7 @@ export type PathRunOptions<Types extends GraphTypes = GraphTypes> = Omit<
 > & {
   /** Input; for an agent the text of a user message, by default a greeting. */
   readonly input?: unknown;
+  /** Context of the run. Default: none. */
   readonly context?: unknown;
   /** Tools by name. Default: minimal valid arguments, and the result `ok`. */
   readonly tools?: Readonly<Record<string, PathTool>>;

@@ -6,6 +6,7 @@ import type { StartingPoint } from "./start-checkpoint.ts";
 
 /** Options of `testRun` in addition to the run options of the graph. */
 export interface TestOptions<Input> {
+  /** Input of the run. */
   readonly input?: Input;
   /** Replaces every model of the graph. */
   readonly model?: Model;

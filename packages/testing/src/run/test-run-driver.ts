@@ -187,7 +187,7 @@ export class TestRunDriver {
     const { record, thread, world } = this;
     if (isDurableMachine(this.#graph)) {
       if (record.status === "ready" || record.status === "held") await this.#advanceToRest();
-      const { type, ...rest } = message as SentEvent;
+      const { type, ...rest } = message as { readonly type: string };
       return this.resume({ [type]: rest }, undefined);
     }
     if (record.status === "ready")

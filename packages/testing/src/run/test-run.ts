@@ -33,14 +33,12 @@ export type Target<Types extends GraphTypes> =
 
 /** Delivery of a message to a run: at the next superstep boundary, or where the run would end. */
 export interface SendOptions {
+  /** Delivery of the message: `steer` at the next superstep boundary (default), `followUp` where the run would end. */
   readonly kind?: "steer" | "followUp";
 }
 
-/** Event for a durable machine. */
-export interface SentEvent {
-  readonly type: string;
-  readonly [part: string]: unknown;
-}
+/** Event for a durable machine: its type and payload as the machine declares them. A graph takes no events. */
+export type SentEvent<Types extends GraphTypes = GraphTypes> = NonNullable<Types["events"]>;
 
 /** Test run type of a graph, for helper functions: `TestRunOf<typeof shop>`. */
 export type TestRunOf<OfGraph> = OfGraph extends Graph<infer Types> ? TestRun<Types> : never;
@@ -95,7 +93,7 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
    * Sends a message to the run, delivered when the run advances. For a durable machine, sends an event and advances
    * until the run rests.
    */
-  send(message: InboxInput | SentEvent, options?: SendOptions): Promise<void>;
+  send(message: InboxInput | SentEvent<Types>, options?: SendOptions): Promise<void>;
   /** Cancels the run and advances until the run rests. */
   cancel(reason?: string): Promise<void>;
   /**

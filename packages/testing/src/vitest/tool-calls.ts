@@ -20,6 +20,7 @@ export type CallMode = "strict" | "in-order" | "unordered" | "superset" | "subse
 
 /** Options of `toHaveCalledTools`. */
 export interface CalledToolsOptions {
+  /** Comparison of the calls. Default `strict`. */
   readonly mode?: CallMode;
 }
 

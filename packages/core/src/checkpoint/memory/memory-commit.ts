@@ -68,6 +68,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   for (const artifact of commit.artifacts ?? []) putArtifact(thread.artifacts, artifact);
   for (const change of commit.timers ?? []) changeTimer(thread.id, namespace, change);
   if (namespace.inbox.length > 0) namespace.inbox = applyToInbox(namespace.inbox, commit);
+  if (namespace.inbox.length > 0 && commit.rolledBackRun !== undefined) threads.eventThreads.add(thread.id);
   if (commit.longTerm !== undefined) threads.longTerm.apply(commit.longTerm, getLatestTime(commit));
   thread.seq = Math.max(thread.seq, commit.seq);
   thread.updatedAt = Math.max(thread.updatedAt, getChangeTime(commit));
@@ -132,6 +133,7 @@ export function postMessage(threads: Threads, { thread: id, branch, ...message }
   if (known !== undefined) return known;
   const row = { ...message, branch: namespace.name };
   namespace.inbox = [...namespace.inbox, row];
+  if (row.kind === "event") threads.eventThreads.add(id);
   return row;
 }
 

@@ -108,5 +108,6 @@ function insertNamespace(
   for (const id of exported.awaited) namespace.awaited.add(id);
   for (const timer of exported.timers) namespace.timers.set(timer.id, { ...timer, thread: thread.id });
   namespace.inbox = exported.inbox;
+  if (exported.inbox.length > 0) threads.eventThreads.add(thread.id);
   return namespace;
 }

@@ -1,7 +1,7 @@
 /** Runs of the memory store: the queue of a thread, and lists over all threads. */
 import { checkId } from "../../base/ids.ts";
 import type { RunRow, RunStatus } from "../checkpoint.ts";
-import { type ClaimablePage, getClaimableKind } from "../claimable.ts";
+import { type ClaimablePage, getClaimableKind, isAtRest } from "../claimable.ts";
 import { checkClaimablePage, checkRunFilter, createRunExistsError, hasMetadata } from "../rules.ts";
 import type { QueueWrite, RunFilter } from "../store.ts";
 import { getBranch, type StoredRun, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
@@ -46,15 +46,15 @@ export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefin
 /** Lists the runs that match the filter, newest first. */
 export function listRuns(threads: Threads, filter: RunFilter): readonly RunRow[] {
   const statuses = checkRunFilter(filter);
-  const { graph, key, metadata, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
+  const { graph, key, metadata, branch, order, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
   const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
   return selectThreads(threads, filter.thread)
     .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })))
     .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
-    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key))
+    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key) && matches(branch, row.branch))
     .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
     .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
-    .sort((one, other) => other.nth - one.nth)
+    .sort((one, other) => (order === "oldest" ? one.nth - other.nth : other.nth - one.nth))
     .slice(0, filter.limit)
     .map(({ row }) => row);
 }
@@ -64,17 +64,43 @@ export function listClaimable(threads: Threads, page: ClaimablePage): readonly R
   checkClaimablePage(page);
   const { kind, after, limit } = page;
   const start = after === undefined ? 0 : (threads.get(after.thread)?.runs.get(after.id)?.nth ?? 0);
-  return [...threads.values()]
-    .flatMap((thread) => {
-      const found = [...thread.runs.values()]
-        .map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) }))
-        .filter(({ row }) => getClaimableKind(row) === kind);
-      return kind !== "queued" ? found : thread.owner?.alive === true ? [] : found.slice(0, 1);
-    })
+  const found =
+    kind === "notified"
+      ? listNotified(threads)
+      : [...threads.values()].flatMap((thread) => listClaimableOfThread(thread, kind));
+  return found
     .filter(({ nth }) => nth > start)
     .sort((one, other) => one.nth - other.nth)
     .slice(0, limit)
     .map(({ row }) => row);
+}
+
+interface NumberedRun {
+  readonly nth: number;
+  readonly row: RunRow;
+}
+
+function listClaimableOfThread(thread: Thread, kind: ClaimablePage["kind"]): readonly NumberedRun[] {
+  const found = [...thread.runs.values()]
+    .map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) }))
+    .filter(({ row }) => getClaimableKind(row) === kind);
+  return kind !== "queued" ? found : thread.owner?.alive === true ? [] : found.slice(0, 1);
+}
+
+/** Lists the runs at rest with an undelivered event. Reads only the threads with events, and forgets the others. */
+function listNotified(threads: Threads): readonly NumberedRun[] {
+  return [...threads.eventThreads].flatMap((id) => {
+    const thread = threads.get(id);
+    const namespaces = [...(thread?.namespaces.values() ?? [])].filter(({ inbox }) =>
+      inbox.some(({ kind, deliveredTo }) => kind === "event" && deliveredTo === undefined),
+    );
+    if (namespaces.length === 0) threads.eventThreads.delete(id);
+    if (thread === undefined || thread.owner?.alive === true) return [];
+    return namespaces.flatMap(({ run: name }) => {
+      const run = name === undefined ? undefined : thread.runs.get(name);
+      return run !== undefined && isAtRest(run.row) ? [{ nth: run.nth, row: run.row }] : [];
+    });
+  });
 }
 
 /**

@@ -58,6 +58,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     runCount: 0,
     ownerCount: 0,
     interruptCount: 0,
+    eventThreads: new Set<string>(),
     longTerm: createMemoryLongTerm(),
   });
   return createOwner(threads, options.longTerm);

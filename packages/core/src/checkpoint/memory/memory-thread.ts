@@ -97,6 +97,8 @@ export type Threads = Map<string, Thread> & {
   interruptCount: number;
   /** Number of owners created: with one owner, no other process can write. */
   ownerCount: number;
+  /** Threads that may have an undelivered event in an inbox: every other thread has none. */
+  readonly eventThreads: Set<string>;
   readonly longTerm: MemoryLongTerm;
 };
 

@@ -80,6 +80,10 @@ export function findNodeProblems(node: string, declared: unknown): readonly Grap
       ...findUnknownOptions(node, declared),
     ];
   if (declared["kind"] === "tools") return findToolNodeProblems(node, declared);
+  if ("nodes" in declared && "edges" in declared) {
+    const hint = "pass subgraph(graph, { input, output })";
+    return [createProblem(node, `the node "${node}" is the graph ${describeValue(declared["name"])}`, hint)];
+  }
   const inputProblems = findInputProblems(node, declared);
   return [...findRunProblems(node, declared), ...inputProblems, ...findUnknownOptions(node, declared)];
 }

@@ -2,11 +2,13 @@
  * `checkGraph`: explores every reachable control state, for all node outcomes and route choices, and reports states
  * where a run would be stuck. Node bodies are not analyzed; declared interrupts and writes are used.
  */
+
 import type { StatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { checkCount, checkOptions } from "../../base/options.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
+import { checkGraphOption } from "../../define/check-graph-option.ts";
 import type { GraphDefinition, GraphTypes } from "../../define/graph.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
 import { type CheckedGraph, getPath, toQualifiedName } from "./checked-graph.ts";
@@ -30,6 +32,7 @@ export interface CheckOptions {
  * user-written machine.
  */
 export function checkGraph<Types extends GraphTypes>(graph: Graph<Types>, options: CheckOptions = {}): GraphReport {
+  checkGraphOption("checkGraph", graph);
   checkOptions("checkGraph", options, ["limit"]);
   const { limit = 100_000 } = options;
   checkCount("checkGraph", { limit });

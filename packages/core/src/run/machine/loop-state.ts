@@ -7,6 +7,7 @@ import type { ActorTree, InvokedPromise, MachineTimer } from "../kernel/actor-tr
 import type { QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { Session } from "../session/session.ts";
 import type { PromiseOutcome } from "./machine-effect.ts";
+import type { WakeSignal } from "./wake-signal.ts";
 
 /** Outcome of a promise with the time of its end. */
 export type TimedOutcome = PromiseOutcome & { readonly endedAt: number };
@@ -22,6 +23,8 @@ export interface LoopState {
   /** Outcomes of promises not yet delivered to the machine, in order of completion. */
   readonly outcomes: Map<InvokedPromise, TimedOutcome>;
   readonly timers: Map<MachineTimer, () => void>;
+  /** Notified by every change that the loop may wait for: outcomes, timers, arrivals, failures, and requests to stop. */
+  readonly wake: WakeSignal;
   /** Prior effects of `once` promises on other branches. */
   readonly priorEffects: Map<InvokedPromise, PriorEffect | undefined>;
   /** Queued events, oldest first. */
@@ -39,7 +42,6 @@ export interface LoopState {
   failure: unknown;
   /** Error of a refused event of the caller. */
   refusal: StatewrightError | undefined;
-  wake: (() => void) | undefined;
 }
 
 /** True while a promise without an outcome is running. */

@@ -52,14 +52,14 @@ function createMachineInterrupt(
 
 /**
  * Saves the open interrupts of a machine whose promises are running, so that other processes can list and answer
- * them. Each interrupt is saved once per step. Returns false when there was nothing to save.
+ * them. Each interrupt is saved once per step.
  */
-export async function saveOpenInterrupts(loop: LoopState): Promise<boolean> {
+export async function saveOpenInterrupts(loop: LoopState): Promise<void> {
   const { journal, events } = loop.session;
   const { saved } = journal;
-  if (saved === undefined) return false;
+  if (saved === undefined) return;
   const interrupts = listMachineInterrupts(loop).filter(({ id }) => !loop.listedIds.has(id));
-  if (interrupts.length === 0) return false;
+  if (interrupts.length === 0) return;
   for (const row of interrupts) {
     loop.listedIds.add(row.id);
     saved.interrupts.set(row.id, row);
@@ -69,7 +69,6 @@ export async function saveOpenInterrupts(loop: LoopState): Promise<boolean> {
     const rows = interrupts.filter((row) => row.task === task);
     emit(events, { type: "task.interrupted", node: rows[0]?.node ?? "", task, keys: rows.map(({ key }) => key) });
   }
-  return true;
 }
 
 /** Lists the saved interrupts that are open: a commit with a run row writes them again to keep them listed. */

@@ -49,6 +49,7 @@ import { findPriorPromises, findRecordedOutcome, runPromise } from "./machine-ef
 import { listMachineInterrupts, saveOpenInterrupts } from "./machine-interrupts.ts";
 import { checkMachineError, commitMacrostep, createFinishedError, getStepTime } from "./macrostep.ts";
 import { applyQueuedAnswers, listOwnQueued, readQueue, refuseEvent, removeFailedEvent } from "./queued-events.ts";
+import { createWakeSignal } from "./wake-signal.ts";
 
 /** Starts the machine and writes the first checkpoint of the run. */
 export async function startMachineRun(
@@ -77,9 +78,9 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
   session.inboxes.mailbox?.open(session.inboxes.inbox);
   if (session.progress.control.tasks.length === 0) return createDoneResult(session);
   let loop: LoopState | undefined;
-  const wake = (): void => loop?.wake?.();
+  const wake = createWakeSignal();
   const signals = [session.signals.abort.signal, session.signals.drain].filter((signal) => !signal.aborted);
-  const unsubscribers = signals.map((signal) => subscribeToAbort(signal, wake));
+  const unsubscribers = signals.map((signal) => subscribeToAbort(signal, wake.notify));
   try {
     const ownIds = resumeInput === undefined ? [] : await continueMachineRun(session, resumeInput);
     const tree = restoreActorTree(definition, session.progress.state as MachineState, session.progress.control);
@@ -89,7 +90,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
       ...{ running: new Map(), outcomes: new Map(), timers: new Map(), priorEffects: new Map() },
       ...{ queue: [], ownIds: new Set(ownIds), hasArrivals: true, hasReadQueue: false, listedIds: new Set() },
       pollAt: session.env.world.clock.monotonic() + pollIntervalMs,
-      ...{ failure: undefined, refusal: undefined, wake: undefined },
+      ...{ failure: undefined, refusal: undefined, wake },
     };
     loop = started;
     unsubscribers.push(session.inboxes.events.subscribe(() => recordArrival(started)));
@@ -113,7 +114,7 @@ export async function runMachineLoop(session: Session, resumeInput?: ResumeInput
 
 function recordArrival(loop: LoopState): void {
   loop.hasArrivals = true;
-  loop.wake?.();
+  loop.wake.notify();
 }
 
 /**
@@ -144,6 +145,7 @@ async function continueMachineRun(
 async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {
   const { session } = loop;
   for (;;) {
+    loop.wake.reset();
     if (session.journal.saved?.thread.failure !== undefined) throw session.journal.saved.thread.failure;
     if (loop.failure !== undefined) throw loop.failure;
     if (session.progress.control.tasks.length === 0) return createDoneResult(session);
@@ -169,8 +171,8 @@ async function runMacrosteps(loop: LoopState): Promise<RunResult<State>> {
     }
     const rest = await finishAtRest(loop);
     if (rest !== undefined) return rest;
-    // A wake during the save would be lost, so the loop starts again.
-    if (!(await saveOpenInterrupts(loop))) await waitForWake(loop);
+    await saveOpenInterrupts(loop);
+    await waitForWake(loop);
   }
 }
 
@@ -329,20 +331,12 @@ function canPoll({ session }: LoopState): boolean {
   return saved !== undefined && saved.store.local !== true;
 }
 
-/** Waits until a promise or timer finishes, an event arrives, the loop fails, or the run is stopped. */
+/** Waits until a promise or timer finishes, an event arrives or a poll is due, the loop fails, or the run is stopped. */
 async function waitForWake(loop: LoopState): Promise<void> {
-  const { session } = loop;
-  const { abort, drain } = session.signals;
-  const { clock, schedule } = session.env.world;
-  const before = drain.aborted ? loop.outcomes.size : 0;
-  let cancelPoll: (() => void) | undefined;
-  await new Promise<void>((resolve) => {
-    loop.wake = resolve;
-    if (abort.signal.aborted || loop.failure !== undefined || loop.hasArrivals || loop.outcomes.size > before)
-      resolve();
-    else if (canPoll(loop)) cancelPoll = schedule.after(loop.pollAt - clock.monotonic(), resolve);
-  });
-  loop.wake = undefined;
+  const { clock, schedule } = loop.session.env.world;
+  const { wake } = loop;
+  const cancelPoll = canPoll(loop) ? schedule.after(loop.pollAt - clock.monotonic(), wake.notify) : undefined;
+  await wake.wait();
   cancelPoll?.();
 }
 
@@ -410,7 +404,7 @@ function startActors(loop: LoopState): void {
     const fire = (): void => {
       // The clock may fire early: forget the timer, so that the next reconciliation sets the timer again.
       loop.timers.delete(timer);
-      loop.wake?.();
+      loop.wake.notify();
     };
     loop.timers.set(timer, schedule.at(timer.dueAt, fire));
   }
@@ -438,7 +432,7 @@ function startPromise(loop: LoopState, work: InvokedPromise): void {
       if ("error" in end)
         emit(events, { type: "task.failed", node: task.node, task: task.id, error: toErrorRecord(end.error) });
       else emit(events, { type: "task.completed", node: task.node, task: task.id, durationMs, reused: false });
-      loop.wake?.();
+      loop.wake.notify();
     },
   }).then(
     (hasEnded) => {
@@ -446,7 +440,7 @@ function startPromise(loop: LoopState, work: InvokedPromise): void {
     },
     (error: unknown) => {
       loop.failure ??= error;
-      loop.wake?.();
+      loop.wake.notify();
     },
   );
 }

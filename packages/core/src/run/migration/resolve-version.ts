@@ -53,7 +53,11 @@ export type VersionDecision =
       readonly kind: "parks";
       readonly incompatibilities: readonly Incompatibility[];
       readonly snapshot: ThreadSnapshot;
+      /** Migrations after which the incompatibilities remain; empty when none was found. */
+      readonly migrations: readonly Migration[];
     };
+
+type ParkedDecision = Extract<VersionDecision, { readonly kind: "parks" }>;
 
 /** Returns the version identity of a graph for claims. */
 export function toGraphVersion(graph: GraphDefinition): GraphVersion {
@@ -93,7 +97,7 @@ export async function decideVersion(
     const to = migrate(from, chain, plan, { codec, program });
     const incompatibilities = program.findIncompatibilities(to, codec);
     if (incompatibilities.length === 0) return { kind: "migrates", migrations: chain, to };
-    return { kind: "parks", incompatibilities, snapshot: from };
+    return { kind: "parks", incompatibilities, snapshot: from, migrations: chain };
   }
   const newest = { head: inherited.head, reader: program };
   const snapshot = await loadThreadSnapshot(inherited, plan, inherited.branch, newest);
@@ -104,7 +108,7 @@ export async function decideVersion(
     const before = await loadThreadSnapshot(inherited, getPlan(each), inherited.branch, newest);
     if (program.findIncompatibilities(before, codec).length === 0) return { kind: "older", graph: each };
   }
-  return { kind: "parks", incompatibilities, snapshot };
+  return { kind: "parks", incompatibilities, snapshot, migrations: [] };
 }
 
 /** Finds the chain of migrations from the writer's version to the graph, as far as migrations exist. */
@@ -165,7 +169,7 @@ export async function resolveVersion(options: ResolveVersionOptions): Promise<Ve
     case "parks": {
       const error = createNeedsMigrationError(thread, branch, writtenBy, {
         graph,
-        incompatibilities: decision.incompatibilities,
+        decision,
       });
       if (options.onIncompatible === "parks") await parkRun(options, decision.snapshot, error);
       throw error;
@@ -178,13 +182,14 @@ function createNeedsMigrationError(
   thread: string,
   branch: string,
   { version }: GraphVersion,
-  { graph, incompatibilities }: { readonly graph: Graph; readonly incompatibilities: readonly Incompatibility[] },
+  { graph, decision }: { readonly graph: Graph; readonly decision: ParkedDecision },
 ): StatewrightError {
+  const { incompatibilities, migrations } = decision;
   const [first] = incompatibilities;
   const { node, channel, path } = incompatibilities.length === 1 && first !== undefined ? first : {};
   return new StatewrightError("needs_migration", {
-    what: `the thread "${thread}" was written by version ${version} of the graph "${graph.name}" and is incompatible with version ${graph.version}: ${formatIncompatibilities(incompatibilities)}`,
-    next: `Add ${incompatibilities.some(({ kind }) => kind === "tool") ? "the called tool to the graph, " : ""}the migration from that version to migrations, or the older graph to older. No data is lost, and answers are refused until then`,
+    what: `the thread "${thread}" was written by version ${version} of the graph "${graph.name}" and is incompatible with version ${graph.version}${migrations.length === 0 ? "" : " after its migration"}: ${formatIncompatibilities(incompatibilities)}`,
+    next: `${adviseMigration(decision)}. No data is lost, and answers are refused until then`,
     place: {
       graph: graph.name,
       thread,
@@ -195,6 +200,17 @@ function createNeedsMigrationError(
     },
     details: incompatibilities,
   });
+}
+
+/** Returns the fix: add a missing migration, or correct a migration that leaves incompatibilities. */
+function adviseMigration({ incompatibilities, migrations }: ParkedDecision): string {
+  const hasKind = (kind: Incompatibility["kind"]): boolean => incompatibilities.some((each) => each.kind === kind);
+  const tool = hasKind("tool") ? "the called tool to the graph, " : "";
+  if (migrations.length === 0)
+    return `Add ${tool}the migration from that version to migrations, or the older graph to older`;
+  const payload = hasKind("question") ? ", or let the schema of the interrupt accept the saved payload" : "";
+  const correction = `${migrations.map(describeMigration).join(", ")}${payload}`;
+  return tool === "" ? `Correct ${correction}` : `Add ${tool}or correct ${correction}`;
 }
 
 /** Joins the incompatibilities into one clause. */

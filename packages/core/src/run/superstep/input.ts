@@ -3,7 +3,7 @@
 import { checkSyncResult } from "../../base/async-schema.ts";
 import { describeThrown, isStatewrightError, StatewrightError } from "../../base/errors.ts";
 import { ignoreRejections } from "../../base/ignore-rejections.ts";
-import { isPlainObject } from "../../base/json.ts";
+import { describeValue, isPlainObject } from "../../base/json.ts";
 import { describeIssues, parseWith, type SchemaIssue } from "../../base/schema.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { START } from "../../define/edge.ts";
@@ -71,7 +71,7 @@ export function parseInputWrites(plan: Plan, codec: Codec, value: unknown): read
     return writes;
   } catch (cause) {
     ignoreRejections(value);
-    throw toInputError(plan, cause);
+    throw toInputError(plan, cause, value);
   }
 }
 
@@ -99,7 +99,7 @@ function parseWithSchema({ graph }: Plan, value: unknown): unknown {
 }
 
 /** Converts an error of the write parser to an error about the input. */
-function toInputError(plan: Plan, cause: unknown): StatewrightError {
+function toInputError(plan: Plan, cause: unknown, value: unknown): StatewrightError {
   if (isStatewrightError(cause, "unencodable_value") || isStatewrightError(cause, "async_schema")) return cause;
   const { name, state } = plan.graph;
   if (!isStatewrightError(cause)) {
@@ -114,15 +114,18 @@ function toInputError(plan: Plan, cause: unknown): StatewrightError {
   const { channel } = place;
   const channelNames = Object.keys(state.channels).map((each) => `"${each}"`);
   const issues = Array.isArray(cause.details) ? describeIssues(cause.details as readonly SchemaIssue[]) : undefined;
+  const isText = channel === undefined && typeof value === "string";
+  const agentHint =
+    isText && Object.hasOwn(state.channels, "messages") ? ". For an agent pass agent.toInput(text)" : "";
   const what =
     cause.code === "unknown_channel"
       ? `the input of graph "${name}" has the key "${channel}", which is no channel of its state`
       : channel === undefined
-        ? `the input of graph "${name}" is not an object of channels`
+        ? `the input of graph "${name}": expected an object of channels, got ${describeValue(value)}`
         : `the input of graph "${name}" is invalid at "${channel}"${issues === undefined ? "" : `: ${issues}`}`;
   return new StatewrightError("invalid_input", {
     what,
-    next: `Pass the channels of the state: ${channelNames.join(", ")}`,
+    next: `Pass the channels of the state: ${channelNames.join(", ")}${agentHint}`,
     place,
     details: cause.details,
     cause: cause.cause ?? cause,

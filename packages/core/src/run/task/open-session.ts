@@ -432,7 +432,7 @@ export function readContext(plan: Plan, context: unknown): unknown {
   checkSyncResult(parsed, `the context of graph "${plan.graph.name}"`, { graph: plan.graph.name });
   throw new StatewrightError("invalid_context", {
     what: `the context of graph "${plan.graph.name}" is invalid: ${describeIssues(parsed.issues)}`,
-    next: "Pass a context that matches defineContext; pass it again on every resume",
+    next: "Pass a context that matches defineContext, again on every resume; pass an engine the function context",
     place: { graph: plan.graph.name },
     details: parsed.issues,
     cause: parsed.cause,

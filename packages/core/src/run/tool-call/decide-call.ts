@@ -298,7 +298,8 @@ async function callBeforeTool(
       { call: toolCall, tool: spec },
       createHookRuntime(call, call.scope, call.key, { middleware }),
     );
-    if (decision === undefined || isDecision(decision)) return decision;
+    if (decision === undefined) return undefined;
+    if (isDecision(decision)) return decision;
     thrown = new TypeError(
       `expected a decision (allow, modify, deny, respond, abort or an interrupt), got ${describeValue(decision)}`,
     );

@@ -140,7 +140,9 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (call.locks !== undefined) await call.locks.acquire(call.toolCall.args, call.scope.getSignal());
       if (attempt === 1 && tool.spec.effect === "once") cancelSuspendedStart(call);
       const pending =
-        tool.graph === undefined ? attemptCall(call, tool, execution, attempt) : attemptGraphCall(call, tool, attempt);
+        tool.graph === undefined
+          ? attemptCall(call, tool, execution, attempt)
+          : attemptGraphCall(call, tool, execution, attempt);
       const result = await pending;
       call.hasSettled = true;
       return applyErrorPolicy(result, onError);

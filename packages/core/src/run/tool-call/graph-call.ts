@@ -20,7 +20,7 @@ import type { Stop } from "../session/stop.ts";
 import { runInner } from "../task/inner-run.ts";
 import { validateResult } from "./attempt-call.ts";
 import { getTimeoutMs, type ToolCallContext } from "./context.ts";
-import { emitUpdate } from "./tool-runtime.ts";
+import { type Execution, emitUpdate } from "./tool-runtime.ts";
 
 /**
  * Thrown through a tool call without an answer for now: its graph waits for interrupts, or is paused at a boundary.
@@ -55,6 +55,7 @@ type SuspendedStop =
 export async function attemptGraphCall(
   call: ToolCallContext,
   tool: Tool<never, never>,
+  { injected }: Execution,
   attempt: number,
 ): Promise<ToolResult> {
   const record = getToolGraph(tool) as GraphToolRecord;
@@ -72,13 +73,13 @@ export async function attemptGraphCall(
         middleware: (call.node.middleware as readonly Middleware[]).filter(({ inherited }) => inherited === true),
         signal,
         context: (context) => (record.context === undefined ? context : record.context(context as never)),
-        input: () => record.toInput(call.toolCall.args as never, getCallContext(call) as never),
+        input: () => record.toInput(call.toolCall.args as never, getCallContext(call, injected) as never),
         updateCall: (partial) => emitUpdate(call, partial),
       },
       (stop, session) => {
         if (stop.kind !== "done") throw toUnansweredError(stop, call, session, { record, stopped: getStopError() });
         call.longTerm = session.journal.longTerm?.buffered;
-        const ended = { ...getCallContext(call), ended: session.progress.state };
+        const ended = { ...getCallContext(call, injected), ended: session.progress.state };
         const returned = record.toResult(stop.output as never, ended as never);
         const result = validateResult(call, tool.spec, returned, attempt);
         const stopped = getStopError();
@@ -93,8 +94,8 @@ export async function attemptGraphCall(
   }
 }
 
-function getCallContext({ block, env, progress }: ToolCallContext): object {
-  return { callId: block.id, context: env.context, state: progress.state };
+function getCallContext({ block, env, progress }: ToolCallContext, injected: unknown = {}): object {
+  return { callId: block.id, context: env.context, state: progress.state, injected };
 }
 
 function checkDepth({ position, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {

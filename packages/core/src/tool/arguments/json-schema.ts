@@ -2,8 +2,10 @@
  * JSON Schema of tool arguments. Schemas are enforced exactly or refused: an unknown keyword requires a custom
  * validator, because ignoring a keyword would accept values that the schema forbids.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject, isSameData, type JsonObject, maxDepth } from "../../base/json.ts";
+import { checkFunction, checkOptions } from "../../base/options.ts";
 import type { SchemaIssue } from "../../base/schema.ts";
 import { resolveRef } from "./resolve-ref.ts";
 import { measureSchema } from "./schema-cost.ts";
@@ -33,8 +35,11 @@ export interface JsonSchemaInput<Args = unknown> {
  */
 export function jsonSchemaInput<Args = Readonly<Record<string, unknown>>>(
   schema: object,
-  { validator = (plain) => compileSchema(plain) }: { readonly validator?: JsonSchemaValidator } = {},
+  options: { readonly validator?: JsonSchemaValidator } = {},
 ): JsonSchemaInput<Args> {
+  checkOptions("jsonSchemaInput", options, ["validator"]);
+  const { validator = (plain) => compileSchema(plain) } = options;
+  checkFunction("jsonSchemaInput", { validator });
   let jsonSchema: unknown;
   try {
     jsonSchema = JSON.parse(JSON.stringify(schema));

@@ -7,6 +7,7 @@ import { type OutputInput, type OutputSchema, outputSchema, type ReadOutput } fr
 
 /** Options of structured output in addition to the schema. */
 export interface OutputOptions<Output> {
+  /** Schema of the output. */
   readonly schema: OutputInput<Output>;
   /** Name of the output for the provider: letters, digits, `_` and `-`. */
   readonly name?: string;

@@ -2,9 +2,11 @@
  * Client-side tools: tools without a body. The application executes the call, and its answer is the result of the
  * call.
  */
+
 import { isPlainObject, type JsonObject } from "../../base/json.ts";
 import type { Schema } from "../../base/schema.ts";
 import type { ToolOutput } from "../result.ts";
+import { checkToolSpec } from "./check-tool-spec.ts";
 import { toJsonSchema } from "./model-tool.ts";
 import type { ToolSpec } from "./tool.ts";
 
@@ -27,6 +29,7 @@ const failureSchema: JsonObject = {
  * automatically.
  */
 export function clientAnswer(spec: ToolSpec): Schema<unknown> {
+  checkToolSpec("clientAnswer", spec);
   const schema = answerSchemas.get(spec) ?? createAnswerSchema(spec);
   answerSchemas.set(spec, schema);
   return schema;

@@ -2,7 +2,9 @@
  * Describes tools as plain data for people, audits and pages. Hidden arguments are listed by name and kind, never by
  * value.
  */
+
 import { deepFreeze, type Json, type JsonObject } from "../../base/json.ts";
+import { checkToolOption } from "./check-tool-spec.ts";
 import { toJsonSchema, toModelTool } from "./model-tool.ts";
 import type { Tool, ToolSpec } from "./tool.ts";
 
@@ -29,7 +31,9 @@ export interface ToolDescription {
 }
 
 /** Returns the description of a tool as frozen plain data. */
-export function describeTool({ spec }: Pick<Tool<never, never>, "spec">): ToolDescription {
+export function describeTool(tool: Pick<Tool<never, never>, "spec">): ToolDescription {
+  checkToolOption("describeTool", tool);
+  const { spec } = tool;
   const { name, originalName, label, description, inject, effect, timeoutMs } = spec;
   const output = spec.output === undefined ? undefined : toJsonSchema(spec.output);
   return deepFreeze({

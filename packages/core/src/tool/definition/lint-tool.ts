@@ -1,6 +1,8 @@
 /** Lint of tools: checks if names and descriptions explain a tool to a model and to people. */
+
 import { isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
 import { resolveRef } from "../arguments/resolve-ref.ts";
+import { checkToolOption } from "./check-tool-spec.ts";
 import { toModelTool } from "./model-tool.ts";
 import type { Tool } from "./tool.ts";
 
@@ -20,7 +22,12 @@ export interface ToolWarning {
 const minDescriptionCharacters = 20;
 
 /** Lints a tool. Returns its warnings; an empty list for a well described tool. */
-export function lintTool({ spec }: Pick<Tool<never, never>, "spec">): readonly ToolWarning[] {
+export function lintTool(tool: Pick<Tool<never, never>, "spec">): readonly ToolWarning[] {
+  checkToolOption("lintTool", tool);
+  return lintSpec(tool.spec);
+}
+
+function lintSpec(spec: Tool<never, never>["spec"]): readonly ToolWarning[] {
   const { name: tool, label, description } = spec;
   const warnings: ToolWarning[] = [];
   if (description.trim().length < minDescriptionCharacters)

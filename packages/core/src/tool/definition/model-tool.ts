@@ -1,8 +1,12 @@
 /** Creates the definition of a tool for models: name, description and argument schema. The only place that does so. */
+
 import { StatewrightError } from "../../base/errors.ts";
+import { invalidOption } from "../../base/invalid-option.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
+import { checkChoice } from "../../base/options.ts";
 import type { Schema } from "../../base/schema.ts";
+import { isSchema } from "../../base/schema.ts";
 import type { ModelTool } from "../../model/model.ts";
 
 /** A tool, as far as its definition for models is concerned. */
@@ -55,6 +59,8 @@ const jsonSchemas = {
  * check share one conversion.
  */
 export function toJsonSchema(schema: Schema, unrepresentable: "any" | "throw" = "any"): JsonObject | undefined {
+  if (!isSchema(schema)) throw invalidOption({ where: "toJsonSchema", expected: "a schema", got: schema });
+  checkChoice("toJsonSchema", { unrepresentable }, ["any", "throw"]);
   const known = jsonSchemas[unrepresentable];
   if (!known.has(schema)) known.set(schema, convertSchema(schema, unrepresentable));
   return known.get(schema);

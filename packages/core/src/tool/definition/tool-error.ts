@@ -27,6 +27,7 @@ export type ToolErrorDisposition = "retry" | "repair" | "fail" | "control";
 
 /** Options of a {@link ToolError}. */
 export interface ToolErrorOptions {
+  /** What follows the error. Default: by its kind. */
   readonly disposition?: ToolErrorDisposition;
   /** Delay before the next attempt, in milliseconds. */
   readonly retryAfterMs?: number;
@@ -34,7 +35,9 @@ export interface ToolErrorOptions {
   readonly modelMessage?: string;
   /** Message for people. Default: the message. */
   readonly userMessage?: string;
+  /** Data about the failure. Default: none. */
   readonly details?: unknown;
+  /** Original error. */
   readonly cause?: unknown;
 }
 

@@ -228,8 +228,11 @@ export interface ToolDefinition<
   Value,
   Details = unknown,
 > {
+  /** Name by which the model calls the tool. */
   readonly name: Name;
+  /** Display name. Default: the name in title case. */
   readonly label?: string;
+  /** Description of the tool for the model. */
   readonly description: string;
   /** Schema of the arguments chosen by the model: a zod object. */
   readonly input: Input;
@@ -241,8 +244,11 @@ export interface ToolDefinition<
   readonly inject?: Inject;
   /** Effect class: decides about repetition after a crash. Default `once`. */
   readonly effect?: EffectClass;
+  /** Safety metadata for policies. Default: `unclassified`. */
   readonly safety?: Omit<ToolSafety, "access"> & { readonly access?: ToolSafety["access"] };
+  /** Retries of failed attempts. Default: none. */
   readonly retry?: RetryPolicy<ToolRetryOn>;
+  /** Timeout of an attempt in milliseconds. Default: the limit of the tool node, else none. */
   readonly timeoutMs?: number;
   /**
    * Time in milliseconds for an attempt to finish after its signal was aborted. An answer in that time becomes the
@@ -261,6 +267,7 @@ export interface ToolDefinition<
   readonly onError?: ToolErrorPolicy;
   /** Size limits of a result for the model. Default: the limits of the tool node. */
   readonly limits?: ResultLimits;
+  /** Concurrency of the calls, and approval by arguments. Default: parallel, without locks and approval. */
   readonly execution?: ToolExecution<ArgsOf<Input>>;
   /**
    * Executes the tool. Without `run` the tool is client-side: the application, such as a browser, executes the call.
@@ -271,6 +278,10 @@ export interface ToolDefinition<
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
   ) => ToolReturn<Value, Details> | Promise<ToolReturn<Value, Details>>;
+  /**
+   * Checks the outcome of an earlier call with this idempotency key, for `once` tools: its result, or undefined when
+   * the call did not happen. Default: a person is asked.
+   */
   readonly reconcile?: (
     args: ArgsOf<Input>,
     runtime: ToolRuntime<unknown, InjectedOf<NoInfer<Inject>>>,
@@ -281,7 +292,7 @@ export interface ToolDefinition<
  * Turns the type of the definition into an error message: for an input that is no object, and for a name that is both an
  * argument and an injection. Arguments come from the model, injections never do.
  */
-type ValidInput<Input extends ToolInput, Inject> = [ArgsOf<Input>] extends [object]
+export type ValidInput<Input extends ToolInput, Inject> = [ArgsOf<Input>] extends [object]
   ? [keyof Inject] extends [never]
     ? unknown
     : string extends keyof ArgsOf<Input>
@@ -399,25 +410,24 @@ export function defineTool<
   const { run, reconcile, inject: injections = {}, execution, prepareArguments, ...parts } = definition;
   checkFunctions(definition);
   const inject: InjectMap = injections;
+  const { kinds, resolve } = createInjections(parts.name, inject);
   const spec = toolSpec({
     ...parts,
     ...(execution === undefined ? {} : { execution: execution as ToolExecution }),
-    inject: Object.fromEntries(Object.entries(inject).map(([key, injection]) => [key, injection.kind])),
+    inject: kinds,
     ...(run === undefined ? { client: true as const } : {}),
   });
   if (spec.client === true) checkClient(definition);
-  if (Object.keys(inject).length === 0) statelessSpecs.add(spec);
+  if (resolve === undefined) statelessSpecs.add(spec);
   const { name } = definition;
   type State = StateNeeds<Inject>;
   type Context = ContextNeeds<Inject>;
   const injectAttempt = createAttemptInjector(inject);
-  const hasInjections = Object.keys(inject).length > 0;
   const createCall =
     (body: (args: ArgsOf<Input>, runtime: ToolRuntime<unknown, InjectedOf<Inject>>) => unknown) =>
     async (state: State, runtime: ToolRuntime<Context>, call: ToolCall): Promise<unknown> => {
-      const injected = hasInjections
-        ? (runtime.injected ?? (await resolveInjected(name, inject, { ...runtime, state })))
-        : noInjections;
+      const injected =
+        resolve === undefined ? noInjections : (runtime.injected ?? (await resolve({ ...runtime, state })));
       return body(call.args as ArgsOf<Input>, {
         ...runtime,
         injected: injectAttempt(injected, runtime.longTerm) as InjectedOf<Inject>,
@@ -428,7 +438,7 @@ export function defineTool<
     name,
     spec,
     call: run === undefined ? throwNoBody : createCall(run),
-    ...(hasInjections ? { resolve: (source: InjectionSource) => resolveInjected(name, inject, source) } : {}),
+    ...(resolve === undefined ? {} : { resolve }),
     ...(prepareArguments === undefined ? {} : { prepareArguments }),
     ...(reconcile === undefined ? {} : { reconcile: createCall(reconcile) }),
     is: (call: ToolCall): call is ToolCall<ArgsOf<Input>> & { readonly name: Name } => call.name === name,
@@ -584,13 +594,13 @@ function isStringList(value: unknown): boolean {
   return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
-/** Throws `invalid_tool` for options that must be functions, and for invalid injections. */
+/** Throws `invalid_tool` for options that must be functions. */
 function checkFunctions(
   parts: {
     readonly [Part in keyof ToolDefinition<string, ToolInput, InjectMap, unknown>]?: unknown;
   },
 ): void {
-  const { name, run, reconcile, prepareArguments, inject } = parts;
+  const { name, run, reconcile, prepareArguments } = parts;
   checkToolName(name);
   const expectPart = createPartCheck(String(name));
   const isFunction = (value: unknown): boolean => typeof value === "function";
@@ -603,16 +613,35 @@ function checkFunctions(
   expectPart("reconcile", reconcile, reconcile === undefined || isFunction(reconcile), "a function, or nothing");
   const isPrepareValid = prepareArguments === undefined || isFunction(prepareArguments);
   expectPart("prepareArguments", prepareArguments, isPrepareValid, "a function, or nothing");
+}
+
+/** Kinds of the injections of a tool, and the function that resolves them; undefined without injections. */
+interface Injections {
+  readonly kinds: Readonly<Record<string, InjectionKind>>;
+  readonly resolve: ((source: InjectionSource) => Promise<unknown>) | undefined;
+}
+
+/** Checks the `inject` option of a tool. Throws `invalid_tool` for a value other than injections by name. */
+export function createInjections(tool: unknown, inject: InjectMap | undefined): Injections {
+  checkToolName(tool);
+  const name = String(tool);
+  const expectPart = createPartCheck(name);
   expectPart("inject", inject, inject === undefined || isPlainObject(inject), "{ name: State.from(…) }, or nothing");
-  for (const [name, injection] of Object.entries(isPlainObject(inject) ? inject : {})) {
+  const injections = inject ?? {};
+  for (const [key, injection] of Object.entries<unknown>(injections)) {
     const isInjection = isPlainObject(injection) && typeof injection["resolve"] === "function";
     expectPart(
-      `injection "${name}"`,
+      `injection "${key}"`,
       injection,
       isInjection,
       "the result of from(…) of a state or a context, or of inject.secret(…)",
     );
   }
+  const entries = Object.entries(injections);
+  return {
+    kinds: Object.fromEntries(entries.map(([key, { kind }]) => [key, kind])),
+    resolve: entries.length === 0 ? undefined : (source) => resolveInjected(name, injections, source),
+  };
 }
 
 /**

@@ -152,7 +152,9 @@ type Awaitable<Value> = Value | Promise<Value>;
  * otherwise. An error in a model or agent hook fails its node.
  */
 export interface Middleware<Context = unknown, State = unknown, Interrupts extends InterruptShape = InterruptShape> {
+  /** Name of the middleware in events and errors. */
   readonly name: string;
+  /** True when an error in a tool hook must fail the run. Default false. */
   readonly required?: boolean;
   /**
    * Channels for data of the middleware, written by its hooks and by the `command` of results. Agents add the
@@ -183,7 +185,7 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   readonly beforeTool?: (
     at: { readonly call: ToolCall; readonly tool: ToolSpec },
     runtime: MiddlewareRuntime<Context, State>,
-  ) => Awaitable<BeforeToolDecision | undefined>;
+  ) => Awaitable<BeforeToolDecision | undefined | void>;
   /**
    * Wraps the execution of a call, including retries. `next` runs the call; changed arguments pass all before hooks
    * first.
@@ -204,7 +206,7 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   readonly afterTool?: (
     at: { readonly call: ToolCall; readonly tool: ToolSpec | undefined; readonly result: ToolResult },
     runtime: MiddlewareRuntime<Context, State>,
-  ) => Awaitable<ToolResult | undefined>;
+  ) => Awaitable<ToolResult | undefined | void>;
   /** Runs once in a run of an agent, before the first request. Its writes are in the state of that request. */
   readonly beforeAgent?: (runtime: ModelHookRuntime<Context, State, Interrupts>) => Awaitable<void>;
   /**
@@ -223,12 +225,12 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   readonly selectTools?: (
     names: readonly string[],
     runtime: ModelHookRuntime<Context, State, Interrupts>,
-  ) => Awaitable<readonly string[] | undefined>;
+  ) => Awaitable<readonly string[] | undefined | void>;
   /** Observes or replaces the request, inside the recorded effect of the model call. */
   readonly beforeModel?: (
     request: ModelRequest,
     runtime: ModelHookRuntime<Context, State, Interrupts>,
-  ) => Awaitable<ModelRequest | undefined>;
+  ) => Awaitable<ModelRequest | undefined | void>;
   /**
    * Filters messages for hooks that read a conversation outside of a request, in the same way as `beforeModel` of
    * this middleware. Must return the same or fewer messages, in order.
@@ -246,6 +248,7 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
     outgoing: OutgoingRequest,
     runtime: MiddlewareRuntime<Context, State>,
   ) => Awaitable<RequestEndListener | undefined | void>;
+  /** Wraps a model call, including retries. `next` calls the model. */
   readonly aroundModel?: (
     request: ModelRequest,
     next: (request: ModelRequest) => Promise<ModelReply>,
@@ -260,7 +263,7 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
   readonly afterModel?: (
     reply: ModelReply,
     runtime: EndingRuntime<Context, State>,
-  ) => Awaitable<ModelReply | undefined>;
+  ) => Awaitable<ModelReply | undefined | void>;
   /**
    * Runs for each request without a message, as soon as its end is known: a failed request (also when the call fails
    * finally), a request whose answer a hook replaced, and an auxiliary call. Enter the usage into a ledger under

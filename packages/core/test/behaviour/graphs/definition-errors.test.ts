@@ -58,7 +58,7 @@ describe("invalid graph", () => {
     ["no options at all", () => toUntyped(defineGraph)(undefined), "invalid_option", "defineGraph"],
     ["a text for options", () => toUntyped(defineGraph)("g"), "invalid_option", "defineGraph", '"g"'],
     ["an unknown option", () => graphWith({ interupts: {} }), "invalid_option", '"interupts"', "interrupts"],
-    ["a number for its name", () => graphWith({ name: 7 }), "invalid_id", "7"],
+    ["a number for its name", () => graphWith({ name: 7 }), "invalid_id", "must be an id, got 7"],
     ["a bigint for its name", () => graphWith({ name: 7n }), "invalid_id", "7"],
     ["a text for its version", () => graphWith({ version: "1" }), "invalid_option", '"1"'],
     ["a version that is not a number", () => graphWith({ version: Number.NaN }), "invalid_option", "NaN"],
@@ -272,6 +272,16 @@ test("invalid nodes and edges are reported together with the other problems of t
     "not_a_node text",
     "unknown_option misspelt",
   ]);
+});
+
+test("a graph as a node is refused once, with a call of subgraph as the fix", async () => {
+  const inner = defineUntypedGraph({ name: "inner", state: State }, { a: returnNothing }, { [START]: "a", a: END });
+  const error = await getFailure(
+    () => defineUntypedGraph({ name: "g", state: State }, { each: inner }, { [START]: "each", each: END }),
+    "invalid_graph",
+  );
+  expect(error.message).toContain('the node "each" is the graph "inner" (pass subgraph(graph, { input, output }))');
+  expect(error.details).toHaveLength(1);
 });
 
 test("invalid edges are reported together, and no node is reported as unreachable because of them", async () => {

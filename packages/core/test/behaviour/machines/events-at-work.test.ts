@@ -83,6 +83,11 @@ function createDesk(work: () => Promise<string>) {
 
 const never = (): Promise<never> => new Promise(() => undefined);
 
+/** Start of the promise in doubt. */
+async function findAbout(store: Store): Promise<string | undefined> {
+  return (await store.openInterrupts({ thread: "t", key: "in_doubt" }))[0]?.about;
+}
+
 async function listStoredEvents(store: Store): Promise<readonly RunEvent[]> {
   const events: RunEvent[] = [];
   for await (const event of streamEvents({ store, thread: "t" })) events.push(event);
@@ -256,6 +261,58 @@ describe("events at work", () => {
       status: "done",
       state: { value: "refunded" },
     });
+  });
+
+  for (const starter of ["an engine", "recover"] as const)
+    test(`an event that arrives before its owner dies at rest is processed by ${starter} [FX2]`, async () => {
+      const world = createVirtualWorld();
+      const store = memoryStore();
+      const bank = createDeferred<string>();
+      const graph = createShop(() => bank.promise);
+      const handle = run(graph, { store, thread: "t", world });
+      await world.waitUntilIdle();
+      bank.resolve("paid");
+      expect((await handle.result).status).toBe("waiting");
+      await world.waitUntilIdle();
+      const next = store.peer();
+      store.crash();
+      // The sender saw a run at work, and the owner died before it read its inbox again.
+      const text = JSON.stringify({ run: handle.id, content: { event: { type: "CANCEL" } } });
+      await next.post({ thread: "t", id: "inbox_1", kind: "event", messages: text, at: world.clock.now() });
+      const host = engine({ store: next, graphs: [graph], world });
+      if (starter === "an engine") await host.start();
+      else await recover({ store: next, graphs: [graph], world });
+      await world.waitUntilIdle();
+      expect(await getState(graph, { store: next, thread: "t" })).toMatchObject({
+        status: "done",
+        state: { value: "refunded" },
+      });
+      await host.stop();
+    });
+
+  test("an engine leaves a machine whose event waits behind a doubt alone, and continues it with the queued answer [FX3]", async () => {
+    const world = createVirtualWorld();
+    const store = memoryStore();
+    ignoreResult(run(createShop(never), { store, thread: "t", world }).result);
+    await world.waitUntilIdle();
+    const next = store.peer();
+    store.crash();
+    const graph = createShop(never);
+    const asked = await resume(graph, { store: next, thread: "t", world, answers: { CANCEL: {} } }).result;
+    expect(asked).toMatchObject({ status: "waiting", delivered: [{ key: "CANCEL" }] });
+    const started: string[] = [];
+    const host = engine({ store: next, graphs: [graph], world, onRun: ({ id }) => started.push(id) });
+    await host.start();
+    await world.advance(5_000);
+    expect(started).toEqual([]);
+    const [doubt] = await listInterrupts(next);
+    const content = { interrupt: doubt?.id, key: "in_doubt", about: await findAbout(next), value: { happened: false } };
+    const text = JSON.stringify({ run: asked.run, content });
+    await next.post({ thread: "t", id: "inbox_answer", kind: "event", messages: text, at: world.clock.now() });
+    await world.advance(1_000);
+    expect(started).toEqual([asked.run]);
+    expect((await getState(graph, { store: next, thread: "t" })).state.value).toBe("cancelled");
+    await host.stop();
   });
 
   test("an event for a run that has ended does not reach the next run of the thread [FX2]", async () => {

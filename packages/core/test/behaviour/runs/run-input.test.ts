@@ -55,6 +55,15 @@ describe("run input", () => {
     expect(await store.threads()).toEqual([]);
   });
 
+  test("the text input of a graph with messages is refused with its value and a reference to toInput", async () => {
+    const chat = defineGraph({ name: "chat", state: defineState({ messages: channel.messages() }) })
+      .nodes({ a: () => undefined })
+      .edges({ [START]: "a", a: END });
+    const error = await getFailure(run(chat, { input: "hello" as never }).result, "invalid_input");
+    expect(error.message).toContain('expected an object of channels, got "hello"');
+    expect(error.message).toContain("agent.toInput(text)");
+  });
+
   test("a required channel missing from the input is a type error, and a run-time error that names the channel [E64]", async () => {
     const store = memoryStore();
     // @ts-expect-error the amount is missing

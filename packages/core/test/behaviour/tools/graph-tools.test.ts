@@ -929,6 +929,50 @@ test("context is mapped into a graph tool, and shared secrets are kept out of sa
   expect(JSON.stringify(state)).not.toContain("s3cret-token");
 });
 
+describe("injections of a graph tool", () => {
+  const Caller = defineContext({ user: z.string() });
+  const Desk = defineState({ messages: channel.messages(), cart: z.array(z.string()).default([]) });
+  const look = graphTool(researcher({ done: [] }), {
+    name: "look",
+    description: "Look something up.",
+    input: z.object({ about: z.string() }),
+    inject: {
+      user: inject.context(Caller, ({ user }) => user),
+      cart: inject.state(Desk, ({ cart }) => cart),
+      token: inject.secret("token"),
+    },
+    toInput: ({ about }, { injected, state, context }) => ({
+      topic: `${about} for ${injected.user}: ${state.cart.length} of ${injected.cart.join()}, ${context.user}`,
+    }),
+    toResult: ({ topic: of }, { injected, state }) => `${of}, ${injected.user}, ${state.cart.length}`,
+  });
+  const desk = defineGraph({ name: "desk", state: Desk, context: Caller })
+    .nodes({ tools: toolNode({ tools: [look] }) })
+    .edges({ [START]: "tools", tools: END });
+
+  test("the mappings of a graph tool get the injected values and the state that they are taken from [FX36]", async () => {
+    const { state } = await run(desk, {
+      input: { ...createCallMessage(["look", { about: "tea" }]), cart: ["pot", "cup"] },
+      context: { user: "ann" },
+      secrets: { get: () => "s3cret" },
+    }).result;
+    expect(listAnswers(state)).toEqual(["tea for ann: 2 of pot,cup, ann, ann, 2"]);
+  });
+
+  test("injections of a graph tool are resolved before its graph starts: a missing secret fails the run [FX36]", async () => {
+    const input = { ...createCallMessage(["look", { about: "tea" }]) };
+    await getFailure(run(desk, { input, context: { user: "ann" } }).result, "missing_secret");
+  });
+
+  test("a graph tool refuses an injection that is none, and names that are arguments too [FX36]", () => {
+    const parts = { name: "x", description: "X.", toInput: () => ({ topic: "" }), toResult: () => "" } as const;
+    const create = (options: object) => () =>
+      graphTool(researcher({ done: [] }), { ...parts, input: topic, ...options } as never);
+    expect(create({ inject: { user: "ann" } })).toThrow('tool "x": `injection "user"` must be the result of from(…)');
+    expect(create({ inject: { topic: inject.secret("topic") } })).toThrow("both as an argument and as an injection");
+  });
+});
+
 test("middleware of the outer graph wraps the tools inside a graph tool call [T54]", async () => {
   const seen: string[] = [];
   const watch = defineMiddleware({

@@ -12,6 +12,7 @@ import type { Json } from "statewright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Kind, kinds } from "../../support/crash-matrix-run.ts";
 import { runInParallel } from "../../support/in-parallel.ts";
+import { removeKeySalt } from "../../support/remove-key-salt.ts";
 
 const script = new URL("../../support/processes/matrix-process.ts", import.meta.url);
 const home = mkdtempSync(join(tmpdir(), "statewright-matrix-"));
@@ -93,9 +94,9 @@ function readStory({ stdout, effects }: CrashOutcome): Story {
   const acts = new Map<string, number>();
   const of = (what: string): readonly Record<string, Json>[] =>
     (effects as readonly Record<string, Json>[]).filter((effect) => effect["what"] === what);
-  for (const { key } of of("act")) acts.set(String(key), (acts.get(String(key)) ?? 0) + 1);
+  for (const key of of("act").map(({ key }) => removeKeySalt(String(key)))) acts.set(key, (acts.get(key) ?? 0) + 1);
   const doubts = of("answers").filter(({ key }) => key === "in_doubt").length;
-  return { stdout, acts, models: of("model").length, doubts };
+  return { stdout: removeKeySalt(stdout), acts, models: of("model").length, doubts };
 }
 
 /** First point of a process that matches a pattern. */

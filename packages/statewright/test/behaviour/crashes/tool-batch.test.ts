@@ -32,7 +32,7 @@ function getStory(name: string) {
 }
 
 /** Expects one key over all processes. */
-const one = [expect.stringMatching(/^batch\/main\/.+\/call_\d$/)];
+const one = [expect.stringMatching(/^batch\/[0-9a-z]{12}\/main\/.+\/call_\d$/)];
 
 test("a call answered before a kill is not repeated, and its answer counts [K4]", () => {
   expect(getStory("answered")).toEqual({ processes: ["before"], asked: 0, keys: one, answer: [false, "ran answered"] });

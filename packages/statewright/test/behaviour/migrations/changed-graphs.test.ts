@@ -580,7 +580,8 @@ describe.each(places)("%s", (_name, open) => {
         return durableMachine(machine, { version });
       };
       ignoreResult(run(createMachineGraph(1), { store, thread: "t" }).result);
-      await waitFor(async () => (await store.head("t")) !== undefined);
+      // The charge has started: its start is in the journal.
+      await waitFor(async () => (await store.effects("t", "main")).length > 0);
       store = place.crash();
       expect(await verdict(createMachineGraph(2))).toBe("continues");
       expect(await verdict(createMachineGraph(2, { state: "paying" }))).toContain(

@@ -121,6 +121,32 @@ describe.each(places)("%s", (_name, open) => {
     expect(await sources()).toEqual(["step", "step", "migration", "input"]);
   });
 
+  test("a migration that leaves a refused payload parks the run, and the error names the migration and the schema", async () => {
+    const payload = z.object({ euros: z.number() });
+    const strict = defineGraph({
+      name: "payment",
+      version: 2,
+      state: defineState({ euros: z.number(), log: channel.list(z.string()) }),
+      interrupts: { sign: { payload, answer: z.object({ ok: z.boolean() }) } },
+    })
+      .nodes({ confirm: async ({ euros }, { interrupt }) => void (await interrupt("sign", { payload: { euros } })) })
+      .edges({ [START]: "confirm", confirm: END });
+    const toStrict = defineMigration({
+      from: first,
+      to: strict,
+      nodes: { approve: "confirm" },
+      interrupts: { approve: "sign" },
+      state: (old) => ({ euros: old.cents / 100 }),
+    });
+    const migrations = [toStrict];
+    await run(first, { store, thread: "t" }).result;
+    const failure = await getFailure(resume(strict, { store, thread: "t", migrations }).result, "needs_migration");
+    expect(failure.message).toContain("incompatible with version 2 after its migration");
+    expect(failure.message).toContain(
+      'Correct the migration of "payment" from version 1 to 2, or let the schema of the interrupt accept the saved payload.',
+    );
+  });
+
   test("an answer given before a migration and not yet consumed reaches the renamed node", async () => {
     await run(first, { store, thread: "t" }).result;
     const dying = crashAt(store, (commit) => commit.checkpoint?.row.source === "step", "before");

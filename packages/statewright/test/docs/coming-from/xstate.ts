@@ -143,7 +143,10 @@ console.log("charged", charges);
 
 // the promise after a crash, with Statewright
 const payment = durableMachine(paying, { version: 1, effects: { charge: "once" } });
-run(payment, { store, thread: "pay" });
+const dead = run(payment, { store, thread: "pay" });
+dead.result.catch((error: unknown) => {
+  if (!isStatewrightError(error, "store_closed")) throw error;
+});
 await charging;
 store.crash();
 const peer = store.peer();

@@ -6,17 +6,25 @@ interface Order {
   readonly cents: number;
 }
 
-const bank = { charge: async (order: Order, _options: { readonly key: string }) => `receipt of ${order.id}` };
+const bank = {
+  // slow for order 10, until the state of the promise is left
+  charge: async (order: Order, { signal }: { readonly key: string; readonly signal: AbortSignal }) => {
+    if (order.id === "10") await new Promise((_, reject) => signal.addEventListener("abort", reject));
+    return `receipt of ${order.id}`;
+  },
+};
 const courier = { ship: async (_order: Order, options: { readonly key: string }) => `parcel ${options.key}` };
 
 const machine = setup({
   types: {
     input: {} as Order,
     context: {} as { readonly order: Order; readonly receipt: string; readonly parcel: string },
-    events: {} as { readonly type: "CONFIRM"; readonly by: string },
+    events: {} as { readonly type: "CONFIRM"; readonly by: string } | { readonly type: "CANCEL" },
   },
   actors: {
-    charge: fromPromise<string, Order>(({ input, self }) => bank.charge(input, { key: self.sessionId })),
+    charge: fromPromise<string, Order>(({ input, self, signal }) =>
+      bank.charge(input, { key: self.sessionId, signal }),
+    ),
     ship: fromPromise<string, Order>(({ input, self }) => courier.ship(input, { key: self.sessionId })),
   },
 }).createMachine({
@@ -31,6 +39,7 @@ const machine = setup({
         input: ({ context }) => context.order,
         onDone: { target: "shipping", actions: assign({ receipt: ({ event }) => event.output }) },
       },
+      on: { CANCEL: "cancelled" },
     },
     shipping: {
       invoke: {
@@ -41,6 +50,7 @@ const machine = setup({
     },
     shipped: { type: "final" },
     expired: { type: "final" },
+    cancelled: { type: "final" },
   },
 });
 
@@ -56,6 +66,15 @@ console.log(second.status, second.state.value, second.state.context.parcel);
 for await (const step of getHistory(order, { store, thread: "order-9" })) {
   console.log(step.step, step.node ?? step.source, "→", step.next.join());
 }
+
+// an event while a promise is running
+await run(order, { store, thread: "order-10", input: { id: "10", cents: 900 } }).result;
+const working = resume(order, { store, thread: "order-10", answers: { CONFIRM: { by: "ann" } } });
+for await (const event of working.events()) if (event.type === "task.started") break;
+
+const sent = await resume(order, { store, thread: "order-10", answers: { CANCEL: {} }, by: "ann" }).result;
+if (sent.status === "delivered") console.log(sent.delivered.map(({ key }) => key).join());
+console.log((await working.result).state.value);
 store.close();
 
 export { order };

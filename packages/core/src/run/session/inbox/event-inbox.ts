@@ -6,7 +6,9 @@ import type { AnyEventObject } from "xstate";
 import { createId } from "../../../base/ids.ts";
 import { isPlainObject } from "../../../base/json.ts";
 import type { World } from "../../../base/world.ts";
+import type { RunRow } from "../../../checkpoint/checkpoint.ts";
 import type { Codec } from "../../../state/codec.ts";
+import { inDoubtKey } from "../../../tool/policy/approval.ts";
 import { getThreadRegistry } from "../thread-registry.ts";
 import type { InboxLocation } from "./inbox.ts";
 
@@ -86,6 +88,24 @@ export async function postEvent(
   const activeRun = getThreadRegistry(store).active.get(thread);
   if (activeRun?.branch === row.branch) activeRun.notifyArrival(row);
   return row.id;
+}
+
+/**
+ * True when a run at rest processes an event of its inbox now: an answer about a promise in doubt, an event that it
+ * refuses, or any event while no promise is in doubt.
+ */
+export async function hasDeliverableEvents(
+  { store, codec }: Pick<InboxLocation, "store" | "codec">,
+  { id: run, thread, branch }: RunRow,
+): Promise<boolean> {
+  const rows = (await store.inbox(thread, branch)).filter(({ kind }) => kind === "event");
+  if (rows.length === 0) return false;
+  const open = await store.openInterrupts({ thread, key: inDoubtKey });
+  if (!open.some((interrupt) => interrupt.branch === branch && interrupt.about !== undefined)) return true;
+  return rows.some(({ messages }) => {
+    const message = parseMessage(codec, messages);
+    return message === undefined || message.run !== run || "interrupt" in message.content;
+  });
 }
 
 function parseMessage(codec: Codec, text: string): EventMessage | undefined {

@@ -4,6 +4,7 @@ import { checkId } from "../../../base/ids.ts";
 import { invalidOption } from "../../../base/invalid-option.ts";
 import { isData, isPlainObject } from "../../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../../base/options.ts";
+import { checkGraphOption } from "../../../define/check-graph-option.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
 import { checkModels } from "../../../model/model-source.ts";
 import type { OnBusy, OnPriorEffect, ResumeOptions, RunOptions } from "./options.ts";
@@ -55,10 +56,7 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, callOpti
     callOptions as Readonly<Record<string, unknown>>;
   checkStoreOption(call, store);
   checkCodecOption(call, codec);
-  checkPort(call, "world", world, {
-    members: ["clock", "random", "schedule", "log"],
-    expected: "a world, such as systemWorld()",
-  });
+  checkWorldOption(call, world);
   checkPort(call, "signal", signal, {
     members: ["aborted", "addEventListener"],
     expected: "the signal of an AbortController",
@@ -141,14 +139,11 @@ function checkStart(call: string, { onBusy, key, metadata, removeMessages }: Rea
     });
 }
 
-/** Throws `invalid_option` for an invalid graph. */
-export function checkGraphOption(call: string, graph: unknown): void {
-  if (isPlainObject(graph) && graph["nodes"] instanceof Map && graph["edges"] instanceof Map) return;
-  throw invalidOption({
-    where: call,
-    expected: "a graph",
-    got: graph,
-    fix: "Pass the result of defineGraph(…).nodes(…).edges(…), durableMachine(…) or createAgent(…)",
+/** Throws `invalid_option` for an invalid world. */
+export function checkWorldOption(call: string, world: unknown): void {
+  checkPort(call, "world", world, {
+    members: ["clock", "random", "schedule", "log"],
+    expected: "a world, such as systemWorld()",
   });
 }
 

@@ -218,7 +218,16 @@ type EngineKey<Tools extends string> =
   | `${string}.${typeof inDoubtKey}`
   | `${string}.${Tools}`;
 
-/** Event, or answer about a promise in doubt, that `resume` has stored for a durable machine. */
+/**
+ * Event, or answer about a promise in doubt, that `resume` has stored for a durable machine. It is durable, and another
+ * run or a later resume processes it.
+ *
+ * @example
+ * ```ts
+ * const sent = await resume(order, { store, thread: "order-9", answers: { CANCEL: {} } }).result;
+ * if (sent.status === "delivered") console.log(sent.delivered.map(({ key }) => key));
+ * ```
+ */
 export interface DeliveredEvent {
   /** Id of the inbox message. */
   readonly id: string;
@@ -267,6 +276,7 @@ export type RunResult<State, Output = unknown, Interrupt = OpenInterrupt> =
 export interface EventsOptions {
   /** Sequence number of the last durable event already seen; 0 for all. Requires a store. */
   readonly after?: number;
+  /** Views of the events to read. Default: all events. */
   readonly views?: readonly EventView[];
   /**
    * After the last event of a failed run, the loop throws the error of the run. False: the loop ends, and only

@@ -9,7 +9,7 @@ export const graph = shop
   })
   .edges({
     [START]: "read",
-    // @ts-expect-error Type 'FanOut<{ readonly cart: readonly string[]; readonly verdict: "fix" | "ship" | null; readonly notes: readonly string[]; readonly total: number; readonly messages: readonly Message[]; }, "pack", { item: string; count: string; }, "__end__", { ...; }>' is not assignable to type 'FanOutWithInput<"pack", { item: string; count: number; }>'.
+    // @ts-expect-error Type 'FanOut<{ readonly cart: readonly string[]; readonly verdict: "fix" | "ship" | null; readonly notes: readonly string[]; readonly total: number; readonly messages: readonly Message[]; }, "pack", { item: string; count: string; }, "__end__", { ...; }>' is not assignable to type 'FanOutWithInput<"pack", { readonly item: string; readonly count: number; }>'.
     read: fanOut("pack", (state) => state.cart.map((item) => ({ item, count: "1" })), { otherwise: END }),
     pack: END,
   });

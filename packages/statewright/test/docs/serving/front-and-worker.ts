@@ -1,0 +1,75 @@
+import process from "node:process";
+import {
+  channel,
+  defineGraph,
+  defineState,
+  END,
+  engine,
+  getState,
+  type Log,
+  START,
+  sqliteStore,
+  streamEvents,
+} from "statewright";
+import { systemWorld } from "statewright/adapter";
+import * as z from "zod";
+
+const Order = defineState({ order: z.string(), log: channel.list(z.string()) });
+const orders = defineGraph({ name: "orders", version: 1, state: Order, interrupts: { approve: z.boolean() } })
+  .nodes({
+    pack: ({ order }) => ({ log: [`${order} packed by ${role}`] }),
+    approve: async (_state, { interrupt }) => ({ log: [(await interrupt("approve")) ? "approved" : "refused"] }),
+    ship: () => ({ log: [`shipped by ${role}`] }),
+  })
+  .edges({ [START]: "pack", pack: "approve", approve: "ship", ship: END });
+
+const [role = "worker", thread = "order-1"] = process.argv.slice(2);
+const store = sqliteStore("orders.db");
+
+/** Saves an order for the worker and returns its status. */
+async function submit(): Promise<string> {
+  const front = engine({ store, graphs: [orders] });
+  const handle = front.run(orders, { thread, input: { order: thread }, key: "order" });
+  await front.stop({ now: true });
+  return (await handle.result).status;
+}
+
+/** Saves an answer for the worker and returns the status. */
+async function approve(): Promise<string> {
+  const front = engine({ store, graphs: [orders] });
+  const handle = front.resume(orders, { thread, answers: { approve: true }, by: "Kim" });
+  await front.stop({ now: true });
+  return (await handle.result).status;
+}
+
+/** Prints the saved events of the order until its run is done, and the log of the order. */
+async function follow(): Promise<void> {
+  const reading = new AbortController();
+  for await (const event of streamEvents({ store, thread, follow: reading.signal })) {
+    console.log(event.seq, event.type);
+    if (event.type === "run.completed") break;
+  }
+  console.log((await getState(orders, { store, thread })).state.log.join(", "));
+}
+
+/** Serves all orders until one of them waits or ends. */
+async function work(): Promise<void> {
+  const log: Log = (level, message, fields) => {
+    if (level !== "debug") console.error(level, message, fields);
+  };
+  const host = engine({
+    store,
+    graphs: [orders],
+    world: systemWorld({ log }),
+    onRun: (run) =>
+      run.on((event) => {
+        if (event.type === "run.waiting" || event.type === "run.completed") void host.stop();
+      }),
+  });
+  await host.start();
+}
+
+if (role === "submit") console.log(await submit());
+else if (role === "approve") console.log(await approve());
+else if (role === "follow") await follow();
+else await work();

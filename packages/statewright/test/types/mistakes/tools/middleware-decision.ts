@@ -1,0 +1,8 @@
+/** A hook returns a decision that does not exist. */
+import { defineMiddleware } from "statewright";
+
+export const limits = defineMiddleware({
+  name: "limits",
+  // @ts-expect-error Type '({ call }: { readonly call: ToolCall<unknown>; readonly tool: ToolSpec; }) => { action: "denied"; reason: string; }' is not assignable to type '(at: { readonly call: ToolCall<unknown>; readonly tool: ToolSpec; }, runtime: MiddlewareRuntime<unknown, unknown>) => Awaitable<void | BeforeToolDecision | undefined>'.
+  beforeTool: ({ call }) => ({ action: "denied", reason: call.name }),
+});

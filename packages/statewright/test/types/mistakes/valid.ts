@@ -1,0 +1,48 @@
+/** Programs that compile: hooks that return nothing, and tasks of the deeply readonly items of a state. */
+import {
+  channel,
+  commandTargets,
+  defineGraph,
+  defineMiddleware,
+  defineState,
+  END,
+  fanOut,
+  inputNode,
+  START,
+  send,
+} from "statewright";
+import * as z from "zod";
+
+export const counting = defineMiddleware({
+  name: "counting",
+  channels: { count: channel.reduce(z.number().default(0), (count, more: number) => count + more) },
+  beforeTool: ({ call }, { emit }) => {
+    if (call.name === "search") emit("search", {});
+  },
+  afterTool: ({ result }, { emit }) => {
+    emit("result", { name: result.name });
+  },
+  beforeModel: (request, { write }) => {
+    write({ count: request.messages.length });
+  },
+  afterModel: (reply, { write }) => {
+    write({ count: reply.content.length });
+  },
+});
+
+const Part = z.object({ name: z.string(), excluded: z.array(z.string()) });
+const Audit = defineState({ parts: z.array(Part).default([]), found: channel.list(z.string()) });
+
+const audit = defineGraph({ name: "audit", state: Audit });
+export const parts = audit
+  .nodes({
+    plan: () => undefined,
+    resend: ({ parts: [first] }) => (first === undefined ? undefined : send("look", first)),
+    look: inputNode(Part, (_state, { input }) => ({ found: input.excluded })),
+  })
+  .edges({
+    [START]: "plan",
+    plan: fanOut("look", (state) => state.parts, { otherwise: END }),
+    resend: commandTargets("look"),
+    look: END,
+  });
