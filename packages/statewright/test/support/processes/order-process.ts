@@ -2,10 +2,11 @@
  * One process of a durable order machine over a SQLite file: charges once, ships under a key. The crash test starts,
  * kills and restarts it; each process continues from the file and reconciles a charge in doubt with the bank.
  */
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { crashPoint, crashPoints, logEffect, restartExitCode } from "@statewright/testing";
 import { durableMachine, getHistory, resume, run, sqliteStore } from "statewright";
+import { systemWorld } from "statewright/adapter";
 import { assign, fromPromise, setup } from "xstate";
 
 const thread = "order-9";
@@ -31,7 +32,7 @@ const pack = setup({
         onDone: { target: "drying", actions: assign({ what: ({ event }) => event.output }) },
       },
     },
-    drying: { after: { 20: "packed" } },
+    drying: { after: { 60000: "packed" } },
     packed: { type: "final" },
   },
   output: ({ context }) => context.what,
@@ -101,17 +102,26 @@ function isPaidAtBank(key: string): boolean {
   return effects.split("\n").some((line) => line.includes('"charge"') && line.includes(JSON.stringify(key)));
 }
 
+/** World of this process: the clock is two minutes later in each process, so that a delay ends one process only. */
+function createWorld() {
+  appendFileSync("processes.txt", "x");
+  const earlierProcesses = readFileSync("processes.txt").length - 1;
+  const world = systemWorld();
+  return { ...world, clock: { ...world.clock, now: () => world.clock.now() + earlierProcesses * 120_000 } };
+}
+
+const world = createWorld();
 const store = crashPoints(sqliteStore("orders.db", { durability: "normal" }));
 const hasStarted = (await store.head(thread)) !== undefined;
 let result = hasStarted
-  ? await resume(order, { store, thread }).result
-  : await run(order, { store, thread, input: { id: "9" } }).result;
+  ? await resume(order, { store, thread, world }).result
+  : await run(order, { store, thread, world, input: { id: "9" } }).result;
 if (result.status === "waiting" && result.interrupts[0]?.key === "in_doubt") {
   const { idempotencyKey } = result.interrupts[0].payload as { readonly idempotencyKey: string };
   const answers = {
     in_doubt: isPaidAtBank(idempotencyKey) ? { happened: true, output: "paid 9" } : { happened: false },
   };
-  result = await resume(order, { store, thread, answers }).result;
+  result = await resume(order, { store, thread, world, answers }).result;
 }
 if (result.status === "done") {
   const states: string[] = [];
