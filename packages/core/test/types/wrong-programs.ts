@@ -161,7 +161,7 @@ wrong("sends to a node that takes no input", () => {
 });
 wrong("sends of a wrong input", () => {
   plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files.map((file) => ({ file }))), ...rest });
-  // @ts-expect-error is not assignable to type 'FanOutWithInput<"each", { file: string; }>'
+  // @ts-expect-error is not assignable to type 'FanOutWithInput<"each", { readonly file: string; }>'
   plain.edges({ [START]: "a", a: fanOut("each", (state) => state.files), ...rest });
 });
 wrong("sends that give one item instead of a list", () => {
@@ -229,7 +229,7 @@ wrong("a send of a wrong input", () => {
     .nodes({ a: () => send("each", { file: "x" }), each })
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
   start
-    // @ts-expect-error Type 'Send<"each", { flie: string; }>' is not assignable to type 'Send<"each", { file: string; }>'
+    // @ts-expect-error Type 'Send<"each", { flie: string; }>' is not assignable to type 'Send<"each", { readonly file: string; }>'
     .nodes({ a: () => send("each", { flie: "x" }), each })
     .edges({ [START]: "a", a: commandTargets("each"), each: END });
 });

@@ -167,13 +167,15 @@ function copyOutput(call: ToolCallContext, partial: ToolOutput): ToolOutput {
   // Artifacts are stored for results only.
   const { copy, logDropped } = createResultDataCopier(call, "an update");
   const { artifacts: _, value, details, provider, ...output } = toOutput(partial, copy);
-  const data = {
-    ...(value === undefined ? {} : { value: copy(value, "value") }),
-    ...(details === undefined ? {} : { details: copy(details, "details") }),
-    ...(provider === undefined ? {} : { provider: copy(provider, "provider") as ToolOutput["provider"] }),
-  };
+  const copied: { -readonly [Key in keyof ToolOutput]: ToolOutput[Key] } =
+    typeof output.content === "string" && output.command === undefined && output.usage === undefined
+      ? output
+      : structuredClone(output);
+  if (value !== undefined) copied.value = copy(value, "value");
+  if (details !== undefined) copied.details = copy(details, "details");
+  if (provider !== undefined) copied.provider = copy(provider, "provider") as ToolOutput["provider"];
   logDropped();
-  return { ...structuredClone(output), ...data };
+  return copied;
 }
 
 /**

@@ -24,6 +24,7 @@ import {
   type Store,
   subgraph,
 } from "@statewright/core";
+import { systemWorld } from "@statewright/core/adapter";
 import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
 import { afterAll, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -167,7 +168,10 @@ describe("exportTest", () => {
       middleware: [budget({ turns: 5, wallMs: 60_000 })],
     });
     const store = memoryStore();
-    await finish(agent.run({ store, thread: "t", input: "Do it" }));
+    // Each read of the clock is 5 ms later, so that the run takes time on every machine.
+    let ms = 0;
+    const world = { ...systemWorld(), clock: { now: () => Date.UTC(2026, 0, 1) + ms, monotonic: () => (ms += 5) } };
+    await finish(agent.run({ store, world, thread: "t", input: "Do it" }));
     const { unrecorded } = await exportAndReplay(agent, store);
     expect(unrecorded).toEqual(['the times in the channel "budgetSpent": the test measures them on its virtual clock']);
   });
