@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type MachineReport, runMachineSeed } from "../src/machines/run-machine-seed.ts";
 import { checkKills, checkShares } from "../src/machines/run-machines.ts";
 
-test("random durable machines with events and crashes end like live XState actors, with the same transitions [FX2] [FX3]", async () => {
+test("random durable machines with events and crashes end like live XState actors, with the same transitions [FX2, FX3]", async () => {
   const reports: MachineReport[] = [];
   for (let seed = 0; seed < 100; seed++) reports.push(await runMachineSeed(seed));
   const failed = reports.filter(({ violations }) => violations.length > 0);
