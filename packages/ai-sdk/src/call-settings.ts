@@ -65,7 +65,7 @@ export function toCallTools<Type extends "provider" | "provider-defined">(
   const all = [
     ...tools
       .filter(({ name }) => !supported.some((tool) => tool.name === name))
-      .map((tool) => toFunctionTool(tool, canEnforce)),
+      .map(({ strict, ...tool }) => toFunctionTool(canEnforce && strict !== undefined ? { ...tool, strict } : tool)),
     ...supported.map((tool) => toProviderTool(tool, type)),
   ];
   if (all.length === 0) return {};
@@ -77,16 +77,19 @@ export function toCallTools<Type extends "provider" | "provider-defined">(
   return { tools: all, toolChoice: toToolChoice(toolChoice) };
 }
 
-function toFunctionTool(
-  { name, description, inputSchema, strict, provider }: ModelTool,
-  canEnforce: boolean,
-): LanguageModelV2FunctionTool & { strict?: boolean } {
+function toFunctionTool({
+  name,
+  description,
+  inputSchema,
+  strict,
+  provider,
+}: ModelTool): LanguageModelV2FunctionTool & { strict?: boolean } {
   return {
     type: "function",
     name,
     description,
     inputSchema: inputSchema as JSONSchema7,
-    ...(strict === undefined || !canEnforce ? {} : { strict }),
+    ...(strict === undefined ? {} : { strict }),
     ...toProviderOptions(provider),
   };
 }

@@ -6,6 +6,9 @@ import type Database from "better-sqlite3";
 
 type Statement = Database.Statement<unknown[], unknown>;
 
+/** Optional argument of the modes of a statement; true by default. */
+type Toggle = readonly [isOn?: boolean];
+
 /** Prepares the statements of this connection at their first use, from now on. */
 export function prepareOnUse(db: Database.Database): void {
   const prepare = db.prepare;
@@ -43,21 +46,21 @@ class DeferredStatement implements Statement {
     return this.#open().iterate(...values);
   }
 
-  pluck(isOn = true): this {
-    return this.#setMode("pluck", isOn);
+  pluck(...toggle: Toggle): this {
+    return this.#setMode("pluck", toggle);
   }
 
-  raw(isOn = true): this {
-    return this.#setMode("raw", isOn);
+  raw(...toggle: Toggle): this {
+    return this.#setMode("raw", toggle);
   }
 
-  expand(isOn?: boolean): this {
-    this.#open().expand(isOn);
+  expand(...toggle: Toggle): this {
+    this.#open().expand(...toggle);
     return this;
   }
 
-  safeIntegers(isOn?: boolean): this {
-    this.#open().safeIntegers(isOn);
+  safeIntegers(...toggle: Toggle): this {
+    this.#open().safeIntegers(...toggle);
     return this;
   }
 
@@ -82,7 +85,7 @@ class DeferredStatement implements Statement {
     return this.#open().busy;
   }
 
-  #setMode(mode: "pluck" | "raw", isOn: boolean): this {
+  #setMode(mode: "pluck" | "raw", [isOn = true]: Toggle): this {
     if (this.#statement !== undefined) this.#statement[mode](isOn);
     else if (isOn) this.#mode = mode;
     else if (this.#mode === mode) this.#mode = undefined;
