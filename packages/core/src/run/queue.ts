@@ -398,7 +398,8 @@ async function startQueued(
   } finally {
     starting.end();
     mayUnblockOthers ||= stops.abort.signal.aborted;
-    if (result === undefined && mayUnblockOthers) void startNextQueued(caller, store, thread);
+    // A drained input stays first in the queue, for a later process.
+    if (result === undefined && mayUnblockOthers && !stops.drain.aborted) void startNextQueued(caller, store, thread);
     else if (result === undefined) resolveWaitingRuns(store, thread);
   }
   if (result !== undefined) return await awaitStarted(caller, row, result);
@@ -614,6 +615,7 @@ function waitForTurn(
     else subscribeToAbort(stops.abort.signal, cancel);
     if (stops.drain.aborted) leave();
     else subscribeToAbort(stops.drain, leave);
-    if (!isThreadActive(store, thread)) void startNextQueued(caller, store, thread);
+    // A drained input stays in the queue for a later process: a start here would run it after its drain.
+    if (!stops.drain.aborted && !isThreadActive(store, thread)) void startNextQueued(caller, store, thread);
   });
 }
