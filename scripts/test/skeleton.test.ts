@@ -57,6 +57,18 @@ describe("library homes [K10]", () => {
   });
 });
 
+test("no source of a package has a using declaration, which Node 22 cannot parse [E71]", () => {
+  const sources = folders
+    .filter((folder) => folder.startsWith("packages/") && existsSync(join(repository, folder, "src")))
+    .flatMap((folder) =>
+      readdirSync(join(repository, folder, "src"), { recursive: true, encoding: "utf8" })
+        .filter((file) => file.endsWith(".ts"))
+        .map((file) => `${folder}/src/${file}`),
+    );
+  expect(sources.length).toBeGreaterThan(500);
+  expect(sources.filter((file) => /^\s*(await )?using \w+ =/m.test(readText(file)))).toEqual([]);
+});
+
 describe("licences", () => {
   /** Licences whose code an MIT program may include with no more than a notice. */
   const permissive = ["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "BlueOak-1.0.0", "Unlicense"];

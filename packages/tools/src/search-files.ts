@@ -17,8 +17,21 @@ export async function searchFiles(
   request: SearchRequest,
   { schedule }: Pick<World, "schedule">,
 ): Promise<SearchReport> {
+  // Node 22 cannot parse `await using`.
+  const matcher = createLineMatcher(request.pattern, { signal: request.signal, schedule });
+  try {
+    return await searchWithMatcher(files, request, matcher);
+  } finally {
+    await matcher[Symbol.asyncDispose]();
+  }
+}
+
+async function searchWithMatcher(
+  files: Workspace,
+  request: SearchRequest,
+  matcher: LineMatcher,
+): Promise<SearchReport> {
   const { searchPath, kind, maxHits, signal, onHit, onFiles, matchesGlob } = request;
-  await using matcher = createLineMatcher(request.pattern, { signal, schedule });
   let skippedFiles = 0;
   let count = 0;
   const paths =
