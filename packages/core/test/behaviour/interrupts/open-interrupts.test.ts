@@ -70,7 +70,7 @@ describe("open interrupts", () => {
     expect(await seen(second)).toEqual([["two"], ["two"]]);
     second.crash();
     other.open();
-    await running.result.catch(() => undefined);
+    await expect(running.result).rejects.toMatchObject({ kind: "store" });
     const peer = second.peer();
     expect((await peer.runs({ thread: "t" })).map(({ status }) => status)).toEqual(["crashed"]);
     expect(await seen(peer)).toEqual([["two"], ["two"]]);
