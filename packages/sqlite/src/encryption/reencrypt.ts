@@ -4,6 +4,7 @@ import type { Database } from "better-sqlite3";
 import type { Reader } from "../read/reader.ts";
 import { putRunSum, runIsIntact } from "../rows/row-sums.ts";
 import type { EventColumns, RunColumns } from "../rows/rows.ts";
+import { type DetailColumns, detailColumns, readDetails, toDetailPayload } from "../rows/thread-details.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { Payload } from "./cipher.ts";
 import { readEvent, readRun, toEventColumns, toRunPayload } from "./encrypted-rows.ts";
@@ -13,7 +14,7 @@ function prepareStatements(db: Database) {
   return {
     runs: db.prepare<[string, number, number], Keyed<RunColumns>>(
       "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.status, r.attempt, r.started, r.ended, r.error," +
-        " r.name, r.metadata, r.input, r.more, " +
+        " r.name, r.metadata, r.input, r.more, r.tenant, r.user, " +
         runIsIntact +
         " FROM threads t CROSS JOIN runs r ON r.thread = t.key JOIN branches b ON b.key = r.branch" +
         " WHERE t.id = ? AND r.key > ? ORDER BY r.key LIMIT ?",
@@ -28,6 +29,15 @@ function prepareStatements(db: Database) {
     ),
     putEvent: db.prepare<[number, Payload, number, number]>(
       "UPDATE events SET sum = ?, text = ? WHERE thread = ? AND seq = ?",
+    ),
+    details: db.prepare<[string, number, number], Keyed<DetailColumns>>(
+      "SELECT t.key, t.id, " +
+        detailColumns +
+        " FROM threads t CROSS JOIN thread_details d ON d.thread = t.key" +
+        " WHERE t.id = ? AND t.key > ? LIMIT ?",
+    ),
+    putTitle: db.prepare<[Payload | null, number, number]>(
+      "UPDATE thread_details SET title = ?, sum = ? WHERE thread = ?",
     ),
     putSecret: db.prepare<[Uint8Array, string]>("UPDATE threads SET secret = ? WHERE id = ?"),
   };
@@ -63,6 +73,17 @@ export class Reencryption {
 
   #listThreadSources(thread: string): readonly RowSource[] {
     return [
+      createRowSource(
+        (after, limit) => this.#sql.details.all(thread, after, limit),
+        ({ title }) => [title],
+        (row, cipher) => {
+          const details = readDetails(cipher, row);
+          return (newest) => {
+            const { title, sum } = toDetailPayload(newest, thread, details);
+            this.#sql.putTitle.run(title, sum, row.key);
+          };
+        },
+      ),
       createRowSource(
         (after, limit) => this.#sql.runs.all(thread, after, limit),
         ({ error, input, more }) => [error, input, more],
