@@ -3,7 +3,7 @@
 import type { LongTermVectors, World } from "@statewright/core";
 import { checkChoice, checkCount, invalidOption } from "@statewright/core/adapter";
 import { longTermRules, storeRules } from "@statewright/core/store";
-import type { Encryption } from "./encryption/cipher.ts";
+import type { Encryption } from "@statewright/store-kit";
 import type { Durability } from "./file/durability.ts";
 
 /** Options of `sqliteStore`. */

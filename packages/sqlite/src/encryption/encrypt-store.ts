@@ -1,17 +1,23 @@
 /** `encryptStore`: converts a plain file to an encrypted file, with all of its threads. */
 
 import { StatewrightError } from "@statewright/core";
+import {
+  createStoreCipher,
+  type Encryption,
+  hashCheckpoint,
+  hashRemainingDeltas,
+  type StoreCipher,
+  type ThreadCipher,
+} from "@statewright/store-kit";
 import type { Database } from "better-sqlite3";
 import { openDatabase } from "../file/open-database.ts";
 import { toRowKey } from "../file/schema.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import { createReader, type Reader } from "../read/reader.ts";
-import { hashCheckpoint } from "../rows/rows.ts";
 import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
-import { hashRemainingDeltas, PrunedRanges } from "../write/pruned-ranges.ts";
-import { createStoreCipher, type Encryption, type StoreCipher, type ThreadCipher } from "./cipher.ts";
+import { PrunedRanges } from "../write/pruned-ranges.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";
 

@@ -2,8 +2,8 @@
  * Check of the tables through which all other rows are found. Their rows have no checksums: an index that does not
  * lead to a row would hide the row.
  */
+import { createCorruptError } from "@statewright/store-kit";
 import type Database from "better-sqlite3";
-import { createCorruptError } from "./store-errors.ts";
 
 /** Per table: the newest row, and the first row after a key that the unique index of the table does not have. */
 const catalogue = {

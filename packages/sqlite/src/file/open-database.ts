@@ -1,8 +1,10 @@
 /** Opens a database file. Refuses foreign, newer or modified files before any write. */
+
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
+import { createCorruptError } from "@statewright/store-kit";
 import Database from "better-sqlite3";
 import { checkEncryptionState } from "../encryption/encryption-state.ts";
 import { registerRowSums } from "../rows/row-sums.ts";
@@ -14,7 +16,7 @@ import { pinQueryPlans } from "./pin-query-plans.ts";
 import { prepareOnUse } from "./prepare-on-use.ts";
 import { refuseRemote } from "./refuse-remote.ts";
 import { applicationId, migrations, pageBytes, schemaHash } from "./schema.ts";
-import { createCorruptError, toStoreError } from "./store-errors.ts";
+import { toStoreError } from "./store-errors.ts";
 
 export type { Database } from "better-sqlite3";
 
