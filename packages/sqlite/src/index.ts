@@ -2,6 +2,7 @@
 
 export type { Fault, VerifyReport } from "@statewright/core/store";
 export type { Encryption, EncryptionKey } from "@statewright/store-kit";
+export type { DriverName } from "./driver/driver.ts";
 export { encryptStore } from "./encryption/encrypt-store.ts";
 export type { BackupOptions } from "./file/backup-options.ts";
 export type { SqliteStore } from "./sqlite-store.ts";

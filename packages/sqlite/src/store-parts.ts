@@ -3,7 +3,7 @@
 import type { World } from "@statewright/core";
 import type { LongTermChange } from "@statewright/core/store";
 import { createStoreCipher, type StoreCipher } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "./driver/database.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
 import { createDiskReserve } from "./file/disk-reserve.ts";
 import type { Durability } from "./file/durability.ts";

@@ -22,7 +22,7 @@ import {
   toInterruptPayload,
   toInterruptRow,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 
 export type Keyed<Columns> = Columns & { readonly key: number };

@@ -11,7 +11,7 @@ import {
   toEventColumns,
   toRunPayload,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import { putRunSum, runIsIntact } from "../rows/row-sums.ts";
 import type { Artifacts } from "../write/artifacts.ts";

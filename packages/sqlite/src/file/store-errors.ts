@@ -4,6 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type ErrorCode, type ErrorPlace, isStatewrightError, StatewrightError } from "@statewright/core";
 import { corruptAdvice, createCorruptError } from "@statewright/store-kit";
+import { getErrorCode } from "../driver/sqlite-code.ts";
 
 const advice = {
   store_full: "Free disk space, or raise the limit, then retry; the refused write was not saved",
@@ -32,10 +33,6 @@ export function toStoreError(thrown: unknown, place: ErrorPlace = {}): Statewrig
 /** Returns true if another connection holds a required lock; the operation may be retried. */
 export function isBusy(thrown: unknown): boolean {
   return getErrorCode(thrown).startsWith("SQLITE_BUSY");
-}
-
-function getErrorCode(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
 }
 
 const handleLimitCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);

@@ -2,7 +2,7 @@
 
 import type { EffectRow } from "@statewright/core/store";
 import { type EffectColumns, type FoldedColumns, readEffect, readFoldedEffects } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";

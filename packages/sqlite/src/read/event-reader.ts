@@ -2,7 +2,7 @@
 
 import type { CheckpointWithDeltas, EventRow, StoredEvent } from "@statewright/core/store";
 import { type EventColumns, readEvent } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { CheckpointReader } from "./checkpoint-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 import { threadHeadCheckpoint } from "./thread-head.ts";

@@ -2,7 +2,7 @@
 
 import type { InboxMessage } from "@statewright/core/store";
 import { type InboxMessageColumns, readInboxMessage } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 
 const inboxMessageList =

@@ -10,7 +10,7 @@ import {
   toInterruptRow,
   toOpenInterruptRow,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { hasMetadata } from "./list-filters.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";

@@ -2,7 +2,7 @@
 
 import type { StatewrightError } from "@statewright/core";
 import type { StoreCipher } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
 import { EffectReader } from "./effect-reader.ts";
 import { EventReader } from "./event-reader.ts";

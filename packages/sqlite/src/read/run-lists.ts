@@ -3,7 +3,7 @@
 import type { RunStatus, StatewrightError } from "@statewright/core";
 import type { ClaimablePage, RunFilter, RunRow } from "@statewright/core/store";
 import { listReadableRows, type RunColumns, readRun, statusFromRow, type ThreadCipher } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { runIsIntact } from "../rows/row-sums.ts";
 import {
   effectiveStatus,

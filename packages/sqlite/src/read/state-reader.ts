@@ -2,7 +2,7 @@
 
 import { type ChannelRows, type DeltaRow, storeRules } from "@statewright/core/store";
 import { type DeltaColumns, readDelta } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { toRowKey } from "../file/schema.ts";
 import type { CheckpointReader } from "./checkpoint-reader.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";

@@ -3,7 +3,7 @@
 import type { RunStatus } from "@statewright/core";
 import type { ThreadFilter, ThreadRow } from "@statewright/core/store";
 import { type ThreadColumns, toThreadRow } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import {
   effectiveStatus,
   hasMetadata,

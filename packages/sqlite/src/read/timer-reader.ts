@@ -9,7 +9,7 @@ import {
   type TimerColumns,
   toTimerRow,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 const timerColumns = "SELECT t.id AS thread, b.name AS branch, m.id, m.kind, m.generation, m.due, m.about, m.sum FROM ";
 

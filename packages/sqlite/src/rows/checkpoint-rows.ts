@@ -10,7 +10,7 @@ import {
   toDeltaColumns,
   toFoldedColumns,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
 import type { NamespaceRows } from "./namespace-rows.ts";

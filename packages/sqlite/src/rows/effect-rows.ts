@@ -2,7 +2,7 @@
 
 import type { EffectRow } from "@statewright/core/store";
 import { checkWellFormed, type ThreadCipher, toEffectPayload } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 
 /** Namespace of a journal with the cipher of its values. */

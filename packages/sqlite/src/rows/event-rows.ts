@@ -2,7 +2,7 @@
 
 import type { EventRow } from "@statewright/core/store";
 import { type Payload, toEventColumns } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
 
 function prepareStatements(db: Database) {

@@ -1,6 +1,6 @@
 /** Rows of graph versions. */
 import type { GraphVersion } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
 
 function prepareStatements(db: Database) {

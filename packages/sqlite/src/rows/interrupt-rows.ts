@@ -2,7 +2,7 @@
 
 import type { InterruptRow } from "@statewright/core/store";
 import { checkWellFormed, type ThreadCipher, toInterruptPayload } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { NamespaceState } from "../write/claimed-thread.ts";
 
 function prepareStatements(db: Database) {

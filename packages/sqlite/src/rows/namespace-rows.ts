@@ -2,7 +2,7 @@
 
 import { type Commit, storeRules } from "@statewright/core/store";
 import { type CheckpointColumns, checkWellFormed } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
 

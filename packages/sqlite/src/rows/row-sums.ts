@@ -3,7 +3,7 @@
  * statement. The functions exist on this connection only; no table or index of the file uses them.
  */
 import { computeColumnSum, computeFoldedSum } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 const runSum =
   "sum_of_run(r.thread, r.branch, r.id, r.graph, r.version, r.status, r.attempt, r.started, r.epoch, r.ended, r.error, r.name, r.metadata, r.input, r.more)";

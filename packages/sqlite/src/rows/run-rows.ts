@@ -3,7 +3,7 @@
 import { checkId } from "@statewright/core/adapter";
 import { type RunRow, storeRules } from "@statewright/core/store";
 import { computeColumnSum, type Payload, toRunPayload, toStoredStatus } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
 import { changedRunSum, putRunSum } from "./row-sums.ts";

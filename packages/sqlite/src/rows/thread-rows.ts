@@ -2,7 +2,7 @@
 
 import { storeRules } from "@statewright/core/store";
 import type { StoreCipher } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
 import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";

@@ -2,7 +2,7 @@
 
 import type { TimerChange } from "@statewright/core/store";
 import { checkWellFormed, computeTimerSum } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 function prepareStatements(db: Database) {
   return {

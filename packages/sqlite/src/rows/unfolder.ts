@@ -1,6 +1,6 @@
 /** Rows for folded effects whose checkpoint is pruned. */
 import { type FoldedColumns, readFoldedEffects } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { toRowKey } from "../file/schema.ts";
 import type { NamespaceContext } from "../write/pruned-ranges.ts";
 import type { EffectRows } from "./effect-rows.ts";

@@ -2,7 +2,7 @@
 
 import { type Fault, storeRules, type VerifyReport } from "@statewright/core/store";
 import { isUnreadable, type Read, type StoreVerifier } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Reencryption } from "../encryption/reencrypt.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";

@@ -9,7 +9,7 @@ import {
   type ThreadCipher,
   type ValueContext,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { toRowKey } from "../file/schema.ts";
 
 /** Size of a piece in bytes, except the last one of a body. */

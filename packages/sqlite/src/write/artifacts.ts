@@ -12,7 +12,7 @@ import {
   type ThreadCipher,
   type ValueContext,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { ArtifactBodies, type KeysAfter, pieceBytes } from "./artifact-bodies.ts";
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */

@@ -2,7 +2,7 @@
 
 import { type Claim, type ClaimRequest, type RunRow, storeRules } from "@statewright/core/store";
 import { type CheckpointColumns, createCorruptError, type GraphVersion, toCheckpointRow } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";

@@ -11,7 +11,7 @@ import {
   type ThreadCipher,
   toInboxMessageColumns,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 /** Branch of an inbox, with the cipher of its values. */
 export interface InboxNamespace {

@@ -2,7 +2,7 @@
 
 import { type Commit, type EffectRow, type NamespaceJournal, storeRules } from "@statewright/core/store";
 import { isFoldable, type ThreadCipher } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { EffectRows } from "../rows/effect-rows.ts";
 import type { NamespaceRows } from "../rows/namespace-rows.ts";

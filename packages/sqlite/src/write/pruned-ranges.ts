@@ -9,7 +9,7 @@ import {
   type ThreadCipher,
   toDeltaColumns,
 } from "@statewright/store-kit";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 

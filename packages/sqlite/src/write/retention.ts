@@ -5,7 +5,7 @@
  */
 
 import { type PrunedDelta, type PruneWrite, retentionRules, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { Reader } from "../read/reader.ts";
 import type { EffectRows } from "../rows/effect-rows.ts";

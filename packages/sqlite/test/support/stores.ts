@@ -43,8 +43,8 @@ export function openFile(options: SqliteStoreOptions = { durability: "normal" })
   };
 }
 
-export function openMemory(): StoreUnderTest {
-  const store = sqliteStore(":memory:");
+export function openMemory(options: SqliteStoreOptions = {}): StoreUnderTest {
+  const store = sqliteStore(":memory:", options);
   const throwMissing = (): never => {
     throw new Error("a store in memory has one owner");
   };
