@@ -33,7 +33,7 @@ export interface SqliteStoreOptions {
    * SQLite library: `better-sqlite3`, or `node:sqlite` of Node 24.15, Node 26 and newer. Default: the one with which
    * this process has the file open already, else `better-sqlite3`.
    */
-  readonly driver?: DriverName;
+  readonly driver?: DriverName | undefined;
   /** Embedding of items in the long-term store, for similarity search. */
   readonly longTerm?: LongTermVectors;
 }

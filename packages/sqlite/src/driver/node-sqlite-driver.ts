@@ -11,6 +11,9 @@ import { compareVersions, oldestSqlite } from "./sqlite-version.ts";
 /** Page cache of a connection in KiB, as that of better-sqlite3; the default of Node is an eighth of it. */
 const cacheKib = 16_000;
 
+/** More pages than any file has: a copy in one piece. */
+const allPages = 2 ** 31 - 1;
+
 /** Creates the driver. */
 export const nodeSqliteDriver: Driver = {
   name: "node:sqlite",
@@ -144,13 +147,13 @@ async function backUp(db: Database, path: string): Promise<void> {
   if (!(db instanceof NodeConnection)) throw new TypeError("backUp: expected a connection of node:sqlite");
   const { backup } = loadModule();
   if (db.memory) {
-    await backup(db.connection, path, { rate: -1 });
+    await backup(db.connection, path, { rate: allPages });
     return;
   }
   const source = new NodeConnection(db.name, { readOnly: true });
   recordUntilClosed(source, db.name, "node:sqlite");
   try {
-    await backup(source.connection, path, { rate: -1 });
+    await backup(source.connection, path, { rate: allPages });
   } finally {
     source.close();
   }
