@@ -59,6 +59,7 @@ export type {
 export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
 export * as threadRules from "./checkpoint/thread-rules.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
+export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {
   LongTermChange,
   LongTermLocation,

@@ -3,8 +3,8 @@
  * runs are done, and those have no entry in an index by status: their number is the total without the others.
  */
 import type { RunStatus } from "@statewright/core";
-import type { Database } from "better-sqlite3";
-import { fromStoredStatus, type StoredStatus } from "../rows/run-status.ts";
+import { fromStoredStatus, type StoredStatus } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { statusWithoutRun } from "../rows/thread-rows.ts";
 import { effectiveStatus, isNotDone } from "./list-filters.ts";
 

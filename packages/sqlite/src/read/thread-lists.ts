@@ -2,11 +2,16 @@
 
 import type { RunStatus, StatewrightError } from "@statewright/core";
 import { type ThreadCountFilter, type ThreadFilter, type ThreadRow, threadRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ThreadCipher } from "../encryption/cipher.ts";
-import { listReadableRows } from "../rows/readable-rows.ts";
-import { type ThreadColumns, toThreadRow } from "../rows/rows.ts";
-import { type DetailColumns, detailColumns, readDetails } from "../rows/thread-details.ts";
+import {
+  type DetailColumns,
+  listReadableRows,
+  readDetails,
+  type ThreadCipher,
+  type ThreadColumns,
+  toThreadRow,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
+import { detailColumns } from "../rows/thread-details.ts";
 import {
   effectiveStatus,
   hasEntries,

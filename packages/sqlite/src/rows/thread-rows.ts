@@ -1,12 +1,11 @@
 /** Rows of threads: creation, ownership, head and queue length. */
 
 import { storeRules, type ThreadDetails } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { StoreCipher } from "../encryption/cipher.ts";
+import type { StoreCipher, StoredStatus } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
 import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";
-import type { StoredStatus } from "./run-status.ts";
 
 export interface ThreadState extends ThreadHead {
   readonly key: number;
