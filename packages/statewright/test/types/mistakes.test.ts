@@ -92,6 +92,8 @@ test("commands, interrupts, sends and items of lists have errors that say what t
 
 test("scripts, events, branches, recipes and inputs of tools that are wrong do not compile [FX34]", () => {
   expectWords({
+    "agents/text-as-graph-input": "pass agent.toInput(text), or call agent.run with the text",
+    "agents/messages-as-graph-input": "pass agent.toInput(text), or call agent.run with the text",
     "tests/wrong-argument": "the script calls search with another type of the argument query",
     "tests/missing-argument": "the script calls search without the argument query",
     "tests/hidden-argument": "the script calls refund with user, which is no argument of the tool",
