@@ -279,6 +279,7 @@ export {
   type AskOptions,
   type AuxiliaryCall,
   type BeforeToolDecision,
+  type BeforeToolHook,
   defineMiddleware,
   type EndingRuntime,
   type HookInterrupt,

@@ -18,6 +18,7 @@ import {
 } from "../rules.ts";
 import type { Claim, ClaimRequest, Store } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
+import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, toThreadExport } from "./memory-export.ts";
@@ -41,7 +42,10 @@ import { countThreads, listBranches, listThreads, patchThread, putThread, toThre
 export interface MemoryStore extends Store {
   /** Creates another owner of the same threads, like a second process. */
   peer(): MemoryStore;
-  /** Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. */
+  /**
+   * Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. The results of
+   * its runs stay pending or reject with `store_closed`; that rejection is never unhandled.
+   */
   crash(): void;
 }
 
@@ -66,7 +70,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 }
 
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
-  const self: Owner = { alive: true };
+  const self: Owner = { alive: true, crashed: false };
   threads.ownerCount += 1;
   const queue = createWriteQueue(self);
   return {
@@ -90,6 +94,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     crash: () => {
       queue.clear();
       self.alive = false;
+      self.crashed = true;
     },
   };
 }
@@ -140,8 +145,8 @@ function createWriteQueue(self: Owner): WriteQueue {
   return queue;
 }
 
-function checkAlive({ alive }: Owner): void {
-  if (!alive) throw createClosedError("memory");
+function checkAlive({ alive, crashed }: Owner): void {
+  if (!alive) throw crashed ? createCrashedError() : createClosedError("memory");
 }
 
 function catchFailure(self: Owner, work: () => void): StatewrightError | undefined {
