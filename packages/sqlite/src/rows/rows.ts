@@ -47,6 +47,7 @@ export interface DeltaColumns {
   readonly channel: string;
   readonly kind: DeltaRow["kind"];
   readonly base: number;
+  readonly count: Nullable<number>;
   readonly sum: number;
   readonly text: string;
 }
@@ -176,8 +177,8 @@ export function toCheckpointRow(columns: CheckpointColumns): CheckpointRow {
   };
 }
 
-export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
-  return { channel, kind, base: base === 1, text };
+export function toDeltaRow({ channel, kind, base, count, text }: DeltaColumns): DeltaRow {
+  return { channel, kind, base: base === 1, ...(count === null ? {} : { count }), text };
 }
 
 export function toEffectRow(columns: EffectColumns): EffectRow {
@@ -303,7 +304,7 @@ export function hashCheckpoint(
 ): string {
   const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((left, right) => (left.channel < right.channel ? -1 : 1));
-  const parts = sorted.map(({ channel, kind, base, text }) => [channel, kind, base, text.length]);
+  const parts = sorted.map(({ channel, kind, base, count, text }) => [channel, kind, base, count, text.length]);
   const head = [
     id,
     branch,
@@ -332,9 +333,9 @@ export function hashCheckpoint(
 export function computeDeltaSum(
   namespace: string,
   checkpoint: number,
-  { channel, kind, base, text }: DeltaRow,
+  { channel, kind, base, count, text }: DeltaRow,
 ): number {
-  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base}${text}`);
+  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base} ${count ?? ""}${text}`);
 }
 
 /** Computes the checksum of an effect over all columns of the row. */
