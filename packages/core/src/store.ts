@@ -46,9 +46,18 @@ export type {
   RunFilter,
   Store,
   StoredEvent,
+  StoreReads,
   ThreadFilter,
   ThreadRow,
 } from "./checkpoint/store.ts";
+export type {
+  ChangeRow,
+  EffectSummaryRow,
+  NamespaceSummary,
+  SuperstepPage,
+  SuperstepRow,
+  TimelineEntry,
+} from "./checkpoint/superstep.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type {
   LongTermChange,
