@@ -8,6 +8,7 @@ import { findMessageIssue } from "../../model/message.ts";
 import type { Channel } from "../../state/channel.ts";
 import { type Codec, encodeWrapper, isPlainText } from "../../state/codec.ts";
 import { applyDelta, type Delta, type Patch } from "../../state/delta.ts";
+import { defineEntry } from "../../state/value-tags.ts";
 import type { DeltaRow } from "../checkpoint.ts";
 import type { ChannelRows } from "../store.ts";
 import { checkList, isCount } from "./row-shapes.ts";
@@ -88,6 +89,31 @@ export function restoreState(
     if (state[channel] === undefined && channels[channel]?.kind !== "ephemeral") delete state[channel];
   }
   return state;
+}
+
+/**
+ * Restores the state from saved rows without the channels of the graph: a channel that was never written, or whose
+ * value was cleared, is absent.
+ */
+export function restoreSavedChannels(codec: Codec, saved: readonly ChannelRows[]): Record<string, unknown> {
+  const state: Record<string, unknown> = {};
+  for (const { channel, deltas } of saved) {
+    const value = applySavedDeltas(codec, deltas);
+    if (value !== undefined) defineEntry(state, channel, value);
+  }
+  return state;
+}
+
+/** Returns the value of a channel from its rows; undefined for a cleared channel, and without rows. */
+export function applySavedDeltas(codec: Codec, rows: readonly Pick<DeltaRow, "kind" | "text">[]): unknown {
+  const deltas = joinDeltas(rows.map((row) => parseDelta(codec, row)));
+  return deltas.reduce(applyDelta, getStartValue(deltas[0], undefined));
+}
+
+/** Applies one saved delta to a value of its channel. */
+export function applySavedDelta(codec: Codec, value: unknown, row: Pick<DeltaRow, "kind" | "text">): unknown {
+  const delta = parseDelta(codec, row);
+  return applyDelta(value ?? getStartValue(delta, undefined), delta);
 }
 
 /**
