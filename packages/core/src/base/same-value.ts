@@ -26,8 +26,7 @@ function isSameInstance(one: object, other: object): boolean {
   if (one instanceof Date) return other instanceof Date && Object.is(one.getTime(), other.getTime());
   if (one instanceof Map) return other instanceof Map && areSameItems([...one].flat(), [...other].flat());
   if (one instanceof Set) return other instanceof Set && areSameItems([...one], [...other]);
-  if (one instanceof Error)
-    return other instanceof Error && isSameValue(listErrorParts(one), listErrorParts(other));
+  if (one instanceof Error) return other instanceof Error && isSameValue(listErrorParts(one), listErrorParts(other));
   if (ArrayBuffer.isView(one)) return ArrayBuffer.isView(other) && areSameItems(toBytes(one), toBytes(other));
   if (one instanceof ArrayBuffer)
     return other instanceof ArrayBuffer && areSameItems([...new Uint8Array(one)], [...new Uint8Array(other)]);

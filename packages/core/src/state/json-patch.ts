@@ -50,8 +50,7 @@ function addObjectChanges(
       changes.push({ op: { op: "remove", path: toJsonPointer([...path, key]) }, before: before[key] });
   for (const key of Object.keys(after))
     if (Object.hasOwn(before, key)) addChanges(changes, [...path, key], before[key], after[key]);
-    else
-      changes.push({ op: { op: "add", path: toJsonPointer([...path, key]), value: after[key] }, before: undefined });
+    else changes.push({ op: { op: "add", path: toJsonPointer([...path, key]), value: after[key] }, before: undefined });
 }
 
 function addListChanges(
@@ -66,8 +65,7 @@ function addListChanges(
   let end = 0;
   while (end < shorter - start && isSameValue(before.at(-1 - end), after.at(-1 - end))) end += 1;
   const common = shorter - end;
-  for (let index = start; index < common; index++)
-    addChanges(changes, [...path, index], before[index], after[index]);
+  for (let index = start; index < common; index++) addChanges(changes, [...path, index], before[index], after[index]);
   const at = toJsonPointer([...path, common]);
   for (let index = common; index < before.length - end; index++)
     changes.push({ op: { op: "remove", path: at }, before: before[index] });
@@ -83,7 +81,9 @@ function addListChanges(
  * unchanged. Throws `invalid_option` for a path that the value does not have.
  */
 export function applyJsonPatch(value: unknown, patch: readonly JsonPatchOp[]): unknown {
-  return deepFreeze(patch.reduce((current, op) => applyOp(current, parseJsonPointer("applyJsonPatch", op.path), op), value));
+  return deepFreeze(
+    patch.reduce((current, op) => applyOp(current, parseJsonPointer("applyJsonPatch", op.path), op), value),
+  );
 }
 
 function applyOp(value: unknown, path: readonly string[], op: JsonPatchOp): unknown {
@@ -127,4 +127,3 @@ function createMissingPartError({ op, path }: JsonPatchOp): StatewrightError {
     next: "Apply the patch to the value that it was made for",
   });
 }
-

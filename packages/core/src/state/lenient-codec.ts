@@ -1,6 +1,6 @@
 /** Codec of readers without the classes of the application. */
 import { StatewrightError } from "../base/errors.ts";
-import { checkClassCodecs, type ClassCodec } from "./class-codec.ts";
+import { type ClassCodec, checkClassCodecs } from "./class-codec.ts";
 import { type Codec, decodeWith } from "./codec.ts";
 import { createDecoder } from "./decoder.ts";
 

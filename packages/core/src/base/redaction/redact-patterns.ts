@@ -74,7 +74,10 @@ function redactObject(
 ): Readonly<Record<string, unknown>> {
   const entries = Object.entries(value).map(
     ([key, item]) =>
-      [key, typeof item === "string" && secretName.test(key) ? replacement : redactValue(redactText, item, level + 1)] as const,
+      [
+        key,
+        typeof item === "string" && secretName.test(key) ? replacement : redactValue(redactText, item, level + 1),
+      ] as const,
   );
   return entries.every(([key, item]) => item === value[key]) ? value : Object.fromEntries(entries);
 }

@@ -22,15 +22,12 @@ export interface DiffStatesOptions extends ReadOptions {
  * const patch = await diffStates(store, { thread: "support-7", from: 2, to: 9 });
  */
 export async function diffStates(store: Store, options: DiffStatesOptions): Promise<readonly JsonPatchOp[]> {
-  return await readThread(
-    { call: "diffStates", store, options, optionNames: ["from", "to"] },
-    async (reader) => {
-      const [from, to] = [
-        await findCheckpoint("diffStates", reader, { at: options.from ?? null }),
-        await findCheckpoint("diffStates", reader, { at: options.to ?? null }),
-      ];
-      const [before, after] = [await loadState(reader, from.id), await loadState(reader, to.id)];
-      return deepFreeze(diffValues(before, after).map(({ op }) => op));
-    },
-  );
+  return await readThread({ call: "diffStates", store, options, optionNames: ["from", "to"] }, async (reader) => {
+    const [from, to] = [
+      await findCheckpoint("diffStates", reader, { at: options.from ?? null }),
+      await findCheckpoint("diffStates", reader, { at: options.to ?? null }),
+    ];
+    const [before, after] = [await loadState(reader, from.id), await loadState(reader, to.id)];
+    return deepFreeze(diffValues(before, after).map(({ op }) => op));
+  });
 }

@@ -1,7 +1,8 @@
 /** `getStateAt`: the state of a thread at a checkpoint, read without its graph. */
-import { checkCount } from "../../base/options.ts";
+
 import { deepFreeze } from "../../base/json.ts";
 import { findPart, parseJsonPointer } from "../../base/json-pointer.ts";
+import { checkCount } from "../../base/options.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import { type CutPart, cutValue } from "./cut-value.ts";
 import { type CheckpointPlace, findCheckpoint, loadState } from "./find-checkpoint.ts";

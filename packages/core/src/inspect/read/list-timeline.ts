@@ -46,11 +46,7 @@ export interface BranchPart {
 }
 
 /** Lists a branch or child namespace and its ancestors, each up to the fork of the next; empty for an unknown name. */
-export async function listBranchParts(
-  reads: StoreReads,
-  thread: string,
-  name: string,
-): Promise<readonly BranchPart[]> {
+export async function listBranchParts(reads: StoreReads, thread: string, name: string): Promise<readonly BranchPart[]> {
   const namespaces = new Map(
     [...(await reads.namespaces(thread, "branch")), ...(await reads.namespaces(thread, "child"))].map((each) => [
       each.name,

@@ -1,6 +1,11 @@
 /** Redaction of saved tool data by the policies of the tools, which a run applies only to events and interrupts. */
 import { isPlainObject, type Json, maxSavedDepth } from "../../base/json.ts";
-import { type RedactionPolicy, redactArgs, redactPartialResult, redactResult } from "../../tool/artifacts/redaction-policy.ts";
+import {
+  type RedactionPolicy,
+  redactArgs,
+  redactPartialResult,
+  redactResult,
+} from "../../tool/artifacts/redaction-policy.ts";
 import type { ToolOutput, ToolResult } from "../../tool/result.ts";
 
 /** Redacts tool data in saved values. */

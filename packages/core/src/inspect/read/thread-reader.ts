@@ -46,7 +46,7 @@ export interface ThreadReader {
 export interface ReadCall {
   readonly call: string;
   readonly store: Store;
-  readonly options: ReadOptions & { readonly graph?: Graph<never> | undefined };
+  readonly options: ReadOptions & { readonly graph?: Graph | undefined };
   readonly optionNames: readonly string[];
 }
 
@@ -82,7 +82,7 @@ export async function readThread<Value>(
 
 /** Returns a function that finds the redaction policy of a tool by any of its names. */
 function createPolicyFinder(
-  graph: Graph<never> | undefined,
+  graph: Graph | undefined,
   tools: readonly Tool<never, never>[],
 ): (name: string) => RedactionPolicy | undefined {
   const given = toolRegistry(tools);
