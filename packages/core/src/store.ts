@@ -59,6 +59,7 @@ export type {
   TimelineEntry,
 } from "./checkpoint/superstep.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
+export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {
   LongTermChange,
   LongTermLocation,

@@ -3,10 +3,14 @@
  * its own, because the connection of the store ends its transactions at each read. The connection belongs to the
  * same SQLite library: a second library in this process would break the locks of the file.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { World } from "@statewright/core";
 import { storeRules } from "@statewright/core/store";
-import Database from "better-sqlite3";
-import type { StoreCipher } from "../encryption/cipher.ts";
+import type { StoreCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
+import { getDriver, openWith } from "../driver/driver.ts";
 import type { Owner } from "../file/owner.ts";
 import { pinQueryPlans } from "../file/pin-query-plans.ts";
 import { prepareOnUse } from "../file/prepare-on-use.ts";
@@ -21,7 +25,7 @@ const openTimeoutMs = 5_000;
 
 /** Dependencies of snapshots. */
 export interface SnapshotParts {
-  readonly db: Database.Database;
+  readonly db: Database;
   /** Path of the file; undefined for a store in memory. */
   readonly file: string | undefined;
   readonly storeCipher: StoreCipher | undefined;
@@ -33,7 +37,7 @@ export interface SnapshotParts {
 /** Opens snapshots of one store. */
 export class Snapshots {
   readonly #parts: SnapshotParts;
-  readonly #open: Set<Database.Database> = new Set();
+  readonly #open: Set<Database> = new Set();
 
   constructor(parts: SnapshotParts) {
     this.#parts = parts;
@@ -59,14 +63,11 @@ export class Snapshots {
     for (const db of this.#open) this.#close(db);
   }
 
-  #begin(): Database.Database {
+  #begin(): Database {
     const { db: store, file, transactions } = this.#parts;
     transactions.refuseClosed();
     try {
-      const db =
-        file === undefined
-          ? new Database(store.serialize(), { readonly: true })
-          : new Database(file, { readonly: true, fileMustExist: true, timeout: openTimeoutMs });
+      const db = file === undefined ? openCopy(store) : openReadOnly(store, file);
       this.#open.add(db);
       try {
         db.pragma("trusted_schema = OFF");
@@ -87,7 +88,7 @@ export class Snapshots {
     }
   }
 
-  #createSource(db: Database.Database, dead: readonly number[]): ReadSource {
+  #createSource(db: Database, dead: readonly number[]): ReadSource {
     const { storeCipher, world, transactions } = this.#parts;
     const reader = createReader(db, storeCipher, (fault) =>
       world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
@@ -108,8 +109,32 @@ export class Snapshots {
     };
   }
 
-  #close(db: Database.Database): void {
+  #close(db: Database): void {
     this.#open.delete(db);
     db.close();
+  }
+}
+
+/** Opens a connection through the driver of the store. */
+function openReadOnly(store: Database, file: string): Database {
+  return openWith(getDriver(store), file, { readOnly: true, timeoutMs: openTimeoutMs });
+}
+
+/** Copies a store in memory, which has no second connection, to a temporary file that ends with its connection. */
+function openCopy(store: Database): Database {
+  const folder = mkdtempSync(join(tmpdir(), "statewright-"));
+  const file = join(folder, "snapshot.db");
+  try {
+    store.prepare("VACUUM INTO ?").run(file);
+    const db = openReadOnly(store, file);
+    const close = db.close;
+    db.close = () => {
+      close.call(db);
+      rmSync(folder, { recursive: true, force: true });
+    };
+    return db;
+  } catch (thrown) {
+    rmSync(folder, { recursive: true, force: true });
+    throw thrown;
   }
 }

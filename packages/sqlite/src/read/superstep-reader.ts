@@ -12,19 +12,21 @@ import type {
   TimelineEntry,
 } from "@statewright/core/store";
 import { storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { decryptPayload } from "../encryption/cipher.ts";
-import { readEvent, toControlContext } from "../encryption/encrypted-rows.ts";
-import { maxCheckpointId, toRowKey } from "../file/schema.ts";
-import { createCorruptError } from "../file/store-errors.ts";
-import { type FoldedColumns, readFoldedEffects } from "../rows/folded-effects.ts";
 import {
   type CheckpointColumns,
+  createCorruptError,
+  decryptPayload,
   type EffectColumns,
   type EventColumns,
+  type FoldedColumns,
+  readEvent,
+  readFoldedEffects,
   toCheckpointRow,
+  toControlContext,
   toEffectRow,
-} from "../rows/rows.ts";
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
+import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import { mergeEffects } from "./effect-reader.ts";
 import type { NamespaceReader } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
