@@ -6,6 +6,7 @@ import { StatewrightError } from "../base/errors.ts";
 import { deepFreeze, isPlainObject } from "../base/json.ts";
 import { isIndex, parseJsonPointer, toJsonPointer } from "../base/json-pointer.ts";
 import { isSameValue } from "../base/same-value.ts";
+import { copyObject } from "./delta.ts";
 
 /** Operation of a JSON Patch. */
 export type JsonPatchOp =
@@ -93,7 +94,7 @@ function applyOp(value: unknown, path: readonly string[], op: JsonPatchOp): unkn
   if (Array.isArray(value)) return applyToList(value, token, rest, op);
   if (!isPlainObject(value)) throw createMissingPartError(op);
   if (!Object.hasOwn(value, token) && !(isLast && op.op === "add")) throw createMissingPartError(op);
-  const copy: Record<string, unknown> = Object.assign(Object.create(Object.getPrototypeOf(value)), value);
+  const copy = copyObject(value);
   if (isLast && op.op === "remove") delete copy[token];
   else
     Object.defineProperty(copy, token, {

@@ -19,6 +19,9 @@ export interface CutLimits {
   readonly maxBytes: number | undefined;
 }
 
+/** Bytes of `null` in place of a part. */
+const nullBytes = 4;
+
 interface Cutter {
   bytesLeft: number;
   readonly cut: CutPart[];
@@ -45,18 +48,18 @@ function cutPart(cutter: Cutter, path: readonly string[], value: unknown, depth:
   const isEmpty = isContainer && Object.keys(value).length === 0;
   if (!isContainer || (depth === 0 && !isEmpty)) {
     cutter.cut.push({ path: toJsonPointer(path), bytes });
+    cutter.bytesLeft -= nullBytes;
     return null;
   }
   cutter.bytesLeft -= 2;
-  const entries = cutEntries(cutter, path, Object.entries(value), depth - 1);
+  const entries = cutEntries(cutter, { path, isList, depth: depth - 1 }, Object.entries(value));
   return isList ? entries.map(([, item]) => item) : Object.fromEntries(entries);
 }
 
 function cutEntries(
   cutter: Cutter,
-  path: readonly string[],
+  { path, isList, depth }: { readonly path: readonly string[]; readonly isList: boolean; readonly depth: number },
   entries: readonly (readonly [string, unknown])[],
-  depth: number,
 ): readonly (readonly [string, unknown])[] {
   const kept: (readonly [string, unknown])[] = [];
   for (const [index, [key, item]] of entries.entries()) {
@@ -66,6 +69,7 @@ function cutEntries(
       cutter.cut.push({ path: toJsonPointer([...path, key]), bytes, items: rest.length });
       break;
     }
+    cutter.bytesLeft -= isList ? 1 : measureValue(key) + 2;
     kept.push([key, cutPart(cutter, [...path, key], item, depth)]);
   }
   return kept;
