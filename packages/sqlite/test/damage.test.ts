@@ -1,6 +1,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  createThread,
   defineGraph,
   defineState,
   END,
@@ -9,6 +10,7 @@ import {
   resume,
   run,
   START,
+  updateThread,
   type World,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -211,6 +213,55 @@ test("verify reports a run that is missing from the metadata index", async () =>
   const faults = [{ thread: "t", what }];
   expect(await damaged.verify()).toMatchObject({ faults });
   damaged.close();
+});
+
+test("a changed title, metadata entry, tenant or owner of a thread is refused on reading, skipped by lists and reported by verify [SE4]", async () => {
+  for (const damage of [
+    "UPDATE thread_details SET title = 'another' WHERE title = 'Plan'",
+    "UPDATE thread_details SET metadata = '{}' WHERE title = 'Plan'",
+    "UPDATE threads SET tenant = 'other' WHERE id = 't'",
+    "UPDATE threads SET user = 'eve' WHERE id = 't'",
+    "DELETE FROM thread_details WHERE title = 'Plan'",
+  ]) {
+    const path = join(home.path, `${damage.length}.db`);
+    const lines: string[] = [];
+    const world = { ...systemWorld(), log: (_level: string, message: string) => void lines.push(message) };
+    const store = sqliteStore(path, { world });
+    for (const thread of ["t", "u"])
+      await createThread(store, { thread, title: thread === "t" ? "Plan" : "Other", tenant: "acme", owner: "ada" });
+    await updateThread(store, "t", { metadata: { project: "atlas" } });
+    change(path, (db) => db.exec(damage));
+    const failure: unknown = await store.thread("t").catch((error: unknown) => error);
+    expect([damage, failure]).toEqual([damage, expect.objectContaining({ code: "store_corrupt" })]);
+    expect([damage, (await store.threads()).map(({ id }) => id)]).toEqual([damage, ["u"]]);
+    expect(lines).toEqual(["a list skipped a damaged row"]);
+    const what = "the details of a thread do not match their checksum";
+    expect([damage, (await store.verify()).faults]).toEqual([
+      damage,
+      [{ thread: "t", what: expect.stringContaining(what) }],
+    ]);
+    store.close();
+  }
+});
+
+test("verify reports a thread that is not indexed by its metadata, has another status than its newest run, or a run of another tenant [SE4, SE10]", async () => {
+  const faults = {
+    "DELETE FROM thread_metadata WHERE name = 'project'": "the thread is not indexed by its metadata",
+    "UPDATE thread_metadata SET tenant = 'other'": "the thread is not indexed by its metadata",
+    "UPDATE threads SET status = 'failed'": "the status of the thread is not that of its newest run",
+    "UPDATE runs SET tenant = 'other'": "a run has another tenant than its thread",
+  };
+  for (const [damage, what] of Object.entries(faults)) {
+    const path = join(home.path, `${damage.length}.db`);
+    const store = sqliteStore(path);
+    await createThread(store, { thread: "t", metadata: { project: "atlas" }, tenant: "acme" });
+    await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first }).result;
+    expect(await store.verify()).toMatchObject({ faults: [] });
+    change(path, (db) => db.exec(damage));
+    const found = (await store.verify()).faults.map((fault) => fault.what);
+    expect([damage, found.includes(what)]).toEqual([damage, true]);
+    store.close();
+  }
 });
 
 test("a file with damaged rows of threads, branches or channels is not opened", async () => {
