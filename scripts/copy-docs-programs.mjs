@@ -5,7 +5,6 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "no
 import { basename, join } from "node:path";
 import { listImportedPackages } from "./package-examples.mjs";
 
-const partsOfPackages = ["test/docs", "test/fixtures", "test/support"];
 const skipped = new Set(["node_modules", ".reports", ".turbo"]);
 
 /** Copies programs, tests and pages; the vitest configuration of the copy includes only the tests of programs. */
@@ -34,13 +33,15 @@ export function listTestDependencies(root) {
   );
 }
 
-/** Returns the folders of the packages with programs, and of the examples. */
+/** Returns the folders of the packages with programs, the programs that their tests start, and the examples. */
 function listTestFolders(root) {
   const packages = readdirSync(join(root, "packages")).map((name) => join("packages", name));
-  const parts = packages
-    .filter((place) => existsSync(join(root, place, "test/docs")))
-    .flatMap((place) => partsOfPackages.map((part) => join(place, part)));
-  return ["apps/examples", ...parts].filter((place) => existsSync(join(root, place)));
+  const tested = packages.filter((place) => existsSync(join(root, place, "test/docs")));
+  return [
+    "apps/examples",
+    ...packages.map((place) => join(place, "test/fixtures")),
+    ...tested.flatMap((place) => [join(place, "test/docs"), join(place, "test/support")]),
+  ].filter((place) => existsSync(join(root, place)));
 }
 
 function listCode(folder) {

@@ -161,7 +161,11 @@ function checkDocsPrograms() {
 
 function runTests(what, cwd) {
   const vitest = join(project, "node_modules/vitest/vitest.mjs");
-  runStep(what, process.execPath, [vitest, "run"], { cwd, env: { NODE_COMPILE_CACHE: join(project, "compiled") } });
+  // Programs start processes: on a busy machine a test takes longer than the default of 5 seconds.
+  runStep(what, process.execPath, [vitest, "run", "--testTimeout=120000"], {
+    cwd,
+    env: { NODE_COMPILE_CACHE: join(project, "compiled") },
+  });
 }
 
 /** Checks the unpacked tarballs: pages and SKILL.md exist, and every relative link leads to a file in the tarball. */
