@@ -159,8 +159,8 @@ export const testedMutants: readonly TestedMutant[] = [
   {
     name: "a cursor of another list is accepted",
     file: "packages/core/src/inspect/cursor.ts",
-    find: "parts.length === types.length && ",
-    replace: "parts.length > 0 && ",
+    find: "parts.length === types.length && parts.every((part, index) => typeof part === types[index])",
+    replace: "parts.length > 0",
     rule: "SE10",
     test: "packages/testing/test/memory-store.test.ts",
   },
