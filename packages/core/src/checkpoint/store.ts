@@ -374,5 +374,9 @@ export interface Store {
   prune(write: PruneWrite): Promise<number>;
   /** Returns free space to the file system and erases the text of deleted rows. */
   vacuum(): Promise<void>;
-  close(): void;
+  /**
+   * Finishes the accepted writes, releases the threads of this store and frees its resources. Operations started
+   * afterwards reject with `store_closed`; a second call has no effect.
+   */
+  close(): Promise<void>;
 }

@@ -53,7 +53,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
     const [found, wanted] = await Promise.all(stores.map((store) => pages(store, filter)));
     expect([filter, found]).toEqual([filter, wanted]);
   }
-  for (const store of stores) store.close();
+  for (const store of stores) await store.close();
   home.remove();
 });
 
@@ -74,10 +74,10 @@ async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[
   return found;
 }
 
-test("lists by metadata, engine polls and retention use an index: no plan scans a table or sorts an ordered list [E66, E62]", () => {
+test("lists by metadata, engine polls and retention use an index: no plan scans a table or sorts an ordered list [E66, E62]", async () => {
   const home = createFolder();
   const file = join(home.path, "agent.db");
-  sqliteStore(file, { durability: "normal" }).close();
+  await sqliteStore(file, { durability: "normal" }).close();
   const db = new Sqlite(file);
   registerRowSums(db);
   const asked: string[] = [];
