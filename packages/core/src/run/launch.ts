@@ -13,7 +13,7 @@ import { createInboxBuffer } from "./session/inbox/inbox-buffer.ts";
 import type { InboxInput } from "./session/inbox/inbox-input.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./session/options/options.ts";
 import { Preemption } from "./session/preemption.ts";
-import { streamStoredEvents } from "./session/stored-events.ts";
+import { createStoredEventReader } from "./session/stored-events.ts";
 import { checkTextOptions, streamText } from "./session/text-stream.ts";
 import { getWorld, type OpenSessionOptions } from "./task/open-session.ts";
 
@@ -149,7 +149,7 @@ async function* streamSince(
   let lastSeq = after;
   try {
     if (store === undefined) throw createNoEventsError(thread);
-    for await (const event of streamStoredEvents(store, codec, thread, after)) {
+    for await (const event of createStoredEventReader({ store, codec, thread, after }).readNew()) {
       lastSeq = event.seq;
       if (isInView(event, views)) yield event;
     }
