@@ -92,6 +92,8 @@ export interface EventStream {
   getState: (() => unknown) | undefined;
   /** Handle of the run that emits to this stream. */
   handle: object | undefined;
+  /** Reports the id of the run that the handle drives; set by the handle. */
+  announceRun: ((run: string) => void) | undefined;
   /** Closes the stream, with the failure of the run. */
   readonly close: (failure?: Failure) => void;
   /** Reports machine transitions to an inspector; undefined without an inspector. */
@@ -144,6 +146,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     hasFailureReader: () => hasFailureReader,
     getState: undefined,
     handle: undefined,
+    announceRun: undefined,
     inspection,
     close: (failure) => {
       closed = true;

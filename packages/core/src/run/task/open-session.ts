@@ -69,6 +69,8 @@ export interface OpenSessionOptions {
   /** Idempotency key and metadata of a new run. */
   readonly labels?: Pick<RunRow, "key" | "metadata">;
   readonly mustExist: boolean;
+  /** True for a resume: on a finished thread the session has the id of the finished run, and starts no run. */
+  readonly resumes?: boolean;
   /** True when the first commit precedes any work, so that the thread can be claimed with this commit. */
   readonly claimsOnCommit?: boolean;
   /**
@@ -302,7 +304,7 @@ async function loadSession(
   const row =
     open && claim.run !== undefined
       ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
-      : createRunRow(opening, world, claim.branch);
+      : createRunRow(opening, world, claim.branch, { finished: control.tasks.length === 0 ? claim : undefined });
   const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
     store,
@@ -388,15 +390,21 @@ function toResumedRow(
   return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
 
-function createRunRow(opening: OpenSessionOptions, world: World, branch: string): RunRow {
-  const { graph, thread, runId, queued, labels } = opening;
+/** Creates the row of a new run. A resume of a `finished` thread writes no row, and refers to the finished run. */
+function createRunRow(
+  opening: OpenSessionOptions,
+  world: World,
+  branch: string,
+  { finished }: { readonly finished?: Claim | undefined } = {},
+): RunRow {
+  const { graph, thread, runId, queued, labels, resumes = false } = opening;
   if (queued !== undefined) {
     const { input: _, stops: __, ...row } = queued;
     return { ...row, version: graph.version, status: "running", startedAt: world.clock.now() };
   }
   return {
     ...labels,
-    id: runId,
+    id: (resumes ? (finished?.run?.id ?? finished?.head?.run) : undefined) ?? runId,
     thread,
     branch,
     graph: graph.name,
