@@ -70,10 +70,15 @@ function getEventRow(stored: StoredEvent): Pick<EventRow, "seq" | "at" | "branch
 
 function toRunEvent(codec: Codec, stored: StoredEvent): RunEvent {
   if ("checkpoint" in stored) return toCommittedEvent(codec, stored.checkpoint);
-  const { seq, at, branch, text } = stored.durableEvent;
+  const { seq, at, branch } = stored.durableEvent;
+  return { ...deepFreeze(parseDurableEvent(codec, stored.durableEvent)), seq, at, branch: getBranchName(branch) };
+}
+
+/** Parses a durable event. Throws `store_corrupt`. */
+export function parseDurableEvent(codec: Codec, { seq, text }: Pick<EventRow, "seq" | "text">): DurableEventBody {
   const body = codec.decode(text);
   if (!isFactBody(body)) throw createInvalidEventError(seq);
-  return { ...deepFreeze(body), seq, at, branch: getBranchName(branch) };
+  return body;
 }
 
 function isFactBody(data: unknown): data is DurableEventBody {
