@@ -61,7 +61,7 @@ async function image(path: string): Promise<Buffer> {
       run: { ...createRunRow(`r2-${thread}`, thread), status: "queued", queuedAt: 2_000, input: '"later"' },
     });
   }
-  store.close();
+  await store.close();
   return readFileSync(path);
 }
 
@@ -158,7 +158,7 @@ export async function runBitFlips(
     [],
   );
   assert.deepEqual((await store.verify()).faults, []);
-  store.close();
+  await store.close();
   return runCases(range, async (random) => {
     const [place, bit] = [getPlace(clean, random), random.whole(8)];
     const bytes = Buffer.from(clean);
@@ -200,7 +200,7 @@ async function classifyFile(copy: string, before: ReadonlyMap<string, Read>, whe
     assert.deepEqual(changed, [], `${where}: wrong when it is read`);
     return content.length === 0 ? "found by verify" : "a row is gone, found by verify";
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

@@ -93,7 +93,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
     const [count, wantedCount] = await Promise.all(stores.map((store) => store.countRuns(filter)));
     expect([filter, count]).toEqual([filter, wantedCount]);
   }
-  for (const store of stores) store.close();
+  for (const store of stores) await store.close();
   home.remove();
 });
 
@@ -121,10 +121,10 @@ async function listThreadPages(store: Store, filter: ThreadFilter): Promise<read
   return found;
 }
 
-test("lists by metadata, engine polls and retention use an index: no plan scans a table or sorts an ordered list [E66, E62]", () => {
+test("lists by metadata, engine polls and retention use an index: no plan scans a table or sorts an ordered list [E66, E62]", async () => {
   const home = createFolder();
   const file = join(home.path, "agent.db");
-  sqliteStore(file, { durability: "normal" }).close();
+  await sqliteStore(file, { durability: "normal" }).close();
   const db = new Sqlite(file);
   registerRowSums(db);
   const asked: string[] = [];

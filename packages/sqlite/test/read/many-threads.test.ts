@@ -53,7 +53,7 @@ test("lists and counts of very many threads have the right rows, of the whole st
   ]);
   expect((await countRuns(store)).total).toBe(9 * tenth);
   expect((await countRuns(store, { tenant: "tenant-3" })).byStatus.failed).toBe(part);
-  store.close();
+  await store.close();
 });
 
 /** Reads of a page, of counts and of single rows, each with its maximum of statements and the indexes of its plans. */

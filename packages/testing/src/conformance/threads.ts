@@ -156,7 +156,7 @@ const changeTests: readonly StoreTest[] = [
     async ({ store, peer }) => {
       const held = await startThread(store, "t");
       await held.writeStep(1);
-      await peer().updateThread("t", { at: 5_000, title: "Named by another process" });
+      await (await peer()).updateThread("t", { at: 5_000, title: "Named by another process" });
       await held.writeStep(2);
       await held.commit({ run: { ...createRun("r1"), status: "done", endedAt: 200 }, release: true });
       const { title, updatedAt, status } = (await store.thread("t")) ?? {};
@@ -285,7 +285,7 @@ const listTests: readonly StoreTest[] = [
     async ({ store, crash }) => {
       await startThread(store, "t");
       assertEqual((await store.run("r1"))?.status, "running", "the status before");
-      const next = crash();
+      const next = await crash();
       assertEqual((await next.run("r1"))?.status, "crashed", "the status after");
     },
   ),
@@ -381,7 +381,7 @@ const countTests: readonly StoreTest[] = [
       assertEqual((await store.countThreads({ owner: "ada", graph: "g" })).byStatus.done, 1, "the threads of an owner");
       await assertRejected(store.countThreads({ limit: 1 } as never), "invalid_option", "a count with a limit");
       await assertRejected(store.countRuns({ status: "done" } as never), "invalid_option", "a count with a status");
-      const next = crash();
+      const next = await crash();
       const { byStatus } = await next.countThreads();
       assertEqual([byStatus.running, byStatus.crashed], [0, 1], "the threads after a crash");
       assertEqual((await next.countRuns({ tenant: "acme" })).byStatus.crashed, 1, "the runs of a tenant after a crash");
