@@ -3,6 +3,7 @@ import { isPlainObject, maxSavedDepth } from "../base/json.ts";
 import { isOverwrite, overwrite } from "./channel.ts";
 import type { Codec } from "./codec.ts";
 import type { StateDefinition } from "./definition.ts";
+import { copyShallow } from "./delta.ts";
 
 /** A copy in progress: copied containers by original, so that shared and circular references stay so. */
 interface CopyTraversal {
@@ -79,10 +80,6 @@ function isDeepFrozen(value: unknown, visited: Set<object>): boolean {
 
 function copyObject(value: Record<string, unknown>, copyItem: (name: string, item: unknown) => unknown): object {
   return assignItems(copyShallow(value), copyItem);
-}
-
-function copyShallow(value: Record<string, unknown>): Record<string, unknown> {
-  return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
 }
 
 function assignItems(

@@ -4,7 +4,7 @@
  * macrostep is durable.
  */
 import { type AnyActorRef, createActor, createMachine } from "xstate";
-import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
+import { StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { listLeafNames, type MachineState } from "../../compile/durable-machine.ts";
@@ -35,7 +35,7 @@ import { createDurableEvent } from "../session/durable-event.ts";
 import { type EventMessage, getEventKey, postEvent, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { RunResult } from "../session/options/options.ts";
 import { hasNoRoom, waitForOnceEffects } from "../session/parts/once-effects.ts";
-import { awaitCommit } from "../session/parts/persistence.ts";
+import { awaitCommit, isStoreFailure } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
@@ -287,10 +287,6 @@ async function takeQueuedEvent(loop: LoopState, queued: QueuedEvent, time: StepT
     if (session.position.step === step && !isStoreFailure(error)) await removeFailedEvent(loop, queued, error);
     throw error;
   }
-}
-
-function isStoreFailure(error: unknown): boolean {
-  return isStatewrightError(error) && error.kind === "store" && error.code !== "unencodable_value";
 }
 
 /**

@@ -3,7 +3,8 @@
 import type { World } from "../../base/world.ts";
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import type { OpenInterrupt } from "../events/run-event.ts";
+import type { OpenInterrupt, RunEventBody } from "../events/run-event.ts";
+import type { RunResultBase } from "./options/options.ts";
 import { toPublicState } from "./output.ts";
 import type { Journal } from "./parts/journal.ts";
 import type { Persistence } from "./parts/persistence.ts";
@@ -22,15 +23,7 @@ export function toRunRow(position: Position, world: World, status: RunStatus): R
 export function toRunStarted(
   position: Position,
   journal: Journal,
-): {
-  readonly run: string;
-  readonly thread: string;
-  readonly branch: string;
-  readonly graph: string;
-  readonly attempt: number;
-  readonly recovered: boolean;
-  readonly writtenBy?: { readonly version: number; readonly shape: string };
-} {
+): Omit<Extract<RunEventBody, { readonly type: "run.started" }>, "type"> {
   const { run, plan } = position;
   const { saved } = journal;
   const before = saved?.claim.writtenBy;
@@ -47,14 +40,7 @@ export function toRunStarted(
 }
 
 /** Returns the fields common to all results of a run. */
-export function toResultBase(session: Pick<Session, "position" | "progress" | "journal">): {
-  readonly run: string;
-  readonly thread: string;
-  readonly branch: string;
-  readonly state: State;
-  readonly steps: number;
-  readonly bytes: number;
-} {
+export function toResultBase(session: Pick<Session, "position" | "progress" | "journal">): RunResultBase<State> {
   return {
     run: session.position.run.id,
     thread: session.position.run.thread,
