@@ -1,7 +1,7 @@
 /** Rows of graph versions. */
-import type { Database } from "better-sqlite3";
+import type { GraphVersion } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
-import type { GraphVersion } from "./rows.ts";
 
 function prepareStatements(db: Database) {
   return {
