@@ -3,10 +3,9 @@
 import type { World } from "../../base/world.ts";
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import type { OpenInterrupt, RunEventBody } from "../events/run-event.ts";
+import type { OpenInterrupt } from "../events/run-event.ts";
 import type { RunResultBase } from "./options/options.ts";
 import { toPublicState } from "./output.ts";
-import type { Journal } from "./parts/journal.ts";
 import type { Persistence } from "./parts/persistence.ts";
 import type { Position } from "./parts/position.ts";
 import type { State } from "./returns.ts";
@@ -17,26 +16,6 @@ export function toRunRow(position: Position, world: World, status: RunStatus): R
   const { run } = position;
   const isResumable = status === "waiting" || status === "paused";
   return isResumable ? { ...run, status } : { ...run, status, endedAt: world.clock.now() };
-}
-
-/** Returns the fields of the event `run.started`. */
-export function toRunStarted(
-  position: Position,
-  journal: Journal,
-): Omit<Extract<RunEventBody, { readonly type: "run.started" }>, "type"> {
-  const { run, plan } = position;
-  const { saved } = journal;
-  const before = saved?.claim.writtenBy;
-  const isOtherVersion = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
-  return {
-    run: run.id,
-    thread: run.thread,
-    branch: run.branch,
-    graph: run.graph,
-    attempt: run.attempt,
-    recovered: saved?.claim.recovered === true || saved?.claim.run?.status === "running",
-    ...(isOtherVersion ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
-  };
 }
 
 /** Returns the fields common to all results of a run. */
