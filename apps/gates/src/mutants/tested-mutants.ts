@@ -60,6 +60,14 @@ export const testedMutants: readonly TestedMutant[] = [
     test: "packages/core/test/behaviour/failures/steps-in-doubt.test.ts",
   },
   {
+    name: "a step without an effect here is repeated although another branch has run it",
+    file: "packages/core/src/run/journal/journal.ts",
+    find: "return startUnlessPrior(session, request, row);",
+    replace: "return repeatEffect(session, request, row);",
+    rule: "E44",
+    test: "packages/core/test/behaviour/failures/steps-in-doubt.test.ts",
+  },
+  {
     name: "an answer about one start of a step counts for the next start",
     file: "packages/core/src/run/journal/decide-effect.ts",
     find: "return { row, about: describeStart(row) };",
