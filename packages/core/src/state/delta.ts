@@ -73,13 +73,13 @@ function applyPatch(value: unknown, patch: Patch, depth: number, copies: Set<obj
 function getMutableCopy(value: unknown, copies: Set<object>): unknown[] | Record<string, unknown> {
   if (!Array.isArray(value) && !isPlainObject(value)) throw createMismatchError();
   if (copies.has(value)) return value;
-  const copy = Array.isArray(value) ? value.slice() : copyShallow(value);
+  const copy = Array.isArray(value) ? value.slice() : copyObject(value);
   copies.add(copy);
   return copy;
 }
 
 /** Copies an object and keeps a null prototype, as of `Object.groupBy`. */
-export function copyShallow(value: Record<string, unknown>): Record<string, unknown> {
+export function copyObject(value: Record<string, unknown>): Record<string, unknown> {
   return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
 }
 
