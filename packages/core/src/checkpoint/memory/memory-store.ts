@@ -17,6 +17,7 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { Claim, ClaimRequest, Store, StoreReads } from "../store.ts";
+import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
@@ -24,7 +25,7 @@ import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
-import { dequeueRun, enqueueRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
@@ -38,7 +39,7 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
-import { listBranches, listThreads, toThreadRow } from "./memory-thread-list.ts";
+import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
@@ -177,10 +178,17 @@ type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "exportThrea
 
 function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads, "name"> {
   return {
-    thread: (id) => read(self, () => toThreadRow(find(id))),
+    thread: (id) =>
+      read(self, () => {
+        const thread = find(id);
+        return thread === undefined ? undefined : toThreadRow(thread);
+      }),
     threads: (filter = {}) => read(self, () => listThreads(all(), filter)),
+    countThreads: (filter = {}) => read(self, () => countThreads(all(), filter)),
     branches: (id) => read(self, () => listBranches(find(id))),
+    run: (id) => read(self, () => findRun(all(), id)),
     runs: (filter = {}) => read(self, () => listRuns(all(), filter)),
+    countRuns: (filter = {}) => read(self, () => countRuns(all(), filter)),
     claimable: (page) => read(self, () => listClaimable(all(), page)),
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(find(id)?.checkpoints.get(checkpoint)?.checkpoint)),
@@ -220,7 +228,17 @@ function createSnapshots(threads: Threads, self: Owner): Required<Pick<Store, "s
 
 type StoreWrites = Pick<
   Store,
-  "claim" | "commit" | "enqueue" | "dequeue" | "post" | "branch" | "delete" | "importThread" | "prune"
+  | "createThread"
+  | "updateThread"
+  | "claim"
+  | "commit"
+  | "enqueue"
+  | "dequeue"
+  | "post"
+  | "branch"
+  | "delete"
+  | "importThread"
+  | "prune"
 >;
 
 function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: WriteQueue): StoreWrites {
@@ -230,6 +248,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       return work();
     });
   return {
+    createThread: (put) => write(put.thread, () => putThread(threads, put)),
+    updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
     claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
       let queued: number | undefined;
@@ -285,8 +305,11 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
   if (known?.owner?.alive === true) throw createBusyError(request.thread);
   const writer = { graph, version, shape };
-  const { thread: id, branch: headBranch = "main", keySalt = "" } = request;
-  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt }, writer);
+  const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
+  checkParties("run", { tenant, owner });
+  if (known !== undefined) checkTenant("run", { id, tenant: known.details.tenant }, tenant);
+  const details = toThreadDetails({ tenant, owner });
+  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt, details }, writer);
   const name = request.branch ?? thread.headBranch;
   let namespace = thread.namespaces.get(name);
   if (namespace === undefined) {
@@ -298,11 +321,13 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   const recovered = thread.owner !== undefined;
   thread.owner = self;
   thread.writer = writer;
+  thread.writtenBy ??= writer;
   thread.epoch += 1;
   const head = namespace.checkpoints.at(-1);
   return {
     epoch: thread.epoch,
     keySalt: thread.keySalt,
+    ...(thread.details.tenant === undefined ? {} : { tenant: thread.details.tenant }),
     branch: name,
     nextSeq: thread.seq + 1,
     nextCheckpoint: thread.checkpoint + 1,
