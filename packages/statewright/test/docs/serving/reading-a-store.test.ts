@@ -14,7 +14,9 @@ test("the programs that read a store print a thread without its graph [ND2, ND3,
   expect(printed).toContain("[ 'mail' ]");
   const program = new URL("thread-log.ts", import.meta.url);
   const log = await runProgram(program, { cwd, args: ["orders.db", "order-1"] });
-  expect(log).toMatch(/superstep 3 {2}main .*\n {4}ask {2}tasks 1:0\n {4}interrupt price {2}answered by kim: 5\n {2}\+ \/price {2}5\n/);
+  expect(log).toMatch(
+    /superstep 3 {2}main .*\n {4}ask {2}tasks 1:0\n {4}interrupt price {2}answered by kim: 5\n {2}\+ \/price {2}5\n/,
+  );
   expect(log).toContain("step mail  ok, 1 attempts");
   const price = await runProgram(program, { cwd, args: ["orders.db", "order-1", "/price"] });
   expect(price.split("\n").slice(0, 2)).toEqual([

@@ -76,13 +76,22 @@ for (const { name, parent, from, status } of await getBranchTree(store, { thread
   console.log(name, parent, from, status);
 
 const { ancestor, first, answers, effects } = await compareBranches(store, { thread, a: "main", b: "cheaper" });
-console.log(ancestor, first?.a?.nodes, answers, effects.onlyA.map(({ key }) => key));
+console.log(
+  ancestor,
+  first?.a?.nodes,
+  answers,
+  effects.onlyA.map(({ key }) => key),
+);
 
 const calls = await listNamespaces(store, { thread });
 for (const { name, within, graph, task } of calls) console.log(name, within, graph, task);
 
 const preview = await previewFork(store, { thread, at: 2, graph: orders, update: { items: ["ink"] } });
-console.log(preview.fits, preview.again.length, preview.asks.map(({ name }) => name));
+console.log(
+  preview.fits,
+  preview.again.length,
+  preview.asks.map(({ name }) => name),
+);
 
 const shown = await getStateAt(store, { thread, redact: [/\b\d{16}\b/], tools: [charge] });
 
