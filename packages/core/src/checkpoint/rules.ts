@@ -258,6 +258,25 @@ export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "before",
 ];
 
+const pageKeys: readonly string[] = ["status", "before", "order"];
+
+/** Throws `invalid_option` for an invalid filter of counted threads. */
+export function checkThreadCountFilter(filter: ThreadCountFilter): void {
+  checkCountFilter("countThreads", filter, threadFilterKeys);
+}
+
+/** Throws `invalid_option` for an invalid filter of counted runs. */
+export function checkRunCountFilter(filter: RunCountFilter): void {
+  checkCountFilter("countRuns", filter, runFilterKeys);
+}
+
+/** A count has no page: the keys of a page are unknown. */
+function checkCountFilter(what: string, filter: Parameters<typeof checkFilter>[1], keys: readonly string[]): void {
+  const known = keys.filter((key) => !pageKeys.includes(key));
+  checkKeys(what, filter, known);
+  checkFilter(what, filter, known);
+}
+
 /** Throws `invalid_option` for an invalid page of supersteps. */
 export function checkSuperstepPage(page: SuperstepPage): void {
   checkOptions("supersteps", page, ["branch", "before", "after", "limit"]);
@@ -293,25 +312,6 @@ export function getReducedStep(
 ): number | undefined {
   if (parent === undefined || parentStep === step) return undefined;
   return parentStep ?? step - 1;
-}
-
-const pageKeys: readonly string[] = ["status", "before", "order"];
-
-/** Throws `invalid_option` for an invalid filter of counted threads. */
-export function checkThreadCountFilter(filter: ThreadCountFilter): void {
-  checkCountFilter("countThreads", filter, threadFilterKeys);
-}
-
-/** Throws `invalid_option` for an invalid filter of counted runs. */
-export function checkRunCountFilter(filter: RunCountFilter): void {
-  checkCountFilter("countRuns", filter, runFilterKeys);
-}
-
-/** A count has no page: the keys of a page are unknown. */
-function checkCountFilter(what: string, filter: Parameters<typeof checkFilter>[1], keys: readonly string[]): void {
-  const known = keys.filter((key) => !pageKeys.includes(key));
-  checkKeys(what, filter, known);
-  checkFilter(what, filter, known);
 }
 
 const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];
