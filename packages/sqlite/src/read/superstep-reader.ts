@@ -48,7 +48,7 @@ const superstepColumns =
 
 const superstepsOfNamespace =
   superstepColumns +
-  " FROM checkpoints c JOIN branches b ON b.key = c.key >> 24 JOIN graphs g ON g.key = c.graph WHERE c.key BETWEEN ? AND ? ORDER BY c.key";
+  " FROM checkpoints c CROSS JOIN branches b ON b.key = c.key >> 24 CROSS JOIN graphs g ON g.key = c.graph WHERE c.key BETWEEN ? AND ? ORDER BY c.key";
 
 /** `parts` lists the namespaces of the branch with their last checkpoint id and sequence number; null for all. */
 const superstepsOfChildren =

@@ -33,6 +33,10 @@ import {
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { driverNames } from "../../src/driver/choose-driver.ts";
+import { openDatabase } from "../../src/file/open-database.ts";
+import { NamespaceReader } from "../../src/read/namespace-reader.ts";
+import { SuperstepReader } from "../../src/read/superstep-reader.ts";
+import { ThreadCiphers } from "../../src/read/thread-ciphers.ts";
 import { createOpenSchema } from "../support/growing-graph.ts";
 import { sqliteStore } from "../support/sqlite-store.ts";
 import { createFolder } from "../support/stores.ts";
@@ -282,6 +286,32 @@ test("an encrypted store is read like a plain one [ND2, ND3, ND4]", async () => 
   ];
   expect(await readValues(encrypted)).toEqual(await readValues(plain));
   expect((await listSupersteps(encrypted, { thread: "t" })).find(isSuperstep)?.changes[0]?.bytes).toBeGreaterThan(0);
+});
+
+test("each statement of a page, and of the lists of namespaces, searches by a key [ND2, ND9]", () => {
+  const { db } = openDatabase(":memory:");
+  cleanUps.push(() => void db.close());
+  const statements: string[] = [];
+  const prepare = db.prepare;
+  db.prepare = ((sql: string) => {
+    statements.push(sql);
+    return prepare.call(db, sql);
+  }) as typeof prepare;
+  const parts = { ciphers: new ThreadCiphers(db, undefined), namespaces: new NamespaceReader(db) };
+  expect(new SuperstepReader(db, parts)).toBeInstanceOf(SuperstepReader);
+  db.prepare = prepare;
+  expect(statements.length).toBeGreaterThan(15);
+  for (const sql of statements) {
+    const values = [...sql.matchAll(/\?/g)].map(() => 1);
+    const names = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = ""]) => [name, 1]));
+    const plan = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`);
+    const details = (sql.includes("@") ? plan.all(names) : plan.all(...values)).map(({ detail }) => detail);
+    // `json_each` is the list of rows of a page.
+    expect(
+      details.filter((detail) => /^SCAN (?!p VIRTUAL)/.test(detail)),
+      sql,
+    ).toEqual([]);
+  }
 });
 
 /** Saves a thread of 10,000 supersteps whose supersteps in some places have a change of 50 KB. */
