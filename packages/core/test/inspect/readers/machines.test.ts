@@ -1,8 +1,9 @@
 /** Threads of user-written machines, read without the machine. */
 import { expect, test } from "vitest";
-import { assign, setup } from "xstate";
+import { assign, fromPromise, setup } from "xstate";
 import { durableMachine, getState, memoryStore, resume, run } from "../../../src/index.ts";
 import { blame, getStateAt, getSuperstep, isSuperstep, listSupersteps } from "../../../src/inspect.ts";
+import { createVirtualWorld } from "../../support/virtual-world.ts";
 
 const machine = setup({
   types: { context: {} as { count: number }, events: {} as { type: "ADD"; n: number } | { type: "END" } },
@@ -19,7 +20,7 @@ const machine = setup({
 });
 const counter = durableMachine(machine, { version: 1 });
 
-test("supersteps of a durable machine show its state, its received events and its context [ND3, ND4]", async () => {
+test("supersteps of a durable machine show its states and its context [ND3, ND4]", async () => {
   const store = memoryStore();
   await run(counter, { store, thread: "t" }).result;
   await resume(counter, { store, thread: "t", answers: { ADD: { n: 2 } }, by: "kim" }).result;
@@ -38,4 +39,25 @@ test("supersteps of a durable machine show its state, its received events and it
   expect(state).toMatchObject((await getStateAt(store, { thread: "t" })).value as object);
   const [write] = await blame(store, { thread: "t", path: "/context/count" });
   expect(write?.superstep.id).toBe(rows[1]?.id);
+});
+
+test("a superstep shows the event that a running machine received, with its sender [ND3]", async () => {
+  const pending = fromPromise<string>(() => new Promise(() => undefined));
+  const shop = setup({ actors: { charge: pending } }).createMachine({
+    id: "shop",
+    initial: "charging",
+    states: { charging: { invoke: { src: "charge" }, on: { CANCEL: "cancelled" } }, cancelled: { type: "final" } },
+  });
+  const graph = durableMachine(shop, { version: 1 });
+  const [store, world] = [memoryStore(), createVirtualWorld()];
+  const handle = run(graph, { store, thread: "t", world });
+  await world.waitUntilIdle();
+  const sent = await resume(graph, { store: store.peer(), thread: "t", world, answers: { CANCEL: {} }, by: "ann" })
+    .result;
+  await world.advance(1_000);
+  await handle.result;
+  const newest = (await listSupersteps(store, { thread: "t" })).find(isSuperstep);
+  const detail = await getSuperstep(store, { thread: "t", checkpoint: newest?.id ?? 0 });
+  expect(detail?.inbox).toEqual([{ id: sent.delivered?.[0]?.id, key: "CANCEL", by: "ann" }]);
+  expect(detail?.machine).toMatchObject({ from: "charging", to: "cancelled" });
 });
