@@ -43,12 +43,30 @@ export type {
   OpenInterruptFilter,
   PruneWrite,
   QueueWrite,
+  RunCountFilter,
+  RunCounts,
   RunFilter,
+  StatusCounts,
   Store,
   StoredEvent,
+  StoreReads,
+  ThreadCountFilter,
+  ThreadCounts,
   ThreadFilter,
+  ThreadPatch,
   ThreadRow,
+  ThreadWrite,
 } from "./checkpoint/store.ts";
+export type {
+  ChangeRow,
+  EffectSummaryRow,
+  NamespaceSummary,
+  SuperstepPage,
+  SuperstepRow,
+  TimelineEntry,
+} from "./checkpoint/superstep.ts";
+export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
+export * as threadRules from "./checkpoint/thread-rules.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {

@@ -49,14 +49,16 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     longTerm: createLongTermStore(parts, options.longTerm),
     artifacts: createArtifactStore(parts),
     ...createFileOperations(parts),
-    close: () => closeStore(parts),
+    // Async only in its result: the file is closed before this call returns.
+    close: async () => closeStore(parts),
   };
 }
 
 /** Closes a store; releases the threads if the file contains an owner. */
-function closeStore({ transactions, claims, owner }: StoreParts): void {
+function closeStore({ transactions, snapshots, claims, owner }: StoreParts): void {
   if (transactions.isClosed()) return;
   transactions.refuseNew();
+  snapshots.close();
   transactions.close(() => (mayHaveOwners(owner) ? claims.createFinalJob() : undefined));
 }
 

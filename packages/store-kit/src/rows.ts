@@ -47,6 +47,7 @@ export interface DeltaColumns {
   readonly channel: string;
   readonly kind: DeltaRow["kind"];
   readonly base: number;
+  readonly count: Nullable<number>;
   readonly sum: number;
   readonly text: string;
 }
@@ -143,6 +144,8 @@ export interface RunColumns {
   readonly input: Nullable<string>;
   /** Rare properties of a run, as a JSON object. */
   readonly more: Nullable<string>;
+  readonly tenant: Nullable<string>;
+  readonly user: Nullable<string>;
   /** 1 when the row matches its checksum. */
   readonly intact: number;
 }
@@ -150,8 +153,8 @@ export interface RunColumns {
 export interface ThreadColumns {
   readonly key: number;
   readonly id: string;
-  readonly graph: string;
-  readonly version: number;
+  readonly graph: Nullable<string>;
+  readonly version: Nullable<number>;
   readonly created: number;
   readonly updated: number;
   readonly head: string;
@@ -178,8 +181,8 @@ export function toCheckpointRow(columns: CheckpointColumns): CheckpointRow {
 }
 
 /** Converts the columns of a delta to its row. */
-export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
-  return { channel, kind, base: base === 1, text };
+export function toDeltaRow({ channel, kind, base, count, text }: DeltaColumns): DeltaRow {
+  return { channel, kind, base: base === 1, ...(count === null ? {} : { count }), text };
 }
 
 /** Converts the columns of an effect to its row; absent columns are absent properties. */
@@ -251,8 +254,8 @@ export function toTimerRow({ thread, branch, id, kind, generation, due, about }:
 
 /** Converts the columns of a run to its row; absent columns are absent properties. */
 export function toRunRow(columns: RunColumns): RunRow {
-  const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input, more } =
-    columns;
+  const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input } = columns;
+  const { more, tenant, user } = columns;
   return {
     id,
     thread,
@@ -266,6 +269,8 @@ export function toRunRow(columns: RunColumns): RunRow {
     ...(error === null ? {} : { error: JSON.parse(error) }),
     ...(name === null ? {} : { key: name }),
     ...(metadata === null ? {} : { metadata: JSON.parse(metadata) }),
+    ...(tenant === null ? {} : { tenant }),
+    ...(user === null ? {} : { owner: user }),
     ...(input === null ? {} : { input }),
     ...(more === null ? {} : parseRunExtras(more)),
   };
@@ -290,9 +295,16 @@ function parseRunExtras(text: string): RunExtras {
   };
 }
 
-/** Converts the columns of a thread to its row in lists. */
+/** Converts the columns of a thread to its row in lists, without its title, metadata, tenant and owner. */
 export function toThreadRow({ id, graph, version, created, updated, head, status }: ThreadColumns): ThreadRow {
-  return { id, graph, version, createdAt: created, updatedAt: updated, headBranch: head, status: status ?? undefined };
+  return {
+    id,
+    ...(graph === null || version === null ? {} : { graph, version }),
+    createdAt: created,
+    updatedAt: updated,
+    headBranch: head,
+    status: status ?? undefined,
+  };
 }
 
 /** Hash of the parent of a checkpoint, and the cipher of the thread. */
@@ -310,7 +322,7 @@ export function hashCheckpoint(
 ): string {
   const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((left, right) => (left.channel < right.channel ? -1 : 1));
-  const parts = sorted.map(({ channel, kind, base, text }) => [channel, kind, base, text.length]);
+  const parts = sorted.map(({ channel, kind, base, count, text }) => [channel, kind, base, count, text.length]);
   const head = [
     id,
     branch,
@@ -339,9 +351,9 @@ export function hashCheckpoint(
 export function computeDeltaSum(
   namespace: string,
   checkpoint: number,
-  { channel, kind, base, text }: DeltaRow,
+  { channel, kind, base, count, text }: DeltaRow,
 ): number {
-  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base}${text}`);
+  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base} ${count ?? ""}${text}`);
 }
 
 /** Computes the checksum of an effect over all columns of the row. */

@@ -1,12 +1,16 @@
 /** Store wrapper: forwards every function except the overridden functions. */
 import type { Store } from "@statewright/core";
+import type { StoreReads } from "@statewright/core/store";
 
 /** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
 export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
+  const { snapshot, supersteps } = inner;
   return {
     name: inner.name,
     local: inner.local,
     longTerm: inner.longTerm,
+    createThread: (write) => inner.createThread(write),
+    updateThread: (thread, patch) => inner.updateThread(thread, patch),
     claim: (request) => inner.claim(request),
     commit: (commit, onCommitted) => inner.commit(commit, onCommitted),
     enqueue: (write) => inner.enqueue(write),
@@ -15,8 +19,11 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     branch: (write) => inner.branch(write),
     thread: (thread) => inner.thread(thread),
     threads: (filter) => inner.threads(filter),
+    countThreads: (filter) => inner.countThreads(filter),
     branches: (thread) => inner.branches(thread),
     runs: (filter) => inner.runs(filter),
+    run: (id) => inner.run(id),
+    countRuns: (filter) => inner.countRuns(filter),
     checkpoint: (thread, id) => inner.checkpoint(thread, id),
     writtenBy: (thread, checkpoint) => inner.writtenBy(thread, checkpoint),
     head: (thread, branch) => inner.head(thread, branch),
@@ -29,6 +36,14 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     inbox: (thread, branch) => inner.inbox(thread, branch),
     timers: (filter) => inner.timers(filter),
     events: (thread, page) => inner.events(thread, page),
+    namespaces: (thread, kind) => inner.namespaces(thread, kind),
+    ...(snapshot === undefined
+      ? {}
+      : {
+          snapshot: <Value>(read: (reads: StoreReads) => Promise<Value>) =>
+            snapshot.call(inner, read) as Promise<Value>,
+        }),
+    ...(supersteps === undefined ? {} : { supersteps: (thread, page) => supersteps.call(inner, thread, page) }),
     artifacts: inner.artifacts,
     delete: (thread) => inner.delete(thread),
     exportThread: (thread, options) => inner.exportThread(thread, options),

@@ -124,6 +124,8 @@ export interface DeltaRow {
   readonly channel: string;
   readonly kind: Delta["kind"];
   readonly base: boolean;
+  /** Number of items of an `append`, or of patches of a `patch`; absent for one change. */
+  readonly count?: number | undefined;
   readonly text: string;
 }
 
@@ -172,6 +174,10 @@ export interface RunRow {
   readonly key?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
+  /** Tenant of the thread. */
+  readonly tenant?: string | undefined;
+  /** Id of the user who started the run. */
+  readonly owner?: string | undefined;
   /** Breakpoints of the run, kept by every resume. */
   readonly breakpoints?: SavedBreakpoints | undefined;
   /** Encoded input of a queued run. */

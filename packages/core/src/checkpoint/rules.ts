@@ -5,7 +5,7 @@ import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import { checkChoice, checkCount, checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifacts/artifact.ts";
-import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
+import { type CheckpointRow, type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
 import type {
   BranchWrite,
@@ -13,9 +13,12 @@ import type {
   Commit,
   MetadataFilter,
   OpenInterruptFilter,
+  RunCountFilter,
   RunFilter,
+  ThreadCountFilter,
   ThreadFilter,
 } from "./store.ts";
+import type { SuperstepPage } from "./superstep.ts";
 import type { TimerRow } from "./timer.ts";
 
 /** Returns true if a delta does not depend on earlier deltas: `replace` and `clear` are bases even if not marked. */
@@ -42,6 +45,12 @@ export function getLatestTime(commit: Commit): number {
 /** Returns true for a child namespace: the rows of an inner graph, excluded from lists. */
 export function isChildNamespace(namespace: string): boolean {
   return namespace.includes("/");
+}
+
+/** Returns the branch of a namespace: the namespace itself, or that of the outermost graph. */
+export function getBranchName(namespace: string): string {
+  const end = namespace.indexOf("/");
+  return end === -1 ? namespace : namespace.slice(0, end);
 }
 
 /**
@@ -154,7 +163,7 @@ export function checkKeys(what: string, options: object, known: readonly string[
  */
 export function checkFilter(
   what: string,
-  filter: { readonly limit?: number; readonly metadata?: MetadataFilter },
+  filter: { readonly limit?: number; readonly metadata?: MetadataFilter; readonly runMetadata?: MetadataFilter },
   known: readonly string[],
 ): void {
   checkKeys(what, filter, [...known, "limit"]);
@@ -164,15 +173,16 @@ export function checkFilter(
     throw invalidOption({ where: what, option: name, expected, got: value });
   }
   checkCount(what, { limit: filter.limit });
-  checkMetadata(what, filter.metadata);
+  checkMetadata(what, "metadata", filter.metadata);
+  checkMetadata(what, "runMetadata", filter.runMetadata);
 }
 
-function checkMetadata(what: string, metadata: MetadataFilter = {}): void {
+function checkMetadata(what: string, option: string, metadata: MetadataFilter = {}): void {
   for (const [key, value] of Object.entries(metadata)) {
     if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
     throw invalidOption({
       where: what,
-      option: `metadata.${key}`,
+      option: `${option}.${key}`,
       expected: "a string, number, boolean or null",
       got: value,
       fix: "Use a string, number, boolean or null: metadata is matched by equality",
@@ -193,6 +203,9 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
   thread: "a text",
   graph: "a text",
   key: "a text",
+  tenant: "a text",
+  owner: "a text",
+  search: "a text",
   run: "a text",
   branch: "a text",
   order: "a text",
@@ -203,6 +216,7 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
   after: "a number",
   from: "a number",
   metadata: "an object",
+  runMetadata: "an object",
 };
 
 /** Cursor fields of each list. */
@@ -228,6 +242,8 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "status",
   "graph",
   "key",
+  "tenant",
+  "owner",
   "metadata",
   "since",
   "until",
@@ -238,11 +254,71 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
 export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "status",
   "graph",
+  "tenant",
+  "owner",
   "metadata",
+  "runMetadata",
+  "search",
   "since",
   "until",
   "before",
 ];
+
+const pageKeys: readonly string[] = ["status", "before", "order"];
+
+/** Throws `invalid_option` for an invalid filter of counted threads. */
+export function checkThreadCountFilter(filter: ThreadCountFilter): void {
+  checkCountFilter("countThreads", filter, threadFilterKeys);
+}
+
+/** Throws `invalid_option` for an invalid filter of counted runs. */
+export function checkRunCountFilter(filter: RunCountFilter): void {
+  checkCountFilter("countRuns", filter, runFilterKeys);
+}
+
+/** A count has no page: the keys of a page are unknown. */
+function checkCountFilter(what: string, filter: Parameters<typeof checkFilter>[1], keys: readonly string[]): void {
+  const known = keys.filter((key) => !pageKeys.includes(key));
+  checkKeys(what, filter, known);
+  checkFilter(what, filter, known);
+}
+
+/** Throws `invalid_option` for an invalid page of supersteps. */
+export function checkSuperstepPage(page: SuperstepPage): void {
+  checkOptions("supersteps", page, ["branch", "before", "after", "limit"]);
+  const { branch, after, limit } = page;
+  if (branch !== undefined && typeof branch !== "string")
+    throw invalidOption({ where: "supersteps", option: "branch", expected: "a text", got: branch });
+  checkCount("supersteps", { after }, 0, Number.MAX_SAFE_INTEGER);
+  checkCount("supersteps", { limit: limit ?? null }, 1, Number.MAX_SAFE_INTEGER);
+  checkCount("supersteps", { before: page.before }, 0, Number.MAX_SAFE_INTEGER);
+  if (page.before === undefined || page.after === undefined) return;
+  throw invalidOption({
+    where: "supersteps",
+    option: "after",
+    expected: "no `before` with `after`",
+    got: page.after,
+    fix: "Pass `before` for the newest rows first, or `after` for the oldest rows first",
+  });
+}
+
+/** Returns true for a namespace itself and for its child namespaces, to any depth. */
+export function isNamespaceWithin(namespace: string, outer: string): boolean {
+  return namespace === outer || namespace.startsWith(`${outer}/`);
+}
+
+/**
+ * Returns the step whose tasks a checkpoint reduced, from the step of its parent checkpoint; undefined for the first
+ * checkpoint of a thread, and for a checkpoint that continues its parent's step. The parent of the oldest checkpoint
+ * after a pruned range is unknown: supersteps count up by one.
+ */
+export function getReducedStep(
+  { parent, step }: Pick<CheckpointRow, "parent" | "step">,
+  parentStep: number | undefined,
+): number | undefined {
+  if (parent === undefined || parentStep === step) return undefined;
+  return parentStep ?? step - 1;
+}
 
 const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];
 
@@ -281,6 +357,8 @@ export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "thread",
   "graph",
   "key",
+  "tenant",
+  "owner",
   "metadata",
   "at",
   "before",
@@ -319,10 +397,10 @@ function parseStatuses({ status }: Pick<RunFilter, "status">, what: string): rea
   return statuses;
 }
 
-/** Returns true if a run has all requested metadata. */
-export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, metadata: MetadataFilter): boolean {
+/** Returns true if a run or a thread has all requested metadata. */
+export function hasMetadata(row: Pick<RunRow, "metadata"> | undefined, metadata: MetadataFilter): boolean {
   return Object.entries(metadata).every(
-    ([key, value]) => run?.metadata !== undefined && Object.hasOwn(run.metadata, key) && run.metadata[key] === value,
+    ([key, value]) => row?.metadata !== undefined && Object.hasOwn(row.metadata, key) && row.metadata[key] === value,
   );
 }
 

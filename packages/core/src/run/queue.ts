@@ -76,16 +76,18 @@ export async function runAsActive(
   const { saved } = session.journal;
   const { stop } = session.signals;
   const { inbox, events } = session.inboxes;
+  session.events.stream.announceRun?.(run.id);
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
-  const { id, branch, key } = run;
+  const { id, branch, key, tenant } = run;
   const handle = session.events.stream.handle as RunHandle<unknown> | undefined;
   const activeRun = {
     run: id,
     graph: run.graph,
     branch,
     key,
+    tenant,
     handle,
     stop,
     notifyArrival: ({ id: message, kind }: Pick<InboxMessage, "id" | "kind">): void => {
@@ -247,7 +249,7 @@ function canRun({ graph }: Caller, { graph: name, version }: RunRow): boolean {
  */
 async function dropForeignInput({ options }: Caller, store: Store, { thread, id, graph }: RunRow): Promise<boolean> {
   const threadRow = await store.thread(thread);
-  if (threadRow === undefined || threadRow.graph === graph) return false;
+  if (threadRow?.graph === undefined || threadRow.graph === graph) return false;
   const { clock, log } = getWorld(options);
   const reason = `the thread belongs to the graph "${threadRow.graph}", and the input was for "${graph}"`;
   if (await store.dequeue(thread, id, { at: clock.now(), reason }))
@@ -567,6 +569,7 @@ export async function waitInQueue(
   const { store } = caller.options;
   const { thread } = row;
   const world = getWorld(caller.options);
+  events.announceRun?.(row.id);
   if (events.hasReaders())
     events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
   if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);

@@ -1,37 +1,49 @@
 /** Reads of the store interface. */
 
-import type { Store } from "@statewright/core";
-import { type ClaimableKind, storeRules } from "@statewright/core/store";
+import type { RunStatus, Store } from "@statewright/core";
+import {
+  type ClaimableKind,
+  type RunCountFilter,
+  storeRules,
+  type ThreadCountFilter,
+  type ThreadCounts,
+  threadRules,
+} from "@statewright/core/store";
 import type { StoreParts } from "../store-parts.ts";
+import type { ReadSource } from "./read-source.ts";
 import type { Reader } from "./reader.ts";
+import type { StatusCount } from "./status-counts.ts";
 
-type ListReads = Pick<Store, "thread" | "threads" | "runs" | "claimable" | "openInterrupts" | "timers">;
-
-type ThreadReads = Pick<
+type ListReads = Pick<
   Store,
-  "branches" | "checkpoint" | "writtenBy" | "head" | "history" | "state" | "effects" | "interrupts" | "events" | "inbox"
+  "thread" | "threads" | "countThreads" | "run" | "runs" | "countRuns" | "openInterrupts" | "timers"
 >;
 
-export function createStoreReads(parts: StoreParts): ListReads & ThreadReads & Pick<Store, "exportThread"> {
-  const { transactions, exportThread } = parts;
-  return {
-    ...createListReads(parts),
-    ...createThreadReads(parts),
-    exportThread: (id, options) => transactions.read(() => exportThread(id, options?.bodies), id),
-  };
-}
+type ThreadReads = Required<
+  Pick<
+    Store,
+    | "branches"
+    | "checkpoint"
+    | "writtenBy"
+    | "head"
+    | "history"
+    | "state"
+    | "effects"
+    | "interrupts"
+    | "events"
+    | "inbox"
+    | "namespaces"
+    | "supersteps"
+  >
+>;
 
-function createListReads({ transactions, claims }: StoreParts): ListReads {
+export function createStoreReads(
+  parts: StoreParts,
+): ListReads & ThreadReads & Pick<Store, "claimable" | "exportThread"> & Required<Pick<Store, "snapshot">> {
+  const { transactions, exportThread, snapshots, claims } = parts;
   return {
-    thread: (id) => transactions.readStatus((from, dead) => from.threads.get(id, dead), id),
-    threads: async (filter = {}) => {
-      const statuses = storeRules.checkThreadFilter(filter);
-      return await transactions.readStatus((from, dead) => from.threads.list(filter, statuses, dead));
-    },
-    runs: async (filter = {}) => {
-      const statuses = storeRules.checkRunFilter(filter);
-      return await transactions.readStatus((from, dead) => from.runs.list(filter, statuses, dead), filter.thread);
-    },
+    ...createListReads(transactions),
+    ...createThreadReads(transactions),
     claimable: async (page) => {
       storeRules.checkClaimablePage(page);
       if (claims.hasFailedReleases()) await claims.retryReleases();
@@ -40,6 +52,40 @@ function createListReads({ transactions, claims }: StoreParts): ListReads {
         undefined,
         selectOwnerList(page.kind),
       );
+    },
+    snapshot: (read) =>
+      snapshots.read((source) => read({ name: "sqlite", ...createListReads(source), ...createThreadReads(source) })),
+    exportThread: (id, options) => transactions.read(() => exportThread(id, options?.bodies), id),
+  };
+}
+
+function createListReads(transactions: ReadSource): ListReads {
+  return {
+    thread: (id) => transactions.readStatus((from, dead) => from.threads.get(id, dead), id),
+    threads: async (filter = {}) => {
+      const statuses = storeRules.checkThreadFilter(filter);
+      return await transactions.readStatus((from, dead) => from.threads.list(filter, statuses, dead));
+    },
+    countThreads: async (filter = {}) => {
+      storeRules.checkThreadCountFilter(filter);
+      const counts = await transactions.readStatus((from, dead) =>
+        isByTenantOnly(filter) ? from.counts.countThreads(filter.tenant, dead) : from.threads.count(filter, dead),
+      );
+      const { total, byStatus, withoutRun } = sumCounts(counts);
+      return { total, byStatus, withoutRun };
+    },
+    run: (id) => transactions.readStatus((from, dead) => from.runs.find(id, dead)),
+    countRuns: async (filter = {}) => {
+      storeRules.checkRunCountFilter(filter);
+      const counts = await transactions.readStatus((from, dead) =>
+        isByTenantOnly(filter) ? from.counts.countRuns(filter.tenant, dead) : from.runs.count(filter, dead),
+      );
+      const { total, byStatus } = sumCounts(counts);
+      return { total, byStatus };
+    },
+    runs: async (filter = {}) => {
+      const statuses = storeRules.checkRunFilter(filter);
+      return await transactions.readStatus((from, dead) => from.runs.list(filter, statuses, dead), filter.thread);
     },
     openInterrupts: (filter = {}) =>
       transactions.read((from) => {
@@ -54,7 +100,24 @@ function createListReads({ transactions, claims }: StoreParts): ListReads {
   };
 }
 
-function createThreadReads({ transactions }: StoreParts): ThreadReads {
+/** Returns true for a filter that the counts of the whole file or of one tenant answer. */
+function isByTenantOnly(filter: ThreadCountFilter | RunCountFilter): boolean {
+  return Object.entries(filter).every(([name, value]) => name === "tenant" || value === undefined);
+}
+
+function sumCounts(counts: readonly StatusCount[]): ThreadCounts {
+  const byStatus = new Map<RunStatus, number>();
+  let total = 0;
+  let withoutRun = 0;
+  for (const { status, count } of counts) {
+    total += count;
+    if (status === null) withoutRun += count;
+    else byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+  }
+  return { total, byStatus: threadRules.toStatusCounts(byStatus), withoutRun };
+}
+
+function createThreadReads(transactions: ReadSource): ThreadReads {
   return {
     branches: (thread) => transactions.read((from) => from.namespaces.listBranches(thread), thread),
     checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),
@@ -74,6 +137,12 @@ function createThreadReads({ transactions }: StoreParts): ThreadReads {
         storeRules.checkFilter("events", page, ["after", "from"]);
         return from.events.list(thread, page);
       }),
+    namespaces: (thread, kind) => transactions.read((from) => from.supersteps.listNamespaces(thread, kind), thread),
+    supersteps: (thread, page) =>
+      transactions.read((from) => {
+        storeRules.checkSuperstepPage(page);
+        return from.supersteps.list(thread, page);
+      }, thread),
     inbox: async (thread, branch) =>
       transactions.isInboxEmpty(thread)
         ? []

@@ -86,6 +86,7 @@ export const deltaShape: RowShape<DeltaRow> = {
   channel: isName,
   kind: checkOneOf(["append", "replace", "patch", "clear"] satisfies DeltaRow["kind"][]),
   base: isFlag,
+  count: checkOptional(isCount),
   text: isText,
 };
 
@@ -177,6 +178,8 @@ export const runShape: RowShape<RunRow> = {
   reason: checkOptional(isText),
   key: checkOptional(isName),
   metadata: checkOptional(isPlainObject),
+  tenant: checkOptional(isName),
+  owner: checkOptional(isName),
   breakpoints: checkOptional(checkRow<SavedBreakpoints>({ before: checkList(isName), after: checkList(isName) })),
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),

@@ -162,6 +162,13 @@ export interface StartOptions {
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
   /**
+   * Tenant of the thread, 1 to 256 characters, saved with a thread that this run creates and with the run. A thread of
+   * another tenant, or without a tenant, is refused with `invalid_option`. Default: the tenant of the thread.
+   */
+  readonly tenant?: string;
+  /** Id of the user who starts the run, 1 to 256 characters: owner of the run, and of a thread that this run creates. */
+  readonly owner?: string;
+  /**
    * Ids of messages to remove from the channel `messages` before the input is added. An input itself cannot remove
    * messages, since it may come from a client. A removal that separates a tool call from its answer is refused with
    * `invalid_input`.
@@ -298,10 +305,16 @@ export type RunOf<Types extends GraphTypes> = RunHandle<Types["result"], Types["
 /** Handle of an active run. */
 export interface RunHandle<State, Output = unknown, Interrupt = OpenInterrupt> {
   /**
-   * Id of the run that this handle starts. If a run with the same key exists, `run` of the result is the id of that
-   * run.
+   * Id of this call, known at once: the id of the run that it starts. A `resume`, and a `run` whose key exists, starts
+   * no run: use {@link run}.
    */
   readonly id: string;
+  /**
+   * Id of the run that this handle drives, as in the store and in the result: the run that a `resume` continues, and
+   * the existing run of a key. Known before the first node runs; for a queued input when it is in the queue. Rejects
+   * with the error of `result` when that comes first, and needs no handler.
+   */
+  readonly run: Promise<string>;
   readonly thread: string;
   /**
    * Result of the run; rejects with the run's error. The rejection needs no handler when a reader of the events
