@@ -19,8 +19,8 @@ import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
-import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
-import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import { type Persistence, recordEffect, toJournalKey, toRowKey } from "../session/parts/persistence.ts";
+import { getTaskPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
@@ -258,7 +258,6 @@ function reusePriorOutcome<Value>(
   recordEffect(saved, {
     row: toOwnRow(session.position, session.env.world, request, priorRow),
     encode: () => priorRow.outcome ?? "",
-    onCommitted: undefined,
   });
   throw error;
 }
@@ -277,9 +276,7 @@ export function adoptPriorEffect<Value>(
   recordEffect(saved, {
     row: { ...toOwnRow(session.position, session.env.world, request, priorRow), state: "ok" },
     encode: () => text,
-    onCommitted: (failure) => {
-      if (failure === undefined) request.onCommitted?.(value, false);
-    },
+    onCommitted: notifyCommitted(request, value),
   });
   return value;
 }
@@ -366,7 +363,7 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
     return completeEffect(position, journal, request, { row, execute });
   }
   if (request.effect !== "once") {
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row });
     return completeEffect(position, journal, request, { row, execute });
   }
   return startOnceEffect(position, journal, saved, { request, row });
@@ -435,7 +432,7 @@ async function completeEffect<Value>(
   if (row.step !== position.step && row.effect !== "once") return value;
   if (saved === undefined && request.kind !== "tool") validateEncodable(journal.codec, value, describeResult(request));
   const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, { request, value });
-  journal.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
+  journal.outcomes.set(toRowKey(row), { value });
   if (saved === undefined) {
     request.onCommitted?.(value, false);
     return value;
@@ -451,11 +448,15 @@ async function completeEffect<Value>(
     row: ended,
     encode: () => text ?? encodeValue(saved, request, value),
     artifacts: request.getArtifacts?.(),
-    onCommitted: (failure) => {
-      if (failure === undefined) request.onCommitted?.(value, false);
-    },
+    onCommitted: notifyCommitted(request, value),
   });
   return value;
+}
+
+function notifyCommitted<Value>(request: EffectIdentity<Value>, value: Value): (failure?: StatewrightError) => void {
+  return (failure) => {
+    if (failure === undefined) request.onCommitted?.(value, false);
+  };
 }
 
 /** Journals the stage of a started effect with the next write. */
@@ -468,7 +469,7 @@ export function recordStage(
   const { saved } = session.journal;
   const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
-  recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
+  recordEffect(saved, { row: { ...row, stage, attempts } });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
@@ -485,7 +486,6 @@ export function recordFailure(
   recordEffect(saved, {
     row: { ...row, state: "error", endedAt: journal.world.clock.now() },
     encode: () => saved.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of "${row.name}"`),
-    onCommitted: undefined,
   });
 }
 
@@ -493,7 +493,7 @@ function failInDoubt<Value>(position: Position, request: EffectRequest<Value>, r
   throw new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
     next: `Resume the thread and answer the interrupt "in_doubt" of the node "${request.task.node}" with { happened: true, update: { … } }, or add a reconcile function to the ${request.kind}`,
-    place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
+    place: getTaskPlace(position, request.task),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });
 }
@@ -509,7 +509,7 @@ function failPriorEffect<Value>(
   throw new StatewrightError("effect_in_doubt", {
     what: `${kind} "${name}" is a once effect that ${what} on the branch "${branch}"`,
     next: `Resume with ${reuseHint}onPriorEffect: "repeat" to repeat it on this branch`,
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
     details: { key, idempotencyKey, startedAt, alreadyOn: branch },
   });
 }
@@ -526,6 +526,6 @@ function createUnsavedError<Value>(
   return new StatewrightError("missing_store", {
     what: `the ${kind} "${name}" is a once effect in the subgraph "${formatNestingPath(nesting)}", which is not saved`,
     next: 'Use the persistence "per-call" for the subgraph, or declare the effect "idempotent"',
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }

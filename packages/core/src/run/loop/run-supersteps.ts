@@ -224,7 +224,6 @@ function journalTask(
     row: createTaskRow(position, task, { state: "ok", attempts: 1, startedAt, endedAt: world.clock.now() }),
     encode: () =>
       encodeWrapper(saved.codec, omitUntrackedWrites(position, outcome), `the result of the node "${task.node}"`),
-    onCommitted: undefined,
   });
 }
 

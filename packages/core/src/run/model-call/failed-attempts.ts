@@ -81,7 +81,6 @@ export function recordRequestedModels(
   return awaitDurable((onCommitted) =>
     commitEffect(saved, {
       row: { ...row, stage, attempts: failedAttempts.length },
-      encode: undefined,
       onCommitted,
     }),
   );
