@@ -27,7 +27,15 @@ export type {
   InboxMessageKind,
   InboxMessageWrite,
 } from "./checkpoint/inbox-message.ts";
-export type { EffectRow, EffectState, InterruptRow, OpenInterruptRow } from "./checkpoint/journal.ts";
+export {
+  attemptStopped,
+  type EffectAttempt,
+  type EffectRow,
+  type EffectState,
+  type InterruptRow,
+  type OpenInterruptRow,
+  processDied,
+} from "./checkpoint/journal.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
 export type {

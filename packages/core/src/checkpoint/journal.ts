@@ -19,9 +19,11 @@ export interface EffectRow {
   readonly name: string;
   readonly effect: EffectClass;
   readonly state: EffectState;
+  /** Attempts over all processes; 0 before the end of the first attempt. */
   readonly attempts: number;
   /** The same in every attempt and after every resume. */
   readonly idempotencyKey: string;
+  /** Start of the effect in the process that began it last: the time between a crash and the restart is excluded. */
   readonly startedAt: number;
   /** With the state `started`: the start was cancelled before execution. */
   readonly endedAt?: number | undefined;
@@ -33,7 +35,31 @@ export interface EffectRow {
    * For a `once` tool call: digest of the arguments. A model that is called again assigns new ids to its tool calls.
    */
   readonly args?: string | undefined;
+  /** Number of processes that began the effect; absent for one. The death of an owner is the reason for another one. */
+  readonly processes?: number | undefined;
+  /** Every attempt, oldest first; absent for an effect with one attempt that did not die. */
+  readonly attemptLog?: readonly EffectAttempt[] | undefined;
 }
+
+/** One attempt of an effect. An attempt without an end and without an error is running, or its owner has died since. */
+export interface EffectAttempt {
+  readonly startedAt: number;
+  /** Absent for a running attempt, and for an attempt whose process died or was stopped. */
+  readonly endedAt?: number | undefined;
+  /**
+   * Reason why the attempt has no result: `process_died`, `stopped` (the run stopped before the end), an error code,
+   * the kind of a tool or model failure, or `error`. Absent for a result.
+   */
+  readonly error?: string | undefined;
+  /** Requested model of a model call. */
+  readonly model?: string | undefined;
+}
+
+/** Error of an attempt whose owner died before the outcome was durable. */
+export const processDied = "process_died";
+
+/** Error of an attempt that its run stopped: a pause, a shutdown or a failed store. */
+export const attemptStopped = "stopped";
 
 /** Returns true if an effect has started and its outcome is unknown. A cancelled start has an end and no outcome. */
 export function isInFlight({ state, endedAt }: EffectRow): boolean {

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "d0f80ad62687e8039d441dbf3f5bfc883373c1f94fd8017d8e10c4da3ba50e01";
+export const schemaHash = "7e044c1550ab3837101d0919b41b6bec4d91d764197cc2956a60a3688d577064";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -174,6 +174,8 @@ export const migrations: readonly (readonly string[])[] = [
   stage TEXT,
   args ANY,
   sum INTEGER,
+  processes INTEGER,
+  attempt_log TEXT,
   outcome ANY,
   UNIQUE (branch, step, task, call)
 ) STRICT`,

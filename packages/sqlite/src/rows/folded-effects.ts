@@ -28,7 +28,16 @@ interface CheckpointLocation {
   readonly checkpoint: number;
 }
 
-/** The idempotency key is stored only if it differs from the default key of the effect's location and the salt. */
+/** What few effects have: kept out of the row of the others. */
+interface FoldedExtras {
+  readonly processes?: EffectRow["processes"];
+  readonly attemptLog?: EffectRow["attemptLog"];
+}
+
+/**
+ * The idempotency key is stored only if it differs from the default key of the effect's location and the salt: `null`
+ * stands for the default key before extras.
+ */
 type FoldedEffect = readonly [
   task: string,
   key: string,
@@ -40,7 +49,8 @@ type FoldedEffect = readonly [
   startedAt: number,
   endedAt: number | null,
   stage: string | null,
-  idempotencyKey?: string,
+  idempotencyKey?: string | null,
+  extras?: FoldedExtras,
 ];
 
 type Folded = readonly [step: number, salt: string, ...effects: readonly FoldedEffect[]];
@@ -83,8 +93,12 @@ function findSalt({ thread, namespace }: CheckpointLocation, effects: readonly E
 
 function toFoldedEffect(location: CheckpointLocation, salt: string, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
+  const { processes, attemptLog } = row;
   const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
-  return idempotencyKey === createDefaultKey(location, salt, { task, key }) ? folded : [...folded, idempotencyKey];
+  const hasDefaultKey = idempotencyKey === createDefaultKey(location, salt, { task, key });
+  if (processes !== undefined || attemptLog !== undefined)
+    return [...folded, hasDefaultKey ? null : idempotencyKey, { processes, attemptLog }];
+  return hasDefaultKey ? folded : [...folded, idempotencyKey];
 }
 
 /** Reads the folded effects of a checkpoint. Throws `store_corrupt` on a checksum mismatch. */
@@ -101,7 +115,7 @@ export function readFoldedEffects(
   const [step, salt, ...rows] = JSON.parse(effects) as Folded;
   // The last of several effects with one key counts, as in rows.
   const byKey = new Map<string, EffectRow>();
-  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey] of rows)
+  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey, more] of rows)
     byKey.set(JSON.stringify([task, key]), {
       step,
       task,
@@ -115,6 +129,7 @@ export function readFoldedEffects(
       startedAt,
       ...(endedAt === null ? {} : { endedAt }),
       ...(stage === null ? {} : { stage }),
+      ...more,
     });
   return [...byKey.values()];
 }

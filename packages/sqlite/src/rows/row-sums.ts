@@ -21,7 +21,7 @@ export const putRunSum: string = "UPDATE runs AS r SET sum = " + runSum + " WHER
 
 /** SQL for the checksum of an effect whose outcome was removed by a fold. */
 export const foldedEffectSum: string =
-  "sum_of_folded(step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args)";
+  "sum_of_folded(step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, processes, attempt_log)";
 
 type Folded = readonly [
   step: number,
@@ -37,15 +37,32 @@ type Folded = readonly [
   ended: number | null,
   stage: string | null,
   args: string | Uint8Array | null,
+  processes: number | null,
+  attempt_log: string | null,
 ];
 
 /** Encrypted arguments are excluded from the checksum. */
 function computeFoldedSum(...columns: unknown[]): number {
-  const [step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args] = columns as [
-    ...Folded,
-  ];
+  const [
+    step,
+    task,
+    call,
+    kind,
+    name,
+    effect,
+    state,
+    attempts,
+    idempotency,
+    started,
+    ended,
+    stage,
+    args,
+    processes,
+    attempt_log,
+  ] = columns as [...Folded];
   const plain = typeof args === "string" ? args : null;
-  const row = { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage };
+  const repeats = { processes, attempt_log };
+  const row = { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, ...repeats };
   return computeEffectSum(toEffectRow({ ...row, args: plain, sum: null, outcome: null }));
 }
 

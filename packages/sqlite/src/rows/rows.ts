@@ -66,6 +66,9 @@ export interface EffectColumns {
   readonly stage: Nullable<string>;
   readonly args: Nullable<string>;
   readonly sum: Nullable<number>;
+  readonly processes: Nullable<number>;
+  /** Attempts of an effect with several, as a JSON list. */
+  readonly attempt_log: Nullable<string>;
   readonly outcome: Nullable<string>;
 }
 
@@ -183,6 +186,7 @@ export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRo
 export function toEffectRow(columns: EffectColumns): EffectRow {
   const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage, args } =
     columns;
+  const { processes, attempt_log: attemptLog } = columns;
   return {
     step,
     task,
@@ -198,7 +202,14 @@ export function toEffectRow(columns: EffectColumns): EffectRow {
     ...(outcome === null ? {} : { outcome }),
     ...(stage === null ? {} : { stage }),
     ...(args === null ? {} : { args }),
+    ...(processes === null ? {} : { processes }),
+    ...(attemptLog === null ? {} : { attemptLog: JSON.parse(attemptLog) as NonNullable<EffectRow["attemptLog"]> }),
   };
+}
+
+/** Returns the attempts of an effect as JSON text; null for an effect without a list. */
+export function toAttemptLogText({ attemptLog }: EffectRow): string | null {
+  return attemptLog === undefined ? null : JSON.stringify(attemptLog);
 }
 
 export function toInterruptRow(columns: InterruptColumns): InterruptRow {
@@ -356,6 +367,8 @@ export function computeEffectSum(row: EffectRow): number {
     endedAt,
     stage,
     args,
+    row.processes,
+    row.attemptLog,
   ]);
   return crc32(head + (outcome ?? ""));
 }

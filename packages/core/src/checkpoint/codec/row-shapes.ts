@@ -8,7 +8,7 @@ import { type CheckpointRow, type DeltaRow, type RunRow, runStatuses, type Saved
 import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedDelta } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
-import type { EffectRow, InterruptRow } from "../journal.ts";
+import type { EffectAttempt, EffectRow, InterruptRow } from "../journal.ts";
 import type { TimerRow } from "../timer.ts";
 
 type Check = (value: unknown) => boolean;
@@ -91,6 +91,13 @@ export const deltaShape: RowShape<DeltaRow> = {
 
 export const prunedDeltaShape: RowShape<PrunedDelta> = { ...deltaShape, checkpoint: isCount };
 
+const attemptShape: RowShape<EffectAttempt> = {
+  startedAt: isTime,
+  endedAt: checkOptional(isTime),
+  error: checkOptional(isName),
+  model: checkOptional(isName),
+};
+
 export const effectShape: RowShape<EffectRow> = {
   step: isTime,
   task: isName,
@@ -106,6 +113,8 @@ export const effectShape: RowShape<EffectRow> = {
   outcome: checkOptional(isText),
   stage: checkOptional(isName),
   args: checkOptional(isText),
+  processes: checkOptional(isCount),
+  attemptLog: checkOptional(checkList(checkRow(attemptShape))),
 };
 
 export const interruptShape: RowShape<InterruptRow> = {

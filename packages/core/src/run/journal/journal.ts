@@ -33,6 +33,14 @@ import { isSuspension } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
+import {
+  closeAttempt,
+  endAttempts,
+  openAttempt,
+  recordAttemptFailure,
+  restartRow,
+  toAttemptError,
+} from "./effect-attempts.ts";
 import { describePriorEffects, findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
 /** Identity of an effect, with the callback for its outcome. */
@@ -69,6 +77,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly askPerson?: ((doubt: EffectDoubt) => Promise<StepInDoubtAnswer>) | undefined;
   /** Returns the number of attempts from the value. */
   readonly countAttempts?: (value: Value) => number;
+  /** Returns the kind of the failure that the value reports; undefined for a success. */
+  readonly getFailureKind?: (value: Value) => string | undefined;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
   readonly args?: string | undefined;
   /**
@@ -281,8 +291,11 @@ async function repeatEffect<Value>(
       request,
       row: toRestartedRow(session.env.world, row),
     });
+  const restarted = restartRow(row, session.env.world.clock.now());
+  if (saved !== undefined && restarted !== row)
+    recordEffect(saved, { row: restarted, encode: undefined, onCommitted: undefined });
   return completeEffect(session.position, session.journal, request, {
-    row,
+    row: restarted,
     execute: () => request.execute(row.idempotencyKey),
   });
 }
@@ -306,9 +319,10 @@ async function resolveDoubt<Value>(
   return answer.happened ? { value: answer.value as Value } : undefined;
 }
 
-/** Returns the row of a restarted effect with a new start time. */
+/** Returns the row of a restarted `once` effect with a new start time, which identifies the start. */
 export function toRestartedRow(world: World, row: EffectRow): EffectRow {
-  return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
+  const startedAt = Math.max(world.clock.now(), row.startedAt + 1);
+  return { ...restartRow(row, startedAt), startedAt };
 }
 
 /** Identifies a start in an interrupt. The answer applies to this start only. */
@@ -477,23 +491,35 @@ async function completeEffect<Value>(
   request: EffectRequest<Value>,
   { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
-  const value = await execute();
   const { saved } = journal;
+  const place = toJournalKey(row.step, row.task, row.key);
+  let value: Value;
+  try {
+    value = await execute();
+  } catch (thrown) {
+    if (saved !== undefined && row.step === position.step) recordThrown(journal.world, saved, place, thrown);
+    throw thrown;
+  }
   // The outcome of an abandoned attempt arrives after its superstep was committed: only `once` outcomes are still
   // recorded.
   if (row.step !== position.step && row.effect !== "once") return value;
   if (saved === undefined && request.kind !== "tool") validateEncodable(journal.codec, value, describeResult(request));
   const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, { request, value });
-  journal.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
+  journal.outcomes.set(place, { value });
   if (saved === undefined) {
     request.onCommitted?.(value, false);
     return value;
   }
+  const endedAt = journal.world.clock.now();
   const ended: EffectRow = {
     ...row,
     state: "ok",
-    attempts: request.countAttempts?.(value) ?? 1,
-    endedAt: journal.world.clock.now(),
+    ...endAttempts(saved.rows.get(place) ?? row, {
+      endedAt,
+      count: request.countAttempts?.(value) ?? 1,
+      error: request.getFailureKind?.(value),
+    }),
+    endedAt,
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
   };
   recordEffect(saved, {
@@ -507,17 +533,35 @@ async function completeEffect<Value>(
   return value;
 }
 
-/** Journals the stage of a started effect with the next write. */
+/** Records the failure of an execution that ended with a thrown value. */
+function recordThrown(world: World, saved: Persistence, place: string, thrown: unknown): void {
+  const row = saved.rows.get(place);
+  const error = row && toAttemptError(row.kind, thrown);
+  if (error !== undefined) recordAttemptFailure(saved, place, { error, endedAt: world.clock.now() });
+}
+
+/** Stage of a tool call that is tried again. */
+interface RetryStage {
+  readonly stage: string;
+  /** Failed attempts of this execution. */
+  readonly attempts: number;
+  /** Kind of the failure of the attempt that has just ended; undefined when the next attempt begins. */
+  readonly error: string | undefined;
+}
+
+/** Journals the stage of a started effect with the next write: the end of an attempt, or the start of the next one. */
 export function recordStage(
   session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
-  { stage, attempts }: { readonly stage: string; readonly attempts: number },
+  { stage, attempts, error }: RetryStage,
 ): void {
-  const { saved } = session.journal;
+  const { saved, world } = session.journal;
   const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
-  recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
+  const at = world.clock.now();
+  const moved = error === undefined ? openAttempt(row, at) : closeAttempt(row, { error, endedAt: at });
+  recordEffect(saved, { row: { ...moved, stage, attempts }, encode: undefined, onCommitted: undefined });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
@@ -531,8 +575,13 @@ export function recordFailure(
   const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
   journal.outcomes.set(toJournalKey(position.step, task.id, key), { error });
+  const endedAt = journal.world.clock.now();
+  const failed =
+    row.attemptLog === undefined
+      ? row
+      : closeAttempt(row, { error: toAttemptError(row.kind, error) ?? "error", endedAt });
   recordEffect(saved, {
-    row: { ...row, state: "error", endedAt: journal.world.clock.now() },
+    row: { ...failed, state: "error", endedAt },
     encode: () => saved.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of "${row.name}"`),
     onCommitted: undefined,
   });

@@ -14,6 +14,7 @@ import {
 import { deepFreeze } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
+import { endAttempts, restartRow } from "../journal/effect-attempts.ts";
 import { commitStart, createIdempotencyKey, decodeOutcome, emitRepeated, toRestartedRow } from "../journal/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
@@ -77,17 +78,16 @@ export async function runPromise(
   const { saved } = session.journal;
   const recorded = getPromiseRow(session.position, session.journal, work);
   const isRepeated = recorded !== undefined && isInFlight(recorded);
+  const { world } = session.env;
   const row = !isRepeated
-    ? createStartRow(session.position, session.env.world, work)
+    ? createStartRow(session.position, world, work)
     : recorded.effect === "once"
-      ? toRestartedRow(session.env.world, recorded)
-      : recorded;
+      ? toRestartedRow(world, recorded)
+      : toRepeatedRow(world, recorded);
   if (isRepeated) emitRepeated(session.events, work.task, recorded);
   const begin = (): BegunPromise => ({ promise: callAsync(() => create(row.idempotencyKey)) });
   const begun =
-    row === recorded || saved === undefined
-      ? begin()
-      : await recordStart(session.env.world, saved, row, { begin, isAbandoned });
+    row === recorded || saved === undefined ? begin() : await recordStart(world, saved, row, { begin, isAbandoned });
   if (begun === undefined) return false;
   let outcome: PromiseOutcome;
   try {
@@ -111,6 +111,12 @@ export async function runPromise(
   }
   onEnd(outcome);
   return true;
+}
+
+/** Returns the row of a promise that runs again. */
+function toRepeatedRow(world: World, row: EffectRow): EffectRow {
+  const restarted = restartRow(row, world.clock.now());
+  return restarted === row ? row : { ...restarted, attempts: restarted.attemptLog?.length ?? row.attempts };
 }
 
 /** Copies the journal rows of running promises into the next step; called as part of the write of that step. */
@@ -201,8 +207,15 @@ function recordEnd(
   const { step } = position;
   const { saved, world } = journal;
   if (saved === undefined) return;
+  const endedAt = world.clock.now();
   recordEffect(saved, {
-    row: { ...row, step, state, endedAt: world.clock.now() },
+    row: {
+      ...row,
+      step,
+      state,
+      ...endAttempts(row, { endedAt, count: 1, error: state === "ok" ? undefined : "error" }),
+      endedAt,
+    },
     encode: () => encode(saved.codec),
     onCommitted: undefined,
   });

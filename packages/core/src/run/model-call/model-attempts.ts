@@ -18,7 +18,9 @@ import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/
 import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
+import { recordAttemptFailure } from "../journal/effect-attempts.ts";
 import { addAbortListener } from "../session/abort.ts";
+import { toJournalKey } from "../session/parts/persistence.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
@@ -166,6 +168,12 @@ class ModelRequests {
   ): Promise<void> | undefined {
     const attempt: FailedAttempt = { model: model.id, kind, ...(usage === undefined ? {} : { usage }) };
     this.#failedAttempts.push(attempt);
+    const { position, journal } = this.#session;
+    recordAttemptFailure(journal.saved, toJournalKey(position.step, this.#scope.task.id, this.#parts.key), {
+      error: kind,
+      endedAt: journal.world.clock.now(),
+      model: model.id,
+    });
     this.#stream.retract(model.id, kind);
     // An abandoned call calls no more hooks: the next pass reports the attempt.
     return kind === "cancelled" ? undefined : this.#parts.onFailedAttempt?.(attempt, this.#failedAttempts.length - 1);

@@ -4,7 +4,7 @@
  * happened.
  */
 
-import type { StatewrightError } from "../../base/errors.ts";
+import type { ErrorRecord, StatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
@@ -13,6 +13,7 @@ import { getPlan } from "../../compile/plan.ts";
 import { goto } from "../../define/command.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
+import { closeAttempt, restartRow } from "../journal/effect-attempts.ts";
 import { commitStart, describeStart } from "../journal/journal.ts";
 import {
   describePriorEffects,
@@ -62,16 +63,29 @@ export async function runOnce(
     const hasAnsweredOutcome = answer.update !== undefined || answer.goto !== undefined;
     if (answer.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(answer)) : outcome;
   }
+  const startedAt = session.env.world.clock.now();
+  const { processes, attemptLog } = row === undefined ? noAttempts : restartRow(closeFailed(saved, row), startedAt);
   const start = {
     state: "started",
     attempts: (row?.attempts ?? 0) + 1,
-    startedAt: session.env.world.clock.now(),
+    startedAt,
+    ...(processes === undefined ? {} : { processes }),
+    ...(attemptLog === undefined ? {} : { attemptLog }),
   } as const;
   return commitStart<TaskOutcome>(session.env.world, saved, {
     row: createTaskRow(session.position, scope.task, start),
     isAbandoned: scope.isEnded,
     begin: async () => read(await body()),
   });
+}
+
+const noAttempts: Pick<EffectRow, "processes" | "attemptLog"> = {};
+
+/** Closes the attempt of a row with a recorded failure by the code of the failure. */
+function closeFailed({ codec }: Persistence, row: EffectRow): EffectRow {
+  const { state, outcome, endedAt } = row;
+  if (state !== "error" || outcome === undefined) return row;
+  return closeAttempt(row, { error: (codec.decode(outcome) as ErrorRecord).code ?? "error", endedAt });
 }
 
 /**

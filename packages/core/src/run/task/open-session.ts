@@ -26,6 +26,7 @@ import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile
 import { readGraphModels } from "../../model/model-source.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
+import { closeLoadedAttempts } from "../journal/effect-attempts.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
@@ -318,6 +319,7 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      recoveredNamespaces: claim.recovered ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
@@ -334,6 +336,7 @@ async function loadSession(
     starts: new Set(),
     flushing: false,
   };
+  closeLoadedAttempts(saved);
   const state = finalState?.state ?? Object.freeze(restoreState(channels, codec, rows));
   if (finalState === undefined) checkMessages(channels, state);
   // A fork starts from a checkpoint of another run, whose steps do not count.

@@ -168,7 +168,11 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       }
       const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, env.world.random.next());
       if (call.getState() === "executing") call.transition("call.failed_attempt");
-      recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
+      recordStage(call, call.scope.task, call.key, {
+        stage: call.getState(),
+        attempts: attempt,
+        error: error.kind,
+      });
       emitCallEvent(call, {
         type: "tool.retried",
         attempt,
@@ -179,7 +183,11 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (signals.abort.signal.aborted && !isSuspension(signals.abort.signal.reason))
         return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
       if (call.getState() === "retryWait") call.transition("call.retried");
-      recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
+      recordStage(call, call.scope.task, call.key, {
+        stage: call.getState(),
+        attempts: attempt,
+        error: undefined,
+      });
     }
   }
 }

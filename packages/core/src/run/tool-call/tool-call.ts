@@ -313,6 +313,7 @@ function recordResult(
     reconcile: reconcileCall,
     beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
     countAttempts: getAttempts,
+    getFailureKind: ({ error }) => error?.kind,
     isResumable: call.tool?.graph !== undefined,
     getArtifacts: () => call.artifacts,
     getStage: call.getState,
