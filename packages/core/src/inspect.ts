@@ -5,6 +5,7 @@ export { toMermaid } from "./compile/mermaid.ts";
 export { describeGraph } from "./compile/outline.ts";
 export type { Outline, OutlineEdge, OutlineNode } from "./define/outline.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
+export { getSavedOutline, type SavedOutline, type SavedOutlineOptions } from "./inspect/get-saved-outline.ts";
 export {
   type ClosedInterrupt,
   getState,

@@ -12,11 +12,13 @@ export type {
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
 export type { EventRow } from "./checkpoint/event.ts";
+export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
 export type {
   ArtifactExport,
   CheckpointExport,
   GraphVersion,
   NamespaceExport,
+  OutlineExport,
   PrunedDelta,
   PrunedRange,
   ThreadExport,

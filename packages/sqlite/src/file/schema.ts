@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "7e044c1550ab3837101d0919b41b6bec4d91d764197cc2956a60a3688d577064";
+export const schemaHash = "5452a7a547fc04a100705ddf26200714ef4f8bb9fdd74a1f3cb1dc6407760325";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -40,6 +40,8 @@ export const migrations: readonly (readonly string[])[] = [
   name TEXT NOT NULL,
   version INTEGER NOT NULL,
   shape TEXT NOT NULL,
+  outline TEXT,
+  outline_sum INTEGER,
   UNIQUE (name, version, shape)
 ) STRICT`,
     `CREATE TABLE settings (

@@ -9,7 +9,17 @@ type ListReads = Pick<Store, "thread" | "threads" | "runs" | "claimable" | "open
 
 type ThreadReads = Pick<
   Store,
-  "branches" | "checkpoint" | "writtenBy" | "head" | "history" | "state" | "effects" | "interrupts" | "events" | "inbox"
+  | "branches"
+  | "checkpoint"
+  | "writtenBy"
+  | "outline"
+  | "head"
+  | "history"
+  | "state"
+  | "effects"
+  | "interrupts"
+  | "events"
+  | "inbox"
 >;
 
 export function createStoreReads(parts: StoreParts): ListReads & ThreadReads & Pick<Store, "exportThread"> {
@@ -60,6 +70,7 @@ function createThreadReads({ transactions }: StoreParts): ThreadReads {
     checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),
     writtenBy: (thread, checkpoint) =>
       transactions.read((from) => from.checkpoints.getGraphVersion(thread, checkpoint), thread),
+    outline: (version) => transactions.read((from) => from.outlines.get(version)),
     head: (thread, branch) => transactions.read((from) => from.checkpoints.getHead(thread, branch), thread),
     history: (thread, page) =>
       transactions.read((from) => {

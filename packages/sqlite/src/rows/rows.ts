@@ -382,6 +382,11 @@ export function computeInterruptSum(interrupt: InterruptRow): number {
   );
 }
 
+/** Computes the checksum of the outline of a graph version. */
+export function computeOutlineSum({ graph, version, shape }: GraphVersion, outline: string): number {
+  return crc32(`${JSON.stringify([graph, version, shape])}${outline}`);
+}
+
 /** Computes the checksum of a durable event. */
 export function computeEventSum({ seq, branch, at, text }: EventRow): number {
   return crc32(JSON.stringify([seq, branch, at, text]));

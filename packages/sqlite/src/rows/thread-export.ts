@@ -1,5 +1,5 @@
 /** Export of a thread: all rows of the thread, each verified. */
-import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
+import { listGraphVersions, type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
 import type { Database } from "better-sqlite3";
 import { maxCheckpointId } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
@@ -62,12 +62,18 @@ export function createThreadExporter(
     const found = head.get(thread);
     if (found === undefined) throw storeRules.createUnknownThreadError(thread);
     const { graph, version, shape, run, ...rest } = found;
+    const writtenBy = { graph, version, shape };
+    const namespaces = reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace));
     return {
       id: thread,
       ...rest,
       run: run ?? undefined,
-      writtenBy: { graph, version, shape },
-      namespaces: reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace)),
+      writtenBy,
+      outlines: listGraphVersions({ namespaces, writtenBy }).flatMap((each) => {
+        const outline = reader.outlines.get(each);
+        return outline === undefined ? [] : [{ ...each, outline }];
+      }),
+      namespaces,
       runs: reader.runs.listOfThread(thread),
       events: reader.events.listDurable(thread),
       artifacts: artifacts.listExports(thread, bodies),

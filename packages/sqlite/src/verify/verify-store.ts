@@ -18,6 +18,7 @@ export async function verifyStore(verifier: Verifier, read: Read, thread: string
   };
   if (thread === undefined) for (const what of await read(() => verifier.checkStructure())) addFault({ what });
   if (thread === undefined) await verifier.verifyItems(read, addFault);
+  if (thread === undefined) await verifier.verifyOutlines(read, addFault);
   if (thread !== undefined) await verifyOne(thread);
   const until = await read(() => verifier.getNewestThreadKey());
   for (let after = 0; thread === undefined; ) {

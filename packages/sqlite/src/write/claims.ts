@@ -82,7 +82,7 @@ export class Claims {
     if (found === undefined && request.mustExist === true) throw storeRules.createUnknownThreadError(thread);
     const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
     const known = found && threads.updateStoredHead(thread, found);
-    const writer = graphs.getWriter(request);
+    const writer = graphs.getWriter(request, request.outline);
     const state =
       known ?? threads.create({ id: thread, salt: keySalt, head: request.branch ?? "main", graph: writer.key, at });
     const branch = request.branch ?? state.head;
@@ -108,7 +108,7 @@ export class Claims {
     if (state.owner !== null || state.epoch === 0) return undefined;
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
-    const key = this.#rows.graphs.findKey(request);
+    const key = this.#rows.graphs.findSavedKey(request);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
     const read = this.#readBranch(thread, namespace.key, namespace);

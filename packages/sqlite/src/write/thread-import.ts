@@ -43,6 +43,7 @@ export class ThreadImport {
       graph: graphs.getWriter(threadExport.writtenBy).key,
       at: createdAt,
     });
+    for (const version of threadExport.outlines ?? []) graphs.getWriter(version, version.outline);
     const thread: ImportedThread = { id, key, run: undefined, cipher: this.#reader.ciphers.get(id) };
     const states = this.#insertNamespaces(key, threadExport);
     const runKeys = this.#insertRuns(thread, threadExport, states);

@@ -8,6 +8,7 @@ import { checkId } from "../../base/ids.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
+import { toVersionKey } from "../export/list-graph-versions.ts";
 import {
   checkKeys,
   createBusyError,
@@ -19,7 +20,7 @@ import {
 import type { Claim, ClaimRequest, Store } from "../store.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
-import { insertThread, toThreadExport } from "./memory-export.ts";
+import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
@@ -59,6 +60,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     ownerCount: 0,
     interruptCount: 0,
     eventThreads: new Set<string>(),
+    outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
   });
   return createOwner(threads, options.longTerm);
@@ -167,6 +169,7 @@ type StoreReads = Pick<
   | "runs"
   | "checkpoint"
   | "writtenBy"
+  | "outline"
   | "head"
   | "history"
   | "state"
@@ -191,6 +194,7 @@ function createReads(threads: Threads, self: Owner): StoreReads {
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     writtenBy: (id, checkpoint) => read(self, () => threads.get(id)?.checkpoints.get(checkpoint)?.writtenBy),
+    outline: (version) => read(self, () => threads.outlines.get(toVersionKey(version))),
     head: (id, name) =>
       read(self, () => toCheckpointRow(findNamespace(threads.get(id), name)?.checkpoints.at(-1)?.checkpoint)),
     history: (id, page) => read(self, () => listHistory(threads.get(id), page)),
@@ -208,7 +212,7 @@ function createReads(threads: Threads, self: Owner): StoreReads {
     inbox: (id, name) => read(self, () => listWaiting(threads.get(id)?.namespaces.get(name)?.inbox ?? [])),
     events: (id, page) => read(self, () => listEvents(threads.get(id), page)),
     timers: (filter = {}) => read(self, () => listTimers(threads, filter)),
-    exportThread: (id, options) => read(self, () => toThreadExport(getThread(threads, id), options?.bodies)),
+    exportThread: (id, options) => read(self, () => toThreadExport(threads, getThread(threads, id), options?.bodies)),
     vacuum: () => read(self, () => undefined),
   };
 }
@@ -284,6 +288,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     thread.namespaces.set(name, namespace);
   }
   threads.set(thread.id, thread);
+  saveOutline(threads, writer, request.outline);
   const recovered = thread.owner !== undefined;
   thread.owner = self;
   thread.writer = writer;

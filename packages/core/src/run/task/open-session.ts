@@ -119,6 +119,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     graph: graph.name,
     version: graph.version,
     shape: plan.shape,
+    outline: plan.outline,
     at: world.clock.now(),
     keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
