@@ -41,6 +41,7 @@ export const pagesByPackage = {
     "guarantees.md",
     "errors.md",
   ],
+  "packages/store-kit": ["running-examples.md", "file-format.md", "errors.md"],
   "packages/agent": [
     "running-examples.md",
     "agents.md",

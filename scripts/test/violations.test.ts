@@ -117,7 +117,12 @@ const planted: readonly { readonly file: string; readonly code: string; readonly
   {
     file: "packages/agent/src/db.ts",
     code: 'import Database from "better-sqlite3";\nnew Database("");',
-    refusal: "better-sqlite3 stays inside",
+    refusal: "better-sqlite3 and node:sqlite stay inside",
+  },
+  {
+    file: "packages/agent/src/db.ts",
+    code: 'import { DatabaseSync } from "node:sqlite";\nnew DatabaseSync("");',
+    refusal: "better-sqlite3 and node:sqlite stay inside",
   },
   {
     file: "packages/plugins/src/host.ts",

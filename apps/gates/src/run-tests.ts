@@ -22,6 +22,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
   "packages/sqlite": [
     "test/durability.test.ts",
     "test/gates.test.ts",
+    "test/node-sqlite.test.ts",
     "test/owner-lock.test.ts",
     "test/parity.test.ts",
   ],

@@ -60,6 +60,7 @@ export type {
   ThreadRow,
 } from "./checkpoint/store.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
+export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {
   LongTermChange,
   LongTermLocation,

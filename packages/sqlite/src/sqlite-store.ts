@@ -1,8 +1,8 @@
 /** Interface of the SQLite store. */
 
 import type { Store } from "@statewright/core";
+import type { VerifyReport } from "@statewright/core/store";
 import type { BackupOptions } from "./file/backup-options.ts";
-import type { VerifyReport } from "./verify/verify-report.ts";
 
 /** Store in a SQLite file, with operations on the file. */
 export interface SqliteStore extends Store {

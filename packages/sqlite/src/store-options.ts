@@ -3,7 +3,9 @@
 import type { LongTermVectors, World } from "@statewright/core";
 import { checkChoice, checkCount, invalidOption } from "@statewright/core/adapter";
 import { longTermRules, storeRules } from "@statewright/core/store";
-import type { Encryption } from "./encryption/cipher.ts";
+import type { Encryption } from "@statewright/store-kit";
+import { driverNames } from "./driver/choose-driver.ts";
+import type { DriverName } from "./driver/driver.ts";
 import type { Durability } from "./file/durability.ts";
 
 /** Options of `sqliteStore`. */
@@ -27,6 +29,11 @@ export interface SqliteStoreOptions {
    * decrypt. Word search is not available for encrypted items.
    */
   readonly encryption?: Encryption;
+  /**
+   * SQLite library: `better-sqlite3`, or `node:sqlite` of Node 24.15, Node 26 and newer. Default: the one with which
+   * this process has the file open already, else `better-sqlite3`.
+   */
+  readonly driver?: DriverName | undefined;
   /** Embedding of items in the long-term store, for similarity search. */
   readonly longTerm?: LongTermVectors;
 }
@@ -55,13 +62,15 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "fileSystem",
     "encryption",
     "longTerm",
+    "driver",
   ]);
   checkPath("sqliteStore", path);
-  const { durability = "full", maxBytes, fileSystem = "local", encryption } = options;
+  const { durability = "full", maxBytes, fileSystem = "local", encryption, driver = "better-sqlite3" } = options;
   longTermRules.checkVectors("sqliteStore", options.longTerm);
   checkEncryption(encryption);
   checkChoice("sqliteStore", { durability }, ["full", "normal"]);
   checkChoice("sqliteStore", { fileSystem }, ["local", "any"]);
+  checkChoice("sqliteStore", { driver }, driverNames);
   checkCount("sqliteStore", { maxBytes }, minFileBytes);
 }
 

@@ -2,8 +2,8 @@
 
 import type { World } from "@statewright/core";
 import type { LongTermChange } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { createStoreCipher, type StoreCipher } from "./encryption/cipher.ts";
+import { createStoreCipher, type StoreCipher } from "@statewright/store-kit";
+import type { Database } from "./driver/database.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
 import { createDiskReserve } from "./file/disk-reserve.ts";
 import type { Durability } from "./file/durability.ts";

@@ -18,11 +18,12 @@ import { createStoreWrites } from "./write/store-writes.ts";
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
-  const { durability = "full", world = systemWorld(), encryption, fileSystem } = options;
+  const { durability = "full", world = systemWorld(), encryption, fileSystem, driver } = options;
   const opened = openDatabase(path, {
     durability,
     withKeys: encryption !== undefined,
     allowRemote: fileSystem === "any",
+    driver,
   });
   if (opened.isLogMissing)
     world.log(

@@ -10,6 +10,7 @@ import { systemWorld } from "@statewright/core/adapter";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { betterSqliteDriver } from "../src/driver/better-sqlite-driver.ts";
 import { acquireOwnerLock } from "../src/file/owner-lock.ts";
 import { type Child, startChild } from "./support/child-process.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
@@ -175,7 +176,7 @@ test("a file that a live owner claimed after the check does not warn", async () 
   const store = open(file);
   await steps(store, "t", 20);
   copyFileSync(file, copy);
-  const living = acquireOwnerLock(`${copy}-owner-1`);
+  const living = acquireOwnerLock(`${copy}-owner-1`, betterSqliteDriver);
   open(copy);
   living?.release("unmarked");
   expect(warnings).toEqual([]);

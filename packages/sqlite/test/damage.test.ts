@@ -13,11 +13,12 @@ import {
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
 import { getSavedOutline } from "@statewright/core/inspect";
-import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import type { SqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
 import { createGrowingGraph, createOpenSchema, first, listEffects, listRounds } from "./support/growing-graph.ts";
 import { createInterruptRow, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import type { StatewrightError } from "@statewright/core";
 import { resume, run } from "@statewright/core";
 import type { Commit } from "@statewright/core/store";
-import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createGrowingGraph, first, listEffects, listRounds } from "./support/growing-graph.ts";
 import { append, createCheckpoint, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

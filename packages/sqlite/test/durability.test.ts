@@ -10,7 +10,6 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startChild } from "./support/child-process.ts";
 import {
@@ -22,6 +21,7 @@ import {
   readItems,
   saveCommit,
 } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

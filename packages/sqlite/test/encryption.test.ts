@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { deleteThread, memoryStore, pruneThread, type Store } from "@statewright/core";
 import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
-import { type EncryptionKey, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { type EncryptionKey, encryptStore, type SqliteStore } from "@statewright/sqlite";
 import { fillThread, readThreadSnapshot, storeConformance } from "@statewright/testing/conformance";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change, readBytes, readText } from "./support/database-file.ts";
@@ -19,6 +19,7 @@ import {
   readItems,
   saveCommit,
 } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createMemoryFolder, openFile } from "./support/stores.ts";
 
 const old: EncryptionKey = { id: "k1", key: randomBytes(32) };

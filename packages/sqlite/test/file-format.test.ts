@@ -1,10 +1,10 @@
 /** The file format page of the docs matches the schema of the file. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { sqliteStore } from "@statewright/sqlite";
 import { afterAll, expect, test } from "vitest";
 import { change, listTables } from "./support/database-file.ts";
 import { createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 const home = createFolder();

@@ -1,9 +1,10 @@
 /** A starting run claims its thread in its first commit, in one write. */
 import { join } from "node:path";
 import type { Claim } from "@statewright/core/store";
-import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import type { SqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createCheckpoint, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

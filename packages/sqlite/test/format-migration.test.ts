@@ -1,6 +1,5 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { getCopyPath } from "../src/file/migrate.ts";
 import { openDatabase } from "../src/file/open-database.ts";
@@ -9,6 +8,7 @@ import { createRandom } from "./gates/seeded.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
 import { createSecondFormat, secondSteps } from "./support/second-format.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

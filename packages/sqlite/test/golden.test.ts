@@ -14,11 +14,11 @@ import {
   streamEvents,
 } from "@statewright/core";
 import { importThread } from "@statewright/core/inspect";
-import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { asks, breaks, calls, createEveryValue, dies, keeps, nests } from "./golden/graphs.ts";
 import { createGoldenFile, getGoldenFile, getGoldenText, newestFormat } from "./golden/make.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 const formats = Array.from({ length: newestFormat }, (_, index) => index + 1);

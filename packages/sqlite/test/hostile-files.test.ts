@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isStatewrightError, resume, run } from "@statewright/core";
-import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import type { SqliteStore } from "@statewright/sqlite";
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
 import { change } from "./support/database-file.ts";
 import { createGrowingGraph, first } from "./support/growing-graph.ts";
 import { createInterruptRow, createRunRow, createSuperstep, graph, saveCommit } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { refuseOldNode, refuseOldSqlite } from "../src/file/open-database.ts";
+import { refuseOldNode } from "../src/driver/better-sqlite-driver.ts";
+import { refuseOldSqlite } from "../src/file/open-database.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { createFolder } from "./support/stores.ts";
 

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { StatewrightError } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
-import { sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openDatabase } from "../src/file/open-database.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
 import { runLimited } from "./support/run-limited.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

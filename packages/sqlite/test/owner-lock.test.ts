@@ -10,7 +10,9 @@ import { systemWorld } from "@statewright/core/adapter";
 import type { Claim } from "@statewright/core/store";
 import { type SqliteStore, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { betterSqliteDriver } from "../src/driver/better-sqlite-driver.ts";
 import { acquireOwnerLock, testOwnerLock } from "../src/file/owner-lock.ts";
+import { storeActions } from "./owner-lock/actions.ts";
 import { findViolations, listBases, listCells, runCells } from "./owner-lock/matrix.ts";
 import { startChild } from "./support/child-process.ts";
 import { createSuperstep, graph, readItems, saveCommit } from "./support/rows.ts";
@@ -84,6 +86,15 @@ test("a matrix of reads, copies, deletions and replacements loses no acknowledge
   expect([violations, results.length]).toEqual([[], cells.length]);
 }, 900_000);
 
+test("an owner of each driver writes on, whatever store of which driver its process and others open [FX60, PK15]", async () => {
+  const cells = listCells(listBases().slice(-1)).filter(({ action }) => action in storeActions);
+  const results = await runCells(cells);
+  const others = results.filter(({ written, acted, work }) =>
+    [...written, acted, work.own].some((each) => each !== "ok"),
+  );
+  expect([results.flatMap(findViolations), others, results.length]).toEqual([[], [], 48]);
+}, 120_000);
+
 test("a copy of the folder by the owner's process releases no thread to another process [FX60]", async () => {
   const store = open();
   const claim = await begin(store);
@@ -133,12 +144,12 @@ test("the owner file of a store that failed to delete its row counts as released
 test.runIf(process.platform === "linux")("an owner lock works without the program flock [FX60]", () => {
   hideFlock();
   const path = `${file}-owner-1`;
-  const lock = acquireOwnerLock(path);
+  const lock = acquireOwnerLock(path, betterSqliteDriver);
   expect(lock?.kind).toBe("sqlite");
-  expect(testOwnerLock(path, "sqlite")).toBe("held");
-  expect(testOwnerLock(path, "flock")).toBe("unknown");
+  expect(testOwnerLock(path, "sqlite", betterSqliteDriver)).toBe("held");
+  expect(testOwnerLock(path, "flock", betterSqliteDriver)).toBe("unknown");
   lock?.release("unmarked");
-  expect(testOwnerLock(path, "sqlite")).toBe("free");
+  expect(testOwnerLock(path, "sqlite", betterSqliteDriver)).toBe("free");
 });
 
 test.runIf(process.platform === "linux")(

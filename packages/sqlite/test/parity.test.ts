@@ -4,10 +4,10 @@ import process from "node:process";
 import { deleteThread, isStatewrightError, memoryStore, type RunStatus, type Store } from "@statewright/core";
 import { copyThread } from "@statewright/core/inspect";
 import type { Claim, ClaimRequest, Commit, OpenInterruptRow } from "@statewright/core/store";
-import { sqliteStore } from "@statewright/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { saveCommit } from "./support/rows.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 const threads = ["t", "u"] as const;

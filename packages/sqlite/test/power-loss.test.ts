@@ -135,7 +135,7 @@ describe("before a power cut", () => {
     const upgraded: string[][] = [];
     const { exec } = Database.prototype;
     vi.spyOn(Database.prototype, "exec").mockImplementation(function (this: Database.Database, sql: string) {
-      if (this.name === file) upgraded.push([...asked]);
+      if (this.name === file && sql.startsWith("CREATE TABLE notes")) upgraded.push([...asked]);
       return exec.call(this, sql);
     });
     // A process killed during the operation left this file; no running process has such a number.

@@ -13,10 +13,10 @@ import {
   START,
   type Store,
 } from "@statewright/core";
-import { sqliteStore } from "@statewright/sqlite";
 import { virtualClock } from "@statewright/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readBytes } from "./support/database-file.ts";
+import { sqliteStore } from "./support/sqlite-store.ts";
 import { createFolder } from "./support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

@@ -110,7 +110,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "a plain value in an encrypted store is accepted",
-    file: "packages/sqlite/src/encryption/cipher.ts",
+    file: "packages/store-kit/src/cipher.ts",
     find: 'if (typeof value === "string") throw createAuthenticationError(owner, context);',
     replace: 'if (typeof value === "string") return Buffer.from(value);',
     rule: "E49",
@@ -118,7 +118,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "an encrypted value is valid for another thread",
-    file: "packages/sqlite/src/encryption/cipher.ts",
+    file: "packages/store-kit/src/cipher.ts",
     find: "Buffer.from(JSON.stringify([owner.id, ...context]))",
     replace: "Buffer.from(JSON.stringify([...context]))",
     rule: "E49",
@@ -126,7 +126,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "an encrypted value is valid in another column",
-    file: "packages/sqlite/src/encryption/cipher.ts",
+    file: "packages/store-kit/src/cipher.ts",
     find: "Buffer.from(JSON.stringify([owner.id, ...context]))",
     replace: "Buffer.from(JSON.stringify([owner.id, context.length]))",
     rule: "E49",
@@ -134,7 +134,7 @@ export const testedMutants: readonly TestedMutant[] = [
   },
   {
     name: "the error of a lost key does not name its id",
-    file: "packages/sqlite/src/encryption/cipher.ts",
+    file: "packages/store-kit/src/cipher.ts",
     find: "details: { ...place, key: id },",
     replace: "details: { ...place },",
     rule: "E49",

@@ -19,6 +19,7 @@ import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-ex
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
+import type { VerifyReport } from "./verify-report.ts";
 
 /** Request to claim a thread. A missing thread or branch is created. */
 export interface ClaimRequest {
@@ -378,5 +379,16 @@ export interface Store {
   prune(write: PruneWrite): Promise<number>;
   /** Returns free space to the file system and erases the text of deleted rows. */
   vacuum(): Promise<void>;
+  /**
+   * Verifies every row of a thread, or of all threads: each checkpoint chain from its anchor on, and each checksum.
+   * Absent in a store without checksums. Throws `unknown_thread`.
+   */
+  verify?(thread?: string): Promise<VerifyReport>;
+  /**
+   * Re-encrypts all values not encrypted with the newest key, of a thread or of all threads; returns the number of
+   * rows. Absent in a store that cannot encrypt. Throws `invalid_option` without encryption, `missing_key`,
+   * `unknown_thread`.
+   */
+  rotate?(thread?: string): Promise<number>;
   close(): void;
 }

@@ -1,17 +1,24 @@
 /** `encryptStore`: converts a plain file to an encrypted file, with all of its threads. */
 
 import { StatewrightError } from "@statewright/core";
-import type { Database } from "better-sqlite3";
+import {
+  createStoreCipher,
+  type Encryption,
+  hashCheckpoint,
+  hashRemainingDeltas,
+  type StoreCipher,
+  type ThreadCipher,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
+import { runTransaction } from "../driver/run-transaction.ts";
 import { openDatabase } from "../file/open-database.ts";
 import { toRowKey } from "../file/schema.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import { createReader, type Reader } from "../read/reader.ts";
-import { hashCheckpoint } from "../rows/rows.ts";
 import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
-import { hashRemainingDeltas, PrunedRanges } from "../write/pruned-ranges.ts";
-import { createStoreCipher, type Encryption, type StoreCipher, type ThreadCipher } from "./cipher.ts";
+import { PrunedRanges } from "../write/pruned-ranges.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";
 
@@ -35,11 +42,9 @@ export function encryptStore(path: string, encryption: Encryption): void {
     const artifacts = new Artifacts(db, () => undefined);
     const reencryption = new Reencryption(db, { reader: plain, artifacts });
     const threads = db.prepare<[], string>("SELECT id FROM threads WHERE secret IS NULL ORDER BY key").pluck().all();
-    const encryptOne = db.transaction((thread: string) =>
-      encryptThread(db, { plain, reencryption, storeCipher }, thread),
-    );
-    for (const thread of threads) encryptOne.immediate(thread);
-    db.transaction(() => new LongTermTable(db, undefined).encryptAll(storeCipher)).immediate();
+    for (const thread of threads)
+      runTransaction(db, "immediate", () => encryptThread(db, { plain, reencryption, storeCipher }, thread));
+    runTransaction(db, "immediate", () => new LongTermTable(db, undefined).encryptAll(storeCipher));
     db.exec("DELETE FROM owners; DELETE FROM settings WHERE name GLOB 'owner:*'");
     // Plain data remains in free pages until then; a completed file contains none.
     db.exec("VACUUM");

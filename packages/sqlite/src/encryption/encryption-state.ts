@@ -2,7 +2,8 @@
 
 import { StatewrightError } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
+import { runTransaction } from "../driver/run-transaction.ts";
 
 /** `started`: encryption in progress; no store can open the file. */
 export type EncryptionState = "none" | "started" | "complete";
@@ -40,7 +41,7 @@ export function checkEncryptionState(
       next: "Pass encryption: { keys }",
     });
   }
-  if (state === "none" && withKeys) db.transaction(markEmptyEncrypted).immediate(db, path);
+  if (state === "none" && withKeys) runTransaction(db, "immediate", () => markEmptyEncrypted(db, path));
 }
 
 function markEmptyEncrypted(db: Database, path: string): void {

@@ -1,13 +1,21 @@
 /** Sources of encryptable rows of a thread, page by page, for verification and re-encryption. */
 
-import type { Database } from "better-sqlite3";
+import {
+  createRowSource,
+  type EventColumns,
+  type Payload,
+  type RowSource,
+  type RunColumns,
+  readEvent,
+  readRun,
+  toEventColumns,
+  toRunPayload,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import { putRunSum, runIsIntact } from "../rows/row-sums.ts";
-import type { EventColumns, RunColumns } from "../rows/rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
-import type { Payload } from "./cipher.ts";
-import { readEvent, readRun, toEventColumns, toRunPayload } from "./encrypted-rows.ts";
-import { createRowSource, type Keyed, NamespaceSources, type RowSource } from "./namespace-sources.ts";
+import { type Keyed, NamespaceSources } from "./namespace-sources.ts";
 
 function prepareStatements(db: Database) {
   return {

@@ -4,7 +4,9 @@ import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from "n
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
-import Database from "better-sqlite3";
+import { chooseDriver } from "../driver/choose-driver.ts";
+import type { Database } from "../driver/database.ts";
+import { type CopyProgress, type Driver, getDriver, openWith } from "../driver/driver.ts";
 import type { BackupOptions } from "./backup-options.ts";
 import { discard } from "./discard.ts";
 import { isBusy, toStoreError } from "./store-errors.ts";
@@ -21,16 +23,17 @@ const maxRestarts = 3;
  * Copies the file of `db` to `path`. Throws `store_exists`, `store_locked`, `invalid_option`, `store_full`,
  * `store_failed`.
  */
-export async function backUpDatabase(db: Database.Database, path: string, options: BackupOptions): Promise<void> {
+export async function backUpDatabase(db: Database, path: string, options: BackupOptions): Promise<void> {
   const target = resolve(path);
   const reserved = options.overwrite !== true && reserveTarget(target);
   const tempPath = createTempPath(target);
   try {
     refuseSourceAsTarget(db, target);
-    removeTargetLog(target);
+    const targetDriver = chooseDriver(target, getDriver(db).name);
+    removeTargetLog(target, targetDriver);
     removeStaleTempFiles(target);
-    await db.backup(tempPath, { progress: createPacer() });
-    const copy = new Database(tempPath);
+    await getDriver(db).backUp(db, tempPath, createPacer());
+    const copy = openWith(getDriver(db), tempPath);
     try {
       // The copy has no owners and no write-ahead log: the file alone is complete.
       copy.exec("DELETE FROM owners; DELETE FROM settings WHERE name GLOB 'owner:*'");
@@ -38,7 +41,7 @@ export async function backUpDatabase(db: Database.Database, path: string, option
     } finally {
       copy.close();
     }
-    removeTargetLog(target);
+    removeTargetLog(target, targetDriver);
     renameSync(tempPath, target);
     syncFolder(target);
   } catch (thrown) {
@@ -65,7 +68,7 @@ function reserveTarget(target: string): boolean {
 }
 
 /** Replacing the source file would leave its writers with a deleted file. */
-function refuseSourceAsTarget(db: Database.Database, target: string): void {
+function refuseSourceAsTarget(db: Database, target: string): void {
   if (db.memory || !existsSync(target)) return;
   const [source, existing] = [statSync(db.name), statSync(target)];
   if (source.dev !== existing.dev || source.ino !== existing.ino) return;
@@ -82,10 +85,10 @@ function refuseSourceAsTarget(db: Database.Database, target: string): void {
  * SQLite would apply the log of the previous target file to the new one. Checkpoints this log, left by a killed
  * process, into the previous file and deletes it. Throws `store_locked` while another process has the target open.
  */
-function removeTargetLog(target: string): void {
+function removeTargetLog(target: string, driver: Driver): void {
   const logs = getLogPaths(target);
   if (!logs.some((log) => existsSync(log))) return;
-  if (existsSync(target)) checkpointTargetLog(target);
+  if (existsSync(target)) checkpointTargetLog(target, driver);
   for (const log of logs) rmSync(log, { force: true });
   // After a power failure, a reappearing log would be applied to the new file.
   syncFolder(target);
@@ -96,8 +99,8 @@ function getLogPaths(path: string): readonly string[] {
   return ["-wal", "-shm", "-journal"].map((suffix) => path + suffix);
 }
 
-function checkpointTargetLog(target: string): void {
-  const file = new Database(target, { timeout: 0 });
+function checkpointTargetLog(target: string, driver: Driver): void {
+  const file = openWith(driver, target, { timeoutMs: 0 });
   try {
     file.pragma("journal_mode = DELETE");
   } catch (cause) {
@@ -117,12 +120,12 @@ function checkpointTargetLog(target: string): void {
  * Returns the number of pages for the next step. A write of another process restarts the copy; the last attempt
  * copies all pages at once, so that a backup of a busy store ends.
  */
-function createPacer(): (info: Database.BackupMetadata) => number {
-  let remaining = Number.POSITIVE_INFINITY;
+function createPacer(): (progress: CopyProgress) => number {
+  let lastRemaining = Number.POSITIVE_INFINITY;
   let restarts = 0;
-  return ({ totalPages, remainingPages }) => {
-    if (remainingPages > remaining) restarts += 1;
-    remaining = remainingPages;
-    return restarts < maxRestarts ? pagesPerStep : totalPages + pagesPerStep;
+  return ({ total, remaining }) => {
+    if (remaining > lastRemaining) restarts += 1;
+    lastRemaining = remaining;
+    return restarts < maxRestarts ? pagesPerStep : total + pagesPerStep;
   };
 }

@@ -2,8 +2,8 @@
  * Check of the tables through which all other rows are found. Their rows have no checksums: an index that does not
  * lead to a row would hide the row.
  */
-import type Database from "better-sqlite3";
-import { createCorruptError } from "./store-errors.ts";
+import { createCorruptError } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 /** Per table: the newest row, and the first row after a key that the unique index of the table does not have. */
 const catalogue = {
@@ -40,7 +40,7 @@ const catalogue = {
 export const maxCheckedRows = 250;
 
 /** Throws `store_corrupt` for a table whose rows and indexes differ. */
-export function checkCatalogue(db: Database.Database, path: string): void {
+export function checkCatalogue(db: Database, path: string): void {
   for (const [table, queries] of Object.entries(catalogue)) {
     const fault = findFault(db, table, queries);
     if (fault !== undefined) throw createCorruptError(`the table ${table} in "${path}" is damaged (${fault})`);
@@ -48,7 +48,7 @@ export function checkCatalogue(db: Database.Database, path: string): void {
 }
 
 function findFault(
-  db: Database.Database,
+  db: Database,
   table: string,
   queries: { readonly newest: string; readonly unindexed: string },
 ): string | undefined {

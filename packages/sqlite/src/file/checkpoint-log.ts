@@ -1,6 +1,6 @@
 /** Checkpoints of the write-ahead log. */
 import type { World } from "@statewright/core";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { toStoreError } from "./store-errors.ts";
 
 /** Checkpoints the log; true if complete. Frames needed by an older reader remain in the log. */

@@ -6,7 +6,7 @@
  * deleted when a write finds no space and created again with the next claim of a thread.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { discard } from "./discard.ts";
 
 /** Space for the final writes of about 500 runs. */

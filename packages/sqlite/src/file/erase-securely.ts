@@ -1,5 +1,5 @@
 /** Deletion without traces in the file. */
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 /** Overwrites deleted data in place; copies in formerly free pages are removed by `vacuum`. */
 export function eraseSecurely<Value>(db: Database, operation: () => Value): Value {

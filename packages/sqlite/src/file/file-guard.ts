@@ -9,7 +9,8 @@ import { closeSync, fstatSync, openSync, readdirSync, readSync, type Stats, stat
 import { dirname } from "node:path";
 import process from "node:process";
 import { StatewrightError, type World } from "@statewright/core";
-import Database from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
+import { getDriver, openWith } from "../driver/driver.ts";
 import type { LockKind } from "./owner-lock.ts";
 
 /** Checks the files of one open store. */
@@ -60,13 +61,13 @@ const writerLockByte = 120;
 const ownerLockByte: number = 0x40000002;
 
 /** Creates the guard of a connection; `file` is undefined for a store in memory. */
-export function createFileGuard(db: Database.Database, file: string | undefined, world: World): FileGuard {
+export function createFileGuard(db: Database, file: string | undefined, world: World): FileGuard {
   // Windows refuses to remove or replace an open file, and its locks belong to a handle.
   if (file === undefined || process.platform === "win32") return createIdleGuard(db);
   return new LinkGuard(db, file, world);
 }
 
-function createIdleGuard(db: Database.Database): FileGuard {
+function createIdleGuard(db: Database): FileGuard {
   return {
     getFault: () => undefined,
     check: () => undefined,
@@ -80,9 +81,9 @@ function createIdleGuard(db: Database.Database): FileGuard {
 
 class LinkGuard implements FileGuard {
   readonly #world: World;
-  readonly #db: Database.Database;
+  readonly #db: Database;
   /** Second connection, closed last to keep the log: a process with another connection deletes no log. */
-  readonly #anchor: Database.Database;
+  readonly #anchor: Database;
   readonly #file: string;
   /** Descriptor of the folder, kept open: a rename of the folder changes its times too. */
   readonly #folder: number;
@@ -96,11 +97,11 @@ class LinkGuard implements FileGuard {
   #stableTimes: Pick<Stats, "mtimeMs" | "ctimeMs"> | undefined;
   #fault: StatewrightError | undefined;
 
-  constructor(db: Database.Database, file: string, world: World) {
+  constructor(db: Database, file: string, world: World) {
     this.#world = world;
     this.#db = db;
     this.#file = file;
-    this.#anchor = new Database(file, { readonly: true });
+    this.#anchor = openWith(getDriver(db), file, { readOnly: true });
     this.#anchor.pragma("schema_version");
     this.#folder = openSync(dirname(file), "r");
     this.#links = [file, `${file}-wal`, `${file}-shm`].flatMap((path) => readLink(path) ?? []);

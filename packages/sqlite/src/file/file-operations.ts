@@ -2,10 +2,9 @@
 
 import { invalidOption } from "@statewright/core/adapter";
 import { storeRules } from "@statewright/core/store";
-import { type Rotation, rotateAll, rotateItems, rotateThread } from "../encryption/rotation.ts";
+import { type Rotation, rotateAll, rotateItems, rotateThread, verifyStore } from "@statewright/store-kit";
 import type { SqliteStore } from "../sqlite-store.ts";
 import type { StoreParts } from "../store-parts.ts";
-import { verifyStore } from "../verify/verify-store.ts";
 import { createLockedError } from "../write/committer.ts";
 import { backUpDatabase } from "./back-up-database.ts";
 import { fsyncDatabase } from "./fsync-database.ts";
@@ -40,7 +39,7 @@ async function rotateKeys(parts: StoreParts, thread: string | undefined): Promis
       found: "a store without keys",
       fix: "Pass encryption: { keys } to sqliteStore",
     });
-  const rotation = { reader, storeCipher, reencryption };
+  const rotation = { ciphers: reader.ciphers, storeCipher, reencryption };
   const rows =
     thread === undefined
       ? await rotateEverything(parts, rotation)

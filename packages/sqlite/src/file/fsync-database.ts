@@ -2,7 +2,7 @@
  * Fsync of a database by a synchronous commit, independent of the durability of the store: all earlier commits are on
  * disk afterwards.
  */
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 /** Rewrites the format version without a change, and waits for the disk. Returns true; throws for a locked file. */
 export function fsyncDatabase(db: Database): true {

@@ -1,7 +1,8 @@
 /** Search for the newest readable checkpoint of a damaged branch. */
+
 import { isStatewrightError, StatewrightError } from "@statewright/core";
+import { getCorruptFact } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
-import { getCorruptFact } from "./store-errors.ts";
 
 /** Adds the last good checkpoint to a read error of a thread: `details` contains thread, branch and `lastGood`. */
 export function addLastGood(

@@ -5,7 +5,9 @@
  * The copy is retained, so that a downgrade is a rename. The copy also retains data that is deleted later.
  */
 import { existsSync, renameSync } from "node:fs";
-import Database from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
+import { getDriver, openWith } from "../driver/driver.ts";
+import { runTransaction } from "../driver/run-transaction.ts";
 import { discard } from "./discard.ts";
 import { applicationId } from "./schema.ts";
 import { syncFolder } from "./sync-folder.ts";
@@ -23,11 +25,11 @@ export function getCopyPath(path: string, version: number): string {
  * Migrates a file to the newest format; repeats `check` under the write lock. One of several concurrent processes
  * migrates; returns true for that process.
  */
-export function migrate(db: Database.Database, path: string, steps: Migrations, check: () => void): boolean {
+export function migrate(db: Database, path: string, steps: Migrations, check: () => void): boolean {
   const version = getFormatVersion(db);
   if (version === steps.length) return false;
   if (version > 0 && !db.memory) saveCopy(db, path, version);
-  const upgrade = db.transaction(() => {
+  return runTransaction(db, "immediate", () => {
     check();
     const found = getFormatVersion(db);
     for (const step of steps.slice(found)) for (const statement of step) db.exec(statement);
@@ -35,18 +37,17 @@ export function migrate(db: Database.Database, path: string, steps: Migrations, 
     db.pragma("user_version = " + String(steps.length));
     return found < steps.length;
   });
-  return upgrade.immediate();
 }
 
 /** Writes the copy under a temporary name first; discards a copy made after another process migrated the file. */
-function saveCopy(db: Database.Database, path: string, version: number): void {
+function saveCopy(db: Database, path: string, version: number): void {
   const copy = getCopyPath(path, version);
   if (existsSync(copy)) return;
   removeStaleTempFiles(copy);
   const tempPath = createTempPath(copy);
   try {
     db.prepare("VACUUM INTO ?").run(tempPath);
-    const copyDb = new Database(tempPath, { readonly: true });
+    const copyDb = openWith(getDriver(db), tempPath, { readOnly: true });
     const found = getFormatVersion(copyDb);
     copyDb.close();
     if (found === version) {
@@ -59,6 +60,6 @@ function saveCopy(db: Database.Database, path: string, version: number): void {
   }
 }
 
-function getFormatVersion(db: Database.Database): number {
+function getFormatVersion(db: Database): number {
   return db.pragma("user_version", { simple: true }) as number;
 }

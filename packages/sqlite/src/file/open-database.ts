@@ -1,9 +1,18 @@
 /** Opens a database file. Refuses foreign, newer or modified files before any write. */
+
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { StatewrightError } from "@statewright/core";
-import Database from "better-sqlite3";
+import { createCorruptError } from "@statewright/store-kit";
+import { betterSqliteDriver } from "../driver/better-sqlite-driver.ts";
+import { chooseDriver, getDriverByName } from "../driver/choose-driver.ts";
+import type { Database } from "../driver/database.ts";
+import { type Driver, type DriverName, getDriver, openWith } from "../driver/driver.ts";
+import { recordUntilClosed } from "../driver/open-files.ts";
+import { runTransaction } from "../driver/run-transaction.ts";
+import { getErrorCode } from "../driver/sqlite-code.ts";
+import { compareVersions, oldestSqlite } from "../driver/sqlite-version.ts";
 import { checkEncryptionState } from "../encryption/encryption-state.ts";
 import { registerRowSums } from "../rows/row-sums.ts";
 import { checkCatalogue } from "./check-catalogue.ts";
@@ -14,9 +23,7 @@ import { pinQueryPlans } from "./pin-query-plans.ts";
 import { prepareOnUse } from "./prepare-on-use.ts";
 import { refuseRemote } from "./refuse-remote.ts";
 import { applicationId, migrations, pageBytes, schemaHash } from "./schema.ts";
-import { createCorruptError, toStoreError } from "./store-errors.ts";
-
-export type { Database } from "better-sqlite3";
+import { toStoreError } from "./store-errors.ts";
 
 /** Maximum wait inside SQLite in milliseconds, which blocks the event loop; longer waits happen outside of SQLite. */
 const busyTimeoutMs = 10;
@@ -30,7 +37,7 @@ const walBytes = 4 * 2 ** 20;
 const memory = ":memory:";
 
 export interface OpenedDatabase {
-  readonly db: Database.Database;
+  readonly db: Database;
   /** Real path of the file; undefined for a store in memory. */
   readonly file: string | undefined;
   /**
@@ -49,6 +56,8 @@ export interface OpenDatabaseOptions {
   readonly allowRemote?: boolean;
   /** Migrations of the file format. Default: those of this version. */
   readonly steps?: Migrations;
+  /** SQLite library. Default: that of the stores of this process with the same file, else better-sqlite3. */
+  readonly driver?: DriverName | undefined;
 }
 
 /**
@@ -57,17 +66,24 @@ export interface OpenDatabaseOptions {
  */
 export function openDatabase(
   pathOption: string,
-  { durability = "full", withKeys, allowRemote = false, steps = migrations }: OpenDatabaseOptions = {},
+  {
+    durability = "full",
+    withKeys,
+    allowRemote = false,
+    steps = migrations,
+    driver: driverName,
+  }: OpenDatabaseOptions = {},
 ): OpenedDatabase {
   const path = pathOption.trim() === memory ? memory : resolve(pathOption.trim());
-  refuseOldNode(process.versions);
+  const driver = path === memory ? getDriverByName(driverName) : chooseDriver(path, driverName);
+  driver.check();
   try {
     if (path !== memory && !allowRemote) refuseRemote(path);
     const exists = path !== memory && existsSync(path);
     const hasNoLog = exists && !existsSync(`${path}-wal`);
-    if (exists && (!hasNoLog || existsSync(`${path}-journal`))) inspect(path, steps);
+    if (exists && (!hasNoLog || existsSync(`${path}-journal`))) inspect(driver, path, steps);
     if (path !== memory && !exists) refuseOrphanedLog(path);
-    const db = new Database(path, { timeout: openTimeoutMs });
+    const db = openWith(driver, path, { timeoutMs: openTimeoutMs });
     let wasEmpty = false;
     try {
       checkFile(db, path, steps);
@@ -86,6 +102,7 @@ export function openDatabase(
       throw thrown;
     }
     const file = path === memory ? undefined : realpathSync(path);
+    if (file !== undefined) recordUntilClosed(db, file, driver.name);
     const isLogMissing = wasEmpty || (hasNoLog && file !== undefined && hasOnlyDeadOwners(db, file));
     return { db, file, isLogMissing };
   } catch (thrown) {
@@ -94,28 +111,16 @@ export function openDatabase(
 }
 
 /**
- * The prebuilt binary of better-sqlite3 requires Node-API version 10; an older Node crashes instead of refusing the
- * binary.
- */
-export function refuseOldNode({ napi, node }: { readonly napi?: string; readonly node: string }): void {
-  if (napi === undefined || Number(napi) >= 10) return;
-  throw new StatewrightError("store_failed", {
-    what: `Node ${node} cannot load the SQLite binary of better-sqlite3`,
-    next: "Use Node 22.14 or newer",
-  });
-}
-
-/**
  * Checks a file with a log through a read-only handle: closing a writable handle would checkpoint the log into the
  * file. A file with an unfinished journal, from a killed creation, must be rolled back first; it is checked when
  * opened.
  */
-function inspect(path: string, steps: Migrations): void {
-  const db = new Database(path, { timeout: openTimeoutMs, readonly: true });
+function inspect(driver: Driver, path: string, steps: Migrations): void {
+  const db = openWith(driver, path, { timeoutMs: openTimeoutMs, readOnly: true });
   try {
     checkFile(db, path, steps);
   } catch (thrown) {
-    if (!(thrown instanceof Database.SqliteError && thrown.code === "SQLITE_READONLY_ROLLBACK")) throw thrown;
+    if (getErrorCode(thrown) !== "SQLITE_READONLY_ROLLBACK") throw thrown;
   } finally {
     db.close();
   }
@@ -137,30 +142,36 @@ function refuseOrphanedLog(path: string): void {
   });
 }
 
-/** Older versions have a bug in their write-ahead log. */
+/** Throws `store_failed` for a version with the bug in its write-ahead log. */
 export function refuseOldSqlite(version: string): void {
-  if (compareVersions(version, "3.51.3") >= 0) return;
+  if (compareVersions(version, oldestSqlite) >= 0) return;
   throw new StatewrightError("store_failed", {
     what: `SQLite ${version} has a bug in its write-ahead log`,
     next: "Install better-sqlite3 with SQLite 3.51.3 or newer",
   });
 }
 
-let sqliteVersion: string | undefined;
+/** Names of drivers whose SQLite was checked. */
+const checkedDrivers: Set<string> = new Set();
 
-function checkFile(db: Database.Database, path: string, steps: Migrations): void {
+function checkFile(db: Database, path: string, steps: Migrations): void {
   db.pragma("trusted_schema = OFF");
-  sqliteVersion ??= db.prepare<[], string>("SELECT sqlite_version()").pluck().get() ?? "";
-  refuseOldSqlite(sqliteVersion);
+  const { name } = getDriver(db);
+  if (!checkedDrivers.has(name)) {
+    refuseOldSqlite(db.prepare<[], string>("SELECT sqlite_version()").pluck().get() ?? "");
+    checkedDrivers.add(name);
+  }
   // One transaction: another process may be creating the file.
-  const [id, version, found] = db.transaction(
+  const [id, version, found] = runTransaction(
+    db,
+    "deferred",
     () =>
       [
         db.pragma("application_id", { simple: true }) as number,
         db.pragma("user_version", { simple: true }) as number,
         fingerprintSchema(db),
       ] as const,
-  )();
+  );
   if (id === 0 && version === 0 && found === "") return;
   if (id !== applicationId) throw createCorruptError(`"${path}" is a database of another application`);
   if (version > steps.length) {
@@ -170,13 +181,13 @@ function checkFile(db: Database.Database, path: string, steps: Migrations): void
     });
   }
   if (steps === migrations && version === steps.length && hashSchema(found) === schemaHash) return;
-  if (found === getExpectedFingerprint(steps.slice(0, version))) return;
+  if (found === getExpectedFingerprint(steps.slice(0, version), getDriver(db))) return;
   if (hasUnreleasedTables(db)) throw createUnreleasedError(path);
   throw createCorruptError(`the schema of "${path}" differs from the schema of Statewright`);
 }
 
 /** Returns true for a file with tables that only development versions before the first release created. */
-function hasUnreleasedTables(db: Database.Database): boolean {
+function hasUnreleasedTables(db: Database): boolean {
   return (
     db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name IN ('letters', 'facts')").get() !== undefined
   );
@@ -190,8 +201,9 @@ function createUnreleasedError(path: string): StatewrightError {
   });
 }
 
-function prepareConnection(db: Database.Database, durability: Durability): void {
+function prepareConnection(db: Database, durability: Durability): void {
   registerRowSums(db);
+  for (const pragma of getDriver(db).pragmas) db.pragma(pragma);
   db.pragma("foreign_keys = ON");
   db.pragma("cell_size_check = ON");
   db.pragma("page_size = " + String(pageBytes));
@@ -216,7 +228,7 @@ function createNoWalError(mode: string): StatewrightError {
 /**
  * Returns the schema as text: every object with its SQL, in one order. Excludes only the tables created by ANALYZE.
  */
-function fingerprintSchema(db: Database.Database): string {
+function fingerprintSchema(db: Database): string {
   const rows = db
     .prepare(
       "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE (type, name, tbl_name, sql) NOT IN (VALUES" +
@@ -237,21 +249,15 @@ export function hashSchema(schema: string): string {
 const fingerprints: Map<string, string> = new Map();
 
 /** Returns the schema text of a new file. Creates the tables in memory, which takes several milliseconds. */
-export function getExpectedFingerprint(steps: Migrations): string {
+export function getExpectedFingerprint(steps: Migrations, driver: Driver = betterSqliteDriver): string {
   const statements = steps.flat();
   const key = statements.join(";");
   const known = fingerprints.get(key);
   if (known !== undefined) return known;
-  const db = new Database(memory);
+  const db = openWith(driver, memory);
   for (const statement of statements) db.exec(statement);
   const created = fingerprintSchema(db);
   db.close();
   fingerprints.set(key, created);
   return created;
-}
-
-function compareVersions(versionA: string, versionB: string): number {
-  const [left, right] = [versionA.split(".").map(Number), versionB.split(".").map(Number)];
-  for (const [index, part] of left.entries()) if (part !== (right[index] ?? 0)) return part - (right[index] ?? 0);
-  return 0;
 }

@@ -9,7 +9,9 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import process from "node:process";
-import Database from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
+import { type Driver, openWith } from "../driver/driver.ts";
+import { getErrorCode } from "../driver/sqlite-code.ts";
 import { isBusy } from "./store-errors.ts";
 
 /** `sqlite`: SQLite's own lock, on Windows, and on Linux without the program `flock`. */
@@ -30,7 +32,7 @@ const exclusiveLockFlag = 0x20;
 const flockCommands: readonly (readonly [string, ...string[]])[] = [["flock"], ["busybox", "flock"]];
 
 /** Acquires the lock, creating the file; undefined if another owner or a test of its lock holds the lock. */
-export function acquireOwnerLock(path: string): OwnerLock | undefined {
+export function acquireOwnerLock(path: string, driver: Driver): OwnerLock | undefined {
   const locked = lockDescriptor(path);
   if (locked === "held") return undefined;
   if (locked !== "unsupported") {
@@ -42,7 +44,7 @@ export function acquireOwnerLock(path: string): OwnerLock | undefined {
       },
     };
   }
-  const lock = lockWithSqlite(path);
+  const lock = lockWithSqlite(path, driver);
   if (lock === undefined) return undefined;
   return {
     kind: "sqlite",
@@ -54,9 +56,9 @@ export function acquireOwnerLock(path: string): OwnerLock | undefined {
 }
 
 /** Tests a lock; `unknown` if this machine cannot test locks of this kind. */
-export function testOwnerLock(path: string, kind: LockKind): "held" | "free" | "unknown" {
+export function testOwnerLock(path: string, kind: LockKind, driver: Driver): "held" | "free" | "unknown" {
   if (kind === "sqlite") {
-    const lock = lockWithSqlite(path);
+    const lock = lockWithSqlite(path, driver);
     lock?.close();
     return lock === undefined ? "held" : "free";
   }
@@ -124,8 +126,8 @@ function runFlock(handle: number): "locked" | "held" | "unsupported" {
   return "unsupported";
 }
 
-function lockWithSqlite(path: string): Database.Database | undefined {
-  const lock = new Database(path, { timeout: 0 });
+function lockWithSqlite(path: string, driver: Driver): Database | undefined {
+  const lock = openWith(driver, path, { timeoutMs: 0 });
   try {
     lock.pragma("journal_mode = MEMORY");
     lock.exec("BEGIN EXCLUSIVE");
@@ -135,8 +137,4 @@ function lockWithSqlite(path: string): Database.Database | undefined {
     if (isBusy(thrown)) return undefined;
     throw thrown;
   }
-}
-
-function getErrorCode(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
 }

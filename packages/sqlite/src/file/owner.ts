@@ -12,7 +12,9 @@
 import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
-import type Database from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
+import { type Driver, getDriver } from "../driver/driver.ts";
+import { runTransaction } from "../driver/run-transaction.ts";
 import { listNames } from "../rows/list-names.ts";
 import { discard } from "./discard.ts";
 import { getReservePath } from "./disk-reserve.ts";
@@ -51,13 +53,12 @@ export interface Owner {
 /**
  * Returns true if the file contains owners and all are dead. A live owner opened the file after the check for a log.
  */
-export function hasOnlyDeadOwners(db: Database.Database, file: string): boolean {
+export function hasOnlyDeadOwners(db: Database, file: string): boolean {
   const ids = db.prepare<[], number>("SELECT key FROM owners").pluck();
   if (ids.get() === undefined) return false;
   const isLocked = createLivenessCheck(db, file);
-  const checkOwners = db.transaction(() => ids.all().length > 0 && !ids.all().some((id) => isLocked(id)));
   try {
-    return checkOwners.immediate();
+    return runTransaction(db, "immediate", () => ids.all().length > 0 && !ids.all().some((id) => isLocked(id)));
   } catch (thrown) {
     if (isBusy(thrown)) return false;
     throw thrown;
@@ -65,11 +66,11 @@ export function hasOnlyDeadOwners(db: Database.Database, file: string): boolean 
 }
 
 /** Creates the owner of one open store; `file` is undefined for a store in memory, which no other process can open. */
-export function createOwner(db: Database.Database, file: string | undefined, guard: FileGuard): Owner {
+export function createOwner(db: Database, file: string | undefined, guard: FileGuard): Owner {
   return new FileOwner(db, file, guard);
 }
 
-function prepareStatements(db: Database.Database) {
+function prepareStatements(db: Database) {
   return {
     insert: db.prepare<[number, number]>("INSERT INTO owners (pid, since) VALUES (?, ?)"),
     remove: db.prepare<[number]>("DELETE FROM owners WHERE key = ?"),
@@ -84,6 +85,7 @@ class FileOwner implements Owner {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #file: string | undefined;
   readonly #guard: FileGuard;
+  readonly #driver: Driver;
   readonly #isLocked: (id: number) => boolean;
   readonly #dead: Set<number> = new Set();
   /** Owners whose rows are deleted by the current transaction. */
@@ -92,10 +94,11 @@ class FileOwner implements Owner {
   #lock: OwnerLock | undefined;
   #hasLivingOthers = false;
 
-  constructor(db: Database.Database, file: string | undefined, guard: FileGuard) {
+  constructor(db: Database, file: string | undefined, guard: FileGuard) {
     this.#sql = prepareStatements(db);
     this.#file = file;
     this.#guard = guard;
+    this.#driver = getDriver(db);
     this.#isLocked = file === undefined ? () => false : createLivenessCheck(db, file);
   }
 
@@ -176,7 +179,7 @@ class FileOwner implements Owner {
 
   #acquire(file: string, id: number): boolean {
     const path = getLockPath(file, id);
-    this.#lock = acquireOwnerLock(path);
+    this.#lock = acquireOwnerLock(path, this.#driver);
     if (this.#lock === undefined) return false;
     this.#sql.putIdentity.run(
       getIdentityName(id),
@@ -212,7 +215,8 @@ function getInode(file: string): number {
 }
 
 /** Creates the check whether an owner is alive, or cannot be proven dead. */
-function createLivenessCheck(db: Database.Database, file: string): (id: number) => boolean {
+function createLivenessCheck(db: Database, file: string): (id: number) => boolean {
+  const driver = getDriver(db);
   const selectIdentity = db.prepare<[string], string>("SELECT value FROM settings WHERE name = ?").pluck();
   return (id) => {
     const path = getLockPath(file, id);
@@ -226,7 +230,7 @@ function createLivenessCheck(db: Database.Database, file: string): (id: number) 
     const judged = identity === undefined || !isOwnFile ? "unknown" : judgeProcess(identity);
     if (judged !== "unknown") return judged === "alive";
     if (size === undefined) return isOwnFile;
-    return testOwnerLock(path, identity?.lock ?? "sqlite") !== "free";
+    return testOwnerLock(path, identity?.lock ?? "sqlite", driver) !== "free";
   };
 }
 

@@ -3,10 +3,10 @@
  * another plan. Planning takes 15 to 300 µs, many times the query itself. A parameter with a unary plus is an
  * ordinary expression, so the plan is kept.
  */
-import type Database from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 /** Pins the plans of all queries prepared on this connection from now on. */
-export function pinQueryPlans(db: Database.Database): void {
+export function pinQueryPlans(db: Database): void {
   const prepare = db.prepare;
   db.prepare = ((sql: string) => prepare.call(db, pinQueryPlan(sql))) as typeof prepare;
 }

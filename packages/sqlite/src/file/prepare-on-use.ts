@@ -2,35 +2,28 @@
  * Statements prepared at their first use: a store has more than 200 statements, and most programs run a few dozen.
  * Preparing all of them takes longer than opening the file.
  */
-import type Database from "better-sqlite3";
-
-type Statement = Database.Statement<unknown[], unknown>;
+import type { Database, RunResult, Statement } from "../driver/database.ts";
 
 /** Optional argument of the modes of a statement; true by default. */
 type Toggle = readonly [isOn?: boolean];
 
 /** Prepares the statements of this connection at their first use, from now on. */
-export function prepareOnUse(db: Database.Database): void {
+export function prepareOnUse(db: Database): void {
   const prepare = db.prepare;
-  db.prepare = ((sql: string) =>
-    new DeferredStatement(db, sql, () => prepare.call(db, sql) as Statement)) as typeof prepare;
+  db.prepare = ((sql: string) => new DeferredStatement(() => prepare.call(db, sql) as Statement)) as typeof prepare;
 }
 
 /** A statement that SQLite parses at its first use. An error in its text is thrown there. */
 class DeferredStatement implements Statement {
-  readonly database: Database.Database;
-  readonly source: string;
   readonly #prepare: () => Statement;
   #statement: Statement | undefined;
   #mode: "pluck" | "raw" | undefined;
 
-  constructor(database: Database.Database, source: string, prepare: () => Statement) {
-    this.database = database;
-    this.source = source;
+  constructor(prepare: () => Statement) {
     this.#prepare = prepare;
   }
 
-  run(...values: unknown[]): Database.RunResult {
+  run(...values: unknown[]): RunResult {
     return this.#open().run(...values);
   }
 
@@ -52,37 +45,6 @@ class DeferredStatement implements Statement {
 
   raw(...toggle: Toggle): this {
     return this.#setMode("raw", toggle);
-  }
-
-  expand(...toggle: Toggle): this {
-    this.#open().expand(...toggle);
-    return this;
-  }
-
-  safeIntegers(...toggle: Toggle): this {
-    this.#open().safeIntegers(...toggle);
-    return this;
-  }
-
-  bind(...values: unknown[]): this {
-    this.#open().bind(...values);
-    return this;
-  }
-
-  columns(): Database.ColumnDefinition[] {
-    return this.#open().columns();
-  }
-
-  get reader(): boolean {
-    return this.#open().reader;
-  }
-
-  get readonly(): boolean {
-    return this.#open().readonly;
-  }
-
-  get busy(): boolean {
-    return this.#open().busy;
   }
 
   #setMode(mode: "pluck" | "raw", [isOn = true]: Toggle): this {

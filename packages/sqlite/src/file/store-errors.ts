@@ -1,12 +1,15 @@
 /** Conversion of SQLite errors to store errors, with advice on retries. */
+
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type ErrorCode, type ErrorPlace, isStatewrightError, StatewrightError } from "@statewright/core";
+import { corruptAdvice, createCorruptError } from "@statewright/store-kit";
+import { getErrorCode } from "../driver/sqlite-code.ts";
 
 const advice = {
   store_full: "Free disk space, or raise the limit, then retry; the refused write was not saved",
   store_locked: "Find the process with a write lock on the file, then retry; the refused write was not saved",
-  store_corrupt: "Restore the file from a backup, or fork from the last good checkpoint",
+  store_corrupt: corruptAdvice,
   store_failed: "Check the cause; the refused write was not saved",
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
@@ -30,29 +33,6 @@ export function toStoreError(thrown: unknown, place: ErrorPlace = {}): Statewrig
 /** Returns true if another connection holds a required lock; the operation may be retried. */
 export function isBusy(thrown: unknown): boolean {
   return getErrorCode(thrown).startsWith("SQLITE_BUSY");
-}
-
-/** Creates the error for data that differs from the written data. */
-export function createCorruptError(
-  what: string,
-  place: ErrorPlace = {},
-  cause?: unknown,
-  details?: unknown,
-): StatewrightError {
-  const error = new StatewrightError("store_corrupt", { what, next: advice.store_corrupt, place, cause, details });
-  corruptFacts.set(error, what);
-  return error;
-}
-
-/** Returns the fact of an error of {@link createCorruptError}, without its place and advice. */
-export function getCorruptFact(error: StatewrightError): string {
-  return corruptFacts.get(error) ?? "the file cannot be read";
-}
-
-const corruptFacts: WeakMap<StatewrightError, string> = new WeakMap();
-
-function getErrorCode(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
 }
 
 const handleLimitCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);

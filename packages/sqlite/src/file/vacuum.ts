@@ -1,13 +1,16 @@
 /** Vacuum: rewrites the file without deleted data, and empties the log. */
 import type { World } from "@statewright/core";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { fsyncDatabase } from "./fsync-database.ts";
 import { retryBusy } from "./retry-busy.ts";
 
 /** Rewrites the file. Blocks the event loop meanwhile. Throws `store_locked`, `store_full`. */
 export async function vacuum(db: Database, world: World, isClosed: () => boolean): Promise<void> {
   const steps = [
-    () => db.exec("VACUUM") === db,
+    () => {
+      db.exec("VACUUM");
+      return true;
+    },
     // Deleted data remains in the log until the log is checkpointed and no reader needs it.
     () => isCheckpointDone(db.pragma("wal_checkpoint(TRUNCATE)")),
     // The truncation of the log is not synced; a synced write in its place is.

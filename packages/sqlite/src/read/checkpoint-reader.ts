@@ -1,17 +1,20 @@
 /** Reads of checkpoints, verified by their hashes. */
+
 import type { CheckpointExport, CheckpointRow, CheckpointWithDeltas } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { decryptPayload, type ThreadCipher } from "../encryption/cipher.ts";
-import { readDelta, toControlContext } from "../encryption/encrypted-rows.ts";
-import { maxCheckpointId, toRowKey } from "../file/schema.ts";
-import { createCorruptError } from "../file/store-errors.ts";
 import {
   type CheckpointColumns,
+  createCorruptError,
   type DeltaColumns,
+  decryptPayload,
   type GraphVersion,
   hashCheckpoint,
+  readDelta,
+  type ThreadCipher,
   toCheckpointRow,
-} from "../rows/rows.ts";
+  toControlContext,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
+import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 

@@ -1,10 +1,9 @@
 /** Reads of effects: journal rows and folded effects. */
+
 import type { EffectRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { readEffect } from "../encryption/encrypted-rows.ts";
+import { type EffectColumns, type FoldedColumns, readEffect, readFoldedEffects } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
-import { type FoldedColumns, readFoldedEffects } from "../rows/folded-effects.ts";
-import type { EffectColumns } from "../rows/rows.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 

@@ -1,8 +1,8 @@
 /** Reads of durable events. */
+
 import type { CheckpointWithDeltas, EventRow, StoredEvent } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { readEvent } from "../encryption/encrypted-rows.ts";
-import type { EventColumns } from "../rows/rows.ts";
+import { type EventColumns, readEvent } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { CheckpointReader } from "./checkpoint-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 import { threadHeadCheckpoint } from "./thread-head.ts";

@@ -1,8 +1,8 @@
 /** Reads of inbox messages. */
+
 import type { InboxMessage } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { readInboxMessage } from "../encryption/encrypted-rows.ts";
-import type { InboxMessageColumns } from "../rows/rows.ts";
+import { type InboxMessageColumns, readInboxMessage } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 
 const inboxMessageList =

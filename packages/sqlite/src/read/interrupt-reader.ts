@@ -2,10 +2,15 @@
 
 import type { StatewrightError } from "@statewright/core";
 import type { InterruptRow, OpenInterruptFilter, OpenInterruptRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { readInterrupt } from "../encryption/encrypted-rows.ts";
-import { listReadableRows } from "../rows/readable-rows.ts";
-import { type InterruptColumns, type OpenInterruptColumns, toInterruptRow, toOpenInterruptRow } from "../rows/rows.ts";
+import {
+  type InterruptColumns,
+  listReadableRows,
+  type OpenInterruptColumns,
+  readInterrupt,
+  toInterruptRow,
+  toOpenInterruptRow,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { hasMetadata } from "./list-filters.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";

@@ -5,7 +5,7 @@
 
 import type { RunStatus } from "@statewright/core";
 import type { RunFilter, ThreadFilter } from "@statewright/core/store";
-import { statusFromRow, toStoredStatuses } from "../rows/run-status.ts";
+import { statusFromRow, toStoredStatuses } from "@statewright/store-kit";
 
 /** Effective status of a run: `running` reads as `crashed` if the owner is dead or no longer owns the thread. */
 export const effectiveStatus: string =

@@ -1,6 +1,6 @@
 /** Sizes of indexes: select the index by which a list of runs or threads is read. */
 import type { RunFilter } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { isNotDone } from "./list-filters.ts";
 
 /** Metadata entry of the lookup. */

@@ -1,6 +1,6 @@
 /** Reads of namespaces: branches and child namespaces. */
 
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 
 /** Row of a namespace: a branch, or a child namespace, with its origin. */
 export interface NamespaceRow {

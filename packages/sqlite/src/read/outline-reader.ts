@@ -1,8 +1,6 @@
 /** Reads of saved outlines of graph versions. */
-import type { GraphVersion } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { createCorruptError } from "../file/store-errors.ts";
-import { computeOutlineSum } from "../rows/rows.ts";
+import { computeOutlineSum, createCorruptError, type GraphVersion } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 interface OutlineColumns {
   readonly outline: string | null;

@@ -1,8 +1,8 @@
 /** Reads of the store: every row is verified by its checksum, and only the rows needed for the answer are read. */
 
 import type { StatewrightError } from "@statewright/core";
-import type { Database } from "better-sqlite3";
-import type { StoreCipher } from "../encryption/cipher.ts";
+import type { StoreCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { CheckpointReader } from "./checkpoint-reader.ts";
 import { EffectReader } from "./effect-reader.ts";
 import { EventReader } from "./event-reader.ts";

@@ -2,13 +2,9 @@
 
 import type { RunStatus, StatewrightError } from "@statewright/core";
 import type { ClaimablePage, RunFilter, RunRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ThreadCipher } from "../encryption/cipher.ts";
-import { readRun } from "../encryption/encrypted-rows.ts";
-import { listReadableRows } from "../rows/readable-rows.ts";
+import { listReadableRows, type RunColumns, readRun, statusFromRow, type ThreadCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { runIsIntact } from "../rows/row-sums.ts";
-import type { RunColumns } from "../rows/rows.ts";
-import { statusFromRow } from "../rows/run-status.ts";
 import {
   effectiveStatus,
   getTimeWindow,

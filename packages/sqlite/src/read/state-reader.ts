@@ -1,9 +1,9 @@
 /** Reads of states: the deltas of each channel at a checkpoint. */
+
 import { type ChannelRows, type DeltaRow, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { readDelta } from "../encryption/encrypted-rows.ts";
+import { type DeltaColumns, readDelta } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { toRowKey } from "../file/schema.ts";
-import type { DeltaColumns } from "../rows/rows.ts";
 import type { CheckpointReader } from "./checkpoint-reader.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";

@@ -1,6 +1,6 @@
 /** Ciphers of the threads of an encrypted file. */
-import type { Database } from "better-sqlite3";
-import type { Payload, StoreCipher, ThreadCipher } from "../encryption/cipher.ts";
+import type { Payload, StoreCipher, ThreadCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 function prepareStatements(db: Database) {
   return {

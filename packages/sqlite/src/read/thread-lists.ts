@@ -2,8 +2,8 @@
 
 import type { RunStatus } from "@statewright/core";
 import type { ThreadFilter, ThreadRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { type ThreadColumns, toThreadRow } from "../rows/rows.ts";
+import { type ThreadColumns, toThreadRow } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import {
   effectiveStatus,
   hasMetadata,

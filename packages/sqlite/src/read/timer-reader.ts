@@ -2,10 +2,14 @@
 
 import type { StatewrightError } from "@statewright/core";
 import type { TimerRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { createCorruptError } from "../file/store-errors.ts";
-import { listReadableRows } from "../rows/readable-rows.ts";
-import { computeTimerSum, type TimerColumns, toTimerRow } from "../rows/rows.ts";
+import {
+  computeTimerSum,
+  createCorruptError,
+  listReadableRows,
+  type TimerColumns,
+  toTimerRow,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 const timerColumns = "SELECT t.id AS thread, b.name AS branch, m.id, m.kind, m.generation, m.due, m.about, m.sum FROM ";
 

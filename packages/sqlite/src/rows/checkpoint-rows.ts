@@ -2,13 +2,18 @@
 
 import { StatewrightError } from "@statewright/core";
 import { type CheckpointWrite, type EffectRow, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { toControlContext, toDeltaColumns } from "../encryption/encrypted-rows.ts";
+import {
+  type FoldedColumns,
+  hashCheckpoint,
+  nothingFolded,
+  toControlContext,
+  toDeltaColumns,
+  toFoldedColumns,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
-import { type FoldedColumns, nothingFolded, toFoldedColumns } from "./folded-effects.ts";
 import type { NamespaceRows } from "./namespace-rows.ts";
-import { hashCheckpoint } from "./rows.ts";
 import type { RunRows } from "./run-rows.ts";
 
 function prepareStatements(db: Database) {

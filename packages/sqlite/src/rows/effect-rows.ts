@@ -1,11 +1,9 @@
 /** Journal rows: one row per effect, identified within its namespace by step, task and key. */
+
 import type { EffectRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ThreadCipher } from "../encryption/cipher.ts";
-import { toEffectPayload } from "../encryption/encrypted-rows.ts";
+import { checkWellFormed, type ThreadCipher, toAttemptLogText, toEffectPayload } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
-import { toAttemptLogText } from "./rows.ts";
-import { checkWellFormed } from "./well-formed.ts";
 
 /** Namespace of a journal with the cipher of its values. */
 export interface JournalNamespace {

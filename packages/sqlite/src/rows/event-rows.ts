@@ -1,9 +1,8 @@
 /** Rows of durable events. */
 
 import type { EventRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { Payload } from "../encryption/cipher.ts";
-import { toEventColumns } from "../encryption/encrypted-rows.ts";
+import { type Payload, toEventColumns } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
 
 function prepareStatements(db: Database) {

@@ -1,8 +1,8 @@
 /** Rows of graph versions. */
 import type { ClaimRequest } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import { computeOutlineSum, type GraphVersion } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
-import { computeOutlineSum, type GraphVersion } from "./rows.ts";
 
 interface GraphColumns {
   readonly key: number;

@@ -1,10 +1,9 @@
 /** Rows of interrupts. */
+
 import type { InterruptRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ThreadCipher } from "../encryption/cipher.ts";
-import { toInterruptPayload } from "../encryption/encrypted-rows.ts";
+import { checkWellFormed, type ThreadCipher, toInterruptPayload } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { NamespaceState } from "../write/claimed-thread.ts";
-import { checkWellFormed } from "./well-formed.ts";
 
 function prepareStatements(db: Database) {
   return {

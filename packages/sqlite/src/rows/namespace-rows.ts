@@ -1,11 +1,10 @@
 /** Rows of namespaces and of their channels. */
 
 import { type Commit, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import { type CheckpointColumns, checkWellFormed } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
-import type { CheckpointColumns } from "./rows.ts";
-import { checkWellFormed } from "./well-formed.ts";
 
 function prepareStatements(db: Database) {
   return {

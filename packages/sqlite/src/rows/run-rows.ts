@@ -2,13 +2,11 @@
 
 import { checkId } from "@statewright/core/adapter";
 import { type RunRow, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { Payload } from "../encryption/cipher.ts";
-import { toRunPayload } from "../encryption/encrypted-rows.ts";
+import { computeColumnSum, type Payload, toRunPayload, toStoredStatus } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
-import { changedRunSum, computeColumnSum, putRunSum } from "./row-sums.ts";
-import { toStoredStatus } from "./run-status.ts";
+import { changedRunSum, putRunSum } from "./row-sums.ts";
 import type { ThreadRows } from "./thread-rows.ts";
 
 function prepareStatements(db: Database) {

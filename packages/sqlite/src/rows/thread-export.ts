@@ -1,6 +1,6 @@
 /** Export of a thread: all rows of the thread, each verified. */
 import { listGraphVersions, type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";

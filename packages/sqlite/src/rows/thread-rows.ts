@@ -1,8 +1,8 @@
 /** Rows of threads: creation, ownership, head and queue length. */
 
 import { storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { StoreCipher } from "../encryption/cipher.ts";
+import type { StoreCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
 import type { ClaimedThread, ThreadHead } from "../write/claimed-thread.ts";

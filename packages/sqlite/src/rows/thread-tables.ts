@@ -2,7 +2,7 @@
  * Ownership of rows: for every table, the condition for rows of a thread, of a namespace or of a channel. Used for
  * deleting and measuring a thread; a test fails for a missing table.
  */
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
 
 /** Owner of the rows of a table, and the condition for its rows by the owner's key. */

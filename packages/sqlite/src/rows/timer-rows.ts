@@ -1,8 +1,8 @@
 /** Rows of timers. */
+
 import type { TimerChange } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { computeTimerSum } from "./rows.ts";
-import { checkWellFormed } from "./well-formed.ts";
+import { checkWellFormed, computeTimerSum } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 function prepareStatements(db: Database) {
   return {

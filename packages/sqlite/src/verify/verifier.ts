@@ -1,19 +1,15 @@
 /** Verification of threads and long-term items: each checkpoint chain from its anchor on, and each checksum. */
 
-import { storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import { type Fault, storeRules, type VerifyReport } from "@statewright/core/store";
+import { isUnreadable, type Read, type StoreVerifier } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Reencryption } from "../encryption/reencrypt.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
-import { isUnreadable } from "../rows/readable-rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
-import type { Fault, VerifyReport } from "./verify-report.ts";
-
-/** Runs a read in one read transaction. */
-export type Read = <Value>(operation: () => Value) => Promise<Value>;
 
 /** Rows per turn of the event loop. */
 const rowsPerRead = 200;
@@ -67,7 +63,7 @@ export interface VerifiedSources {
 }
 
 /** Verifies the rows of the file. */
-export class Verifier {
+export class Verifier implements StoreVerifier {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #db: Database;
   readonly #sources: VerifiedSources;

@@ -2,11 +2,15 @@
 
 import { crc32 } from "node:zlib";
 import type { ByteRange } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { Payload, ThreadCipher, ValueContext } from "../encryption/cipher.ts";
-import type { RowSource } from "../encryption/namespace-sources.ts";
+import {
+  createCorruptError,
+  type Payload,
+  type RowSource,
+  type ThreadCipher,
+  type ValueContext,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { toRowKey } from "../file/schema.ts";
-import { createCorruptError } from "../file/store-errors.ts";
 
 /** Size of a piece in bytes, except the last one of a body. */
 export const pieceBytes: number = 64 * 1024;

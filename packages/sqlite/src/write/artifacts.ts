@@ -4,10 +4,15 @@ import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { getArtifactHandle } from "@statewright/core/adapter";
 import type { ArtifactExport, ArtifactFilter, ArtifactRow, ArtifactWrite, ByteRange } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "../encryption/cipher.ts";
-import type { RowSource } from "../encryption/namespace-sources.ts";
-import { createCorruptError } from "../file/store-errors.ts";
+import {
+  createCorruptError,
+  decryptPayload,
+  type Payload,
+  type RowSource,
+  type ThreadCipher,
+  type ValueContext,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { ArtifactBodies, type KeysAfter, pieceBytes } from "./artifact-bodies.ts";
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */

@@ -1,7 +1,5 @@
 /** Threads owned by a store, with cached state of the file. */
-
-import type { ThreadCipher } from "../encryption/cipher.ts";
-import type { GraphVersion } from "../rows/rows.ts";
+import type { GraphVersion, ThreadCipher } from "@statewright/store-kit";
 
 /** Thread owned by this store, with cached state of the file. */
 export interface ClaimedThread {

@@ -1,12 +1,11 @@
 /** Claims of threads: immediate claims, and claims deferred to the first write of a run. */
 
 import { type Claim, type ClaimRequest, type RunRow, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import { type CheckpointColumns, createCorruptError, type GraphVersion, toCheckpointRow } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
-import { createCorruptError } from "../file/store-errors.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
-import { type CheckpointColumns, type GraphVersion, toCheckpointRow } from "../rows/rows.ts";
 import type { ThreadState } from "../rows/thread-rows.ts";
 import type { ClaimedThread } from "./claimed-thread.ts";
 import type { WriterRows } from "./writer-rows.ts";

@@ -4,7 +4,7 @@
  */
 
 import { StatewrightError, type World } from "@statewright/core";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { FileGuard } from "../file/file-guard.ts";
 import { isBusy, toStoreError } from "../file/store-errors.ts";
 import { type Job, JobTransactions } from "./job-transactions.ts";

@@ -1,7 +1,7 @@
 /** Fence of commits: checks the epoch of a claim, and writes the head of the thread where the row needs it. */
 
 import { type Commit, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
 import type { ClaimedThread, ThreadHead } from "./claimed-thread.ts";
 

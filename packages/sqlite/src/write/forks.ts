@@ -1,8 +1,8 @@
 /** Forks: branches that start from a checkpoint. */
 
 import { type BranchWrite, type CheckpointRow, type InterruptRow, storeRules } from "@statewright/core/store";
+import type { CheckpointColumns } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
-import type { CheckpointColumns } from "../rows/rows.ts";
 import type { ThreadState } from "../rows/thread-rows.ts";
 import type { WriterRows } from "./writer-rows.ts";
 

@@ -4,10 +4,14 @@
  */
 
 import type { InboxMessage } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { Payload, ThreadCipher } from "../encryption/cipher.ts";
-import { readInboxMessage, toInboxMessageColumns } from "../encryption/encrypted-rows.ts";
-import type { InboxMessageColumns } from "../rows/rows.ts";
+import {
+  type InboxMessageColumns,
+  type Payload,
+  readInboxMessage,
+  type ThreadCipher,
+  toInboxMessageColumns,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 /** Branch of an inbox, with the cipher of its values. */
 export interface InboxNamespace {

@@ -4,7 +4,7 @@
  */
 
 import type { ErrorPlace, StatewrightError, World } from "@statewright/core";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import type { FileGuard } from "../file/file-guard.ts";
 import { fsyncDatabase } from "../file/fsync-database.ts";
 import { toStoreError } from "../file/store-errors.ts";

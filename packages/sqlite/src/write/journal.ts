@@ -1,11 +1,10 @@
 /** Journal of namespaces: effects of a commit, in rows of their own or folded into the next checkpoint. */
 
 import { type Commit, type EffectRow, type NamespaceJournal, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ThreadCipher } from "../encryption/cipher.ts";
+import { isFoldable, type ThreadCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { EffectRows } from "../rows/effect-rows.ts";
-import { isFoldable } from "../rows/folded-effects.ts";
 import type { NamespaceRows } from "../rows/namespace-rows.ts";
 import { foldedEffectSum } from "../rows/row-sums.ts";
 import { type ClaimedThread, cacheNamespace, type NamespaceState } from "./claimed-thread.ts";

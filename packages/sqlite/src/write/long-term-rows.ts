@@ -7,9 +7,8 @@ import { crc32 } from "node:zlib";
 import type { StatewrightError } from "@statewright/core";
 import { fingerprint } from "@statewright/core/adapter";
 import { type LongTermLocation, type LongTermRow, type LongTermWord, longTermRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ItemCipher, Payload } from "../encryption/cipher.ts";
-import { createCorruptError } from "../file/store-errors.ts";
+import { createCorruptError, type ItemCipher, type Payload } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 
 export interface Columns {
   readonly key: number;

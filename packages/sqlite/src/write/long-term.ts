@@ -17,8 +17,8 @@ import {
   longTermRules,
   type RefreshResult,
 } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ItemCipher, StoreCipher } from "../encryption/cipher.ts";
+import type { ItemCipher, StoreCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { type Columns, LongTermRows, type Range, toMatchExpression } from "./long-term-rows.ts";
 
 /** Long-term rows of the file; call inside a transaction. */

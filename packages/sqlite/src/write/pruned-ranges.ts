@@ -1,14 +1,17 @@
 /** Pruned ranges of namespaces: the anchors left by retention, and the deltas still needed by later checkpoints. */
 
-import { hash } from "node:crypto";
 import type { PrunedDelta, PrunedRange } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import type { ThreadCipher } from "../encryption/cipher.ts";
-import { readDelta, toDeltaColumns } from "../encryption/encrypted-rows.ts";
+import {
+  createCorruptError,
+  type DeltaColumns,
+  hashRemainingDeltas,
+  readDelta,
+  type ThreadCipher,
+  toDeltaColumns,
+} from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
-import { createCorruptError } from "../file/store-errors.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
-import { computeDeltaSum, type DeltaColumns } from "../rows/rows.ts";
 
 /** Namespace of a thread with the cipher of its values. */
 export interface NamespaceContext {
@@ -134,26 +137,4 @@ export class PrunedRanges {
       hashRemainingDeltas(cipher, namespace.name, remaining),
     );
   }
-}
-
-/**
- * Hashes the remaining deltas, independent of their order; encrypted texts are excluded because they are
- * authenticated.
- */
-export function hashRemainingDeltas(
-  cipher: ThreadCipher | undefined,
-  namespace: string,
-  remaining: readonly PrunedDelta[],
-): string {
-  const rows = remaining.map((row) =>
-    JSON.stringify([
-      row.channel,
-      row.checkpoint,
-      row.kind,
-      row.base,
-      cipher === undefined ? computeDeltaSum(namespace, row.checkpoint, row) : undefined,
-    ]),
-  );
-  const text = rows.toSorted().join("\n");
-  return cipher === undefined ? hash("sha256", text, "base64") : cipher.hash(text);
 }

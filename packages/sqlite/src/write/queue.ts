@@ -2,7 +2,7 @@
 
 import { checkId } from "@statewright/core/adapter";
 import { type QueueWrite, type RunRow, storeRules } from "@statewright/core/store";
-import { toRunPayload } from "../encryption/encrypted-rows.ts";
+import { toRunPayload } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
 import type { WriterRows } from "./writer-rows.ts";
 

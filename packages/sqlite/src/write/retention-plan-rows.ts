@@ -1,7 +1,7 @@
 /** Rows for the plan of retention, page by page. */
 
 import { retentionRules, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { toRowKey } from "../file/schema.ts";
 import { threadHeadCheckpoint } from "../read/thread-head.ts";
 

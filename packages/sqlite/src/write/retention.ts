@@ -5,12 +5,12 @@
  */
 
 import { type PrunedDelta, type PruneWrite, retentionRules, storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { Reader } from "../read/reader.ts";
 import type { EffectRows } from "../rows/effect-rows.ts";
-import { createUnfolder } from "../rows/folded-effects.ts";
 import type { Eraser } from "../rows/thread-tables.ts";
+import { createUnfolder } from "../rows/unfolder.ts";
 import type { PrunedRanges } from "./pruned-ranges.ts";
 import { type PruneStep, RetentionPlanRows } from "./retention-plan-rows.ts";
 

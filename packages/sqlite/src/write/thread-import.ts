@@ -1,10 +1,11 @@
 /** Import of threads from their exports. */
 
 import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
+import { hashRemainingDeltas } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
 import type { ClaimedThread, NamespaceState } from "./claimed-thread.ts";
-import { hashRemainingDeltas, type PrunedRanges } from "./pruned-ranges.ts";
+import type { PrunedRanges } from "./pruned-ranges.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
 /** Imported thread. */

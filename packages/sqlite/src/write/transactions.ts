@@ -2,7 +2,7 @@
 
 import type { World } from "@statewright/core";
 import { storeRules } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
+import type { Database } from "../driver/database.ts";
 import { checkpointLog } from "../file/checkpoint-log.ts";
 import type { DiskReserve } from "../file/disk-reserve.ts";
 import type { FileGuard } from "../file/file-guard.ts";

@@ -1,7 +1,7 @@
 /** Rows of the file, shared by the writers of one connection. */
 
-import type { Database } from "better-sqlite3";
-import type { StoreCipher } from "../encryption/cipher.ts";
+import type { StoreCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
 import { CheckpointRows } from "../rows/checkpoint-rows.ts";

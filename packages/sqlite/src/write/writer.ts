@@ -1,7 +1,7 @@
 /** Writes of the store, by aggregate, each inside a transaction of the committer. */
 
-import type { Database } from "better-sqlite3";
-import type { StoreCipher } from "../encryption/cipher.ts";
+import type { StoreCipher } from "@statewright/store-kit";
+import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import type { Reader } from "../read/reader.ts";
 import { createEffectRows } from "../rows/effect-rows.ts";

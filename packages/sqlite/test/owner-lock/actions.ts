@@ -3,6 +3,8 @@ import { spawnSync } from "node:child_process";
 import { copyFile, cpSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { isStatewrightError } from "@statewright/core";
+import { type DriverName, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 
 /** Files of an owner: the database, its log, the index of the log, and the owner file. */
@@ -28,6 +30,22 @@ function readWithBetterSqlite(file: string, readonly: boolean): void {
   db.close();
 }
 
+/** Opens and closes a store; a file that this process has open through another driver is refused. */
+function openStore(file: string, driver?: DriverName): void {
+  try {
+    sqliteStore(file, driver === undefined ? {} : { driver }).close();
+  } catch (thrown) {
+    if (!isStatewrightError(thrown, "store_failed") || !thrown.message.includes("through the driver")) throw thrown;
+  }
+}
+
+/** Stores of each driver, for owners of each driver. */
+export const storeActions: Readonly<Record<string, (file: string) => void>> = {
+  "store of better-sqlite3": (file) => openStore(file, "better-sqlite3"),
+  "store of node:sqlite": (file) => openStore(file, "node:sqlite"),
+  "store without a driver": (file) => openStore(file),
+};
+
 export const actions: Readonly<Record<string, (file: string) => void>> = {
   "copy folder": (file) => cpSync(dirname(file), `${dirname(file)}-copy`, { recursive: true }),
   ...forEachFile("read", (path) => void readFileSync(path)),
@@ -40,6 +58,7 @@ export const actions: Readonly<Record<string, (file: string) => void>> = {
   "node:sqlite": (file) => readWithNode(file, false),
   "better-sqlite3, read-only": (file) => readWithBetterSqlite(file, true),
   "better-sqlite3": (file) => readWithBetterSqlite(file, false),
+  ...storeActions,
   "sqlite3 command": (file) => void spawnSync("sqlite3", [file, count]),
   ...forEachFile("delete", (path) => rmSync(path)),
   ...forEachFile("rename", (path) => renameSync(path, `${path}.moved`)),

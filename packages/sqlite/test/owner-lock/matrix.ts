@@ -4,7 +4,8 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { actions, hasSqliteCommand, outsideOnly } from "./actions.ts";
+import type { DriverName } from "@statewright/sqlite";
+import { actions, hasSqliteCommand, outsideOnly, storeActions } from "./actions.ts";
 import type { Check, Work } from "./requests.ts";
 
 export const stages = ["idle", "before COMMIT", "after COMMIT", "once effect"] as const;
@@ -13,6 +14,8 @@ export interface Cell {
   readonly action: string;
   readonly place: "inside" | "outside";
   readonly stage: (typeof stages)[number];
+  /** Driver of the owner. */
+  readonly driver: DriverName;
   /** Folder of the store: on a disk or in memory. */
   readonly base: string;
 }
@@ -38,10 +41,15 @@ export function listCells(bases: readonly string[] = listBases()): readonly Cell
       names.flatMap((action) =>
         (["inside", "outside"] as const)
           .filter((place) => place === "outside" || !outsideOnly.has(action))
-          .map((place) => ({ action, place, stage, base })),
+          .flatMap((place) => listDrivers(action).map((driver) => ({ action, place, stage, driver, base }))),
       ),
     ),
   );
+}
+
+/** Stores beside an owner depend on its driver; other programs do not. */
+function listDrivers(action: string): readonly DriverName[] {
+  return action in storeActions ? ["better-sqlite3", "node:sqlite"] : ["better-sqlite3"];
 }
 
 /** Runs cells in an owner process; `flock` decides if the owner and the other process find the program `flock`. */

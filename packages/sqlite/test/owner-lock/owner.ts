@@ -7,6 +7,7 @@ import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import type { Store } from "@statewright/core";
 import { sqliteStore } from "@statewright/sqlite";
@@ -19,20 +20,34 @@ import type { Check, Request, Work } from "./requests.ts";
 /** Work around COMMIT of the owner's next transaction. */
 let hooks: { readonly before?: () => void; readonly after?: () => void } = {};
 
+/** Runs the hooks around a COMMIT. */
+function runHooked<Result>(run: () => Result): Result {
+  const { before, after } = hooks;
+  hooks = {};
+  before?.();
+  const result = run();
+  after?.();
+  return result;
+}
+
 const prepare = Database.prototype.prepare<[]>;
 Object.defineProperty(Database.prototype, "prepare", {
   value(this: Database.Database, source: string): Database.Statement<[]> {
     const statement = prepare.call(this, source);
     if (source !== "COMMIT") return statement;
     const run = statement.run.bind(statement);
-    statement.run = () => {
-      const { before, after } = hooks;
-      hooks = {};
-      before?.();
-      const result = run();
-      after?.();
-      return result;
-    };
+    statement.run = () => runHooked(run);
+    return statement;
+  },
+});
+
+const { prepare: prepareInNode } = DatabaseSync.prototype;
+Object.defineProperty(DatabaseSync.prototype, "prepare", {
+  value(this: DatabaseSync, source: string): ReturnType<typeof prepareInNode> {
+    const statement = prepareInNode.call(this, source);
+    if (source !== "COMMIT") return statement;
+    const run = statement.run.bind(statement);
+    statement.run = () => runHooked(run);
     return statement;
   },
 });
@@ -91,7 +106,7 @@ async function runCell(cell: Cell): Promise<CellResult> {
     act();
     work = ask<Work>({ do: "work", file });
   };
-  const store = sqliteStore(file);
+  const store = sqliteStore(file, { driver: cell.driver });
   const written: string[] = [];
   try {
     const claim = await store.claim({ ...graph, thread: "t" });

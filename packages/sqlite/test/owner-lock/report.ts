@@ -14,7 +14,8 @@ type Rows = ReadonlyMap<string, readonly string[]>;
 function toRows(results: readonly CellResult[]): Rows {
   const rows = new Map<string, Map<string, Set<string>>>();
   for (const result of results) {
-    const name = `${result.action} | ${result.place}`;
+    const action = result.driver === "better-sqlite3" ? result.action : `${result.action}, owner on ${result.driver}`;
+    const name = `${action} | ${result.place}`;
     const row = rows.get(name) ?? new Map<string, Set<string>>();
     rows.set(name, row);
     row.set(result.stage, (row.get(result.stage) ?? new Set()).add(describeResult(result)));

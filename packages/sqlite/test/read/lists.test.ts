@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import { memoryStore, type RunStatus, type Store } from "@statewright/core";
 import type { RunFilter, RunRow, ThreadRow } from "@statewright/core/store";
-import { sqliteStore } from "@statewright/sqlite";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createReader } from "../../src/read/reader.ts";
@@ -12,6 +11,7 @@ import { createEraser } from "../../src/rows/thread-tables.ts";
 import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
 import { createCheckpoint, createRunRow, saveCommit } from "../support/rows.ts";
+import { sqliteStore } from "../support/sqlite-store.ts";
 import { createFolder } from "../support/stores.ts";
 
 test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {

@@ -3,8 +3,9 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Store } from "@statewright/core";
-import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
+import type { SqliteStoreOptions } from "@statewright/sqlite";
 import type { StoreUnderTest } from "@statewright/testing/conformance";
+import { sqliteStore } from "./sqlite-store.ts";
 
 /** Creates a folder in a memory file system when the machine has one: thousands of writes wait for no disk. */
 export function createMemoryFolder(): ReturnType<typeof createFolder> {
@@ -43,8 +44,8 @@ export function openFile(options: SqliteStoreOptions = { durability: "normal" })
   };
 }
 
-export function openMemory(): StoreUnderTest {
-  const store = sqliteStore(":memory:");
+export function openMemory(options: SqliteStoreOptions = {}): StoreUnderTest {
+  const store = sqliteStore(":memory:", options);
   const throwMissing = (): never => {
     throw new Error("a store in memory has one owner");
   };

@@ -2,11 +2,12 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { isStatewrightError, type LongTerm, longTermStore } from "@statewright/core";
-import { type Encryption, encryptStore, type SqliteStore, sqliteStore } from "@statewright/sqlite";
+import { type Encryption, encryptStore, type SqliteStore } from "@statewright/sqlite";
 import type Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { longTermQueries } from "../../src/write/long-term-rows.ts";
 import { change, readBytes } from "../support/database-file.ts";
+import { sqliteStore } from "../support/sqlite-store.ts";
 import { createFolder } from "../support/stores.ts";
 
 let home: ReturnType<typeof createFolder>;

@@ -18,6 +18,7 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { Claim, ClaimRequest, Store } from "../store.ts";
+import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
@@ -41,7 +42,10 @@ import { listBranches, listThreads, toThreadRow } from "./memory-thread-list.ts"
 export interface MemoryStore extends Store {
   /** Creates another owner of the same threads, like a second process. */
   peer(): MemoryStore;
-  /** Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. */
+  /**
+   * Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. The results of
+   * its runs stay pending or reject with `store_closed`; that rejection is never unhandled.
+   */
   crash(): void;
 }
 
@@ -67,7 +71,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 }
 
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
-  const self: Owner = { alive: true };
+  const self: Owner = { alive: true, crashed: false };
   threads.ownerCount += 1;
   const queue = createWriteQueue(self);
   return {
@@ -91,6 +95,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     crash: () => {
       queue.clear();
       self.alive = false;
+      self.crashed = true;
     },
   };
 }
@@ -141,8 +146,8 @@ function createWriteQueue(self: Owner): WriteQueue {
   return queue;
 }
 
-function checkAlive({ alive }: Owner): void {
-  if (!alive) throw createClosedError("memory");
+function checkAlive({ alive, crashed }: Owner): void {
+  if (!alive) throw crashed ? createCrashedError() : createClosedError("memory");
 }
 
 function catchFailure(self: Owner, work: () => void): StatewrightError | undefined {

@@ -25,6 +25,8 @@ import type { TimerRow } from "../timer.ts";
 
 export interface Owner {
   alive: boolean;
+  /** True when the owner has ended by `crash()`. */
+  crashed: boolean;
 }
 
 export interface StoredCheckpoint {

@@ -5,7 +5,7 @@
  * A list is complete: it begins with the first attempt, and its last entry is the current one. An entry with an error
  * or an end is closed.
  */
-import { isStatewrightError } from "../../base/errors.ts";
+import { type ErrorRecord, isStatewrightError } from "../../base/errors.ts";
 import {
   attemptStopped,
   type EffectAttempt,
@@ -56,6 +56,24 @@ export function restartRow(row: EffectRow, startedAt: number): EffectRow {
   if (opened === row) return row;
   const hasDied = row.attemptLog?.at(-1)?.error === processDied;
   return { ...opened, startedAt, ...(hasDied ? { processes: (row.processes ?? 1) + 1 } : {}) };
+}
+
+/** Returns the attempts of a task that starts again, from the row of its earlier start. */
+export function restateAttempts(
+  saved: Persistence | undefined,
+  row: EffectRow,
+  startedAt: number,
+): Pick<EffectRow, "processes" | "attemptLog"> {
+  const { state, outcome, endedAt } = row;
+  const hasFailed = state === "error" && outcome !== undefined && saved !== undefined;
+  const closed = hasFailed
+    ? closeAttempt(row, { error: (saved.codec.decode(outcome) as ErrorRecord).code ?? "error", endedAt })
+    : row;
+  const { processes, attemptLog } = restartRow(closed, startedAt);
+  return {
+    ...(processes === undefined ? {} : { processes }),
+    ...(attemptLog === undefined ? {} : { attemptLog }),
+  };
 }
 
 /** End of the last execution of an effect. */

@@ -1,10 +1,12 @@
 /** Attempts and processes of effects in the journal: crashes, retries, failures and stops. */
 import { expect, test } from "vitest";
+import { fromPromise, setup } from "xstate";
 import * as z from "zod";
 import {
   defineGraph,
   defineState,
   defineTool,
+  durableMachine,
   type EffectClass,
   END,
   type MemoryStore,
@@ -314,4 +316,40 @@ test("a once node started again after the death of its owner names both starts [
       { startedAt: start + hour, endedAt: start + hour },
     ],
   });
+});
+
+test("a promise of a durable machine that is killed in flight counts the processes that began it [ND8]", async () => {
+  const world = createVirtualWorld(start);
+  let begun = 0;
+  const machine = setup({
+    actors: {
+      fetch: fromPromise<string>(async () => {
+        begun += 1;
+        return begun === 1 ? new Promise<string>(() => undefined) : "fetched";
+      }),
+    },
+  }).createMachine({
+    id: "fetcher",
+    initial: "fetching",
+    states: { fetching: { invoke: { id: "fetch", src: "fetch", onDone: "done" } }, done: { type: "final" } },
+  });
+  const fetcher = durableMachine(machine, { version: 1, effects: { fetch: "idempotent" } });
+  const first = memoryStore();
+  ignoreResult(run(fetcher, { store: first, world, thread: "t" }).result);
+  await world.waitUntilIdle();
+  first.crash();
+  await world.advance(hour);
+  const store = first.peer();
+  expect((await resume(fetcher, { store, world, thread: "t" }).result).status).toBe("done");
+  const rows = (await store.effects("t", "main")).filter(({ key, state }) => key === "fetch" && state === "ok");
+  expect(rows.map(({ attempts, processes, attemptLog }) => ({ attempts, processes, attemptLog }))).toEqual([
+    {
+      attempts: 2,
+      processes: 2,
+      attemptLog: [
+        { startedAt: start, error: "process_died" },
+        { startedAt: start + hour, endedAt: start + hour },
+      ],
+    },
+  ]);
 });

@@ -1,8 +1,8 @@
 /** Process with a store that executes the requests of its parent. */
 import process from "node:process";
-import { sqliteStore } from "@statewright/sqlite";
 import type { Ask } from "../child-process.ts";
 import { createRunRow, createSuperstep, graph, saveCommit } from "../rows.ts";
+import { sqliteStore } from "../sqlite-store.ts";
 
 const store = sqliteStore(process.argv[2] as string);
 const sendMessage = (message: object): void => {

@@ -1,8 +1,8 @@
 /** Process that runs a growing graph as far as possible, and prints its end and the content of the file. */
 import process from "node:process";
 import { run } from "@statewright/core";
-import { sqliteStore } from "@statewright/sqlite";
 import { createGrowingGraph, first } from "../growing-graph.ts";
+import { sqliteStore } from "../sqlite-store.ts";
 
 const [file = "", diary = "", bytes = "", rounds = ""] = process.argv.slice(2);
 const graph = createGrowingGraph(diary, Number(bytes), Number(rounds));

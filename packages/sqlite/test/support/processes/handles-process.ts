@@ -3,8 +3,8 @@ import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import process from "node:process";
 import { isStatewrightError, run } from "@statewright/core";
-import { sqliteStore } from "@statewright/sqlite";
 import { createGrowingGraph, first, listEffects } from "../growing-graph.ts";
+import { sqliteStore } from "../sqlite-store.ts";
 
 const [file = "", diary = ""] = process.argv.slice(2);
 const graph = createGrowingGraph(diary, 10, 2);

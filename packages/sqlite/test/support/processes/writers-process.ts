@@ -3,8 +3,8 @@
  * failures.
  */
 import process from "node:process";
-import { sqliteStore } from "@statewright/sqlite";
 import { createSuperstep, graph, saveCommit } from "../rows.ts";
+import { sqliteStore } from "../sqlite-store.ts";
 
 const [file = "", name = "", writers = "", commits = ""] = process.argv.slice(2);
 const store = sqliteStore(file);

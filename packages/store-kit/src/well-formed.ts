@@ -1,8 +1,9 @@
-/** Names valid for SQLite: UTF-8 maps different lone surrogates to the same bytes (rule R4). */
+/** Names valid in every database: UTF-8 maps different lone surrogates to the same bytes (rule R4). */
 import { StatewrightError } from "@statewright/core";
 
 const loneSurrogate = /\p{Surrogate}/u;
 
+/** Returns true for a name without lone surrogates. */
 export function isWellFormed(name: string): boolean {
   return !loneSurrogate.test(name);
 }

@@ -1,6 +1,4 @@
-/** Result of `verify`. Separate file, so that its users do not need the types of better-sqlite3. */
-
-/** Damage found in the file. */
+/** Damage found in a store. */
 export interface Fault {
   /** Damaged thread; undefined for damage outside of threads. */
   readonly thread?: string;
@@ -14,6 +12,6 @@ export interface VerifyReport {
   readonly checkpoints: number;
   /** Number of artifact bodies. */
   readonly artifacts: number;
-  /** Empty for an undamaged file. */
+  /** Empty for an undamaged store. */
   readonly faults: readonly Fault[];
 }

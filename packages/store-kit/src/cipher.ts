@@ -14,7 +14,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes, randomFillSy
 import { type ErrorPlace, StatewrightError } from "@statewright/core";
 import { checkId, invalidOption } from "@statewright/core/adapter";
 import { longTermRules } from "@statewright/core/store";
-import { createCorruptError } from "../file/store-errors.ts";
+import { createCorruptError } from "./corrupt-error.ts";
 
 /** Key of 32 bytes, and the id stored in encrypted values. */
 export interface EncryptionKey {
@@ -75,6 +75,7 @@ const tagBytes = 16;
 const keyBytes = 32;
 const secretContext: ValueContext = ["threads.secret"];
 
+/** Creates the cipher of a store from its key provider. Throws `missing_key` when a thread has no key, on use. */
 export function createStoreCipher({ keys, longTerm }: Encryption): StoreCipher {
   const toThreadOwner = (thread: string): KeyOwner => ({
     id: thread,

@@ -1,4 +1,4 @@
-/** SQL columns of rows, conversion to rows of the store, and checksums that detect a modified row (fault F6). */
+/** Columns of rows in SQL, conversion to rows of the store, and checksums that detect a modified row (fault F6). */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type {
@@ -13,7 +13,7 @@ import type {
   ThreadRow,
   TimerRow,
 } from "@statewright/core/store";
-import type { ThreadCipher } from "../encryption/cipher.ts";
+import type { ThreadCipher } from "./cipher.ts";
 
 /** SQL value; null when absent. */
 type Nullable<Value> = Value | null;
@@ -161,6 +161,7 @@ export interface ThreadColumns {
   readonly status: Nullable<RunRow["status"]>;
 }
 
+/** Converts the columns of a checkpoint to its row. */
 export function toCheckpointRow(columns: CheckpointColumns): CheckpointRow {
   const { id, branch, step, parent, source, nodes, control, run, at, duration, seq, bytes } = columns;
   return {
@@ -179,10 +180,12 @@ export function toCheckpointRow(columns: CheckpointColumns): CheckpointRow {
   };
 }
 
+/** Converts the columns of a delta to its row. */
 export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
   return { channel, kind, base: base === 1, text };
 }
 
+/** Converts the columns of an effect to its row; absent columns are absent properties. */
 export function toEffectRow(columns: EffectColumns): EffectRow {
   const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage, args } =
     columns;
@@ -212,6 +215,7 @@ export function toAttemptLogText({ attemptLog }: EffectRow): string | null {
   return attemptLog === undefined ? null : JSON.stringify(attemptLog);
 }
 
+/** Converts the columns of an interrupt to its row; absent columns are absent properties. */
 export function toInterruptRow(columns: InterruptColumns): InterruptRow {
   const { id, branch, step, task, node, name, payload, schema, raised, expires, answer, answered, more } = columns;
   return {
@@ -251,10 +255,12 @@ export function toOpenInterruptRow(columns: OpenInterruptColumns): OpenInterrupt
   return { ...toInterruptRow(columns), thread, run, graph, position };
 }
 
+/** Converts the columns of a timer to its row. */
 export function toTimerRow({ thread, branch, id, kind, generation, due, about }: TimerColumns): TimerRow {
   return { thread, branch, id, kind, generation, dueAt: due, about };
 }
 
+/** Converts the columns of a run to its row; absent columns are absent properties. */
 export function toRunRow(columns: RunColumns): RunRow {
   const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input, more } =
     columns;
@@ -295,6 +301,7 @@ function parseRunExtras(text: string): RunExtras {
   };
 }
 
+/** Converts the columns of a thread to its row in lists. */
 export function toThreadRow({ id, graph, version, created, updated, head, status }: ThreadColumns): ThreadRow {
   return { id, graph, version, createdAt: created, updatedAt: updated, headBranch: head, status: status ?? undefined };
 }
@@ -392,10 +399,12 @@ export function computeEventSum({ seq, branch, at, text }: EventRow): number {
   return crc32(JSON.stringify([seq, branch, at, text]));
 }
 
+/** Computes the checksum of an inbox message. */
 export function computeInboxMessageSum({ branch, id, kind, at, messages, deliveredTo }: InboxMessage): number {
   return crc32(JSON.stringify([branch, id, kind, at, messages, deliveredTo ?? ""]));
 }
 
+/** Computes the checksum of a timer. */
 export function computeTimerSum({ id, kind, generation, dueAt, about }: Omit<TimerRow, "thread" | "branch">): number {
   return crc32(JSON.stringify([id, kind, generation, dueAt, about]));
 }

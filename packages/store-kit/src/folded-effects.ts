@@ -5,11 +5,7 @@
  */
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core/store";
-import type { Database } from "better-sqlite3";
-import { toRowKey } from "../file/schema.ts";
-import { createCorruptError } from "../file/store-errors.ts";
-import type { NamespaceContext } from "../write/pruned-ranges.ts";
-import type { EffectRows } from "./effect-rows.ts";
+import { createCorruptError } from "./corrupt-error.ts";
 import { isWellFormed } from "./well-formed.ts";
 
 /**
@@ -22,7 +18,7 @@ export interface FoldedColumns {
 }
 
 /** Location of the folding checkpoint. */
-interface CheckpointLocation {
+export interface CheckpointLocation {
   readonly thread: string;
   readonly namespace: string;
   readonly checkpoint: number;
@@ -55,6 +51,7 @@ type FoldedEffect = readonly [
 
 type Folded = readonly [step: number, salt: string, ...effects: readonly FoldedEffect[]];
 
+/** Columns of a checkpoint without folded effects. */
 export const nothingFolded: FoldedColumns = { effects: null, effects_sum: null };
 
 /**
@@ -65,6 +62,7 @@ export function isFoldable({ effect, args, task, key }: EffectRow): boolean {
   return effect !== "once" && args === undefined && isWellFormed(task) && isWellFormed(key);
 }
 
+/** Returns the columns of a checkpoint for its folded effects, each of them {@link isFoldable}. */
 export function toFoldedColumns(
   location: CheckpointLocation,
   step: number,
@@ -132,29 +130,6 @@ export function readFoldedEffects(
       ...more,
     });
   return [...byKey.values()];
-}
-
-/**
- * Creates a function that writes rows for the folded effects of the checkpoints above `after` up to `at`, for steps
- * from `firstStep` on: retention is about to delete these checkpoints, but keeps the effects.
- */
-export function createUnfolder(
-  db: Database,
-  effects: EffectRows,
-): (context: NamespaceContext, after: number, at: number, firstStep: number) => void {
-  const foldedBetween = db.prepare<[number, number, number], FoldedColumns & { checkpoint: number }>(
-    "SELECT key & 0xffffff AS checkpoint, effects, effects_sum FROM checkpoints WHERE key > ? AND key <= ?" +
-      " AND step > ? AND (effects IS NOT NULL OR effects_sum IS NOT NULL) ORDER BY key",
-  );
-  return (context, after, at, firstStep) => {
-    const { thread, namespace } = context;
-    for (const columns of foldedBetween.all(toRowKey(namespace.key, after), toRowKey(namespace.key, at), firstStep))
-      for (const row of readFoldedEffects(
-        { thread, namespace: namespace.name, checkpoint: columns.checkpoint },
-        columns,
-      ))
-        if (row.step >= firstStep) effects.add(context, row);
-  };
 }
 
 function createDefaultKey(

@@ -4,11 +4,8 @@
  */
 import { isStatewrightError } from "@statewright/core";
 import { storeRules } from "@statewright/core/store";
-import type { Reader } from "../read/reader.ts";
-import type { LongTermTable } from "../write/long-term.ts";
-import type { StoreCipher, ThreadCipher } from "./cipher.ts";
-import type { EncryptableRow } from "./namespace-sources.ts";
-import type { Reencryption } from "./reencrypt.ts";
+import type { Payload, StoreCipher, ThreadCipher } from "./cipher.ts";
+import type { EncryptableRow, RowSource } from "./row-source.ts";
 
 /** Rows per write. */
 const rowsPerWrite = 200;
@@ -18,9 +15,22 @@ export type Write = <Value>(thread: string, operation: () => Value) => Promise<V
 
 /** Dependencies of a key rotation. */
 export interface Rotation {
-  readonly reader: Reader;
+  readonly ciphers: {
+    get(thread: string): ThreadCipher | undefined;
+    /** Encrypted secret of a thread; null in a plain thread, undefined for an unknown thread. */
+    getSecret(thread: string): Payload | null | undefined;
+  };
   readonly storeCipher: StoreCipher;
-  readonly reencryption: Reencryption;
+  readonly reencryption: {
+    listRowSources(thread: string): readonly RowSource[];
+    putSecret(thread: string, secret: Uint8Array): void;
+  };
+}
+
+/** Items of the long-term store. */
+export interface RotatedItems {
+  /** Re-encrypts up to `limit` items after a key; `last` is the key for the next page, undefined on the last page. */
+  reencrypt(after: number, limit: number): { readonly reencrypted: number; readonly last: number | undefined };
 }
 
 /**
@@ -28,13 +38,13 @@ export interface Rotation {
  * `missing_key`.
  */
 export async function rotateThread(
-  { reader, storeCipher, reencryption }: Rotation,
+  { ciphers, storeCipher, reencryption }: Rotation,
   write: Write,
   thread: string,
 ): Promise<number> {
   let reencrypted = 0;
   const sources = await write(thread, () => {
-    const secret = reader.ciphers.getSecret(thread);
+    const secret = ciphers.getSecret(thread);
     if (secret === undefined) throw storeRules.createUnknownThreadError(thread);
     const newSecret = storeCipher.reencryptSecret(thread, secret);
     if (newSecret !== undefined) reencryption.putSecret(thread, newSecret);
@@ -44,7 +54,7 @@ export async function rotateThread(
     for (let after: number | undefined = -1; after !== undefined; ) {
       const from = after;
       const page = await write(thread, () => {
-        const cipher = reader.ciphers.get(thread);
+        const cipher = ciphers.get(thread);
         const { rows, last } = source.readPage(from, rowsPerWrite);
         return { last, reencrypted: cipher === undefined ? 0 : reencryptRows(cipher, rows) };
       });
@@ -85,13 +95,13 @@ export async function rotateAll(
  * `missing_key`.
  */
 export async function rotateItems(
-  items: Pick<LongTermTable, "reencrypt">,
+  items: RotatedItems,
   write: <Value>(operation: () => Value) => Promise<Value>,
 ): Promise<number> {
   let reencrypted = 0;
   for (let after: number | undefined = 0; after !== undefined; ) {
     const from: number = after;
-    const page: ReturnType<LongTermTable["reencrypt"]> = await write(() => items.reencrypt(from, rowsPerWrite));
+    const page: ReturnType<RotatedItems["reencrypt"]> = await write(() => items.reencrypt(from, rowsPerWrite));
     reencrypted += page.reencrypted;
     after = page.last;
   }

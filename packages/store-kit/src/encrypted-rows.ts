@@ -3,7 +3,8 @@
  * values are authenticated, and a checksum would leak information about them.
  */
 import type { DeltaRow, EffectRow, EventRow, InboxMessage, InterruptRow, RunRow } from "@statewright/core/store";
-import { createCorruptError } from "../file/store-errors.ts";
+import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "./cipher.ts";
+import { createCorruptError } from "./corrupt-error.ts";
 import {
   computeDeltaSum,
   computeEffectSum,
@@ -22,8 +23,7 @@ import {
   toInterruptRow,
   toRunExtrasText,
   toRunRow,
-} from "../rows/rows.ts";
-import { decryptPayload, type Payload, type ThreadCipher, type ValueContext } from "./cipher.ts";
+} from "./rows.ts";
 
 /** Location of a delta. */
 export interface DeltaLocation {
@@ -78,6 +78,7 @@ export interface EffectPayload {
   readonly outcome: Payload | null;
 }
 
+/** Returns the columns of an effect that depend on encryption. */
 export function toEffectPayload(cipher: ThreadCipher | undefined, namespace: string, row: EffectRow): EffectPayload {
   const { args, outcome } = row;
   if (cipher === undefined) return { sum: computeEffectSum(row), args: args ?? null, outcome: outcome ?? null };
@@ -128,6 +129,7 @@ export interface InterruptPayload {
   readonly more: Payload | null;
 }
 
+/** Returns the columns of an interrupt that depend on encryption. */
 export function toInterruptPayload(
   cipher: ThreadCipher | undefined,
   namespace: string,
@@ -193,6 +195,7 @@ export interface RunPayload {
   readonly more: Payload | null;
 }
 
+/** Returns the columns of a run that depend on encryption. */
 export function toRunPayload(cipher: ThreadCipher | undefined, row: RunRow): RunPayload {
   const { id, error, input } = row;
   const plain = {

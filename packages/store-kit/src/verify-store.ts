@@ -1,10 +1,36 @@
-/** Verification of the file: each checkpoint chain from its anchor on, and each checksum. */
+/** Verification of a store: each checkpoint chain from its anchor on, and each checksum. */
 import { isStatewrightError } from "@statewright/core";
-import type { Read, Verifier } from "./verifier.ts";
-import type { Fault, VerifyReport } from "./verify-report.ts";
+import type { Fault, VerifyReport } from "@statewright/core/store";
+
+/** Runs a read in one read transaction. */
+export type Read = <Value>(operation: () => Value) => Promise<Value>;
+
+/** Checks of a store, each a few rows per read. */
+export interface StoreVerifier {
+  /** Returns findings about the structure of the database; empty without damage. */
+  checkStructure(): readonly string[];
+  /** Key of the newest thread; 0 without threads. */
+  getNewestThreadKey(): number;
+  /** Lists some threads after a key, up to a key, in key order. */
+  listThreads(after: number, until: number): readonly { readonly key: number; readonly id: string }[];
+  /** Verifies the items of the long-term store. */
+  verifyItems(read: Read, onFault: (fault: Fault) => void): Promise<void>;
+  /** Verifies the outlines of all graph versions. */
+  verifyOutlines(read: Read, onFault: (fault: Fault) => void): Promise<void>;
+  /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
+  verifyThread(
+    id: string,
+    read: Read,
+    onFault: (fault: Fault) => void,
+  ): Promise<Pick<VerifyReport, "checkpoints" | "artifacts">>;
+}
 
 /** Verifies one thread, or all; skips threads deleted meanwhile. Throws `unknown_thread`. */
-export async function verifyStore(verifier: Verifier, read: Read, thread: string | undefined): Promise<VerifyReport> {
+export async function verifyStore(
+  verifier: StoreVerifier,
+  read: Read,
+  thread: string | undefined,
+): Promise<VerifyReport> {
   const faults = new Map<string, Fault>();
   const addFault = (fault: Fault): void => {
     faults.set(JSON.stringify(fault), fault);

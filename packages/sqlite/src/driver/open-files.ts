@@ -1,0 +1,53 @@
+/**
+ * Files that this thread has open, with their drivers. Two SQLite libraries in one process know nothing of each other:
+ * a close by one of them releases the POSIX locks of the other on the file, and the other loses its log.
+ */
+import { statSync } from "node:fs";
+import type { Database } from "./database.ts";
+import type { DriverName } from "./driver.ts";
+
+interface OpenFile {
+  readonly driver: DriverName;
+  count: number;
+}
+
+/** Several copies of this package in one process share the list. */
+const registryKey: symbol = Symbol.for("@statewright/sqlite open files");
+
+function getOpenFiles(): Map<string, OpenFile> {
+  const home: { [registryKey]?: Map<string, OpenFile> } = globalThis;
+  home[registryKey] ??= new Map();
+  return home[registryKey];
+}
+
+/** Identity of an existing file, the same for all of its names. */
+function getFileId(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}:${found.ino}`;
+}
+
+/** Returns the driver that this thread has a file open with. */
+export function findOpenDriver(path: string): DriverName | undefined {
+  const id = getFileId(path);
+  return id === undefined ? undefined : getOpenFiles().get(id)?.driver;
+}
+
+/** Records the file of a connection until the connection is closed. */
+export function recordUntilClosed(db: Database, path: string, driver: DriverName): void {
+  const id = getFileId(path);
+  if (id === undefined) return;
+  const files = getOpenFiles();
+  const file = files.get(id) ?? { driver, count: 0 };
+  file.count += 1;
+  files.set(id, file);
+  const close = db.close;
+  let isOpen = true;
+  db.close = () => {
+    const result = close.call(db);
+    if (!isOpen) return result;
+    isOpen = false;
+    file.count -= 1;
+    if (file.count === 0) files.delete(id);
+    return result;
+  };
+}
