@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "5452a7a547fc04a100705ddf26200714ef4f8bb9fdd74a1f3cb1dc6407760325";
+export const schemaHash = "e72fd01fec7ab287efd0fa90987a2db48ca3d2b093d851ad0064a136ff450ccc";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -57,9 +57,10 @@ export const migrations: readonly (readonly string[])[] = [
   key INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
   salt TEXT NOT NULL,
-  graph INTEGER NOT NULL REFERENCES graphs,
+  graph INTEGER REFERENCES graphs,
   head TEXT NOT NULL,
   run INTEGER,
+  status TEXT NOT NULL,
   owner INTEGER,
   epoch INTEGER NOT NULL,
   seq INTEGER NOT NULL,
@@ -67,10 +68,30 @@ export const migrations: readonly (readonly string[])[] = [
   queued INTEGER NOT NULL,
   created INTEGER NOT NULL,
   updated INTEGER NOT NULL,
-  secret BLOB
+  secret BLOB,
+  tenant TEXT,
+  user TEXT
 ) STRICT`,
     `CREATE INDEX threads_by_change ON threads (updated)`,
+    `CREATE INDEX threads_by_tenant ON threads (tenant, updated) WHERE tenant IS NOT NULL`,
+    `CREATE INDEX threads_by_user ON threads (user, tenant, updated) WHERE user IS NOT NULL`,
+    // Nearly all threads are done, and a run changes no entry at its start and at its end: those are counted otherwise.
+    `CREATE INDEX threads_by_status ON threads (tenant, status) WHERE status NOT IN ('running', 'done')`,
     `CREATE INDEX threads_with_queue ON threads (key) WHERE queued > 0`,
+    `CREATE TABLE thread_details (
+  thread INTEGER PRIMARY KEY REFERENCES threads ON DELETE CASCADE,
+  title ANY,
+  metadata TEXT,
+  sum INTEGER NOT NULL
+) STRICT`,
+    `CREATE TABLE thread_metadata (
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  PRIMARY KEY (thread, name)
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX threads_by_metadata ON thread_metadata (value, name, tenant, thread)`,
     `CREATE TABLE branches (
   key INTEGER PRIMARY KEY,
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
@@ -106,14 +127,18 @@ export const migrations: readonly (readonly string[])[] = [
   input ANY,
   more ANY,
   sum INTEGER,
-  UNIQUE (thread, id)
+  tenant TEXT,
+  user TEXT
 ) STRICT`,
+    `CREATE UNIQUE INDEX runs_by_id ON runs (id, thread)`,
+    `CREATE INDEX runs_by_tenant ON runs (tenant) WHERE tenant IS NOT NULL`,
+    `CREATE INDEX runs_of_tenant_by_status ON runs (tenant, status) WHERE tenant IS NOT NULL AND status <> 'done'`,
+    `CREATE INDEX runs_by_user ON runs (user, tenant) WHERE user IS NOT NULL`,
     // Nearly all runs are done: those are listed in key order.
     `CREATE INDEX runs_by_status ON runs (status) WHERE status <> 'done'`,
     `CREATE INDEX runs_by_graph ON runs (graph)`,
     `CREATE INDEX runs_by_start ON runs (started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
-    `CREATE INDEX queued_runs_by_id ON runs (id) WHERE status = 'queued'`,
     // Finds the newest and the unfinished runs of a thread, independent of its number of runs.
     `CREATE INDEX runs_of_thread ON runs (thread)`,
     `CREATE INDEX unfinished_runs ON runs (thread) WHERE status NOT IN ('done', 'cancelled')`,

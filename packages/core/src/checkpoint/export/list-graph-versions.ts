@@ -6,7 +6,8 @@ export function listGraphVersions({
   namespaces,
   writtenBy,
 }: Pick<ThreadExport, "namespaces" | "writtenBy">): readonly GraphVersion[] {
-  const versions = new Map<string, GraphVersion>([[toVersionKey(writtenBy), writtenBy]]);
+  const versions = new Map<string, GraphVersion>();
+  if (writtenBy !== undefined) versions.set(toVersionKey(writtenBy), writtenBy);
   for (const { checkpoints } of namespaces)
     for (const { writtenBy: version } of checkpoints) versions.set(toVersionKey(version), version);
   return [...versions.values()];

@@ -3,6 +3,7 @@
 import { listGraphVersions, toVersionKey } from "../export/list-graph-versions.ts";
 import type { ArtifactExport, GraphVersion, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
+import { toThreadDetails } from "../thread-rules.ts";
 import {
   createNamespace,
   createThread,
@@ -24,6 +25,7 @@ export function toThreadExport(
   const namespaces = [...thread.namespaces.values()].map(toNamespaceExport);
   return {
     id,
+    ...thread.details,
     keySalt,
     createdAt,
     updatedAt,
@@ -70,7 +72,7 @@ function toNamespaceExport(namespace: StoredNamespace): NamespaceExport {
 
 /** Inserts a thread from its export, without an owner. */
 export function insertThread(threads: Threads, exported: ThreadExport): void {
-  const thread = createThread(exported, exported.writtenBy);
+  const thread = createThread({ ...exported, details: toThreadDetails(exported) }, exported.writtenBy);
   const namespaceOfCheckpoint = new Map(
     exported.namespaces.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])),
   );

@@ -18,6 +18,7 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { Claim, ClaimRequest, Store } from "../store.ts";
+import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
@@ -25,7 +26,7 @@ import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
-import { dequeueRun, enqueueRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import {
   createArtifactAccess,
   createNamespace,
@@ -36,7 +37,7 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
-import { listBranches, listThreads, toThreadRow } from "./memory-thread-list.ts";
+import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
@@ -170,8 +171,11 @@ type StoreReads = Pick<
   Store,
   | "thread"
   | "threads"
+  | "countThreads"
   | "branches"
+  | "run"
   | "runs"
+  | "countRuns"
   | "checkpoint"
   | "writtenBy"
   | "outline"
@@ -191,10 +195,17 @@ type StoreReads = Pick<
 
 function createReads(threads: Threads, self: Owner): StoreReads {
   return {
-    thread: (id) => read(self, () => toThreadRow(threads.get(id))),
+    thread: (id) =>
+      read(self, () => {
+        const thread = threads.get(id);
+        return thread === undefined ? undefined : toThreadRow(thread);
+      }),
     threads: (filter = {}) => read(self, () => listThreads(threads, filter)),
+    countThreads: (filter = {}) => read(self, () => countThreads(threads, filter)),
     branches: (id) => read(self, () => listBranches(threads.get(id))),
+    run: (id) => read(self, () => findRun(threads, id)),
     runs: (filter = {}) => read(self, () => listRuns(threads, filter)),
+    countRuns: (filter = {}) => read(self, () => countRuns(threads, filter)),
     claimable: (page) => read(self, () => listClaimable(threads, page)),
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
@@ -224,11 +235,23 @@ function createReads(threads: Threads, self: Owner): StoreReads {
 
 type StoreWrites = Pick<
   Store,
-  "claim" | "commit" | "enqueue" | "dequeue" | "post" | "branch" | "delete" | "importThread" | "prune"
+  | "createThread"
+  | "updateThread"
+  | "claim"
+  | "commit"
+  | "enqueue"
+  | "dequeue"
+  | "post"
+  | "branch"
+  | "delete"
+  | "importThread"
+  | "prune"
 >;
 
 function createWrites(threads: Threads, self: Owner, { add, write }: WriteQueue): StoreWrites {
   return {
+    createThread: (put) => write(() => putThread(threads, put)),
+    updateThread: (id, patch) => write(() => patchThread(threads, id, patch)),
     claim: (request) => write(() => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
       let queued: number | undefined;
@@ -283,8 +306,11 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
   if (known?.owner?.alive === true) throw createBusyError(request.thread);
   const writer = { graph, version, shape };
-  const { thread: id, branch: headBranch = "main", keySalt = "" } = request;
-  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt }, writer);
+  const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
+  checkParties("run", { tenant, owner });
+  if (known !== undefined) checkTenant("run", { id, tenant: known.details.tenant }, tenant);
+  const details = toThreadDetails({ tenant, owner });
+  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt, details }, writer);
   const name = request.branch ?? thread.headBranch;
   let namespace = thread.namespaces.get(name);
   if (namespace === undefined) {
@@ -297,11 +323,13 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   const recovered = thread.owner !== undefined;
   thread.owner = self;
   thread.writer = writer;
+  thread.writtenBy ??= writer;
   thread.epoch += 1;
   const head = namespace.checkpoints.at(-1);
   return {
     epoch: thread.epoch,
     keySalt: thread.keySalt,
+    ...(thread.details.tenant === undefined ? {} : { tenant: thread.details.tenant }),
     branch: name,
     nextSeq: thread.seq + 1,
     nextCheckpoint: thread.checkpoint + 1,
