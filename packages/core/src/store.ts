@@ -34,6 +34,7 @@ export {
   type EffectAttempt,
   type EffectRow,
   type EffectState,
+  type EffectUsage,
   type InterruptRow,
   type OpenInterruptRow,
   processDied,

@@ -18,10 +18,11 @@ type Folded = readonly [
   args: string | Uint8Array | null,
   processes: number | null,
   attempt_log: string | null,
+  usage: string | null,
 ];
 
 /**
- * Computes the checksum of an effect without its outcome, from the columns of its row up to the list of attempts. Encrypted
+ * Computes the checksum of an effect without its outcome, from the columns of its row up to the tokens. Encrypted
  * arguments are excluded.
  */
 export function computeFoldedSum(columns: readonly unknown[]): number {
@@ -41,9 +42,10 @@ export function computeFoldedSum(columns: readonly unknown[]): number {
     args,
     processes,
     attempt_log,
+    usage,
   ] = columns as Folded;
   const plain = typeof args === "string" ? args : null;
-  const repeats = { processes, attempt_log };
+  const repeats = { processes, attempt_log, usage };
   const row = { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, ...repeats };
   return computeEffectSum(toEffectRow({ ...row, args: plain, sum: null, outcome: null }));
 }

@@ -6,6 +6,7 @@
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core/store";
 import { createCorruptError } from "./corrupt-error.ts";
+import { fromUsageColumns, toUsageColumns, type UsageColumns } from "./usage-columns.ts";
 import { isWellFormed } from "./well-formed.ts";
 
 /**
@@ -24,11 +25,12 @@ export interface CheckpointLocation {
   readonly checkpoint: number;
 }
 
-/** What few effects have: kept out of the row of the others. */
-interface FoldedExtras {
-  readonly processes?: EffectRow["processes"];
-  readonly attemptLog?: EffectRow["attemptLog"];
-}
+/** What few effects have: kept out of the text of the others. */
+type FoldedExtras = readonly [
+  usage: UsageColumns | null,
+  processes?: number | null,
+  attemptLog?: EffectRow["attemptLog"] | null,
+];
 
 /**
  * The idempotency key is stored only if it differs from the default key of the effect's location and the salt: `null`
@@ -91,12 +93,26 @@ function findSalt({ thread, namespace }: CheckpointLocation, effects: readonly E
 
 function toFoldedEffect(location: CheckpointLocation, salt: string, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
-  const { processes, attemptLog } = row;
+  const extras = toFoldedExtras(row);
   const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
   const hasDefaultKey = idempotencyKey === createDefaultKey(location, salt, { task, key });
-  if (processes !== undefined || attemptLog !== undefined)
-    return [...folded, hasDefaultKey ? null : idempotencyKey, { processes, attemptLog }];
+  if (extras !== undefined) return [...folded, hasDefaultKey ? null : idempotencyKey, extras];
   return hasDefaultKey ? folded : [...folded, idempotencyKey];
+}
+
+function toFoldedExtras(row: EffectRow): FoldedExtras | undefined {
+  const { processes, attemptLog } = row;
+  const usage = toUsageColumns(row) ?? null;
+  if (processes === undefined && attemptLog === undefined) return usage === null ? undefined : [usage];
+  return [usage, processes ?? null, attemptLog ?? null];
+}
+
+function fromFoldedExtras([usage, processes = null, attemptLog = null]: FoldedExtras): Partial<EffectRow> {
+  return {
+    ...(usage === null ? {} : { usage: fromUsageColumns(usage) }),
+    ...(processes === null ? {} : { processes }),
+    ...(attemptLog === null ? {} : { attemptLog }),
+  };
 }
 
 /** Reads the folded effects of a checkpoint. Throws `store_corrupt` on a checksum mismatch. */
@@ -127,7 +143,7 @@ export function readFoldedEffects(
       startedAt,
       ...(endedAt === null ? {} : { endedAt }),
       ...(stage === null ? {} : { stage }),
-      ...more,
+      ...(more === undefined ? {} : fromFoldedExtras(more)),
     });
   return [...byKey.values()];
 }

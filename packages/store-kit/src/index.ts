@@ -79,5 +79,6 @@ export {
 } from "./rows.ts";
 export { fromStoredStatus, type StoredStatus, statusFromRow, toStoredStatus, toStoredStatuses } from "./run-status.ts";
 export { type DetailColumns, type DetailPayload, readDetails, toDetailPayload } from "./thread-details.ts";
+export { toUsageText } from "./usage-columns.ts";
 export { type Read, type StoreVerifier, verifyStore } from "./verify-store.ts";
 export { checkWellFormed, isWellFormed } from "./well-formed.ts";

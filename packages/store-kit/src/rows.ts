@@ -14,6 +14,7 @@ import type {
   TimerRow,
 } from "@statewright/core/store";
 import type { ThreadCipher } from "./cipher.ts";
+import { fromUsageColumns, toUsageText, type UsageColumns } from "./usage-columns.ts";
 
 /** SQL value; null when absent. */
 type Nullable<Value> = Value | null;
@@ -69,6 +70,8 @@ export interface EffectColumns {
   readonly processes: Nullable<number>;
   /** Attempts of an effect with several, as a JSON list. */
   readonly attempt_log: Nullable<string>;
+  /** Tokens of the result, as a JSON list. */
+  readonly usage: Nullable<string>;
   readonly outcome: Nullable<string>;
 }
 
@@ -191,7 +194,7 @@ export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRo
 export function toEffectRow(columns: EffectColumns): EffectRow {
   const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage, args } =
     columns;
-  const { processes, attempt_log: attemptLog } = columns;
+  const { processes, attempt_log: attemptLog, usage } = columns;
   return {
     step,
     task,
@@ -209,6 +212,7 @@ export function toEffectRow(columns: EffectColumns): EffectRow {
     ...(args === null ? {} : { args }),
     ...(processes === null ? {} : { processes }),
     ...(attemptLog === null ? {} : { attemptLog: JSON.parse(attemptLog) as NonNullable<EffectRow["attemptLog"]> }),
+    ...(usage === null ? {} : { usage: fromUsageColumns(JSON.parse(usage) as UsageColumns) }),
   };
 }
 
@@ -387,6 +391,7 @@ export function computeEffectSum(row: EffectRow): number {
     args,
     row.processes,
     row.attemptLog,
+    toUsageText(row),
   ]);
   return crc32(head + (outcome ?? ""));
 }

@@ -1,6 +1,7 @@
 /** Journal rows: each external effect of a superstep with its start and outcome, and each interrupt. */
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import type { Json } from "../base/json.ts";
+import type { Usage } from "../model/message.ts";
 import { inDoubtKey } from "../tool/policy/approval.ts";
 
 /**
@@ -39,6 +40,17 @@ export interface EffectRow {
   readonly processes?: number | undefined;
   /** Every attempt, oldest first; absent for an effect with one attempt that did not die. */
   readonly attemptLog?: readonly EffectAttempt[] | undefined;
+  /**
+   * Tokens of the result of a model call, or of a tool that calls models by itself; absent when unknown. Kept after the
+   * outcome is removed.
+   */
+  readonly usage?: EffectUsage | undefined;
+}
+
+/** Tokens of a recorded result. */
+export interface EffectUsage extends Usage {
+  /** Model that answered; absent when the row names the model, and for a tool. */
+  readonly model?: string | undefined;
 }
 
 /** One attempt of an effect. An attempt without an end and without an error is running, or its owner has died since. */
@@ -53,6 +65,8 @@ export interface EffectAttempt {
   readonly error?: string | undefined;
   /** Requested model of a model call. */
   readonly model?: string | undefined;
+  /** Tokens of a failed request of a model call; absent when unknown. */
+  readonly usage?: Usage | undefined;
 }
 
 /** Error of an attempt whose owner died before the outcome was durable. */

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "e72fd01fec7ab287efd0fa90987a2db48ca3d2b093d851ad0064a136ff450ccc";
+export const schemaHash = "d43b415abbef66a2fd33e6ddf1a6045c009abdda6c62841c6877e49b90a9a614";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -203,6 +203,7 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER,
   processes INTEGER,
   attempt_log TEXT,
+  usage TEXT,
   outcome ANY,
   UNIQUE (branch, step, task, call)
 ) STRICT`,

@@ -13,6 +13,7 @@ import {
   isInFlight,
   processDied,
 } from "../../checkpoint/journal.ts";
+import type { Usage } from "../../model/message.ts";
 import { getModelFailureKind } from "../../model/model-failure.ts";
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import { type Persistence, recordEffect, recordLater } from "../session/parts/persistence.ts";
@@ -24,27 +25,34 @@ export interface AttemptFailure {
   /** Absent for an attempt whose end is unknown. */
   readonly endedAt?: number | undefined;
   readonly model?: string | undefined;
+  readonly usage?: Usage | undefined;
 }
 
 /** Returns the row with its current attempt closed; the same row when the attempt is closed already. */
-export function closeAttempt(row: EffectRow, { error, endedAt, model }: AttemptFailure): EffectRow {
+export function closeAttempt(row: EffectRow, failure: AttemptFailure): EffectRow {
+  const { error, endedAt, usage } = failure;
   const attempts = row.attemptLog ?? [{ startedAt: row.startedAt }];
   const current = attempts.at(-1);
   if (current === undefined || isClosed(current)) return row;
+  const model = failure.model ?? current.model;
   const closed: EffectAttempt = {
     startedAt: current.startedAt,
     ...(endedAt === undefined ? {} : { endedAt }),
     error,
     ...(model === undefined ? {} : { model }),
+    ...(usage === undefined ? {} : { usage }),
   };
   return { ...row, attemptLog: [...attempts.slice(0, -1), closed] };
 }
 
-/** Returns the row with another attempt in this process; the same row while its current attempt is not closed. */
-export function openAttempt(row: EffectRow, startedAt: number): EffectRow {
+/**
+ * Returns the row with another attempt in this process, of a model for a model call; the same row while its current
+ * attempt is not closed.
+ */
+export function openAttempt(row: EffectRow, startedAt: number, model?: string): EffectRow {
   const current = row.attemptLog?.at(-1);
   if (row.attemptLog === undefined || current === undefined || !isClosed(current)) return row;
-  return { ...row, attemptLog: [...row.attemptLog, { startedAt }] };
+  return { ...row, attemptLog: [...row.attemptLog, { startedAt, ...(model === undefined ? {} : { model }) }] };
 }
 
 /**

@@ -13,7 +13,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isJson } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { EffectRow } from "../../checkpoint/journal.ts";
+import type { EffectRow, EffectUsage } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
@@ -81,6 +81,8 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly countAttempts?: (value: Value) => number;
   /** Returns the kind of the failure that the value reports; undefined for a success. */
   readonly getFailureKind?: (value: Value) => string | undefined;
+  /** Returns the known tokens of the value. */
+  readonly getUsage?: (value: Value) => EffectUsage | undefined;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
   readonly args?: string | undefined;
   /**
@@ -481,6 +483,7 @@ async function completeEffect<Value>(
     }),
     endedAt,
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
+    ...(request.getUsage === undefined ? noUsage : toUsagePart(request.getUsage(value))),
   };
   recordEffect(saved, {
     row: ended,
@@ -491,6 +494,13 @@ async function completeEffect<Value>(
     },
   });
   return value;
+}
+
+const noUsage: Pick<EffectRow, "usage"> = {};
+
+/** Returns the usage part of a row; empty for unknown usage. */
+function toUsagePart(usage: EffectUsage | undefined): Pick<EffectRow, "usage"> {
+  return usage === undefined ? noUsage : { usage };
 }
 
 /** Records the failure of an execution that ended with a thrown value. */

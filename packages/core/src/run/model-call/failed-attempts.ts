@@ -81,7 +81,7 @@ export function recordRequestedModels(
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
   return awaitDurable((onCommitted) =>
     commitEffect(saved, {
-      row: { ...openAttempt(row, world.clock.now()), stage, attempts: failedAttempts.length },
+      row: { ...openAttempt(row, world.clock.now(), nextModel), stage, attempts: failedAttempts.length },
       encode: undefined,
       onCommitted,
     }),

@@ -19,6 +19,7 @@ import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { recordAttemptFailure } from "../journal/effect-attempts.ts";
+import { toKnownUsage } from "../journal/effect-usage.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { toJournalKey } from "../session/parts/persistence.ts";
 import type { Signals } from "../session/parts/signals.ts";
@@ -173,6 +174,7 @@ class ModelRequests {
       error: kind,
       endedAt: journal.world.clock.now(),
       model: model.id,
+      usage: toKnownUsage(usage),
     });
     this.#stream.retract(model.id, kind);
     // An abandoned call calls no more hooks: the next pass reports the attempt.

@@ -19,6 +19,7 @@ import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
+import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { countTurn, type Position } from "../session/parts/position.ts";
@@ -156,6 +157,7 @@ async function generateMessage(
     name: resolved.model.id,
     effect: "idempotent",
     countAttempts: (value) => countFailedAttempts(getMessage(value)) + 1,
+    getUsage: (value) => toEffectUsage(getMessage(value)),
     execute: () => {
       const { model } = resolved;
       if (middleware.length === 0)

@@ -12,6 +12,7 @@ import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
+import { toKnownUsage } from "../journal/effect-usage.ts";
 import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
 import { exposeCallChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
@@ -165,6 +166,7 @@ function createCallContext(
     batch,
     locks: undefined,
     modelUsage: undefined,
+    ownUsage: undefined,
     hasStarted: hasStarted(position, journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
     getState: () => snapshot.value as ToolCallState,
@@ -314,6 +316,7 @@ function recordResult(
     beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
     countAttempts: getAttempts,
     getFailureKind: ({ error }) => error?.kind,
+    getUsage: () => toKnownUsage(call.ownUsage),
     isResumable: call.tool?.graph !== undefined,
     getArtifacts: () => call.artifacts,
     getStage: call.getState,
