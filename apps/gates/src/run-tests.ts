@@ -65,6 +65,11 @@ export function runTests(
   });
 }
 
+/** Runs the tests in `test/gates/<gate>`, which `npm test` does not run. Returns true if all passed. */
+export function runGateTests(gate: string): Promise<boolean> {
+  return runTests("apps/gates", [`test/gates/${gate}/`], { STATEWRIGHT_GATE: gate });
+}
+
 /** Runs a script of the repository. Returns true if it succeeded. */
 export function runScript(file: string, args: readonly string[]): Promise<boolean> {
   const child = spawn(process.execPath, [fileURLToPath(new URL(file, root)), ...args], { stdio: "inherit" });

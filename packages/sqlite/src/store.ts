@@ -54,9 +54,10 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
 }
 
 /** Closes a store; releases the threads if the file contains an owner. */
-function closeStore({ transactions, claims, owner }: StoreParts): void {
+function closeStore({ transactions, snapshots, claims, owner }: StoreParts): void {
   if (transactions.isClosed()) return;
   transactions.refuseNew();
+  snapshots.close();
   transactions.close(() => (mayHaveOwners(owner) ? claims.createFinalJob() : undefined));
 }
 

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "d43b415abbef66a2fd33e6ddf1a6045c009abdda6c62841c6877e49b90a9a614";
+export const schemaHash = "b36cafb448ceea4f77f213e283112464cc63c8cb62fc02db0606f822add5688b";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -175,6 +175,7 @@ export const migrations: readonly (readonly string[])[] = [
   key INTEGER PRIMARY KEY,
   kind TEXT NOT NULL,
   base INTEGER NOT NULL,
+  count INTEGER,
   sum INTEGER NOT NULL,
   text ANY NOT NULL
 ) STRICT`,

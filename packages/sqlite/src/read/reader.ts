@@ -14,6 +14,7 @@ import { OutlineReader } from "./outline-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";
 import { StatusCounts } from "./status-counts.ts";
+import { SuperstepReader } from "./superstep-reader.ts";
 import { ThreadCiphers } from "./thread-ciphers.ts";
 import { ThreadLists } from "./thread-lists.ts";
 import { TimerReader } from "./timer-reader.ts";
@@ -33,6 +34,7 @@ export interface Reader {
   readonly events: EventReader;
   readonly timers: TimerReader;
   readonly outlines: OutlineReader;
+  readonly supersteps: SuperstepReader;
 }
 
 /** Creates the readers. `onFault` is called for damaged rows that are skipped by lists over many threads. */
@@ -60,5 +62,6 @@ export function createReader(
     events: new EventReader(db, { ciphers, checkpoints }),
     timers: new TimerReader(db, onFault),
     outlines: new OutlineReader(db),
+    supersteps: new SuperstepReader(db, { ciphers, namespaces }),
   };
 }

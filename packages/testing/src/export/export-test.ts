@@ -14,9 +14,8 @@ import {
   type StatewrightError,
   type Store,
 } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import { createPatternRedactor, invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
-import { createRedactor } from "../recording/redact.ts";
 import { loadRecording, type RecordedExecution, type RecordedRun, toWrites } from "./recorded-run.ts";
 import { playRecording, type ReplayOptions, UnrecordedEffect } from "./replay-run.ts";
 import { renderTestFile } from "./test-file.ts";
@@ -92,7 +91,7 @@ export async function exportTest<Types extends GraphTypes>(
   options: ExportTestOptions<Types>,
 ): Promise<ExportedTest> {
   const { file: target, from, contextFrom, redact = [], context, write = true } = options;
-  const redactValue = createRedactor(redact);
+  const redactValue = createPatternRedactor("exportTest", redact);
   const { recorded, unrecorded } = await recordReplay(store, thread, options, redactValue);
   const file = target instanceof URL ? fileURLToPath(target) : resolve(target);
   const recording = file.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, ".run.json");

@@ -87,6 +87,7 @@ export const deltaShape: RowShape<DeltaRow> = {
   channel: isName,
   kind: checkOneOf(["append", "replace", "patch", "clear"] satisfies DeltaRow["kind"][]),
   base: isFlag,
+  count: checkOptional(isCount),
   text: isText,
 };
 

@@ -107,6 +107,8 @@ export type Threads = Map<string, Thread> & {
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  /** Open snapshots, each with the threads changed since. */
+  readonly snapshots: Set<Map<string, Thread | undefined>>;
 };
 
 export function createThread(
@@ -175,7 +177,10 @@ export function selectThreads(threads: Threads, id: string | undefined): readonl
 }
 
 export function getThread(threads: Threads, id: string): Thread {
-  const thread = threads.get(id);
+  return requireThread(threads.get(id), id);
+}
+
+export function requireThread(thread: Thread | undefined, id: string): Thread {
   if (thread === undefined) throw createUnknownThreadError(id);
   return thread;
 }
