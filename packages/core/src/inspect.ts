@@ -64,6 +64,7 @@ export {
   type SuperstepDetail,
   type SuperstepEffect,
 } from "./inspect/read/get-superstep.ts";
+export { type GetUsageOptions, getUsage, type ThreadUsage, type UsageSum } from "./inspect/read/get-usage.ts";
 export { type ListSuperstepsOptions, listSupersteps } from "./inspect/read/list-supersteps.ts";
 export { type ForkPreview, type PreviewForkOptions, previewFork } from "./inspect/read/preview-fork.ts";
 export {

@@ -48,6 +48,8 @@ export interface ModelAttempts {
    * next.
    */
   readonly finishMessage: (message: AssistantMessage) => AssistantMessage;
+  /** Returns true if a request has got a reply. A hook may give the message without any request. */
+  readonly hasReply: () => boolean;
 }
 
 const noNotes: AttemptNotes = Object.freeze({});
@@ -77,6 +79,7 @@ export function createModelAttempts(session: RequestParts, scope: TaskScope, par
   return {
     generate: (request) => requests.generate(request),
     finishMessage: (message) => requests.finishMessage(message),
+    hasReply: () => requests.hasReply(),
   };
 }
 
@@ -151,6 +154,10 @@ class ModelRequests {
       await waitWithHeartbeat(this.#session.signals, env.world, this.#scope, next.delayMs);
       model = next.model;
     }
+  }
+
+  hasReply(): boolean {
+    return this.#answered !== undefined;
   }
 
   finishMessage(message: AssistantMessage): AssistantMessage {
