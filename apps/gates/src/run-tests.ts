@@ -20,6 +20,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
     "test/behaviour/hostile-calls.test.ts",
   ],
   "packages/sqlite": [
+    "test/read/many-threads.test.ts",
     "test/durability.test.ts",
     "test/gates.test.ts",
     "test/node-sqlite.test.ts",

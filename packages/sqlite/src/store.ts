@@ -49,7 +49,8 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     longTerm: createLongTermStore(parts, options.longTerm),
     artifacts: createArtifactStore(parts),
     ...createFileOperations(parts),
-    close: () => closeStore(parts),
+    // Async only in its result: the file is closed before this call returns.
+    close: async () => closeStore(parts),
   };
 }
 

@@ -31,9 +31,9 @@ function readWithBetterSqlite(file: string, readonly: boolean): void {
 }
 
 /** Opens and closes a store; a file that this process has open through another driver is refused. */
-function openStore(file: string, driver?: DriverName): void {
+async function openStore(file: string, driver?: DriverName): Promise<void> {
   try {
-    sqliteStore(file, driver === undefined ? {} : { driver }).close();
+    await sqliteStore(file, driver === undefined ? {} : { driver }).close();
   } catch (thrown) {
     if (!isStatewrightError(thrown, "store_failed") || !thrown.message.includes("through the driver")) throw thrown;
   }
