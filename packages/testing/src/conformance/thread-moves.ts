@@ -35,14 +35,14 @@ export const threadMoveTests: readonly StoreTest[] = [
       await claimed.commit({ release: true });
       await startThread(store, "later", { outline: '{"nodes":[{}],"edges":[]}' });
       assertEqual(
-        await peer().outline(first),
+        await (await peer()).outline(first),
         '{"nodes":[],"edges":[]}',
         "the outline of the first claim that had one",
       );
       const deferred = await startThread(store, "t", { ...second, outline: "[2]", startsRun: true });
       await deferred.writeStep(2);
       await deferred.commit({ release: true });
-      assertEqual(await peer().outline(second), "[2]", "the outline of a claim that starts a run");
+      assertEqual(await (await peer()).outline(second), "[2]", "the outline of a claim that starts a run");
       assertEqual(await store.outline({ ...second, shape: "other" }), undefined, "the outline of another shape");
       const exported = await store.exportThread("t");
       assertEqual(
@@ -56,7 +56,7 @@ export const threadMoveTests: readonly StoreTest[] = [
       const outlines = [{ graph: "other", version: 9, shape: "s9", outline: "[9]" }];
       const runs = exported.runs.map((run) => ({ ...run, thread: "copy" }));
       await store.importThread({ ...exported, id: "copy", runs, outlines });
-      assertEqual(await peer().outline({ graph: "other", version: 9, shape: "s9" }), "[9]", "an imported outline");
+      assertEqual(await (await peer()).outline({ graph: "other", version: 9, shape: "s9" }), "[9]", "an imported outline");
     },
   ),
 

@@ -13,8 +13,9 @@ import { type ReadOptions, readThread, type ThreadReader } from "./thread-reader
 
 /** Options of `compareBranches`. */
 export interface CompareBranchesOptions extends ReadOptions {
-  /** Branch names. */
+  /** First branch. */
   readonly a: string;
+  /** Second branch. */
   readonly b: string;
 }
 
