@@ -20,6 +20,7 @@ import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import { closeLoadedAttempts } from "../journal/effect-attempts.ts";
 import { getChanges } from "../journal/long-term-writes.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
@@ -288,6 +289,7 @@ export async function loadInner(
     starts: new Set(),
     flushing: false,
   };
+  closeLoadedAttempts(saved);
   const state = Object.freeze(restoreState(channels, codec, rows));
   checkMessages(channels, state);
   return {
