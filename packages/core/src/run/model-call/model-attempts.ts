@@ -19,6 +19,7 @@ import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { addAbortListener } from "../session/abort.ts";
+import { createMessageId } from "../session/parts/position.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
@@ -110,7 +111,8 @@ class ModelRequests {
     this.#scope = scope;
     this.#parts = parts;
     this.#failedAttempts = [...previous.attempts];
-    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`);
+    const messageId = createMessageId(session.position, task, key);
+    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, messageId);
     if (previous.isFromOtherProcess)
       this.#stream.retract(previous.attempts.at(-1)?.model ?? primaryModel.id, "unrecorded");
   }
@@ -285,13 +287,13 @@ class ModelRequests {
     { thrown, kind, details: { usage } }: FailedRequest,
     next: { readonly model: Model; readonly delayMs: number },
   ): void {
-    const { events, env } = this.#session;
+    const { events, env, position } = this.#session;
     const { task } = this.#scope;
     emit(events, {
       type: "model.retried",
       node: task.node,
       task: task.id,
-      messageId: `${task.id}:${this.#parts.key}`,
+      messageId: createMessageId(position, task, this.#parts.key),
       attempt: this.#failedAttempts.length,
       delayMs: next.delayMs,
       model: model.id,
