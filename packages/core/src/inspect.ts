@@ -74,6 +74,7 @@ export {
 } from "./inspect/read/superstep-summary.ts";
 export type { ReadOptions } from "./inspect/read/thread-reader.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
+export { toPublicEvent, toPublicState } from "./inspect/to-public-state.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export type { DurableEventBody } from "./run/session/durable-event.ts";
 export { applyJsonPatch, type JsonPatchOp } from "./state/json-patch.ts";
