@@ -1,17 +1,16 @@
 /** Guards of a saved transition: no store holds them, and the machine of a graph computes them again without effects. */
 import { isStatewrightError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { Graph } from "../../compile/graph.ts";
-import { getPlan } from "../../compile/plan.ts";
 import { getKernel } from "../../run/kernel/get-kernel.ts";
 import type { GuardResult } from "../../run/kernel/kernel.ts";
 import type { Codec } from "../../state/codec.ts";
 
-/** Saved transition: the machine before, and the checkpoint after. */
+/** Saved transition: the checkpoint before, and the checkpoint after. */
 export interface SavedTransition {
-  readonly from: Json;
+  /** Undefined for the first checkpoint, and after a pruned range. */
+  readonly parent: Pick<CheckpointRow, "id" | "branch" | "control"> | undefined;
   readonly row: Pick<CheckpointRow, "id" | "branch" | "control" | "nodes" | "source">;
   readonly codec: Codec;
 }
@@ -22,13 +21,16 @@ export interface SavedTransition {
  */
 export function recomputeGuards(
   graph: Graph,
-  { from, row, codec }: SavedTransition,
+  { parent, row, codec }: SavedTransition,
 ): readonly GuardResult[] | undefined {
-  if (getPlan(graph).machine !== undefined || (row.source !== "step" && row.source !== "input")) return undefined;
+  if (row.source !== "step" && row.source !== "input") return undefined;
+  const [before, after] = [parent === undefined ? undefined : parseControl(codec, parent), parseControl(codec, row)];
+  // Only a user-written machine has pending actors and timers.
+  if (before?.pending !== undefined || after.pending !== undefined) return undefined;
   const kernel = getKernel(graph);
-  const to = [...new Set(parseControl(codec, row).tasks.map(({ node }) => node))];
+  const to = [...new Set(after.tasks.map(({ node }) => node))];
   try {
-    let snapshot = row.source === "input" || from === null ? kernel.enter()[0] : kernel.restore(from);
+    let snapshot = row.source === "input" || before === undefined ? kernel.enter()[0] : kernel.restore(before.machine);
     for (const node of row.nodes) [snapshot] = kernel.step(snapshot, { type: `xstate.done.actor.${node}` });
     return kernel.step(snapshot, { type: "step.commit", to })[2].guards;
   } catch (thrown) {
