@@ -1,16 +1,18 @@
 /** Guards of a saved transition: no store holds them, and the machine of a graph computes them again without effects. */
 import { isStatewrightError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { Graph } from "../../compile/graph.ts";
+import { getPlan } from "../../compile/plan.ts";
+import { getProgram } from "../../run/begin.ts";
 import { getKernel } from "../../run/kernel/get-kernel.ts";
 import type { GuardResult } from "../../run/kernel/kernel.ts";
 import type { Codec } from "../../state/codec.ts";
 
-/** Saved transition: the checkpoint before, and the checkpoint after. */
+/** Saved transition: the machine before, and the checkpoint after. */
 export interface SavedTransition {
-  /** Undefined for the first checkpoint, and after a pruned range. */
-  readonly parent: Pick<CheckpointRow, "id" | "branch" | "control"> | undefined;
+  readonly from: Json;
   readonly row: Pick<CheckpointRow, "id" | "branch" | "control" | "nodes" | "source">;
   readonly codec: Codec;
 }
@@ -21,16 +23,14 @@ export interface SavedTransition {
  */
 export function recomputeGuards(
   graph: Graph,
-  { parent, row, codec }: SavedTransition,
+  { from, row, codec }: SavedTransition,
 ): readonly GuardResult[] | undefined {
-  if (row.source !== "step" && row.source !== "input") return undefined;
-  const [before, after] = [parent === undefined ? undefined : parseControl(codec, parent), parseControl(codec, row)];
-  // Only a user-written machine has pending actors and timers.
-  if (before?.pending !== undefined || after.pending !== undefined) return undefined;
+  const { derivesPosition } = getProgram(getPlan(graph));
+  if (!derivesPosition || (row.source !== "step" && row.source !== "input")) return undefined;
   const kernel = getKernel(graph);
-  const to = [...new Set(after.tasks.map(({ node }) => node))];
+  const to = [...new Set(parseControl(codec, row).tasks.map(({ node }) => node))];
   try {
-    let snapshot = row.source === "input" || before === undefined ? kernel.enter()[0] : kernel.restore(before.machine);
+    let snapshot = row.source === "input" || from === null ? kernel.enter()[0] : kernel.restore(from);
     for (const node of row.nodes) [snapshot] = kernel.step(snapshot, { type: `xstate.done.actor.${node}` });
     return kernel.step(snapshot, { type: "step.commit", to })[2].guards;
   } catch (thrown) {

@@ -25,6 +25,7 @@ export interface OutputSchema<Output = unknown> {
   readonly jsonSchema: JsonObject;
   /** True when the output is not an object: the model's answer then contains the output under `value`. */
   readonly isWrapped: boolean;
+  /** Validates an output: returns the parsed output, or its issues as text for the model. */
   readonly read: (value: unknown) => ReadOutput<Output>;
 }
 
