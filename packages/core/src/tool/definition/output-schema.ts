@@ -9,7 +9,7 @@ import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
 import { describeIssues, isSchema, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
 import type { JsonSchemaInput } from "../arguments/json-schema.ts";
-import { toEnumSchema, toJsonSchema } from "./model-tool.ts";
+import { isValueKeyword, toEnumSchema, toJsonSchema } from "./model-tool.ts";
 
 /** Input of an output schema: a zod schema, another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
 export type OutputInput<Output> = Schema<unknown, Output> | JsonSchemaInput<Output>;
@@ -139,9 +139,4 @@ function closeObjects(schema: Json): Json {
   return Object.fromEntries(
     isOpen && object["type"] === "object" ? [...parts, ["additionalProperties", false]] : parts,
   );
-}
-
-/** Returns true for keywords with a value instead of a schema. */
-function isValueKeyword(keyword: string): boolean {
-  return keyword === "default" || keyword === "const" || keyword === "enum" || keyword === "examples";
 }
