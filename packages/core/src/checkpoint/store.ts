@@ -430,6 +430,7 @@ export interface Store {
   snapshot?<Value>(read: (reads: StoreReads) => Promise<Value>): Promise<Value>;
   // Missing rows read as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Reads of a branch
   // accept a child namespace; lists of threads, runs and branches exclude child namespaces.
+  /** Row of a thread. */
   thread(thread: string): Promise<ThreadRow | undefined>;
   /** Threads, most recently changed first; `status` is the status of the newest run, ignoring queued runs. */
   threads(filter?: ThreadFilter): Promise<readonly ThreadRow[]>;
@@ -452,6 +453,7 @@ export interface Store {
   countThreads(filter?: ThreadCountFilter): Promise<ThreadCounts>;
   /** Number of runs by status. */
   countRuns(filter?: RunCountFilter): Promise<RunCounts>;
+  /** Row of a checkpoint, on any branch of the thread. */
   checkpoint(thread: string, id: number): Promise<CheckpointRow | undefined>;
   /** Writer of a checkpoint: graph, version and shape of its claim. */
   writtenBy(thread: string, checkpoint: number): Promise<GraphVersion | undefined>;

@@ -43,10 +43,14 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
   }
 }
 
-function checkRuns({ runs }: ThreadExport, refuse: (what: string) => Error): void {
+function checkRuns({ runs, tenant, writtenBy, namespaces }: ThreadExport, refuse: (what: string) => Error): void {
   const keys = new Set<string>();
-  for (const { id, key, status, input } of runs) {
+  if (writtenBy === undefined && namespaces.some(({ checkpoints }) => checkpoints.length > 0))
+    throw refuse("the thread has checkpoints, and no graph");
+  for (const run of runs) {
+    const { id, key, status, input } = run;
     checkId("run", id);
+    if (run.tenant !== tenant) throw refuse(`the run "${id}" has another tenant than the thread`);
     for (const each of key === undefined ? [`id ${id}`] : [`id ${id}`, `key ${key}`]) {
       if (keys.has(each)) throw refuse(`two runs have the ${each}`);
       keys.add(each);

@@ -13,9 +13,9 @@ import { type ReadOptions, readThread, type ThreadReader } from "./thread-reader
 
 /** Options of `compareBranches`. */
 export interface CompareBranchesOptions extends ReadOptions {
-  /** First branch. */
+  /** Name of the first branch. */
   readonly a: string;
-  /** Second branch. */
+  /** Name of the second branch. */
   readonly b: string;
 }
 

@@ -19,8 +19,8 @@ import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
-import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
-import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import { type Persistence, recordEffect, toJournalKey, toRowKey } from "../session/parts/persistence.ts";
+import { getTaskPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
@@ -271,7 +271,6 @@ function reusePriorOutcome<Value>(
   recordEffect(saved, {
     row: toOwnRow(session.position, session.env.world, request, priorRow),
     encode: () => priorRow.outcome ?? "",
-    onCommitted: undefined,
   });
   throw error;
 }
@@ -290,9 +289,7 @@ export function adoptPriorEffect<Value>(
   recordEffect(saved, {
     row: { ...toOwnRow(session.position, session.env.world, request, priorRow), state: "ok" },
     encode: () => text,
-    onCommitted: (failure) => {
-      if (failure === undefined) request.onCommitted?.(value, false);
-    },
+    onCommitted: notifyCommitted(request, value),
   });
   return value;
 }
@@ -391,7 +388,7 @@ function startEffect<Value>(
     return completeEffect(position, journal, request, { row, execute });
   }
   if (request.effect !== "once") {
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row });
     return completeEffect(position, journal, request, { row, execute });
   }
   return startOnceEffect(position, journal, saved, { request, row });
@@ -453,7 +450,7 @@ async function completeEffect<Value>(
   { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
   const { saved } = journal;
-  const place = toJournalKey(row.step, row.task, row.key);
+  const place = toRowKey(row);
   let value: Value;
   try {
     value = await execute();
@@ -489,11 +486,15 @@ async function completeEffect<Value>(
     row: ended,
     encode: () => text ?? encodeValue(saved, request, value),
     artifacts: request.getArtifacts?.(),
-    onCommitted: (failure) => {
-      if (failure === undefined) request.onCommitted?.(value, false);
-    },
+    onCommitted: notifyCommitted(request, value),
   });
   return value;
+}
+
+function notifyCommitted<Value>(request: EffectIdentity<Value>, value: Value): (failure?: StatewrightError) => void {
+  return (failure) => {
+    if (failure === undefined) request.onCommitted?.(value, false);
+  };
 }
 
 const noUsage: Pick<EffectRow, "usage"> = {};
@@ -531,7 +532,7 @@ export function recordStage(
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
   const at = world.clock.now();
   const moved = error === undefined ? openAttempt(row, at) : closeAttempt(row, { error, endedAt: at });
-  recordEffect(saved, { row: { ...moved, stage, attempts }, encode: undefined, onCommitted: undefined });
+  recordEffect(saved, { row: { ...moved, stage, attempts } });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
@@ -553,7 +554,6 @@ export function recordFailure(
   recordEffect(saved, {
     row: { ...failed, state: "error", endedAt },
     encode: () => saved.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of "${row.name}"`),
-    onCommitted: undefined,
   });
 }
 
@@ -561,7 +561,7 @@ function failInDoubt<Value>(position: Position, request: EffectRequest<Value>, r
   throw new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
     next: `Resume the thread and answer the interrupt "in_doubt" of the node "${request.task.node}" with { happened: true, update: { … } }, or add a reconcile function to the ${request.kind}`,
-    place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
+    place: getTaskPlace(position, request.task),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });
 }
@@ -577,7 +577,7 @@ function failPriorEffect<Value>(
   throw new StatewrightError("effect_in_doubt", {
     what: `${kind} "${name}" is a once effect that ${what} on the branch "${branch}"`,
     next: `Resume with ${reuseHint}onPriorEffect: "repeat" to repeat it on this branch`,
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
     details: { key, idempotencyKey, startedAt, alreadyOn: branch },
   });
 }
@@ -594,6 +594,6 @@ function createUnsavedError<Value>(
   return new StatewrightError("missing_store", {
     what: `the ${kind} "${name}" is a once effect in the subgraph "${formatNestingPath(nesting)}", which is not saved`,
     next: 'Use the persistence "per-call" for the subgraph, or declare the effect "idempotent"',
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }

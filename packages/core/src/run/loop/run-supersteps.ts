@@ -228,7 +228,6 @@ function journalTask(
     row: createTaskRow(position, task, { state: "ok", ...attempts, endedAt }),
     encode: () =>
       encodeWrapper(saved.codec, omitUntrackedWrites(position, outcome), `the result of the node "${task.node}"`),
-    onCommitted: undefined,
   });
 }
 

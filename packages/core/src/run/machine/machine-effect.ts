@@ -19,7 +19,7 @@ import { runRecordedEffect } from "../journal/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { type Persistence, recordEffect, toJournalKey, toRowKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 import { isFromRemovedState } from "./machine-compatibility.ts";
@@ -122,7 +122,6 @@ function recordEnd(position: Position, journal: Journal, row: EffectRow, end: Pr
       isFailed
         ? saved.codec.encode(end.failure, `the failure of "${row.name}"`)
         : saved.codec.encode(end.value, `the result of "${row.name}"`),
-    onCommitted: undefined,
   });
 }
 
@@ -148,9 +147,9 @@ export function carryRows(
       rows.push({ ...row, outcome: saved.codec.encode(value, `the result of "${row.name}"`) });
     }
   }
-  for (const row of rows) recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+  for (const row of rows) recordEffect(saved, { row });
   return () => {
-    for (const row of rows) saved.rows.set(toJournalKey(row.step, row.task, row.key), row);
+    for (const row of rows) saved.rows.set(toRowKey(row), row);
   };
 }
 

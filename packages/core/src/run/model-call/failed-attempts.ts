@@ -82,7 +82,6 @@ export function recordRequestedModels(
   return awaitDurable((onCommitted) =>
     commitEffect(saved, {
       row: { ...openAttempt(row, world.clock.now(), nextModel), stage, attempts: failedAttempts.length },
-      encode: undefined,
       onCommitted,
     }),
   );

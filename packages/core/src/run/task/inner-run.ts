@@ -29,7 +29,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import type { Nesting, UpdateCall } from "../session/parts/nesting.ts";
-import { awaitCommit, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitCommit, type Persistence, toRowKey } from "../session/parts/persistence.ts";
 import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
@@ -283,7 +283,7 @@ export async function loadInner(
     namespace,
     parents,
     parent: previous?.id,
-    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toRowKey(row), row])),
     interrupts,
     pending: new Map(),
     starts: new Set(),

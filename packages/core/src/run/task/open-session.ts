@@ -39,7 +39,7 @@ import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../ses
 import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
 import { createOnceEffects } from "../session/parts/once-effects.ts";
-import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitDurable, type Persistence, toRowKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
@@ -338,7 +338,7 @@ async function loadSession(
     namespace: claim.branch,
     parents: [],
     parent: head?.id,
-    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toRowKey(row), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),

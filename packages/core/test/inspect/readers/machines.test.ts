@@ -50,9 +50,10 @@ test("a superstep shows the event that a running machine received, with its send
   });
   const graph = durableMachine(shop, { version: 1 });
   const [store, world] = [memoryStore(), createVirtualWorld()];
+  const sender = store.peer();
   const handle = run(graph, { store, thread: "t", world });
   await world.waitUntilIdle();
-  const sent = await resume(graph, { store: store.peer(), thread: "t", world, answers: { CANCEL: {} }, by: "ann" })
+  const sent = await resume(graph, { store: sender, thread: "t", world, answers: { CANCEL: {} }, by: "ann" })
     .result;
   await world.advance(1_000);
   await handle.result;
