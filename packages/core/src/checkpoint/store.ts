@@ -32,6 +32,8 @@ export interface ClaimRequest {
   readonly version: number;
   /** Fingerprint of channels, nodes, edges and tools. */
   readonly shape: string;
+  /** Outline of the graph as JSON text, saved with the first claim of this graph version. */
+  readonly outline?: string | undefined;
   readonly at: number;
   /** Random part of the idempotency keys of a thread that this claim creates. Default: none. */
   readonly keySalt?: string | undefined;
@@ -350,6 +352,7 @@ export type StoreReads = Pick<
   | "countRuns"
   | "checkpoint"
   | "writtenBy"
+  | "outline"
   | "head"
   | "history"
   | "state"
@@ -454,6 +457,8 @@ export interface Store {
   checkpoint(thread: string, id: number): Promise<CheckpointRow | undefined>;
   /** Writer of a checkpoint: graph, version and shape of its claim. */
   writtenBy(thread: string, checkpoint: number): Promise<GraphVersion | undefined>;
+  /** Outline of a graph version as JSON text; undefined for a version whose claims had none. */
+  outline(version: GraphVersion): Promise<string | undefined>;
   /** Newest checkpoint of a branch (default: the head branch). */
   head(thread: string, branch?: string): Promise<CheckpointRow | undefined>;
   /** Page of a branch's checkpoints with deltas, through its ancestors, newest first. */

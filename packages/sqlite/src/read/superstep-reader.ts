@@ -96,7 +96,7 @@ function prepareStatements(db: Database) {
     ),
     effects: db.prepare<[string], EffectSummaryColumns>(
       "SELECT p.value ->> 1 AS checkpoint, e.step, e.task, e.call, e.kind, e.name, e.effect, e.state, e.attempts, e.idempotency," +
-        " e.started, e.ended, e.stage FROM json_each(?) p CROSS JOIN effects e ON e.branch = p.value ->> 0" +
+        " e.started, e.ended, e.stage, e.processes, e.attempt_log, e.usage FROM json_each(?) p CROSS JOIN effects e ON e.branch = p.value ->> 0" +
         " AND e.step = p.value ->> 2 ORDER BY p.key, e.key",
     ),
     branches: db.prepare<[string], NamespaceColumns>(

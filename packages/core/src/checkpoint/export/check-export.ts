@@ -1,6 +1,7 @@
 /** Consistency rules of a thread export: a store accepts foreign rows only when the rows form one thread. */
 import { checkId } from "../../base/ids.ts";
 import { isChildNamespace } from "../rules.ts";
+import { listGraphVersions, toVersionKey } from "./list-graph-versions.ts";
 import type { NamespaceExport, ThreadExport } from "./thread-export.ts";
 
 /** Highest checkpoint id in any store. */
@@ -28,6 +29,11 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
     const newest = run === undefined ? undefined : runs.get(run);
     if (run !== undefined && (newest === undefined || (name !== "" && newest.branch !== name)))
       throw refuse(`the newest run "${run}" is missing`);
+  }
+  const versions = new Set(listGraphVersions(exported).map(toVersionKey));
+  for (const outline of exported.outlines ?? []) {
+    if (!versions.delete(toVersionKey(outline)))
+      throw refuse(`the outline of graph "${outline.graph}", version ${outline.version}, is unused or occurs twice`);
   }
   let last = 0;
   for (const { seq, branch } of exported.events) {

@@ -13,7 +13,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isJson } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { EffectRow } from "../../checkpoint/journal.ts";
+import type { EffectRow, EffectUsage } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
@@ -36,6 +36,15 @@ import {
   type RecordedOutcome,
   unwrapOutcome,
 } from "./decide-effect.ts";
+import {
+  closeAttempt,
+  endAttempts,
+  openAttempt,
+  recordAttemptFailure,
+  restartRow,
+  restateAttempts,
+  toAttemptError,
+} from "./effect-attempts.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
 /** Identity of an effect, with the callback for its outcome. */
@@ -70,6 +79,10 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly startNumber?: number;
   /** Returns the number of attempts from the value. */
   readonly countAttempts?: (value: Value) => number;
+  /** Returns the kind of the failure that the value reports; undefined for a success. */
+  readonly getFailureKind?: (value: Value) => string | undefined;
+  /** Returns the known tokens of the value. */
+  readonly getUsage?: (value: Value) => EffectUsage | undefined;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
   readonly args?: string | undefined;
   /**
@@ -236,7 +249,7 @@ function startOrRepeat<Value>(
   row: EffectRow | undefined,
 ): Promise<Value> {
   return row === undefined || request.kind === "task"
-    ? startEffect(session.position, session.journal, request)
+    ? startEffect(session.position, session.journal, request, row)
     : repeatEffect(session, request, row);
 }
 
@@ -326,22 +339,33 @@ function repeatEffect<Value>(session: EffectSession, request: EffectRequest<Valu
   // A new start: a reconciled earlier start is no evidence about the new start.
   if (effect === "once" && journal.saved !== undefined)
     return startOnceEffect(position, journal, journal.saved, { request, row: toRestartedRow(env.world, row) });
-  return completeEffect(position, journal, request, { row, execute: () => request.execute(row.idempotencyKey) });
+  const restarted = restartRow(row, env.world.clock.now());
+  if (journal.saved !== undefined && restarted !== row)
+    recordEffect(journal.saved, { row: restarted, encode: undefined, onCommitted: undefined });
+  const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
+  return completeEffect(position, journal, request, { row: restarted, execute });
 }
 
-/** Returns the row of a restarted effect with a new start time. */
+/** Returns the row of a restarted `once` effect with a new start time, which identifies the start. */
 function toRestartedRow(world: World, row: EffectRow): EffectRow {
-  return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
+  const startedAt = Math.max(world.clock.now(), row.startedAt + 1);
+  return { ...restartRow(row, startedAt), startedAt };
 }
 
 /**
  * Starts a new effect. The start of a `once` effect is durable before the effect runs; other effects run immediately,
- * and their start is written concurrently.
+ * and their start is written concurrently. `previous` is an earlier start of a task.
  */
-function startEffect<Value>(position: Position, journal: Journal, request: EffectRequest<Value>): Promise<Value> {
+function startEffect<Value>(
+  position: Position,
+  journal: Journal,
+  request: EffectRequest<Value>,
+  previous?: EffectRow,
+): Promise<Value> {
   const saved = journal.saved;
   if (saved?.thread.failure !== undefined) return Promise.reject(saved.thread.failure);
   const idempotencyKey = createIdempotencyKey(position, request.task, request.key);
+  const startedAt = journal.world.clock.now();
   const row: EffectRow = {
     step: position.step,
     task: request.task.id,
@@ -352,9 +376,10 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
     state: "started",
     attempts: request.startNumber ?? 0,
     idempotencyKey,
-    startedAt: journal.world.clock.now(),
+    startedAt,
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
     ...(request.args === undefined ? {} : { args: request.args }),
+    ...(previous === undefined ? {} : restateAttempts(saved, previous, startedAt)),
   };
   const execute = (): Value | Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) {
@@ -424,25 +449,38 @@ async function completeEffect<Value>(
   request: EffectRequest<Value>,
   { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
-  const value = await execute();
-  if (request.finish !== undefined) return request.finish(row, value);
   const { saved } = journal;
+  const place = toRowKey(row);
+  let value: Value;
+  try {
+    value = await execute();
+  } catch (thrown) {
+    if (saved !== undefined && row.step === position.step) recordThrown(journal.world, saved, place, thrown);
+    throw thrown;
+  }
+  if (request.finish !== undefined) return request.finish(row, value);
   // The outcome of an abandoned attempt arrives after its superstep was committed: only `once` outcomes are still
   // recorded.
   if (row.step !== position.step && row.effect !== "once") return value;
   if (saved === undefined && request.kind !== "tool") validateEncodable(journal.codec, value, describeResult(request));
   const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, { request, value });
-  journal.outcomes.set(toRowKey(row), { value });
+  journal.outcomes.set(place, { value });
   if (saved === undefined) {
     request.onCommitted?.(value, false);
     return value;
   }
+  const endedAt = journal.world.clock.now();
   const ended: EffectRow = {
     ...row,
     state: "ok",
-    attempts: request.countAttempts?.(value) ?? 1,
-    endedAt: journal.world.clock.now(),
+    ...endAttempts(saved.rows.get(place) ?? row, {
+      endedAt,
+      count: request.countAttempts?.(value) ?? 1,
+      error: request.getFailureKind?.(value),
+    }),
+    endedAt,
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
+    ...(request.getUsage === undefined ? noUsage : toUsagePart(request.getUsage(value))),
   };
   recordEffect(saved, {
     row: ended,
@@ -459,17 +497,42 @@ function notifyCommitted<Value>(request: EffectIdentity<Value>, value: Value): (
   };
 }
 
-/** Journals the stage of a started effect with the next write. */
+const noUsage: Pick<EffectRow, "usage"> = {};
+
+/** Returns the usage part of a row; empty for unknown usage. */
+function toUsagePart(usage: EffectUsage | undefined): Pick<EffectRow, "usage"> {
+  return usage === undefined ? noUsage : { usage };
+}
+
+/** Records the failure of an execution that ended with a thrown value. */
+function recordThrown(world: World, saved: Persistence, place: string, thrown: unknown): void {
+  const row = saved.rows.get(place);
+  const error = row && toAttemptError(row.kind, thrown);
+  if (error !== undefined) recordAttemptFailure(saved, place, { error, endedAt: world.clock.now() });
+}
+
+/** Stage of a tool call that is tried again. */
+interface RetryStage {
+  readonly stage: string;
+  /** Failed attempts of this execution. */
+  readonly attempts: number;
+  /** Kind of the failure of the attempt that has just ended; undefined when the next attempt begins. */
+  readonly error: string | undefined;
+}
+
+/** Journals the stage of a started effect with the next write: the end of an attempt, or the start of the next one. */
 export function recordStage(
   session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
-  { stage, attempts }: { readonly stage: string; readonly attempts: number },
+  { stage, attempts, error }: RetryStage,
 ): void {
-  const { saved } = session.journal;
+  const { saved, world } = session.journal;
   const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
-  recordEffect(saved, { row: { ...row, stage, attempts } });
+  const at = world.clock.now();
+  const moved = error === undefined ? openAttempt(row, at) : closeAttempt(row, { error, endedAt: at });
+  recordEffect(saved, { row: { ...moved, stage, attempts } });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
@@ -483,8 +546,13 @@ export function recordFailure(
   const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
   journal.outcomes.set(toJournalKey(position.step, task.id, key), { error });
+  const endedAt = journal.world.clock.now();
+  const failed =
+    row.attemptLog === undefined
+      ? row
+      : closeAttempt(row, { error: toAttemptError(row.kind, error) ?? "error", endedAt });
   recordEffect(saved, {
-    row: { ...row, state: "error", endedAt: journal.world.clock.now() },
+    row: { ...failed, state: "error", endedAt },
     encode: () => saved.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of "${row.name}"`),
   });
 }

@@ -16,7 +16,7 @@ import { createIdempotencyKey } from "./journal.ts";
 export function createTaskRow(
   position: Position,
   task: Task,
-  progress: Pick<EffectRow, "state" | "attempts" | "startedAt" | "endedAt">,
+  progress: Pick<EffectRow, "state" | "attempts" | "startedAt" | "endedAt" | "processes" | "attemptLog">,
 ): EffectRow {
   const { id, node } = task;
   const effect = position.plan.nodes.get(node)?.policy.effect ?? "idempotent";

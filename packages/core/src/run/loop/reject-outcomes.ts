@@ -32,8 +32,9 @@ function rejectOutcome(
 ): void {
   const known = saved.rows.get(toJournalKey(position.step, task.id, taskKey));
   if (known?.state !== "ok") return;
-  const { attempts, startedAt, effect } = known;
-  const ended = { attempts, startedAt, endedAt: env.world.clock.now() };
+  const { attempts, startedAt, effect, processes, attemptLog } = known;
+  const log = attemptLog === undefined ? {} : { processes, attemptLog };
+  const ended = { attempts, startedAt, endedAt: env.world.clock.now(), ...log };
   if (effect !== "once") {
     const row = createTaskRow(position, task, { ...ended, state: "started" });
     recordEffect(saved, { row });

@@ -14,6 +14,7 @@ import {
 import { deepFreeze } from "../../base/json.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { type DoubtAnswer, decodeOutcome, type RecordedOutcome } from "../journal/decide-effect.ts";
+import { endAttempts, recordAttemptFailure } from "../journal/effect-attempts.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
@@ -101,10 +102,22 @@ const deniedStart: DoubtAnswer<undefined> = { happened: false, statesValue: fals
 function recordEnd(position: Position, journal: Journal, row: EffectRow, end: PromiseEnd): void {
   const { saved, world } = journal;
   const isFailed = "failure" in end;
+  if (saved === undefined) return;
+  const endedAt = world.clock.now();
+  const error = isFailed ? (end.failure.code ?? "error") : undefined;
   // A resume retries other promises: only the failure of a `once` promise must be recorded.
-  if (saved === undefined || (isFailed && row.effect !== "once")) return;
+  if (error !== undefined && row.effect !== "once") {
+    recordAttemptFailure(saved, toJournalKey(position.step, row.task, row.key), { error, endedAt });
+    return;
+  }
   recordEffect(saved, {
-    row: { ...row, step: position.step, state: isFailed ? "error" : "ok", endedAt: world.clock.now() },
+    row: {
+      ...row,
+      step: position.step,
+      state: isFailed ? "error" : "ok",
+      ...endAttempts(row, { endedAt, count: 1, error }),
+      endedAt,
+    },
     encode: () =>
       isFailed
         ? saved.codec.encode(end.failure, `the failure of "${row.name}"`)

@@ -18,7 +18,11 @@ import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/
 import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
+import { recordAttemptFailure } from "../journal/effect-attempts.ts";
+import { toKnownUsage } from "../journal/effect-usage.ts";
 import { addAbortListener } from "../session/abort.ts";
+import { toJournalKey } from "../session/parts/persistence.ts";
+import { createMessageId } from "../session/parts/position.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
@@ -45,6 +49,8 @@ export interface ModelAttempts {
    * next.
    */
   readonly finishMessage: (message: AssistantMessage) => AssistantMessage;
+  /** Returns true if a request has got a reply. A hook may give the message without any request. */
+  readonly hasReply: () => boolean;
 }
 
 const noNotes: AttemptNotes = Object.freeze({});
@@ -74,6 +80,7 @@ export function createModelAttempts(session: RequestParts, scope: TaskScope, par
   return {
     generate: (request) => requests.generate(request),
     finishMessage: (message) => requests.finishMessage(message),
+    hasReply: () => requests.hasReply(),
   };
 }
 
@@ -110,7 +117,8 @@ class ModelRequests {
     this.#scope = scope;
     this.#parts = parts;
     this.#failedAttempts = [...previous.attempts];
-    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`);
+    const messageId = createMessageId(session.position, task, key);
+    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, messageId);
     if (previous.isFromOtherProcess)
       this.#stream.retract(previous.attempts.at(-1)?.model ?? primaryModel.id, "unrecorded");
   }
@@ -150,6 +158,10 @@ class ModelRequests {
     }
   }
 
+  hasReply(): boolean {
+    return this.#answered !== undefined;
+  }
+
   finishMessage(message: AssistantMessage): AssistantMessage {
     this.#stream.finish((this.#answered?.model ?? this.#parts.primaryModel).id, message);
     const notes = this.#collectNotes();
@@ -166,6 +178,13 @@ class ModelRequests {
   ): Promise<void> | undefined {
     const attempt: FailedAttempt = { model: model.id, kind, ...(usage === undefined ? {} : { usage }) };
     this.#failedAttempts.push(attempt);
+    const { position, journal } = this.#session;
+    recordAttemptFailure(journal.saved, toJournalKey(position.step, this.#scope.task.id, this.#parts.key), {
+      error: kind,
+      endedAt: journal.world.clock.now(),
+      model: model.id,
+      usage: toKnownUsage(usage),
+    });
     this.#stream.retract(model.id, kind);
     // An abandoned call calls no more hooks: the next pass reports the attempt.
     return kind === "cancelled" ? undefined : this.#parts.onFailedAttempt?.(attempt, this.#failedAttempts.length - 1);
@@ -285,13 +304,13 @@ class ModelRequests {
     { thrown, kind, details: { usage } }: FailedRequest,
     next: { readonly model: Model; readonly delayMs: number },
   ): void {
-    const { events, env } = this.#session;
+    const { events, env, position } = this.#session;
     const { task } = this.#scope;
     emit(events, {
       type: "model.retried",
       node: task.node,
       task: task.id,
-      messageId: `${task.id}:${this.#parts.key}`,
+      messageId: createMessageId(position, task, this.#parts.key),
       attempt: this.#failedAttempts.length,
       delayMs: next.delayMs,
       model: model.id,

@@ -19,9 +19,10 @@ import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
+import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
-import { countTurn, type Position } from "../session/parts/position.ts";
+import { countTurn, createMessageId, type Position } from "../session/parts/position.ts";
 import { mergeMiddleware } from "../session/parts/run-environment.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
@@ -149,27 +150,27 @@ async function generateMessage(
   const policy = resolveCallPolicy(resolvePolicy(task, call, middleware), toModel);
   const resolved: ResolvedCall = { model: toModel(call.model), request: call.request, review: call[replyReview] };
   const previous = findPreviousAttempts(session.position, session.journal, task, key);
+  let requests: ModelAttempts | undefined;
   const outcome = await runRecordedEffect<RecordedReply>(session, {
     task,
     key,
     kind: "model",
     name: resolved.model.id,
     effect: "idempotent",
-    countAttempts: (value) => countFailedAttempts(getMessage(value)) + 1,
+    countAttempts: (value) => countFailedAttempts(getMessage(value)) + (requests?.hasReply() === false ? 0 : 1),
+    getUsage: (value) => toEffectUsage(getMessage(value)),
     execute: () => {
       const { model } = resolved;
-      if (middleware.length === 0)
-        return generateWithoutHooks(session.position, session.events, resolved, {
-          redactor: session.env.redactor,
-          scope,
-          key,
-          attempts: createModelAttempts(session, scope, { primaryModel: model, key, policy, previous }),
-        });
+      if (middleware.length === 0) {
+        const attempts = createModelAttempts(session, scope, { primaryModel: model, key, policy, previous });
+        const { redactor } = session.env;
+        return generateWithoutHooks(session.position, session.events, resolved, { redactor, scope, key, attempts });
+      }
       const pass = createHookPass(session, scope, key, { phase: "before", middleware });
       pass.model = model.id;
       const stream = createFilteredStream(
         session.env.world,
-        createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`),
+        createMessageStream(session.events, session.env.redactor, task, createMessageId(session.position, task, key)),
         middleware,
       );
       const { auxiliaryAttempts } = pass;
@@ -183,6 +184,7 @@ async function generateMessage(
         onFailedAttempt: (attempt, nth) => notifyFailedAttempt(pass, attempt, createAttemptKey(nth)),
         beforeRequest: createBeforeRequest(pass),
       });
+      requests = attempts;
       return generateWithHooks(pass, resolved, middleware, { attempts, previous }).finally(() =>
         releaseReservations(pass),
       );
@@ -229,7 +231,7 @@ async function generateWithoutHooks(
     reply,
     sentRequest,
     attempts,
-    id: `${scope.task.id}:${key}`,
+    id: createMessageId(position, scope.task, key),
   });
 }
 
@@ -244,7 +246,7 @@ async function generateWithHooks(
 ): Promise<RecordedReply> {
   const { events, position, env, scope, effect } = pass;
   const { model } = call;
-  const id = `${scope.task.id}:${effect}`;
+  const id = createMessageId(position, scope.task, effect);
   if (previous.attempts.length > 0) await notifyPreviousAttempts(pass, previous.attempts, createAttemptKey);
   const request = await applyBeforeModel(pass, middleware, await selectTools(pass, middleware, call.request));
   if (pass.ending !== undefined)
@@ -371,7 +373,7 @@ function recordTurnLimitMessage(
     kind: "step",
     name: "maxTurns",
     effect: "pure",
-    execute: () => createEndingMessage(limit, `${task.id}:${key}`),
+    execute: () => createEndingMessage(limit, createMessageId(session.position, task, key)),
     onCommitted: (message, reused) => {
       if (!reused) emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
     },

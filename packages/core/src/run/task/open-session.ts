@@ -26,6 +26,7 @@ import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile
 import { readGraphModels } from "../../model/model-source.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
+import { closeLoadedAttempts } from "../journal/effect-attempts.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
@@ -123,6 +124,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     graph: graph.name,
     version: graph.version,
     shape: plan.shape,
+    outline: plan.outline,
     at: world.clock.now(),
     keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
@@ -325,6 +327,7 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      recoveredNamespaces: claim.recovered ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
@@ -341,6 +344,7 @@ async function loadSession(
     starts: new Set(),
     flushing: false,
   };
+  closeLoadedAttempts(saved);
   const state = finalState?.state ?? Object.freeze(restoreState(channels, codec, rows));
   if (finalState === undefined) checkMessages(channels, state);
   // A fork starts from a checkpoint of another run, whose steps do not count.

@@ -11,6 +11,7 @@ import { listMessageUsage, sumTokenCounts } from "../../model/sum-token-counts.t
 import type { Generate, GenerateRequest } from "../../tool/definition/generate.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { emit } from "../events/event-emitter.ts";
+import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { claimHookKey } from "../journal/step-keys.ts";
 import { discardStream } from "../model-call/auxiliary-model-call.ts";
@@ -22,6 +23,7 @@ import { createModelAttempts } from "../model-call/model-attempts.ts";
 import { redactReply } from "../model-call/model-call.ts";
 import { sendReviewed } from "../model-call/reply-review.ts";
 import { createBeforeRequest } from "../model-call/request-hooks.ts";
+import { createMessageId } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { listCallMiddleware, type ToolCallContext } from "./context.ts";
 
@@ -76,6 +78,7 @@ async function askModel(
     kind: "model",
     name: model.id,
     effect: "idempotent",
+    getUsage: toEffectUsage,
     execute: async () => {
       const attempts = createModelAttempts(call, scope, {
         primaryModel: model,
@@ -87,7 +90,7 @@ async function askModel(
         beforeRequest: createBeforeRequest(pass),
       });
       const reply = redactReply(env.redactor, await sendReviewed(attempts.generate, request, review));
-      return attempts.finishMessage({ ...reply, role: "assistant", id: `${task.id}:${key}` });
+      return attempts.finishMessage({ ...reply, role: "assistant", id: createMessageId(position, task, key) });
     },
     onCommitted: ({ answeredBy = model.id, usage }, reused) => {
       if (reused) return;

@@ -94,8 +94,8 @@ export async function attemptGraphCall(
   }
 }
 
-function getCallContext({ block, env, progress }: ToolCallContext, injected: unknown = {}): object {
-  return { callId: block.id, context: env.context, state: progress.state, injected };
+function getCallContext({ block, env, position, progress }: ToolCallContext, injected: unknown = {}): object {
+  return { callId: block.id, branch: position.run.branch, context: env.context, state: progress.state, injected };
 }
 
 function checkDepth({ position, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {
@@ -226,6 +226,11 @@ function isRunFailure({ saved }: Pick<Journal, "saved">, error: unknown): boolea
 /** Returns the nested session of the call in this process. */
 function getInnerSession({ position, scope, index }: ToolCallContext): Session | undefined {
   return scope.session.lineage.innerSessions.get(`${position.namespace}/${toCallSegment(scope.task.id, index)}`);
+}
+
+/** Returns true if the graph of the call has a journal of its own in the store. */
+export function hasSavedGraph(call: ToolCallContext): boolean {
+  return getInnerSession(call)?.journal.saved !== undefined;
 }
 
 /** Adds the usage of the graph to the result, for successful and failed calls. */

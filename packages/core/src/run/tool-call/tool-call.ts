@@ -14,6 +14,7 @@ import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
 import { type DoubtDecision, unwrapOutcome } from "../journal/decide-effect.ts";
+import { toKnownUsage } from "../journal/effect-usage.ts";
 import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
 import { exposeCallChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
@@ -166,6 +167,7 @@ function createCallContext(
     batch,
     locks: undefined,
     modelUsage: undefined,
+    ownUsage: undefined,
     hasStarted: hasStarted(position, journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
     getState: () => snapshot.value as ToolCallState,
@@ -324,6 +326,8 @@ function recordResult(
     reconcile: reconcileCall,
     beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
     countAttempts: getAttempts,
+    getFailureKind: ({ error }) => error?.kind,
+    getUsage: () => toKnownUsage(call.ownUsage),
     isResumable: call.tool?.graph !== undefined,
     getArtifacts: () => call.artifacts,
     getStage: call.getState,

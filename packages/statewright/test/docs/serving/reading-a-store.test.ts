@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runProgram } from "../../support/run-program.ts";
 
-test("the programs that read a store print a thread without its graph [ND2, ND3, ND4]", async () => {
+test("the programs that read a store print a thread without its graph [ND2, ND3, ND4, ND7, ND13]", async () => {
   const cwd = await mkdtemp(join(tmpdir(), "reading-"));
   onTestFinished(() => rm(cwd, { recursive: true, force: true }));
   const printed = await runProgram(new URL("reading-a-store.ts", import.meta.url), { cwd });
@@ -12,6 +12,10 @@ test("the programs that read a store print a thread without its graph [ND2, ND3,
   expect(printed).toContain("cheaper main 2 waiting");
   expect(printed).toContain("cheaper [ 'ask' ] 1:0 lee");
   expect(printed).toContain("[ 'mail' ]");
+  expect(printed).toContain("undefined undefined 0 lost, 0 unknown 0");
+  expect(printed).toContain("mail 1 attempts in 1 processes []");
+  const picture = await readFile(join(cwd, "orders.svg"), "utf8");
+  for (const node of ["pick", "ask", "send"]) expect(picture).toContain(`data-id="${node}"`);
   const program = new URL("thread-log.ts", import.meta.url);
   const log = await runProgram(program, { cwd, args: ["orders.db", "order-1"] });
   expect(log).toMatch(

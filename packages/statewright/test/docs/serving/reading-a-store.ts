@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { drawOutline } from "@statewright/pictures";
 import { channel, defineGraph, defineState, defineTool, END, fork, resume, run, START, sqliteStore } from "statewright";
 import {
   blame,
@@ -5,8 +7,10 @@ import {
   createLenientCodec,
   diffStates,
   getBranchTree,
+  getSavedOutline,
   getStateAt,
   getSuperstep,
+  getUsage,
   isSuperstep,
   listNamespaces,
   listSupersteps,
@@ -92,6 +96,16 @@ console.log(
   preview.again.length,
   preview.asks.map(({ name }) => name),
 );
+
+const saved = await getSavedOutline(store, { thread });
+if (saved !== undefined) writeFileSync("orders.svg", drawOutline(saved.outline, { name: saved.graph }));
+
+const prices = { "anthropic/claude-sonnet-4-5": { input: 3, output: 15 } };
+const { usage, cost, lost, unknown, models } = await getUsage(store, { thread, prices });
+console.log(usage, cost, `${lost} lost, ${unknown} unknown`, models.length);
+
+for (const { key, attempts, processes = 1, attemptLog = [] } of detail?.effectRows ?? [])
+  console.log(key, `${attempts} attempts in ${processes} processes`, attemptLog);
 
 const shown = await getStateAt(store, { thread, redact: [/\b\d{16}\b/], tools: [charge] });
 

@@ -67,6 +67,8 @@ export interface ActiveThread extends Sequence {
   failure: StatewrightError | undefined;
   /** Number of queued runs on the thread, as of the last commit. */
   queued: number;
+  /** Namespaces loaded by this session since it claimed the thread of a dead owner; undefined for another claim. */
+  readonly recoveredNamespaces: Set<string> | undefined;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
@@ -96,6 +98,11 @@ export function toRowKey(row: EffectRow): string {
 export function recordEffect(saved: Persistence, effect: PendingEffect): void {
   bufferEffect(saved, effect);
   scheduleWrite(saved);
+}
+
+/** Buffers a journal row for the next commit, without scheduling one. */
+export function recordLater(saved: Persistence, effect: PendingEffect): void {
+  bufferEffect(saved, effect);
 }
 
 /**
