@@ -1,7 +1,7 @@
 /** Options of the SQLite store. */
 
 import type { LongTermVectors, World } from "@statewright/core";
-import { checkChoice, checkCount, invalidOption } from "@statewright/core/adapter";
+import { checkChoice, checkCount, checkFlag, invalidOption } from "@statewright/core/adapter";
 import { longTermRules, storeRules } from "@statewright/core/store";
 import type { Encryption } from "@statewright/store-kit";
 import { driverNames } from "./driver/choose-driver.ts";
@@ -29,6 +29,13 @@ export interface SqliteStoreOptions {
    * decrypt. Word search is not available for encrypted items.
    */
   readonly encryption?: Encryption;
+  /**
+   * Opens an existing file for reading: no byte of the file or of its log changes, and each write throws
+   * `store_read_only`. Works beside stores that write. Default: false.
+   */
+  readonly readOnly?: boolean;
+  /** Throws `store_missing`, with the names of near files, instead of creating a file. Default: `readOnly`. */
+  readonly mustExist?: boolean;
   /**
    * SQLite library: `better-sqlite3`, or `node:sqlite` of Node 24.15, Node 26 and newer. Default: the one with which
    * this process has the file open already, else `better-sqlite3`.
@@ -63,6 +70,8 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "encryption",
     "longTerm",
     "driver",
+    "readOnly",
+    "mustExist",
   ]);
   checkPath("sqliteStore", path);
   const { durability = "full", maxBytes, fileSystem = "local", encryption, driver = "better-sqlite3" } = options;
@@ -71,7 +80,20 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
   checkChoice("sqliteStore", { durability }, ["full", "normal"]);
   checkChoice("sqliteStore", { fileSystem }, ["local", "any"]);
   checkChoice("sqliteStore", { driver }, driverNames);
+  checkExistence(path, options);
   checkCount("sqliteStore", { maxBytes }, minFileBytes);
+}
+
+function checkExistence(path: string, { readOnly = false, mustExist = readOnly }: SqliteStoreOptions): void {
+  checkFlag("sqliteStore", { readOnly, mustExist });
+  if (path.trim() === ":memory:" && (readOnly || mustExist))
+    throw invalidOption({
+      where: "sqliteStore",
+      option: readOnly ? "readOnly" : "mustExist",
+      expected: "absent for a store in memory",
+      found: "true",
+      fix: "Pass the path of a file",
+    });
 }
 
 function checkEncryption(encryption: Encryption | undefined): void {

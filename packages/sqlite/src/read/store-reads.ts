@@ -12,7 +12,13 @@ type ThreadReads = Pick<
   "branches" | "checkpoint" | "writtenBy" | "head" | "history" | "state" | "effects" | "interrupts" | "events" | "inbox"
 >;
 
-export function createStoreReads(parts: StoreParts): ListReads & ThreadReads & Pick<Store, "exportThread"> {
+/** Parts of a store that its reads need. */
+export interface ReadParts extends Pick<StoreParts, "exportThread"> {
+  readonly transactions: Pick<StoreParts["transactions"], "read" | "readStatus" | "isInboxEmpty">;
+  readonly claims: Pick<StoreParts["claims"], "hasFailedReleases" | "retryReleases">;
+}
+
+export function createStoreReads(parts: ReadParts): ListReads & ThreadReads & Pick<Store, "exportThread"> {
   const { transactions, exportThread } = parts;
   return {
     ...createListReads(parts),
@@ -21,7 +27,7 @@ export function createStoreReads(parts: StoreParts): ListReads & ThreadReads & P
   };
 }
 
-function createListReads({ transactions, claims }: StoreParts): ListReads {
+function createListReads({ transactions, claims }: ReadParts): ListReads {
   return {
     thread: (id) => transactions.readStatus((from, dead) => from.threads.get(id, dead), id),
     threads: async (filter = {}) => {
@@ -54,7 +60,7 @@ function createListReads({ transactions, claims }: StoreParts): ListReads {
   };
 }
 
-function createThreadReads({ transactions }: StoreParts): ThreadReads {
+function createThreadReads({ transactions }: ReadParts): ThreadReads {
   return {
     branches: (thread) => transactions.read((from) => from.namespaces.listBranches(thread), thread),
     checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),

@@ -5,7 +5,13 @@ import { storeRules } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 
-export function createArtifactStore({ db, transactions, artifacts }: StoreParts): NonNullable<Store["artifacts"]> {
+export function createArtifactStore({
+  db,
+  transactions,
+  artifacts,
+}: Pick<StoreParts, "db" | "artifacts"> & {
+  readonly transactions: Pick<StoreParts["transactions"], "read" | "write">;
+}): NonNullable<Store["artifacts"]> {
   return {
     list: (thread, filter = {}) =>
       transactions.read(() => {

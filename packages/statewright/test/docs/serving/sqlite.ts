@@ -42,6 +42,12 @@ async function keepPlain(): Promise<void> {
   store.close();
 }
 
+async function inspectFile(): Promise<void> {
+  const reader = sqliteStore("agent.db", { readOnly: true });
+  console.log((await reader.threads()).length, (await reader.verify()).faults.length);
+  reader.close();
+}
+
 async function encrypt(): Promise<void> {
   const plain = sqliteStore("private.db");
   await run(logs, { store: plain, thread: "t8", input: { log: ["private"] } }).result;
@@ -69,4 +75,5 @@ interface Key {
 }
 
 await keepPlain();
+await inspectFile();
 await encrypt();
