@@ -99,16 +99,32 @@ export {
 } from "./define/tool-node.ts";
 export { type CheckOptions, checkGraph } from "./inspect/check/check-graph.ts";
 export type { GraphReport, GraphRule, GraphViolation } from "./inspect/check/report.ts";
+export {
+  type CreateThreadOptions,
+  createThread,
+  type UpdateThreadOptions,
+  updateThread,
+} from "./inspect/create-thread.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
 export {
   type ClosedInterrupt,
   getState,
-  listRuns,
-  listThreads,
   type StateOptions,
   type ThreadState,
 } from "./inspect/get-state.ts";
 export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
+export {
+  countRuns,
+  countThreads,
+  getRun,
+  type ListedRun,
+  type ListedThread,
+  type ListRunsOptions,
+  type ListThreadsOptions,
+  listRuns,
+  listThreads,
+  type WithCursor,
+} from "./inspect/list-threads.ts";
 export { deleteThread } from "./inspect/move-thread.ts";
 export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
@@ -263,6 +279,7 @@ export {
   type AskOptions,
   type AuxiliaryCall,
   type BeforeToolDecision,
+  type BeforeToolHook,
   defineMiddleware,
   type EndingRuntime,
   type HookInterrupt,

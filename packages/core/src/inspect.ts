@@ -4,16 +4,32 @@ export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { describeGraph } from "./compile/outline.ts";
 export type { Outline, OutlineEdge, OutlineNode } from "./define/outline.ts";
+export {
+  type CreateThreadOptions,
+  createThread,
+  type UpdateThreadOptions,
+  updateThread,
+} from "./inspect/create-thread.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
 export {
   type ClosedInterrupt,
   getState,
-  listRuns,
-  listThreads,
   type StateOptions,
   type ThreadState,
 } from "./inspect/get-state.ts";
 export { type ListInterruptsOptions, listInterrupts, type WaitingInterrupt } from "./inspect/list-interrupts.ts";
+export {
+  countRuns,
+  countThreads,
+  getRun,
+  type ListedRun,
+  type ListedThread,
+  type ListRunsOptions,
+  type ListThreadsOptions,
+  listRuns,
+  listThreads,
+  type WithCursor,
+} from "./inspect/list-threads.ts";
 export {
   copyThread,
   type ExportOptions,

@@ -43,12 +43,21 @@ export type {
   OpenInterruptFilter,
   PruneWrite,
   QueueWrite,
+  RunCountFilter,
+  RunCounts,
   RunFilter,
+  StatusCounts,
   Store,
   StoredEvent,
+  ThreadCountFilter,
+  ThreadCounts,
   ThreadFilter,
+  ThreadPatch,
   ThreadRow,
+  ThreadWrite,
 } from "./checkpoint/store.ts";
+export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
+export * as threadRules from "./checkpoint/thread-rules.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";
 export type { Fault, VerifyReport } from "./checkpoint/verify-report.ts";
 export type {

@@ -20,7 +20,18 @@ import { PrunedRanges } from "./write/pruned-ranges.ts";
 
 type Writes = Pick<
   Store,
-  "claim" | "commit" | "branch" | "enqueue" | "dequeue" | "post" | "delete" | "importThread" | "prune" | "vacuum"
+  | "createThread"
+  | "updateThread"
+  | "claim"
+  | "commit"
+  | "branch"
+  | "enqueue"
+  | "dequeue"
+  | "post"
+  | "delete"
+  | "importThread"
+  | "prune"
+  | "vacuum"
 >;
 
 /** Opens a file for reading. Throws `store_missing`, `store_corrupt`, `store_newer`, `missing_key`, `store_failed`. */
@@ -69,6 +80,8 @@ function createStore(opened: ReadOnlyDatabase, { world, encryption, longTerm }: 
 /** Writes of the store interface, each refused. */
 function createRefusedWrites(refuse: () => Promise<never>, schedule: (run: () => void) => void): Writes {
   return {
+    createThread: refuse,
+    updateThread: refuse,
     claim: refuse,
     commit: (_commit, onCommitted) => schedule(() => void refuse().catch(onCommitted)),
     branch: refuse,

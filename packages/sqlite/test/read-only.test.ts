@@ -150,6 +150,8 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     const store = open(options);
     const claim = { epoch: 1, branch: "main" };
     const writes: Readonly<Record<string, () => Promise<unknown>>> = {
+      createThread: () => store.createThread({ thread: "v", at: 0 }),
+      updateThread: () => store.updateThread("t", { title: "x", at: 0 }),
       claim: () => store.claim({ ...graph, thread: "t" }),
       commit: () => saveCommit(store, createSuperstep("t", claim, 2)),
       branch: () =>

@@ -75,6 +75,7 @@ export {
   toThreadRow,
   toTimerRow,
 } from "./rows.ts";
-export { type StoredStatus, statusFromRow, toStoredStatus, toStoredStatuses } from "./run-status.ts";
+export { fromStoredStatus, type StoredStatus, statusFromRow, toStoredStatus, toStoredStatuses } from "./run-status.ts";
+export { type DetailColumns, type DetailPayload, readDetails, toDetailPayload } from "./thread-details.ts";
 export { type Read, type StoreVerifier, verifyStore } from "./verify-store.ts";
 export { checkWellFormed, isWellFormed } from "./well-formed.ts";

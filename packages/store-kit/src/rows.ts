@@ -143,6 +143,8 @@ export interface RunColumns {
   readonly input: Nullable<string>;
   /** Rare properties of a run, as a JSON object. */
   readonly more: Nullable<string>;
+  readonly tenant: Nullable<string>;
+  readonly user: Nullable<string>;
   /** 1 when the row matches its checksum. */
   readonly intact: number;
 }
@@ -150,8 +152,8 @@ export interface RunColumns {
 export interface ThreadColumns {
   readonly key: number;
   readonly id: string;
-  readonly graph: string;
-  readonly version: number;
+  readonly graph: Nullable<string>;
+  readonly version: Nullable<number>;
   readonly created: number;
   readonly updated: number;
   readonly head: string;
@@ -251,8 +253,8 @@ export function toTimerRow({ thread, branch, id, kind, generation, due, about }:
 
 /** Converts the columns of a run to its row; absent columns are absent properties. */
 export function toRunRow(columns: RunColumns): RunRow {
-  const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input, more } =
-    columns;
+  const { id, thread, branch, graph, version, status, attempt, started, ended, error, name, metadata, input } = columns;
+  const { more, tenant, user } = columns;
   return {
     id,
     thread,
@@ -266,6 +268,8 @@ export function toRunRow(columns: RunColumns): RunRow {
     ...(error === null ? {} : { error: JSON.parse(error) }),
     ...(name === null ? {} : { key: name }),
     ...(metadata === null ? {} : { metadata: JSON.parse(metadata) }),
+    ...(tenant === null ? {} : { tenant }),
+    ...(user === null ? {} : { owner: user }),
     ...(input === null ? {} : { input }),
     ...(more === null ? {} : parseRunExtras(more)),
   };
@@ -290,9 +294,16 @@ function parseRunExtras(text: string): RunExtras {
   };
 }
 
-/** Converts the columns of a thread to its row in lists. */
+/** Converts the columns of a thread to its row in lists, without its title, metadata, tenant and owner. */
 export function toThreadRow({ id, graph, version, created, updated, head, status }: ThreadColumns): ThreadRow {
-  return { id, graph, version, createdAt: created, updatedAt: updated, headBranch: head, status: status ?? undefined };
+  return {
+    id,
+    ...(graph === null || version === null ? {} : { graph, version }),
+    createdAt: created,
+    updatedAt: updated,
+    headBranch: head,
+    status: status ?? undefined,
+  };
 }
 
 /** Hash of the parent of a checkpoint, and the cipher of the thread. */

@@ -25,6 +25,12 @@ export function toStoredStatuses(statuses: readonly RunStatus[]): readonly Store
   return [...new Set(stored)];
 }
 
+/** Returns the status of a stored status, regardless of dead owners. */
+export function fromStoredStatus(stored: StoredStatus): RunStatus {
+  if (stored === "drained") return "paused";
+  return stored === "incompatible" ? "parked" : stored;
+}
+
 /** SQL of the status of a row `runs r`, regardless of dead owners. */
 export const statusFromRow =
   "CASE r.status WHEN 'drained' THEN 'paused' WHEN 'incompatible' THEN 'parked' ELSE r.status END";

@@ -34,6 +34,9 @@ export type { RecordingMode } from "./recording/recording.ts";
 export { type LoadedRun, type LoadReport, loadRuns } from "./run/load-runs.ts";
 export { omitFailedAttempts } from "./run/omit-failed-attempts.ts";
 export {
+  type CallArgs,
+  type CalledName,
+  type CalledTool,
   call,
   failWith,
   type Script,

@@ -100,15 +100,39 @@ export function think(text: string): ScriptedThought {
   return { kind: "thought", text };
 }
 
+/** Tool of a call: a result of `defineTool`, whose arguments the compiler checks, or the name of any tool. */
+export type CalledTool = string | { readonly name: string; readonly given?: unknown };
+
+/** Name of the tool of a call. */
+export type CalledName<Tool extends CalledTool> = Tool extends { readonly name: infer Name extends string }
+  ? Name
+  : Tool & string;
+
+/** Arguments of a call: those of the tool, or any for the name of a tool. */
+export type CallArgs<Tool extends CalledTool, Args extends JsonObject> = Tool extends { readonly given?: infer Given }
+  ? unknown extends Given
+    ? Args
+    : NonNullable<Given>
+  : Args;
+
 /**
- * Creates a tool call. Without an id, the calls of a conversation are numbered (`call_1`, `call_2`). `usage` is the
- * token usage of the whole reply: of several parts with a usage, the last one counts.
+ * Creates a tool call, for a script and for the matcher `toHaveCalledTools`. For a tool, wrong arguments do not compile;
+ * use the name of the tool to script an invalid call. Without an id, the calls of a conversation are numbered
+ * (`call_1`, `call_2`). `usage` is the token usage of the whole reply: of several parts with a usage, the last one
+ * counts.
+ *
+ * @example
+ * ```ts
+ * const model = scriptedModel([call(search, { query: "tea" }), say("Green tea")]);
+ * expect(t).toHaveCalledTools([call(search, { query: "tea" })]);
+ * ```
  */
-export function call<const Name extends string, const Args extends JsonObject>(
-  name: Name,
-  args: Args,
+export function call<const Tool extends CalledTool, const Args extends JsonObject>(
+  tool: Tool,
+  args: CallArgs<Tool, Args>,
   options: { readonly id?: string; readonly usage?: Usage } = {},
-): ScriptedCall<Name, Args> {
+): ScriptedCall<CalledName<Tool>, Tool extends string ? Args : JsonObject> {
+  const name = (typeof tool === "string" ? tool : tool.name) as CalledName<Tool>;
   return { kind: "call", name, args, id: options.id, usage: options.usage };
 }
 

@@ -26,7 +26,7 @@ export type { Order } from "./order/order.ts";
 export { testRun } from "./run/create-test-run.ts";
 export type { StartingPoint } from "./run/start-checkpoint.ts";
 export type { GraphFactory, Testable, TestInput, TestOptions, TestRunOptions } from "./run/test-options.ts";
-export type { SendOptions, SentEvent, Target, TestRun, TestRunOf, TestStatus } from "./run/test-run.ts";
+export type { SendOptions, SentEvent, SentMessage, Target, TestRun, TestRunOf, TestStatus } from "./run/test-run.ts";
 export type { Trace, TracedCall, TracedEffect, TraceEntry } from "./trace/trace.ts";
 export { traceText } from "./trace/trace-text.ts";
 export type { CrashMatchers } from "./vitest/crash-matcher.ts";

@@ -2,11 +2,20 @@
 import type { approval, GraphTypesWithNodes, GraphTypesWithoutNodes, Message, StateTypes } from "@statewright/core";
 import type { CountedTurns } from "../turns/agent-turn-kind.ts";
 
+/**
+ * Messages of a run's input. The compiler shows the sentence for a text or a list of messages: both have the property,
+ * and an object of channels does not.
+ */
+interface MessagesInput<Sentence extends string = "pass agent.toInput(text), or call agent.run with the text"> {
+  readonly messages?: readonly Message[] | undefined;
+  readonly [Symbol.iterator]?: Sentence;
+}
+
 /** State of an agent: user-defined channels and the conversation. */
 export interface AgentState<Types extends StateTypes> extends StateTypes {
   readonly state: Types["state"] & { readonly messages: readonly Message[] };
   readonly update: Types["update"] & { readonly messages?: readonly Message[] };
-  readonly input: Types["input"] & { readonly messages?: readonly Message[] | undefined };
+  readonly input: Types["input"] & MessagesInput;
   readonly editable: Types["editable"];
 }
 

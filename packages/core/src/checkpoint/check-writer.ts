@@ -36,12 +36,12 @@ function createInnerWriterError(
   });
 }
 
-/** Throws `graph_changed` when a thread belongs to another graph. */
+/** Throws `graph_changed` when a thread belongs to another graph. A thread without a run belongs to no graph yet. */
 export function checkThread(
   { id: thread, graph: writer }: Pick<ThreadRow, "id" | "graph">,
   { name }: { readonly name: string },
 ): void {
-  if (writer === name) return;
+  if (writer === undefined || writer === name) return;
   throw new StatewrightError("graph_changed", {
     what: `thread "${thread}" was written by graph "${writer}"`,
     next: `Use that graph; to read an inner graph "${name}", pass its position in nesting`,

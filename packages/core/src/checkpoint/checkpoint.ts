@@ -172,6 +172,10 @@ export interface RunRow {
   readonly key?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
+  /** Tenant of the thread. */
+  readonly tenant?: string | undefined;
+  /** Id of the user who started the run. */
+  readonly owner?: string | undefined;
   /** Breakpoints of the run, kept by every resume. */
   readonly breakpoints?: SavedBreakpoints | undefined;
   /** Encoded input of a queued run. */

@@ -13,7 +13,9 @@ import type {
   Commit,
   MetadataFilter,
   OpenInterruptFilter,
+  RunCountFilter,
   RunFilter,
+  ThreadCountFilter,
   ThreadFilter,
 } from "./store.ts";
 import type { TimerRow } from "./timer.ts";
@@ -154,7 +156,7 @@ export function checkKeys(what: string, options: object, known: readonly string[
  */
 export function checkFilter(
   what: string,
-  filter: { readonly limit?: number; readonly metadata?: MetadataFilter },
+  filter: { readonly limit?: number; readonly metadata?: MetadataFilter; readonly runMetadata?: MetadataFilter },
   known: readonly string[],
 ): void {
   checkKeys(what, filter, [...known, "limit"]);
@@ -164,15 +166,16 @@ export function checkFilter(
     throw invalidOption({ where: what, option: name, expected, got: value });
   }
   checkCount(what, { limit: filter.limit });
-  checkMetadata(what, filter.metadata);
+  checkMetadata(what, "metadata", filter.metadata);
+  checkMetadata(what, "runMetadata", filter.runMetadata);
 }
 
-function checkMetadata(what: string, metadata: MetadataFilter = {}): void {
+function checkMetadata(what: string, option: string, metadata: MetadataFilter = {}): void {
   for (const [key, value] of Object.entries(metadata)) {
     if (value === null || ["string", "number", "boolean"].includes(typeof value)) continue;
     throw invalidOption({
       where: what,
-      option: `metadata.${key}`,
+      option: `${option}.${key}`,
       expected: "a string, number, boolean or null",
       got: value,
       fix: "Use a string, number, boolean or null: metadata is matched by equality",
@@ -193,6 +196,9 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
   thread: "a text",
   graph: "a text",
   key: "a text",
+  tenant: "a text",
+  owner: "a text",
+  search: "a text",
   run: "a text",
   branch: "a text",
   order: "a text",
@@ -203,6 +209,7 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
   after: "a number",
   from: "a number",
   metadata: "an object",
+  runMetadata: "an object",
 };
 
 /** Cursor fields of each list. */
@@ -228,6 +235,8 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
   "status",
   "graph",
   "key",
+  "tenant",
+  "owner",
   "metadata",
   "since",
   "until",
@@ -238,11 +247,34 @@ export const runFilterKeys: readonly (keyof RunFilter)[] = [
 export const threadFilterKeys: readonly (keyof ThreadFilter)[] = [
   "status",
   "graph",
+  "tenant",
+  "owner",
   "metadata",
+  "runMetadata",
+  "search",
   "since",
   "until",
   "before",
 ];
+
+const pageKeys: readonly string[] = ["status", "before", "order"];
+
+/** Throws `invalid_option` for an invalid filter of counted threads. */
+export function checkThreadCountFilter(filter: ThreadCountFilter): void {
+  checkCountFilter("countThreads", filter, threadFilterKeys);
+}
+
+/** Throws `invalid_option` for an invalid filter of counted runs. */
+export function checkRunCountFilter(filter: RunCountFilter): void {
+  checkCountFilter("countRuns", filter, runFilterKeys);
+}
+
+/** A count has no page: the keys of a page are unknown. */
+function checkCountFilter(what: string, filter: Parameters<typeof checkFilter>[1], keys: readonly string[]): void {
+  const known = keys.filter((key) => !pageKeys.includes(key));
+  checkKeys(what, filter, known);
+  checkFilter(what, filter, known);
+}
 
 const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];
 
@@ -281,6 +313,8 @@ export const openInterruptFilterKeys: readonly (keyof OpenInterruptFilter)[] = [
   "thread",
   "graph",
   "key",
+  "tenant",
+  "owner",
   "metadata",
   "at",
   "before",
@@ -319,10 +353,10 @@ function parseStatuses({ status }: Pick<RunFilter, "status">, what: string): rea
   return statuses;
 }
 
-/** Returns true if a run has all requested metadata. */
-export function hasMetadata(run: Pick<RunRow, "metadata"> | undefined, metadata: MetadataFilter): boolean {
+/** Returns true if a run or a thread has all requested metadata. */
+export function hasMetadata(row: Pick<RunRow, "metadata"> | undefined, metadata: MetadataFilter): boolean {
   return Object.entries(metadata).every(
-    ([key, value]) => run?.metadata !== undefined && Object.hasOwn(run.metadata, key) && run.metadata[key] === value,
+    ([key, value]) => row?.metadata !== undefined && Object.hasOwn(row.metadata, key) && row.metadata[key] === value,
   );
 }
 

@@ -10,6 +10,7 @@
  * journal and interrupts.
  */
 import type { StatewrightError } from "../base/errors.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { LongTermChange, LongTermRows } from "../long-term/rows.ts";
 import type { ArtifactWrite, StoredArtifacts } from "../tool/artifacts/artifact.ts";
 import type { CheckpointRow, DeltaRow, Retention, RunRow, RunStatus, StopKind } from "./checkpoint.ts";
@@ -36,6 +37,13 @@ export interface ClaimRequest {
   /** Refuses a missing thread or branch instead of creating it. */
   readonly mustExist?: boolean;
   /**
+   * Tenant of the run. A thread that this claim creates gets the tenant; a tenant other than that of an existing
+   * thread is refused with `invalid_option`. Default: the tenant of the thread.
+   */
+  readonly tenant?: string | undefined;
+  /** Owner of a thread that this claim creates. */
+  readonly owner?: string | undefined;
+  /**
    * Claim of a starting run whose first commit precedes all work. A store may defer the claim to that commit, in one
    * write, and refuse the commit with `fenced` if another owner has claimed the thread in between. Within the same
    * store the thread counts as claimed at once: queued runs and posted messages reach the run, and delete, fork and
@@ -47,8 +55,10 @@ export interface ClaimRequest {
 /** Claimed thread. */
 export interface Claim {
   readonly epoch: number;
-  /** Random part of the idempotency keys of the thread, from the claim that created it; `""` for none. */
+  /** Random part of the idempotency keys of the thread, from the call that created it; `""` for none. */
   readonly keySalt: string;
+  /** Tenant of the thread, and of its runs. */
+  readonly tenant?: string | undefined;
   readonly branch: string;
   /** Next free sequence number of durable events, and next free checkpoint id of the thread. */
   readonly nextSeq: number;
@@ -153,12 +163,36 @@ export interface BranchWrite {
   }[];
 }
 
+/** Thread to create before its first run. */
+export interface ThreadWrite {
+  readonly thread: string;
+  readonly at: number;
+  readonly title?: string | undefined;
+  /** Plain data for filters of lists; keys with the value null are left out. */
+  readonly metadata?: JsonObject | undefined;
+  readonly tenant?: string | undefined;
+  readonly owner?: string | undefined;
+  /** Random part of the idempotency keys of the thread. Default: none. */
+  readonly keySalt?: string | undefined;
+  /** Handling of an existing thread: `throw` (default) refuses the write, `keep` returns the row unchanged. */
+  readonly ifExists?: "throw" | "keep" | undefined;
+}
+
+/** Change of the title and the metadata of a thread. */
+export interface ThreadPatch {
+  readonly at: number;
+  /** New title; null removes the title. */
+  readonly title?: string | null | undefined;
+  /** Keys to set; a key with the value null is removed. Other keys are kept. */
+  readonly metadata?: JsonObject | undefined;
+}
+
 /** Run to enqueue on a branch. */
 export interface QueueWrite {
   readonly thread: string;
   /** Default: the thread's head branch. */
   readonly branch?: string | undefined;
-  /** Run row with the status `queued` and an input. */
+  /** Run row with the status `queued` and an input. Without a tenant the run has the tenant of the thread. */
   readonly run: Omit<RunRow, "thread" | "branch" | "stops">;
   /** Pre-emption of the newest run of the branch by this run. */
   readonly stops?: StopKind | undefined;
@@ -189,6 +223,8 @@ export interface RunFilter {
   readonly graph?: string;
   /** Idempotency key of a run. */
   readonly key?: string;
+  readonly tenant?: string;
+  readonly owner?: string;
   readonly metadata?: MetadataFilter;
   /** Limits of the start time. */
   readonly since?: number;
@@ -200,12 +236,25 @@ export interface RunFilter {
   readonly limit?: number;
 }
 
-/** Filter of threads; `status` and `metadata` apply to the newest run of a thread. */
+/** Filter of counted runs. */
+export type RunCountFilter = Omit<RunFilter, "status" | "before" | "order" | "limit">;
+
+/** Filter of threads. */
 export interface ThreadFilter {
-  /** One status, or a list of alternatives. */
+  /** Status of the newest run of a thread: one status, or a list of alternatives. */
   readonly status?: RunStatus | readonly RunStatus[];
   readonly graph?: string;
+  readonly tenant?: string;
+  readonly owner?: string;
+  /** Metadata of the thread itself. */
   readonly metadata?: MetadataFilter;
+  /** Metadata of the newest run of a thread. */
+  readonly runMetadata?: MetadataFilter;
+  /**
+   * Text of a search field: threads whose id begins with the text, whose graph has this name, or with a metadata value
+   * that equals the text.
+   */
+  readonly search?: string;
   /** Limits of the time of the last change. */
   readonly since?: number;
   readonly until?: number;
@@ -214,11 +263,36 @@ export interface ThreadFilter {
   readonly limit?: number;
 }
 
+/** Filter of counted threads. */
+export type ThreadCountFilter = Omit<ThreadFilter, "status" | "before" | "limit">;
+
+/** Number of rows by status; every status has a number. */
+export type StatusCounts = Readonly<Record<RunStatus, number>>;
+
+/** Number of threads. */
+export interface ThreadCounts {
+  readonly total: number;
+  /** Threads by the status of their newest run, without queued runs. */
+  readonly byStatus: StatusCounts;
+  /** Threads without a started run. */
+  readonly withoutRun: number;
+}
+
+/** Number of runs. */
+export interface RunCounts {
+  readonly total: number;
+  readonly byStatus: StatusCounts;
+}
+
 /** Filter of open interrupts. */
 export interface OpenInterruptFilter {
   readonly thread?: string;
   readonly graph?: string;
   readonly key?: string;
+  /** Tenant of the waiting run. */
+  readonly tenant?: string;
+  /** Owner of the waiting run. */
+  readonly owner?: string;
   /** Metadata of the waiting run. */
   readonly metadata?: MetadataFilter;
   /** Excludes interrupts expired at this time. */
@@ -231,13 +305,21 @@ export interface OpenInterruptFilter {
 /** Thread in lists. */
 export interface ThreadRow {
   readonly id: string;
-  readonly graph: string;
-  readonly version: number;
+  /** Graph and version of the last writer; absent before the first claim of a created thread. */
+  readonly graph?: string | undefined;
+  readonly version?: number | undefined;
   readonly createdAt: number;
-  /** Time of the last write of a checkpoint, run or interrupt. */
+  /** Time of the last write of a checkpoint, run or interrupt, or of the last change of title and metadata. */
   readonly updatedAt: number;
   readonly headBranch: string;
   readonly status: RunStatus | undefined;
+  readonly title?: string | undefined;
+  /** Plain data of the thread, for filters of lists. */
+  readonly metadata?: JsonObject | undefined;
+  /** Tenant of the thread and of all its runs; never changes. */
+  readonly tenant?: string | undefined;
+  /** Id of the user who owns the thread; never changes. Runs of the thread may have other owners. */
+  readonly owner?: string | undefined;
 }
 
 /** Rows of one channel's value: an optional base and the deltas after the base, oldest first. */
@@ -261,6 +343,17 @@ export interface Store {
   readonly local?: boolean | undefined;
   /** Rows independent of threads. Export, pruning and deletion of threads do not change these rows. */
   readonly longTerm: LongTermRows;
+  /**
+   * Creates a thread without a graph or a run, and with its branch `main`; returns its row. The first claim sets the
+   * graph. Throws `thread_exists`; with `ifExists: "keep"` returns the row of an existing thread unchanged, and throws
+   * `invalid_option` when that thread has another tenant.
+   */
+  createThread(write: ThreadWrite): Promise<ThreadRow>;
+  /**
+   * Changes the title and the metadata of a thread and returns its new row; does not require ownership. Throws
+   * `unknown_thread`.
+   */
+  updateThread(thread: string, patch: ThreadPatch): Promise<ThreadRow>;
   /**
    * Claims a thread as its only writer. Throws `thread_busy` while a live owner holds the thread, including this
    * store; with `mustExist` throws `unknown_thread` or `unknown_branch`.
@@ -314,6 +407,14 @@ export interface Store {
   >;
   /** Runs, newest start or queueing first, independent of the clock. */
   runs(filter?: RunFilter): Promise<readonly RunRow[]>;
+  /**
+   * Run by its id, over all threads. When copies of a thread repeat the id, the run that this store has known longest.
+   */
+  run(id: string): Promise<RunRow | undefined>;
+  /** Number of threads by the status of their newest run. */
+  countThreads(filter?: ThreadCountFilter): Promise<ThreadCounts>;
+  /** Number of runs by status. */
+  countRuns(filter?: RunCountFilter): Promise<RunCounts>;
   checkpoint(thread: string, id: number): Promise<CheckpointRow | undefined>;
   /** Writer of a checkpoint: graph, version and shape of its claim. */
   writtenBy(thread: string, checkpoint: number): Promise<GraphVersion | undefined>;

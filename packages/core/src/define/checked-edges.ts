@@ -3,7 +3,7 @@
  * message, or the possible targets, as its expected type.
  */
 
-import type { NodesProblem } from "./checked-nodes.ts";
+import type { NodesProblem, OpenTarget } from "./checked-nodes.ts";
 import type { CommandTargets, END, FanOut, Join, Route, START } from "./edge.ts";
 import type { GraphTypes } from "./graph.ts";
 import type { ModelRoute } from "./model-route.ts";
@@ -35,7 +35,7 @@ export type CheckedEdges<Types extends GraphTypes, Nodes, Edges> =
     ? Edges
     : string extends keyof Nodes
       ? Edges
-      : [NodesProblem<Types, Nodes>] extends [never]
+      : [NodesProblem<Types, Nodes>] extends [OpenTarget]
         ? ValidEdges<Types["state"], Nodes, Edges, Types["context"]>
         : Edges;
 

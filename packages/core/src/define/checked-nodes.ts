@@ -19,7 +19,7 @@ import type {
   NodeRuntime,
   NodeWithPolicy,
 } from "./node.ts";
-import type { ReturnedItem, ReturnedValue, TaskInput } from "./node-types.ts";
+import type { InputNodeNames, ReturnedItem, ReturnedValue, TaskInput } from "./node-types.ts";
 import type { ToolNode } from "./tool-node.ts";
 
 /** Update that may contain unknown keys, which {@link CheckedNodes} reports by name. */
@@ -98,7 +98,7 @@ export type CheckedNodes<Types extends GraphTypes, Nodes> =
                 : ExpectedNode<Types, Nodes, Nodes[Name]>;
           };
 
-/** `never` for valid nodes. */
+/** `never` for valid nodes; {@link OpenTarget} for valid nodes with a command to any string. */
 export type NodesProblem<Types extends GraphTypes, Nodes> =
   | ReservedName<keyof Nodes & ReservedNodeName>
   | { [Name in keyof Nodes]: NodeProblem<Types, Nodes, Nodes[Name]> }[keyof Nodes];
@@ -121,7 +121,7 @@ type NodeProblem<Types extends GraphTypes, Nodes, Node> = Node extends { readonl
   ? ToolNodeProblem<Types, Node>
   : Node extends (...args: never) => unknown
     ? Node extends AnyBody<Types>
-      ? ReturnProblem<Types, Nodes, Node>
+      ? ItemProblem<Types, Nodes, ReturnedItem<ReturnedValue<Node>>>
       : "needs"
     : Node extends { readonly run: (...args: never) => unknown }
       ? Node["run"] extends AnyBody<Types>
@@ -134,16 +134,21 @@ type ExpectedNode<Types extends GraphTypes, Nodes, Node> = Node extends { readon
   : Node extends (...args: never) => infer Returned
     ? Node extends AnyBody<Types>
       ? "inner" extends keyof Node
-        ? `the output of the subgraph: ${ReturnProblem<Types, Nodes, Node>}`
+        ? ExpectedCall<Node, ReturnProblem<Types, Nodes, Node>, "the output of the subgraph: ">
         : ExpectedBody<Types, Nodes, Returned>
       : ExpectedNeeds<Types, Node>
     : Node extends { readonly run: infer Run }
       ? Node extends { readonly kind: "input" }
         ? Run extends AnyBody<Types>
-          ? ReturnProblem<Types, Nodes, Node>
+          ? ExpectedCall<Node, ReturnProblem<Types, Nodes, Node>>
           : ExpectedNeeds<Types, Run>
         : ExpectedPolicy<Types, Nodes, Node>
       : "a node is a function, an object with `run`, or the result of inputNode, toolNode or subgraph";
+
+/** The result of `inputNode` or `subgraph` when valid, otherwise the error message. */
+type ExpectedCall<Node, Problem extends string, Prefix extends string = ""> = [Problem] extends [OpenTarget]
+  ? Node
+  : `${Prefix}${Exclude<Problem, OpenTarget>}`;
 
 // What a node needs.
 
@@ -217,9 +222,14 @@ type NoUpdate = "return an update of the state, or a command such as goto(name)"
 type NoChannel<Name> = `the state has no channel ${Name & string}`;
 type NoNode<Name> = `there is no node ${Name & string}`;
 
-/** Any string is the target of a command whose type is not known. */
+/**
+ * Mark of a command whose target is any string. The command is valid; its expected type lists the names of the nodes,
+ * because editors infer `goto("` without the argument and offer the names in the expected type.
+ */
+export type OpenTarget = "any string";
+
 type GotoProblem<Nodes, Target> = string extends Target
-  ? never
+  ? OpenTarget
   : Target extends typeof END
     ? never
     : Target extends keyof Nodes
@@ -229,7 +239,7 @@ type GotoProblem<Nodes, Target> = string extends Target
       : NoNode<Target>;
 
 type SendProblem<Nodes, Target, Input> = string extends Target
-  ? never
+  ? OpenTarget
   : Target extends keyof Nodes
     ? Nodes[Target] extends { readonly kind: "input" }
       ? [Input] extends [TaskInput<Nodes[Target]>]
@@ -237,6 +247,12 @@ type SendProblem<Nodes, Target, Input> = string extends Target
         : `the node ${Target & string} takes another input`
       : `the node ${Target & string} takes no input: use goto`
     : NoNode<Target>;
+
+/** Targets of a `goto`: nodes without an input, and END. */
+type GotoTargets<Nodes> = Exclude<keyof Nodes & string, InputNodeNames<Nodes>> | typeof END;
+/** Any string besides the names that editors offer. */
+type AnyName = string & NonNullable<unknown>;
+type OfferedTarget<Target extends string, Names extends string> = string extends Target ? Names | AnyName : Target;
 
 type ExpectedBody<Types extends GraphTypes, Nodes, Returned, Listed = unknown> = NodeReturning<
   Returned extends PromiseLike<infer Value>
@@ -256,14 +272,14 @@ type ExpectedValue<Types extends GraphTypes, Nodes, Value, Listed> = Value exten
 
 type ExpectedItem<Types extends GraphTypes, Nodes, Item, Listed> =
   Item extends Goto<infer Target, infer Update>
-    ? [GotoProblem<Nodes, Target>] extends [never]
+    ? [GotoProblem<Nodes, Target>] extends [OpenTarget]
       ? [UpdateProblem<Types, Update> | Exclude<keyof Update, Listed>] extends [never]
-        ? Item
-        : GotoWithUpdate<Target, ExpectedUpdate<Types, Update, Listed>["update"]>
+        ? Goto<OfferedTarget<Target, GotoTargets<Nodes>>, Update>
+        : GotoWithUpdate<OfferedTarget<Target, GotoTargets<Nodes>>, ExpectedUpdate<Types, Update, Listed>["update"]>
       : GotoProblem<Nodes, Target>
     : Item extends Send<infer Target, infer Input>
-      ? [SendProblem<Nodes, Target, Input>] extends [never]
-        ? Item
+      ? [SendProblem<Nodes, Target, Input>] extends [OpenTarget]
+        ? Send<OfferedTarget<Target, InputNodeNames<Nodes>>, Input>
         : Target extends keyof Nodes
           ? Nodes[Target] extends { readonly kind: "input" }
             ? Send<Target & string, TaskInput<Nodes[Target]>>

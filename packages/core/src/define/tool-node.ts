@@ -69,11 +69,11 @@ export interface ToolNodeOptions<State, Context> {
 }
 
 /** Tool names of a list of tools; any string for a registry or an untyped list. */
-export type ToolNamesIn<Tools> = Tools extends readonly (infer Each)[]
-  ? Each extends { readonly name: infer Name extends string }
+export type ToolNamesIn<Tools> = Tools extends readonly []
+  ? never
+  : Tools extends readonly { readonly name: infer Name extends string }[]
     ? Name
-    : string
-  : string;
+    : string;
 
 /** Node that answers tool calls; `State` must have the channel `messages`. */
 export interface ToolNode<State = unknown, Context = unknown, Names extends string = string> {

@@ -1,4 +1,4 @@
-/** Reads threads: state at a checkpoint, interrupts, and lists of threads and runs. */
+/** Reads the state of a thread at a checkpoint, with its interrupts. */
 
 import { StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
@@ -8,7 +8,7 @@ import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.
 import { restoreState } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import type { RunFilter, Store, ThreadFilter, ThreadRow } from "../checkpoint/store.ts";
+import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import { END } from "../define/edge.ts";
@@ -199,22 +199,4 @@ async function findNewestCheckpoint(
   for await (const namespace of streamNamespaces(context, branch, undefined, nesting?.split(".") ?? []))
     return context.store.head(context.thread, namespace);
   return undefined;
-}
-
-/**
- * Returns threads of a store, most recently changed first, page by page: pass the last row of a page as `before`.
- * Throws `invalid_option` for an unknown filter.
- */
-export async function listThreads(store: Store, filter: ThreadFilter = {}): Promise<readonly ThreadRow[]> {
-  checkStoreOption("listThreads", store ?? null);
-  return await store.threads(filter);
-}
-
-/**
- * Returns runs of a store, newest first, page by page: pass the last row of a page as `before`. Throws
- * `invalid_option` for an unknown filter.
- */
-export async function listRuns(store: Store, filter: RunFilter = {}): Promise<readonly RunRow[]> {
-  checkStoreOption("listRuns", store ?? null);
-  return await store.runs(filter);
 }

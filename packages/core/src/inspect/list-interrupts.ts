@@ -7,9 +7,11 @@ import type { OpenInterrupt } from "../run/events/run-event.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
+import { parseCursor, toCursor } from "./cursor.ts";
+import type { WithCursor } from "./list-threads.ts";
 
 /** An open interrupt with its waiting run. */
-export interface WaitingInterrupt extends OpenInterrupt {
+export interface WaitingInterrupt extends OpenInterrupt, WithCursor {
   readonly thread: string;
   readonly branch: string;
   readonly run: string;
@@ -20,7 +22,9 @@ export interface WaitingInterrupt extends OpenInterrupt {
 }
 
 /** Filter of `listInterrupts`. */
-export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at"> {
+export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at" | "before"> {
+  /** Last row of the previous page, or its `cursor`. */
+  readonly before?: string | Pick<OpenInterruptRow, "position"> | undefined;
   /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
@@ -31,6 +35,8 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
   thread: true,
   graph: true,
   key: true,
+  tenant: true,
+  owner: true,
   metadata: true,
   before: true,
   limit: true,
@@ -42,7 +48,7 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
  * Returns the open interrupts, newest first, whatever the status of their runs: an interrupt beside a failed task, or
  * of a paused run, is listed too. An interrupt is open until it is answered or expires, or its run is done or
  * cancelled. An expired interrupt is not included: a resume of its thread closes the
- * interrupt. Pass the last interrupt of a page as `before` for the next page.
+ * interrupt. Pass the last interrupt of a page, or its `cursor`, as `before` for the next page.
  */
 export async function listInterrupts(
   store: Store,
@@ -52,13 +58,20 @@ export async function listInterrupts(
   checkOptions("listInterrupts", filter, optionKeys);
   checkCodecOption("listInterrupts", filter.codec);
   checkWorldOption("listInterrupts", filter.world);
-  const { world = systemWorld(), codec: codecOption = plainCodec, ...query } = filter;
+  const { world = systemWorld(), codec: codecOption = plainCodec, before, ...query } = filter;
   const codec = createGuardedCodec(codecOption);
-  const rows = await store.openInterrupts({ ...query, at: world.clock.now() });
+  const rows = await store.openInterrupts({ ...query, before: toPosition(before), at: world.clock.now() });
   return rows.map((row) => toWaitingInterrupt(codec, row));
+}
+
+function toPosition(before: ListInterruptsOptions["before"]): OpenInterruptFilter["before"] {
+  if (typeof before !== "string") return before;
+  const [position] = parseCursor("listInterrupts", before);
+  return { position };
 }
 
 function toWaitingInterrupt(codec: Codec, row: OpenInterruptRow): WaitingInterrupt {
   const { thread, branch, run, graph, raisedAt, position } = row;
-  return { ...toOpenInterrupt({ codec }, row), thread, branch, run, graph, raisedAt, position };
+  const cursor = toCursor("listInterrupts", [position]);
+  return { ...toOpenInterrupt({ codec }, row), thread, branch, run, graph, raisedAt, position, cursor };
 }

@@ -2,6 +2,7 @@
 import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkChoice } from "../base/options.ts";
 import type { ConversationMessageKind } from "../checkpoint/inbox-message.ts";
+import { isCrashedError } from "../checkpoint/memory/crashed-error.ts";
 import { plainCodec } from "../state/codec.ts";
 import { copyInput } from "../state/copy-input.ts";
 import { isDurable } from "./events/event-queue.ts";
@@ -48,7 +49,7 @@ export function launch<State, Output>(
     .catch((error: unknown) => {
       events.close({ error });
       mailbox.end({ error });
-      if (events.hasFailureReader()) result.catch(ignoreRejection);
+      if (isHandled(events, error)) result.catch(ignoreRejection);
       throw error;
     })
     .finally(() => {
@@ -113,10 +114,15 @@ export function mapResult<State, Output, Mapped>(
   convert: (result: RunResult<State, Output>) => Mapped,
 ): Promise<Mapped> {
   const mapped = handle.result.then(convert);
-  handle.result.catch(() => {
-    if (streams.get(handle)?.hasFailureReader() === true) mapped.catch(ignoreRejection);
+  handle.result.catch((error: unknown) => {
+    if (isHandled(streams.get(handle), error)) mapped.catch(ignoreRejection);
   });
   return mapped;
+}
+
+/** Returns true for a failure that a reader of the events has received, or whose process has crashed in a test. */
+function isHandled(events: EventStream | undefined, error: unknown): boolean {
+  return events?.hasFailureReader() === true || isCrashedError(error);
 }
 
 /** Pauses the run of a handle at once because its process stops: its signals abort, and a resume continues the run. */
@@ -133,7 +139,7 @@ function createDrainError(thread: string): StatewrightError {
 }
 
 function ignoreRejection(): void {
-  // A reader of the events has the failure; awaiting `result` still rejects.
+  // Awaiting `result` still rejects.
 }
 
 /**

@@ -79,13 +79,14 @@ export async function runAsActive(
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
-  const { id, branch, key } = run;
+  const { id, branch, key, tenant } = run;
   const handle = session.events.stream.handle as RunHandle<unknown> | undefined;
   const activeRun = {
     run: id,
     graph: run.graph,
     branch,
     key,
+    tenant,
     handle,
     stop,
     notifyArrival: ({ id: message, kind }: Pick<InboxMessage, "id" | "kind">): void => {
@@ -247,7 +248,7 @@ function canRun({ graph }: Caller, { graph: name, version }: RunRow): boolean {
  */
 async function dropForeignInput({ options }: Caller, store: Store, { thread, id, graph }: RunRow): Promise<boolean> {
   const threadRow = await store.thread(thread);
-  if (threadRow === undefined || threadRow.graph === graph) return false;
+  if (threadRow?.graph === undefined || threadRow.graph === graph) return false;
   const { clock, log } = getWorld(options);
   const reason = `the thread belongs to the graph "${threadRow.graph}", and the input was for "${graph}"`;
   if (await store.dequeue(thread, id, { at: clock.now(), reason }))

@@ -7,6 +7,7 @@ import { isPlainObject } from "../base/json.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { QueueWrite } from "../checkpoint/store.ts";
+import { checkTenant } from "../checkpoint/thread-rules.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import type { GraphTypes } from "../define/graph.ts";
@@ -36,7 +37,7 @@ import type { Position } from "./session/parts/position.ts";
 import { getErrorPlace } from "./session/parts/position.ts";
 import type { State, Write } from "./session/returns.ts";
 import type { Session } from "./session/session.ts";
-import { findActiveHandle, getThreadRegistry } from "./session/thread-registry.ts";
+import { findActiveHandle, getThreadRegistry, toKeyedName } from "./session/thread-registry.ts";
 import { createMissingInputError, listUnsetChannels } from "./superstep/input.ts";
 import { checkNoRemovals } from "./superstep/input-messages.ts";
 import {
@@ -44,6 +45,7 @@ import {
   getWorld,
   isUnfinished,
   openSession,
+  type RunLabels,
   readContext,
   release,
   resolveThreadId,
@@ -68,14 +70,15 @@ type RunCaller = Caller & { readonly options: RunOptions<GraphTypes> };
 /** Like {@link run}, for callers that have validated the options. */
 export function startRun(caller: RunCaller): RunHandle<unknown> {
   const { options } = caller;
-  const { store, key } = options;
+  const { store, key, tenant } = options;
   const world = getWorld(options);
   const thread = resolveThreadId(world, options.thread);
   const runId = createId("run_", world.random);
   checkStartOptions(caller, thread);
   if (store === undefined && options.thread !== undefined) warnAboutStore(caller, thread);
-  const keyed = store === undefined || key === undefined ? undefined : getThreadRegistry(store).keyed;
-  const atWork = store === undefined || key === undefined ? undefined : findActiveHandle(store, thread, key);
+  const keyedRun = key === undefined ? undefined : { thread, key, tenant };
+  const keyed = store === undefined ? undefined : getThreadRegistry(store).keyed;
+  const atWork = store === undefined || keyedRun === undefined ? undefined : findActiveHandle(store, keyedRun);
   if (atWork !== undefined) return atWork;
   // Before the caller continues: a later change of its objects changes no run.
   const input = copyChannels(caller.graph.state, getCodec(options), options.input);
@@ -86,10 +89,10 @@ export function startRun(caller: RunCaller): RunHandle<unknown> {
     try {
       return await startWithRetry({ caller: merged, thread, runId, events, stops, input: readInput() });
     } finally {
-      keyed?.delete(`${thread} ${key}`);
+      if (keyedRun !== undefined) keyed?.delete(toKeyedName(keyedRun));
     }
   });
-  keyed?.set(`${thread} ${key}`, handle);
+  if (keyedRun !== undefined) keyed?.set(toKeyedName(keyedRun), handle);
   return handle;
 }
 
@@ -189,8 +192,7 @@ async function startOnThread(
   const { graph, options } = caller;
   // An input without values for required channels is valid on a thread whose state has them.
   const missing = input === undefined ? [] : listUnsetChannels(getPlan(graph), input);
-  const { key, metadata } = options;
-  const labels = { ...(key === undefined ? {} : { key }), ...(metadata === undefined ? {} : { metadata }) };
+  const labels = getRunLabels(options);
   const existing = await findRunByKey(caller, thread);
   if (existing !== undefined) return joinExistingRun(caller, existing, events, stops);
   const claimMode = { mustExist: missing.length > 0, claimsOnCommit: claimsOnCommit && input !== undefined };
@@ -254,6 +256,15 @@ async function startOnThread(
   }
 }
 
+function getRunLabels({ key, metadata, tenant, owner }: RunCaller["options"]): RunLabels {
+  return {
+    ...(key === undefined ? {} : { key }),
+    ...(metadata === undefined ? {} : { metadata }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(owner === undefined ? {} : { owner }),
+  };
+}
+
 /** Returns true if the first commit of the run is durable. */
 function hasStarted({ step }: Position, { saved }: Journal): boolean {
   return step !== (saved?.claim.head?.step ?? -1);
@@ -263,8 +274,15 @@ function rejectsWhenBusy({ options: { onBusy = "reject" } }: RunCaller): boolean
   return onBusy === "reject";
 }
 
-async function findRunByKey({ options: { store, key } }: RunCaller, thread: string): Promise<RunRow | undefined> {
-  return store === undefined || key === undefined ? undefined : (await store.runs({ thread, key }))[0];
+/** Throws `invalid_option` for a run of another tenant. */
+async function findRunByKey(
+  { options: { store, key, tenant } }: RunCaller,
+  thread: string,
+): Promise<RunRow | undefined> {
+  if (store === undefined || key === undefined) return undefined;
+  const [found] = await store.runs({ thread, key });
+  if (found !== undefined) checkTenant("run", { id: thread, tenant: found.tenant }, tenant);
+  return found;
 }
 
 /**
@@ -287,7 +305,7 @@ function joinExistingRun(
 function createQueueWrite(
   { graph, options }: RunCaller,
   thread: string,
-  identity: Pick<RunRow, "id" | "key" | "metadata">,
+  identity: Pick<RunRow, "id"> & RunLabels,
 ): QueueWrite {
   const { branch, input, onBusy } = options;
   const at = getWorld(options).clock.now();

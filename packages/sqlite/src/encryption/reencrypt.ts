@@ -2,18 +2,22 @@
 
 import {
   createRowSource,
+  type DetailColumns,
   type EventColumns,
   type Payload,
   type RowSource,
   type RunColumns,
+  readDetails,
   readEvent,
   readRun,
+  toDetailPayload,
   toEventColumns,
   toRunPayload,
 } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import { putRunSum, runIsIntact } from "../rows/row-sums.ts";
+import { detailColumns } from "../rows/thread-details.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import { type Keyed, NamespaceSources } from "./namespace-sources.ts";
 
@@ -21,7 +25,7 @@ function prepareStatements(db: Database) {
   return {
     runs: db.prepare<[string, number, number], Keyed<RunColumns>>(
       "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.status, r.attempt, r.started, r.ended, r.error," +
-        " r.name, r.metadata, r.input, r.more, " +
+        " r.name, r.metadata, r.input, r.more, r.tenant, r.user, " +
         runIsIntact +
         " FROM threads t CROSS JOIN runs r ON r.thread = t.key JOIN branches b ON b.key = r.branch" +
         " WHERE t.id = ? AND r.key > ? ORDER BY r.key LIMIT ?",
@@ -36,6 +40,15 @@ function prepareStatements(db: Database) {
     ),
     putEvent: db.prepare<[number, Payload, number, number]>(
       "UPDATE events SET sum = ?, text = ? WHERE thread = ? AND seq = ?",
+    ),
+    details: db.prepare<[string, number, number], Keyed<DetailColumns>>(
+      "SELECT t.key, t.id, " +
+        detailColumns +
+        " FROM threads t CROSS JOIN thread_details d ON d.thread = t.key" +
+        " WHERE t.id = ? AND t.key > ? LIMIT ?",
+    ),
+    putTitle: db.prepare<[Payload | null, number, number]>(
+      "UPDATE thread_details SET title = ?, sum = ? WHERE thread = ?",
     ),
     putSecret: db.prepare<[Uint8Array, string]>("UPDATE threads SET secret = ? WHERE id = ?"),
   };
@@ -71,6 +84,17 @@ export class Reencryption {
 
   #listThreadSources(thread: string): readonly RowSource[] {
     return [
+      createRowSource(
+        (after, limit) => this.#sql.details.all(thread, after, limit),
+        ({ title }) => [title],
+        (row, cipher) => {
+          const details = readDetails(cipher, row);
+          return (newest) => {
+            const { title, sum } = toDetailPayload(newest, thread, details);
+            this.#sql.putTitle.run(title, sum, row.key);
+          };
+        },
+      ),
       createRowSource(
         (after, limit) => this.#sql.runs.all(thread, after, limit),
         ({ error, input, more }) => [error, input, more],

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "d0f80ad62687e8039d441dbf3f5bfc883373c1f94fd8017d8e10c4da3ba50e01";
+export const schemaHash = "1232584a2d476c4b6122cc33145dded25b6ef476c4bedb0f53973858e2af4aed";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -55,9 +55,10 @@ export const migrations: readonly (readonly string[])[] = [
   key INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
   salt TEXT NOT NULL,
-  graph INTEGER NOT NULL REFERENCES graphs,
+  graph INTEGER REFERENCES graphs,
   head TEXT NOT NULL,
   run INTEGER,
+  status TEXT NOT NULL,
   owner INTEGER,
   epoch INTEGER NOT NULL,
   seq INTEGER NOT NULL,
@@ -65,10 +66,30 @@ export const migrations: readonly (readonly string[])[] = [
   queued INTEGER NOT NULL,
   created INTEGER NOT NULL,
   updated INTEGER NOT NULL,
-  secret BLOB
+  secret BLOB,
+  tenant TEXT,
+  user TEXT
 ) STRICT`,
     `CREATE INDEX threads_by_change ON threads (updated)`,
+    `CREATE INDEX threads_by_tenant ON threads (tenant, updated) WHERE tenant IS NOT NULL`,
+    `CREATE INDEX threads_by_user ON threads (user, tenant, updated) WHERE user IS NOT NULL`,
+    // Nearly all threads are done, and a run changes no entry at its start and at its end: those are counted otherwise.
+    `CREATE INDEX threads_by_status ON threads (tenant, status) WHERE status NOT IN ('running', 'done')`,
     `CREATE INDEX threads_with_queue ON threads (key) WHERE queued > 0`,
+    `CREATE TABLE thread_details (
+  thread INTEGER PRIMARY KEY REFERENCES threads ON DELETE CASCADE,
+  title ANY,
+  metadata TEXT,
+  sum INTEGER NOT NULL
+) STRICT`,
+    `CREATE TABLE thread_metadata (
+  thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  value TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  PRIMARY KEY (thread, name)
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX threads_by_metadata ON thread_metadata (value, name, tenant, thread)`,
     `CREATE TABLE branches (
   key INTEGER PRIMARY KEY,
   thread INTEGER NOT NULL REFERENCES threads ON DELETE CASCADE,
@@ -104,14 +125,18 @@ export const migrations: readonly (readonly string[])[] = [
   input ANY,
   more ANY,
   sum INTEGER,
-  UNIQUE (thread, id)
+  tenant TEXT,
+  user TEXT
 ) STRICT`,
+    `CREATE UNIQUE INDEX runs_by_id ON runs (id, thread)`,
+    `CREATE INDEX runs_by_tenant ON runs (tenant) WHERE tenant IS NOT NULL`,
+    `CREATE INDEX runs_of_tenant_by_status ON runs (tenant, status) WHERE tenant IS NOT NULL AND status <> 'done'`,
+    `CREATE INDEX runs_by_user ON runs (user, tenant) WHERE user IS NOT NULL`,
     // Nearly all runs are done: those are listed in key order.
     `CREATE INDEX runs_by_status ON runs (status) WHERE status <> 'done'`,
     `CREATE INDEX runs_by_graph ON runs (graph)`,
     `CREATE INDEX runs_by_start ON runs (started)`,
     `CREATE INDEX queued_runs ON runs (thread) WHERE status = 'queued'`,
-    `CREATE INDEX queued_runs_by_id ON runs (id) WHERE status = 'queued'`,
     // Finds the newest and the unfinished runs of a thread, independent of its number of runs.
     `CREATE INDEX runs_of_thread ON runs (thread)`,
     `CREATE INDEX unfinished_runs ON runs (thread) WHERE status NOT IN ('done', 'cancelled')`,

@@ -11,7 +11,8 @@ import {
   toOpenInterruptRow,
 } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
-import { hasMetadata } from "./list-filters.ts";
+import { hasMetadata, hasParties, isNotDone } from "./list-filters.ts";
+import { type ListIndexes, maxSortedRows } from "./list-indexes.ts";
 import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 
@@ -22,6 +23,7 @@ const openInterruptColumns =
 const openInterruptFilter =
   " AND i.awaited = 1 AND i.key < @before AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR i.name = @name)" +
   " AND (i.expires IS NULL OR i.expires > @at)" +
+  hasParties("r") +
   hasMetadata +
   " ORDER BY i.key DESC LIMIT @limit";
 
@@ -39,8 +41,19 @@ const openInterruptListOfThread =
   " WHERE t.id = @thread" +
   openInterruptFilter;
 
+/** Through the runs of a tenant that are not done, which are few. */
+const openInterruptListOfTenant =
+  openInterruptColumns +
+  "runs r INDEXED BY runs_of_tenant_by_status CROSS JOIN branches b ON b.key = r.branch AND b.run = r.key CROSS JOIN threads t ON t.key = r.thread" +
+  " CROSS JOIN interrupts i INDEXED BY awaited_interrupts_of_branch ON i.branch = b.key" +
+  " WHERE r.tenant = @tenant AND r.tenant IS NOT NULL" +
+  isNotDone +
+  openInterruptFilter;
+
 interface OpenInterruptParameters {
   readonly graph: string | null;
+  readonly tenant: string | null;
+  readonly user: string | null;
   readonly name: string | null;
   readonly metadata: string | null;
   readonly at: number;
@@ -58,6 +71,7 @@ function prepareStatements(db: Database) {
         " WHERE branch = ? ORDER BY key",
     ),
     openInterrupts: db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptList),
+    openInterruptsOfTenant: db.prepare<[OpenInterruptParameters], OpenInterruptColumns>(openInterruptListOfTenant),
     openInterruptsOfThread: db.prepare<[OpenInterruptParameters & { thread: string }], OpenInterruptColumns>(
       openInterruptListOfThread,
     ),
@@ -69,6 +83,7 @@ export class InterruptReader {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #ciphers: ThreadCiphers;
   readonly #namespaces: NamespaceReader;
+  readonly #indexes: ListIndexes;
   readonly #onFault: (fault: StatewrightError) => void;
 
   constructor(
@@ -76,16 +91,19 @@ export class InterruptReader {
     {
       ciphers,
       namespaces,
+      indexes,
       onFault,
     }: {
       readonly ciphers: ThreadCiphers;
       readonly namespaces: NamespaceReader;
+      readonly indexes: ListIndexes;
       readonly onFault: (fault: StatewrightError) => void;
     },
   ) {
     this.#sql = prepareStatements(db);
     this.#ciphers = ciphers;
     this.#namespaces = namespaces;
+    this.#indexes = indexes;
     this.#onFault = onFault;
   }
 
@@ -100,9 +118,12 @@ export class InterruptReader {
   }
 
   /** Lists the open interrupts, newest first: of one thread, or of all. */
-  listOpen({ thread, graph, key, metadata, at, before, limit }: OpenInterruptFilter): readonly OpenInterruptRow[] {
+  listOpen(filter: OpenInterruptFilter): readonly OpenInterruptRow[] {
+    const { thread, graph, key, tenant, owner, metadata, at, before, limit } = filter;
     const parameters: OpenInterruptParameters = {
       graph: graph ?? null,
+      tenant: tenant ?? null,
+      user: owner ?? null,
       name: key ?? null,
       metadata: metadata === undefined ? null : JSON.stringify(metadata),
       at: at ?? Number.NEGATIVE_INFINITY,
@@ -114,11 +135,17 @@ export class InterruptReader {
       parameters,
       query: (wider) =>
         thread === undefined
-          ? this.#sql.openInterrupts.all(wider)
+          ? this.#selectQuery(tenant).all(wider)
           : this.#sql.openInterruptsOfThread.all({ ...wider, thread }),
       read: (row) => toOpenInterruptRow(readInterrupt(this.#ciphers.get(row.thread), row.thread, row)),
       onFault: this.#onFault,
     });
+  }
+
+  /** Selects the query for the open interrupts of all threads. */
+  #selectQuery(tenant: string | undefined): ReturnType<typeof prepareStatements>["openInterrupts"] {
+    const isRare = tenant !== undefined && this.#indexes.countOpenRunsOfTenant(tenant) < maxSortedRows;
+    return isRare ? this.#sql.openInterruptsOfTenant : this.#sql.openInterrupts;
   }
 
   /** Lists the ids of the interrupts awaited by the run of a namespace. */

@@ -23,12 +23,31 @@ export const isNotDone: string = " AND r.status <> 'done'";
 export const hasRequestedStatus: string =
   " AND (@statuses IS NULL OR " + effectiveStatus + " IN (SELECT value FROM json_each(@statuses)))";
 
-export const hasMetadata: string =
-  " AND (@metadata IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(@metadata) w WHERE NOT EXISTS" +
-  " (SELECT 1 FROM json_each(coalesce(r.metadata, '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))";
+/** The metadata of a run `r`. */
+export const hasMetadata: string = hasEntries("r.metadata", "@metadata");
+
+/** Condition that metadata, as JSON, has all entries of a parameter, unless the parameter is null. */
+export function hasEntries(metadata: string, parameter: string): string {
+  return (
+    " AND (" +
+    parameter +
+    " IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(" +
+    parameter +
+    ") w WHERE NOT EXISTS (SELECT 1 FROM json_each(coalesce(" +
+    metadata +
+    ", '{}')) h WHERE h.key = w.key AND h.type = w.type AND h.atom IS w.atom)))"
+  );
+}
+
+/** Tenant and owner of rows `r` or `t`. */
+export function hasParties(row: "r" | "t"): string {
+  return " AND (@tenant IS NULL OR " + row + ".tenant = @tenant) AND (@user IS NULL OR " + row + ".user = @user)";
+}
 
 export interface ListParameters {
   readonly graph: string | null;
+  readonly tenant: string | null;
+  readonly user: string | null;
   readonly metadata: string | null;
   readonly statuses: string | null;
   readonly dead: string;
@@ -52,10 +71,12 @@ export function toListParameters(
   statuses: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): Omit<ListParameters, "before"> {
-  const { graph, metadata, limit } = filter;
+  const { graph, tenant, owner, metadata, limit } = filter;
   const [since, until] = getTimeWindow(filter);
   return {
     graph: graph ?? null,
+    tenant: tenant ?? null,
+    user: owner ?? null,
     metadata: metadata === undefined ? null : JSON.stringify(metadata),
     statuses: statuses === undefined ? null : JSON.stringify(statuses),
     dead: JSON.stringify(dead),

@@ -12,6 +12,7 @@ import { ListIndexes } from "./list-indexes.ts";
 import { NamespaceReader } from "./namespace-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";
+import { StatusCounts } from "./status-counts.ts";
 import { ThreadCiphers } from "./thread-ciphers.ts";
 import { ThreadLists } from "./thread-lists.ts";
 import { TimerReader } from "./timer-reader.ts";
@@ -21,6 +22,7 @@ export interface Reader {
   readonly ciphers: ThreadCiphers;
   readonly threads: ThreadLists;
   readonly runs: RunLists;
+  readonly counts: StatusCounts;
   readonly namespaces: NamespaceReader;
   readonly checkpoints: CheckpointReader;
   readonly states: StateReader;
@@ -39,17 +41,19 @@ export function createReader(
 ): Reader {
   const ciphers = new ThreadCiphers(db, storeCipher);
   const indexes = new ListIndexes(db);
+  const getCipher = (thread: string): ReturnType<ThreadCiphers["get"]> => ciphers.get(thread);
   const namespaces = new NamespaceReader(db);
   const checkpoints = new CheckpointReader(db, { ciphers, namespaces });
   return {
     ciphers,
-    threads: new ThreadLists(db, indexes),
-    runs: new RunLists(db, { indexes, getCipher: (thread) => ciphers.get(thread), onFault }),
+    threads: new ThreadLists(db, { indexes, getCipher, onFault }),
+    runs: new RunLists(db, { indexes, getCipher, onFault }),
+    counts: new StatusCounts(db),
     namespaces,
     checkpoints,
     states: new StateReader(db, { ciphers, namespaces, checkpoints }),
     effects: new EffectReader(db, { ciphers, namespaces }),
-    interrupts: new InterruptReader(db, { ciphers, namespaces, onFault }),
+    interrupts: new InterruptReader(db, { ciphers, namespaces, indexes, onFault }),
     inbox: new InboxReader(db, ciphers),
     events: new EventReader(db, { ciphers, checkpoints }),
     timers: new TimerReader(db, onFault),

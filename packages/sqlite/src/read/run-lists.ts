@@ -1,7 +1,7 @@
 /** Lists of runs, newest first. */
 
 import type { RunStatus, StatewrightError } from "@statewright/core";
-import type { ClaimablePage, RunFilter, RunRow } from "@statewright/core/store";
+import type { ClaimablePage, RunCountFilter, RunFilter, RunRow } from "@statewright/core/store";
 import { listReadableRows, type RunColumns, readRun, statusFromRow, type ThreadCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import { runIsIntact } from "../rows/row-sums.ts";
@@ -9,6 +9,7 @@ import {
   effectiveStatus,
   getTimeWindow,
   hasMetadata,
+  hasParties,
   hasRequestedStatus,
   isNotDone,
   type ListParameters,
@@ -16,10 +17,11 @@ import {
   toStoredOpenStatuses,
 } from "./list-filters.ts";
 import { type ListIndexes, maxSortedRows, type Pair } from "./list-indexes.ts";
+import type { StatusCount } from "./status-counts.ts";
 
 const runColumns =
   "SELECT r.key, r.id, t.id AS thread, b.name AS branch, r.graph, r.version, r.attempt, r.started, r.ended, r.error," +
-  " r.name, r.metadata, r.input, r.more, " +
+  " r.name, r.metadata, r.input, r.more, r.tenant, r.user, " +
   runIsIntact +
   ", ";
 
@@ -36,20 +38,24 @@ const runConditions =
   " AND (@branch IS NULL OR b.name = @branch) AND (@graph IS NULL OR r.graph = @graph) AND (@name IS NULL OR r.name = @name)" +
   " AND r.started >= @since AND r.started < @until AND r.key < @before" +
   hasRequestedStatus +
+  hasParties("r") +
   hasMetadata;
 
 const runFilter: string = runConditions + " ORDER BY r.key DESC LIMIT @limit";
 const oldestFirst: string = runConditions + " ORDER BY r.key LIMIT @limit";
 
-/** Runs with a given metadata entry, newest first. */
+const ofTenant: string = selectFromRuns("runs_by_tenant") + " WHERE r.tenant = @tenant AND r.tenant IS NOT NULL";
+const ofOwner: string = selectFromRuns("runs_by_user") + " WHERE r.user = @user AND r.user IS NOT NULL";
+
+/** Runs with a given metadata entry. */
 const runsOfPair =
   " FROM run_metadata m INDEXED BY runs_by_metadata CROSS JOIN runs r ON r.key = m.run CROSS JOIN threads t ON t.key = r.thread" +
   " CROSS JOIN branches b ON b.key = r.branch WHERE m.name = @pairName AND m.value = @pairValue AND m.run < @before" +
   " AND (@name IS NULL OR r.name = @name) AND (@graph IS NULL OR r.graph = @graph)" +
   " AND (@branch IS NULL OR b.name = @branch) AND r.started >= @since AND r.started < @until" +
   hasRequestedStatus +
-  hasMetadata +
-  " ORDER BY m.run DESC LIMIT @limit";
+  hasParties("r") +
+  hasMetadata;
 
 /** First queued run of each thread without a live owner, or owned by this process. */
 const claimableQueued =
@@ -97,6 +103,10 @@ function prepareStatements(db: Database) {
   /** Prepares a query of runs with their stored status. */
   const prepareStoredRuns = <Parameters extends readonly unknown[]>(from: string) =>
     db.prepare<Parameters, RunColumns>(runColumns + statusFromRow + " AS status" + from);
+  const prepareCount = <Parameters extends object>(from: string) =>
+    db.prepare<[Parameters], StatusCount>(
+      "SELECT " + effectiveStatus + " AS status, count(*) AS count" + from + " GROUP BY 1",
+    );
   return {
     runsInOrderOfKeys: prepareEffectiveRuns<RunParameters>(selectFromRuns() + " WHERE true" + runFilter),
     runsOfThread: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runFilter),
@@ -120,7 +130,26 @@ function prepareStatements(db: Database) {
       selectFromRuns("runs_by_graph") + " WHERE r.graph = @graph" + runFilter,
     ),
     runsOfTime: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_by_start") + " WHERE true" + runFilter),
-    runsByMetadata: prepareEffectiveRuns<RunParameters & Pair>(runsOfPair),
+    runsByMetadata: prepareEffectiveRuns<RunParameters & Pair>(runsOfPair + " ORDER BY m.run DESC LIMIT @limit"),
+    runsOfTenant: prepareEffectiveRuns<RunParameters>(ofTenant + runFilter),
+    runsOfTenantAndStatus: prepareEffectiveRuns<RunParameters & { readonly stored: string }>(
+      selectFromRuns("runs_of_tenant_by_status") +
+        " WHERE r.tenant = @tenant AND r.tenant IS NOT NULL AND r.status = @stored" +
+        isNotDone +
+        runFilter,
+    ),
+    runsOfOwner: prepareEffectiveRuns<RunParameters>(ofOwner + runFilter),
+    runsOfTenantAndOwner: prepareEffectiveRuns<RunParameters>(ofOwner + " AND r.tenant = @tenant" + runFilter),
+    runById: prepareEffectiveRuns<{ id: string; dead: string }>(
+      selectFromRuns("runs_by_id") + " WHERE r.id = @id ORDER BY r.key LIMIT 1",
+    ),
+    count: {
+      all: prepareCount<RunParameters>(selectFromRuns() + " WHERE true" + runConditions),
+      thread: prepareCount<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runConditions),
+      pair: prepareCount<RunParameters & Pair>(runsOfPair),
+      tenant: prepareCount<RunParameters>(ofTenant + runConditions),
+      owner: prepareCount<RunParameters>(ofOwner + runConditions),
+    },
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
     claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
     claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
@@ -182,6 +211,12 @@ export class RunLists {
     return found === undefined ? undefined : this.#readRow(found);
   }
 
+  /** Finds a run by its id over all threads: the first one in the file. */
+  find(id: string, dead: readonly number[]): RunRow | undefined {
+    const found = this.#sql.runById.get({ id, dead: JSON.stringify(dead) });
+    return found === undefined ? undefined : this.#readRow(found);
+  }
+
   /** Lists the runs of a thread with their stored status, ordered by start or enqueue. */
   listOfThread(thread: string): readonly RunRow[] {
     return this.#sql.runsInOrder.all(thread).map(this.#readRow);
@@ -189,18 +224,28 @@ export class RunLists {
 
   /** Lists runs newest first; runs of the owners in `dead` count as crashed. */
   list(filter: RunFilter, statuses: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
-    const { thread, branch, key, before } = filter;
+    const { thread, before } = filter;
     const parameters = {
-      ...toListParameters(filter, statuses, dead),
-      thread: thread ?? null,
-      branch: branch ?? null,
-      name: key ?? null,
+      ...toRunParameters(filter, statuses, dead),
       before:
         (before === undefined ? undefined : this.#sql.keyOfRun.get(before.thread, before.id)) ??
         Number.MAX_SAFE_INTEGER,
     };
     if (thread !== undefined) return this.#selectThreadQuery(filter, statuses).all(parameters).map(this.#readRow);
     return this.#listReadable(parameters, this.#selectGlobalQuery(filter, statuses));
+  }
+
+  /** Counts the runs of a filter by effective status. */
+  count(filter: RunCountFilter, dead: readonly number[]): readonly StatusCount[] {
+    const parameters = toRunParameters(filter, undefined, dead);
+    const { count } = this.#sql;
+    const { thread, tenant, owner } = filter;
+    if (thread !== undefined) return count.thread.all(parameters);
+    const rarest = this.#indexes.findRarestPair(filter.metadata);
+    if (rarest !== undefined && rarest.count < this.#indexes.countRunsOfParties(tenant, owner))
+      return count.pair.all({ ...parameters, ...rarest.pair });
+    if (owner !== undefined) return count.owner.all(parameters);
+    return (tenant === undefined ? count.all : count.tenant).all(parameters);
   }
 
   /** Lists runs that any process can claim, in key order. */
@@ -231,8 +276,9 @@ export class RunLists {
   }
 
   #listByStatuses(stored: readonly string[], parameters: RunParameters): readonly RunColumns[] {
-    const { limit } = parameters;
-    const all = stored.flatMap((status) => this.#sql.runsOfStatus.all({ ...parameters, stored: status }));
+    const { limit, tenant } = parameters;
+    const query = tenant === null ? this.#sql.runsOfStatus : this.#sql.runsOfTenantAndStatus;
+    const all = stored.flatMap((status) => query.all({ ...parameters, stored: status }));
     all.sort((left, right) => right.key - left.key);
     return limit < 0 ? all : all.slice(0, limit);
   }
@@ -254,14 +300,36 @@ export class RunLists {
     filter: RunFilter,
     statuses: readonly RunStatus[] | undefined,
   ): (parameters: RunParameters) => readonly RunColumns[] {
+    const { tenant, owner } = filter;
     const rarest = this.#indexes.findRarestPair(filter.metadata);
-    if (rarest !== undefined) return (parameters) => this.#sql.runsByMetadata.all({ ...parameters, ...rarest.pair });
+    const partyCount = this.#indexes.countRunsOfParties(tenant, owner);
+    if (rarest !== undefined && rarest.count <= partyCount)
+      return (parameters) => this.#sql.runsByMetadata.all({ ...parameters, ...rarest.pair });
+    if (owner !== undefined && (tenant !== undefined || partyCount < maxSortedRows))
+      return (parameters) =>
+        (tenant === undefined ? this.#sql.runsOfOwner : this.#sql.runsOfTenantAndOwner).all(parameters);
     const stored = toStoredOpenStatuses(statuses);
     if (stored !== undefined) return (parameters) => this.#listByStatuses(stored, parameters);
+    if (tenant !== undefined) return (parameters) => this.#sql.runsOfTenant.all(parameters);
     const isWindow = filter.since !== undefined || filter.until !== undefined;
     if (isWindow && this.#indexes.countStarted(getTimeWindow(filter)) < maxSortedRows)
       return (parameters) => this.#sql.runsOfTime.all(parameters);
     return (parameters) =>
       (filter.graph === undefined ? this.#sql.runsInOrderOfKeys : this.#sql.runsOfGraph).all(parameters);
   }
+}
+
+function toRunParameters(
+  filter: RunFilter,
+  statuses: readonly RunStatus[] | undefined,
+  dead: readonly number[],
+): RunParameters {
+  const { thread, branch, key } = filter;
+  return {
+    ...toListParameters(filter, statuses, dead),
+    thread: thread ?? null,
+    branch: branch ?? null,
+    name: key ?? null,
+    before: Number.MAX_SAFE_INTEGER,
+  };
 }

@@ -1,11 +1,22 @@
 /** Reads of the store interface. */
 
-import type { Store } from "@statewright/core";
-import { type ClaimableKind, storeRules } from "@statewright/core/store";
+import type { RunStatus, Store } from "@statewright/core";
+import {
+  type ClaimableKind,
+  type RunCountFilter,
+  storeRules,
+  type ThreadCountFilter,
+  type ThreadCounts,
+  threadRules,
+} from "@statewright/core/store";
 import type { StoreParts } from "../store-parts.ts";
 import type { Reader } from "./reader.ts";
+import type { StatusCount } from "./status-counts.ts";
 
-type ListReads = Pick<Store, "thread" | "threads" | "runs" | "claimable" | "openInterrupts" | "timers">;
+type ListReads = Pick<
+  Store,
+  "thread" | "threads" | "countThreads" | "run" | "runs" | "countRuns" | "claimable" | "openInterrupts" | "timers"
+>;
 
 type ThreadReads = Pick<
   Store,
@@ -34,6 +45,23 @@ function createListReads({ transactions, claims }: ReadParts): ListReads {
       const statuses = storeRules.checkThreadFilter(filter);
       return await transactions.readStatus((from, dead) => from.threads.list(filter, statuses, dead));
     },
+    countThreads: async (filter = {}) => {
+      storeRules.checkThreadCountFilter(filter);
+      const counts = await transactions.readStatus((from, dead) =>
+        isByTenantOnly(filter) ? from.counts.countThreads(filter.tenant, dead) : from.threads.count(filter, dead),
+      );
+      const { total, byStatus, withoutRun } = sumCounts(counts);
+      return { total, byStatus, withoutRun };
+    },
+    run: (id) => transactions.readStatus((from, dead) => from.runs.find(id, dead)),
+    countRuns: async (filter = {}) => {
+      storeRules.checkRunCountFilter(filter);
+      const counts = await transactions.readStatus((from, dead) =>
+        isByTenantOnly(filter) ? from.counts.countRuns(filter.tenant, dead) : from.runs.count(filter, dead),
+      );
+      const { total, byStatus } = sumCounts(counts);
+      return { total, byStatus };
+    },
     runs: async (filter = {}) => {
       const statuses = storeRules.checkRunFilter(filter);
       return await transactions.readStatus((from, dead) => from.runs.list(filter, statuses, dead), filter.thread);
@@ -58,6 +86,23 @@ function createListReads({ transactions, claims }: ReadParts): ListReads {
         return from.timers.list(filter);
       }),
   };
+}
+
+/** Returns true for a filter that the counts of the whole file or of one tenant answer. */
+function isByTenantOnly(filter: ThreadCountFilter | RunCountFilter): boolean {
+  return Object.entries(filter).every(([name, value]) => name === "tenant" || value === undefined);
+}
+
+function sumCounts(counts: readonly StatusCount[]): ThreadCounts {
+  const byStatus = new Map<RunStatus, number>();
+  let total = 0;
+  let withoutRun = 0;
+  for (const { status, count } of counts) {
+    total += count;
+    if (status === null) withoutRun += count;
+    else byStatus.set(status, (byStatus.get(status) ?? 0) + count);
+  }
+  return { total, byStatus: threadRules.toStatusCounts(byStatus), withoutRun };
 }
 
 function createThreadReads({ transactions }: ReadParts): ThreadReads {

@@ -2,7 +2,13 @@
 
 import { checkId } from "@statewright/core/adapter";
 import { type RunRow, storeRules } from "@statewright/core/store";
-import { computeColumnSum, type Payload, toRunPayload, toStoredStatus } from "@statewright/store-kit";
+import {
+  computeColumnSum,
+  type Payload,
+  type StoredStatus,
+  toRunPayload,
+  toStoredStatus,
+} from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Reader } from "../read/reader.ts";
 import type { ClaimedThread, NamespaceState } from "../write/claimed-thread.ts";
@@ -13,8 +19,8 @@ function prepareStatements(db: Database) {
   return {
     runKey: db.prepare<[number, string], number>("SELECT key FROM runs WHERE thread = ? AND id = ?").pluck(),
     addRun: db.prepare(
-      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, sum)" +
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO runs (thread, branch, id, graph, version, status, attempt, started, epoch, ended, error, name, metadata, input, more, tenant, user, sum)" +
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     changeRun: db.prepare(
       "UPDATE runs SET version = @version, status = @status, attempt = @attempt, epoch = @epoch, ended = @ended, error = @error," +
@@ -28,14 +34,17 @@ function prepareStatements(db: Database) {
       "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
     queuedById: db
-      .prepare<[string], number>(
-        "SELECT 1 FROM runs INDEXED BY queued_runs_by_id WHERE id = ? AND status = 'queued' LIMIT 1",
-      )
+      .prepare<[string], number>("SELECT 1 FROM runs INDEXED BY runs_by_id WHERE id = ? AND status = 'queued' LIMIT 1")
       .pluck(),
     cancelQueued: db.prepare<[number, Payload | null, number]>(
       "UPDATE runs SET status = 'cancelled', ended = ?, more = ?, input = NULL WHERE key = ?",
     ),
-    newestRunOfThread: db.prepare<[number, number]>("UPDATE threads SET run = ? WHERE key = ?"),
+    newestRunOfThread: db.prepare<[number, number]>(
+      "UPDATE threads SET run = r.key, status = r.status FROM runs r WHERE r.key = ? AND threads.key = ?",
+    ),
+    statusOfThread: db.prepare<[StoredStatus, number, number, StoredStatus]>(
+      "UPDATE threads SET status = ? WHERE key = ? AND run = ? AND status <> ?",
+    ),
     newestRunOfNamespace: db.prepare<[number, number]>("UPDATE branches SET run = ? WHERE key = ?"),
     addMetadata: db.prepare<[number, string, string]>("INSERT INTO run_metadata (run, name, value) VALUES (?, ?, ?)"),
   };
@@ -81,7 +90,7 @@ export class RunRows {
     this.#sql.sumRun.run(key);
   }
 
-  /** Makes a run the newest run of its thread. */
+  /** Makes a run the newest run of its thread, which gets the status of the run. */
   setNewestOfThread(thread: number, key: number): void {
     this.#sql.newestRunOfThread.run(key, thread);
   }
@@ -130,7 +139,7 @@ export class RunRows {
 
   /** Inserts a run with its metadata; returns its row key. */
   insert(claimed: Pick<ClaimedThread, "key" | "cipher">, namespaceKey: number, run: RunRow, epoch: number): number {
-    const { id, graph, version, attempt, startedAt, endedAt, key, metadata } = run;
+    const { id, graph, version, attempt, startedAt, endedAt, key, metadata, tenant, owner } = run;
     const { error, input, more } = toRunPayload(claimed.cipher, run);
     const columns = [
       ...[
@@ -147,6 +156,7 @@ export class RunRows {
         error,
       ],
       ...[key ?? null, metadata === undefined ? null : JSON.stringify(metadata), input, more],
+      ...[tenant ?? null, owner ?? null],
     ];
     const row = Number(this.#sql.addRun.run(...columns, computeColumnSum(columns)).lastInsertRowid);
     for (const [name, value] of Object.entries(metadata ?? {}))
@@ -154,9 +164,11 @@ export class RunRows {
     return row;
   }
 
-  #update({ epoch, cipher }: ClaimedThread, key: number, run: RunRow): void {
+  #update({ key: thread, epoch, cipher }: ClaimedThread, key: number, run: RunRow): void {
     const { version, attempt, endedAt } = run;
-    const statusColumns = { status: toStoredStatus(run), ended: endedAt ?? null };
+    const status = toStoredStatus(run);
+    const statusColumns = { status, ended: endedAt ?? null };
+    this.#sql.statusOfThread.run(status, thread, key, status);
     this.#sql.changeRun.run({ key, version, attempt, epoch, ...statusColumns, ...toRunPayload(cipher, run) });
   }
 }

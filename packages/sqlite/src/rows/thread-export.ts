@@ -7,6 +7,7 @@ import type { Reader } from "../read/reader.ts";
 import { threadHeadCheckpoint, threadHeadSeq, threadHeadTime } from "../read/thread-head.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
+import { ThreadDetailRows } from "./thread-details.ts";
 
 interface ThreadColumns {
   readonly keySalt: string;
@@ -16,9 +17,9 @@ interface ThreadColumns {
   readonly seq: number;
   readonly checkpoint: number;
   readonly run: string | null;
-  readonly graph: string;
-  readonly version: number;
-  readonly shape: string;
+  readonly graph: string | null;
+  readonly version: number | null;
+  readonly shape: string | null;
 }
 
 /** Creates the reader of thread exports; call the reader inside one transaction. */
@@ -30,6 +31,7 @@ export function createThreadExporter(
     artifacts,
   }: { readonly reader: Reader; readonly prunedRanges: PrunedRanges; readonly artifacts: Artifacts },
 ): (thread: string, bodies?: "include" | "omit") => ThreadExport {
+  const details = new ThreadDetailRows(db);
   const head = db.prepare<[string], ThreadColumns>(
     "SELECT t.salt AS keySalt, t.created AS createdAt, t.head AS headBranch, " +
       threadHeadTime +
@@ -39,7 +41,7 @@ export function createThreadExporter(
       threadHeadCheckpoint +
       " AS checkpoint," +
       " (SELECT r.id FROM runs r WHERE r.key = t.run) AS run, g.name AS graph, g.version, g.shape" +
-      " FROM threads t JOIN graphs g ON g.key = t.graph WHERE t.id = ?",
+      " FROM threads t LEFT JOIN graphs g ON g.key = t.graph WHERE t.id = ?",
   );
 
   function exportNamespace(thread: string, namespace: NamespaceRow): NamespaceExport {
@@ -64,9 +66,10 @@ export function createThreadExporter(
     const { graph, version, shape, run, ...rest } = found;
     return {
       id: thread,
+      ...details.get(thread, reader.ciphers.get(thread)).details,
       ...rest,
       run: run ?? undefined,
-      writtenBy: { graph, version, shape },
+      writtenBy: graph === null || version === null || shape === null ? undefined : { graph, version, shape },
       namespaces: reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace)),
       runs: reader.runs.listOfThread(thread),
       events: reader.events.listDurable(thread),

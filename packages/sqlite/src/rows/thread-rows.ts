@@ -1,7 +1,7 @@
 /** Rows of threads: creation, ownership, head and queue length. */
 
-import { storeRules } from "@statewright/core/store";
-import type { StoreCipher } from "@statewright/store-kit";
+import { storeRules, type ThreadDetails } from "@statewright/core/store";
+import type { StoreCipher, StoredStatus } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
 import { threadHeadAssignments } from "../read/thread-head.ts";
@@ -15,24 +15,34 @@ export interface ThreadState extends ThreadHead {
   readonly owner: number | null;
   readonly epoch: number;
   readonly queued: number;
+  readonly tenant: string | null;
+  /** Key of the graph version; null before the first claim. */
+  readonly graph: number | null;
 }
 
-/** New thread; `graph` is the key of its graph version. */
+/** New thread; `graph` is the key of its graph version, null before the first claim. */
 interface NewThread {
   readonly id: string;
   readonly salt: string;
   readonly head: string;
-  readonly graph: number;
+  readonly graph: number | null;
   readonly at: number;
+  readonly details: ThreadDetails;
+  /** True if the same transaction writes the first run. */
+  readonly hasRun?: boolean;
 }
+
+/** Status of a thread without a run. */
+export const statusWithoutRun = "new";
 
 function prepareStatements(db: Database) {
   return {
     threadState: db.prepare<[string], ThreadState>(
-      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued FROM threads WHERE id = ?",
+      "SELECT key, head, salt, owner, epoch, seq, checkpoint, updated, queued, tenant, graph FROM threads WHERE id = ?",
     ),
-    addThread: db.prepare<[string, string, number, string, number, number, Uint8Array | null]>(
-      "INSERT INTO threads (id, salt, graph, head, epoch, seq, checkpoint, queued, created, updated, secret) VALUES (?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)",
+    addThread: db.prepare(
+      "INSERT INTO threads (id, salt, graph, head, status, epoch, seq, checkpoint, queued, created, updated, secret, tenant, user)" +
+        " VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?)",
     ),
     advance: db.prepare<[number, number, number, number]>(
       "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?) WHERE key = ?",
@@ -49,6 +59,7 @@ function prepareStatements(db: Database) {
     ),
     updateThreadHead: db.prepare<[string]>("UPDATE threads AS t SET " + threadHeadAssignments + " WHERE t.id = ?"),
     countQueued: db.prepare<[number, number]>("UPDATE threads SET queued = queued + ? WHERE key = ?"),
+    touch: db.prepare<[number, number]>("UPDATE threads SET updated = max(updated, ?) WHERE key = ?"),
     moveHead: db.prepare<[string, number]>("UPDATE threads SET head = ? WHERE key = ?"),
   };
 }
@@ -106,11 +117,19 @@ export class ThreadRows {
     if (self !== undefined) this.#sql.releaseRow.run(claimed.key, claimed.epoch, self);
   }
 
-  /** Creates a thread without an owner. */
-  create({ id, salt, head, graph, at }: NewThread): ThreadState {
+  /** Creates a thread without an owner process; the caller writes its title and metadata. */
+  create({ id, salt, head, graph, at, details, hasRun }: NewThread): ThreadState {
     const secret = this.#storeCipher?.createSecret(id) ?? null;
-    const key = Number(this.#sql.addThread.run(id, salt, graph, head, at, at, secret).lastInsertRowid);
-    return { key, head, salt, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0 };
+    const { tenant = null, owner: user = null } = details;
+    const status: StoredStatus | typeof statusWithoutRun = hasRun === true ? "running" : statusWithoutRun;
+    const row = [id, salt, graph, head, status, at, at, secret, tenant, user];
+    const key = Number(this.#sql.addThread.run(...row).lastInsertRowid);
+    return { key, head, salt, owner: null, epoch: 0, seq: 0, checkpoint: 0, updated: at, queued: 0, tenant, graph };
+  }
+
+  /** Moves the time of the last change of a thread forward. */
+  touch(key: number, at: number): void {
+    this.#sql.touch.run(at, key);
   }
 
   /** Updates the row of a thread without a live owner to its head. */

@@ -33,6 +33,8 @@ export const threadTables: Readonly<Record<string, TableOwnership>> = {
   artifacts: { owner: "thread", where: "thread = @key" },
   run_metadata: { owner: "thread", where: "run IN (SELECT key FROM runs WHERE thread = @key)" },
   runs: { owner: "thread", where: "thread = @key" },
+  thread_metadata: { owner: "thread", where: "thread = @key" },
+  thread_details: { owner: "thread", where: "thread = @key" },
   branches: { owner: "thread", where: "thread = @key" },
   threads: { owner: "thread", where: "key = @key" },
 };

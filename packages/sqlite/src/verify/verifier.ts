@@ -1,12 +1,14 @@
 /** Verification of threads and long-term items: each checkpoint chain from its anchor on, and each checksum. */
 
 import { type Fault, storeRules, type VerifyReport } from "@statewright/core/store";
-import { isUnreadable, type Read, type StoreVerifier } from "@statewright/store-kit";
+import { type DetailColumns, isUnreadable, type Read, readDetails, type StoreVerifier } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Reencryption } from "../encryption/reencrypt.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
+import { detailColumns } from "../rows/thread-details.ts";
+import { statusWithoutRun } from "../rows/thread-rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
@@ -49,6 +51,27 @@ function prepareStatements(db: Database) {
       "SELECT r.key, r.id, r.metadata FROM runs r WHERE r.key > ? AND json_valid(r.metadata)" +
         " AND r.thread = (SELECT key FROM threads WHERE id = ?) ORDER BY r.key LIMIT ?",
     ),
+    details: db.prepare<[string], DetailColumns & { key: number }>(
+      "SELECT t.key, t.id, " +
+        detailColumns +
+        " FROM threads t LEFT JOIN thread_details d ON d.thread = t.key WHERE t.id = ?",
+    ),
+    pairsOfThread: db.prepare<[number], { name: string; value: string; tenant: string }>(
+      "SELECT name, value, tenant FROM thread_metadata WHERE thread = ?",
+    ),
+    hasOtherStatus: db
+      .prepare<[string], number>(
+        "SELECT t.status IS NOT coalesce(r.status, '" +
+          statusWithoutRun +
+          "') FROM threads t LEFT JOIN runs r ON r.key = t.run WHERE t.id = ?",
+      )
+      .pluck(),
+    hasForeignTenant: db
+      .prepare<[string], number>(
+        "SELECT EXISTS (SELECT 1 FROM runs r INDEXED BY runs_of_thread WHERE r.thread = t.key AND r.tenant IS NOT t.tenant)" +
+          " FROM threads t WHERE t.id = ?",
+      )
+      .pluck(),
     pairs: db.prepare<[number], { name: string; value: string }>("SELECT name, value FROM run_metadata WHERE run = ?"),
   };
 }
@@ -144,6 +167,7 @@ export class Verifier implements StoreVerifier {
     }
     await read(() => runCheck(() => this.#sources.reader.timers.list({ thread: id })));
     const artifacts = await this.#verifyArtifacts(id, read, runCheck);
+    await read(() => runCheck(() => this.#verifyDetails(id, fault)));
     await this.#verifyMetadata(id, read, fault);
     // The row of a claimed thread lags behind its checkpoints.
     const { ahead = 0, owned = 0 } = (await read(() => this.#sql.newest.get(id))) ?? {};
@@ -170,6 +194,20 @@ export class Verifier implements StoreVerifier {
     return bodies;
   }
 
+  /** Verifies the title, metadata, tenant and owner of a thread, and the status that counts read. */
+  #verifyDetails(id: string, onFault: (fault: Fault) => void): void {
+    const found = this.#sql.details.get(id);
+    if (found === undefined) return;
+    const { metadata, tenant = "" } = readDetails(this.#sources.reader.ciphers.get(id), found);
+    const pairs = this.#sql.pairsOfThread.all(found.key);
+    if (!isIndexedBy(pairs, metadata) || pairs.some((pair) => pair.tenant !== tenant))
+      onFault({ thread: id, what: "the thread is not indexed by its metadata" });
+    if (this.#sql.hasOtherStatus.get(id) === 1)
+      onFault({ thread: id, what: "the status of the thread is not that of its newest run" });
+    if (this.#sql.hasForeignTenant.get(id) === 1)
+      onFault({ thread: id, what: "a run has another tenant than its thread" });
+  }
+
   /** Reports runs whose metadata rows differ from their metadata. */
   async #verifyMetadata(id: string, read: Read, onFault: (fault: Fault) => void): Promise<void> {
     for (let after: number | undefined = 0; after !== undefined; ) {
@@ -177,12 +215,7 @@ export class Verifier implements StoreVerifier {
       after = await read(() => {
         const runs = this.#sql.runsWithMetadata.all(from, id, rowsPerRead);
         for (const run of runs) {
-          const listed = new Map(this.#sql.pairs.all(run.key).map(({ name, value }) => [name, value]));
-          const expected = Object.entries(JSON.parse(run.metadata) as Record<string, unknown>);
-          if (
-            expected.length !== listed.size ||
-            expected.some(([name, value]) => listed.get(name) !== JSON.stringify(value))
-          )
+          if (!isIndexedBy(this.#sql.pairs.all(run.key), JSON.parse(run.metadata)))
             onFault({ thread: id, what: `run ${run.id} is not indexed by its metadata` });
         }
         return runs.length < rowsPerRead ? undefined : runs.at(-1)?.key;
@@ -214,6 +247,18 @@ export class Verifier implements StoreVerifier {
       if (found.length < rowsPerRead) return count;
     }
   }
+}
+
+/** Returns true if the rows of an index by metadata are those of the metadata. */
+function isIndexedBy(
+  pairs: readonly { readonly name: string; readonly value: string }[],
+  metadata: Readonly<Record<string, unknown>> = {},
+): boolean {
+  const listed = new Map(pairs.map(({ name, value }) => [name, value]));
+  const expected = Object.entries(metadata);
+  return (
+    expected.length === listed.size && expected.every(([name, value]) => listed.get(name) === JSON.stringify(value))
+  );
 }
 
 /** Creates a function that runs a check and reports a damaged row as a fault. */

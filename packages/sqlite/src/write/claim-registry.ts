@@ -72,7 +72,7 @@ export class ClaimRegistry {
       run: () => {
         pendingClaim = undefined;
         if (this.#deferred.get(commit.thread)?.claim.epoch === commit.epoch) {
-          pendingClaim = this.#claimDeferred(commit.thread);
+          pendingClaim = this.#claimDeferred(commit.thread, { hasRun: commit.run !== undefined });
           if (pendingClaim === undefined) throw storeRules.createFencedError(commit);
         }
         claimed = this.#threads.get(commit.thread);
@@ -94,7 +94,7 @@ export class ClaimRegistry {
   writeWithDeferredClaim<Value>(thread: string, run: () => Value): Promise<Value> {
     let pendingClaim: DeferredClaim | undefined;
     const put = (): Value => {
-      pendingClaim = this.#claimDeferred(thread);
+      pendingClaim = this.#claimDeferred(thread, { hasRun: false });
       return run();
     };
     return this.#parts.transactions.write(thread, put, { undo: () => this.#restoreDeferred(thread, pendingClaim) });
@@ -168,7 +168,7 @@ export class ClaimRegistry {
   #claim(request: ClaimRequest): WrittenClaim {
     const { writer, owner, reserve } = this.#parts;
     this.refuseDeferred(request.thread);
-    const claimed = writer.claims.claim(request, this.getReleasedEpoch(request.thread));
+    const claimed = writer.claims.claim(request, { releasedEpoch: this.getReleasedEpoch(request.thread) });
     // Reserves disk space for the final write of a starting run.
     reserve.acquire(owner.getId() ?? 0);
     return claimed;
@@ -188,10 +188,10 @@ export class ClaimRegistry {
   }
 
   /** Claims the thread of a starting run together with its first write; undefined if the thread has changed. */
-  #claimDeferred(thread: string): DeferredClaim | undefined {
+  #claimDeferred(thread: string, write: { readonly hasRun: boolean }): DeferredClaim | undefined {
     const deferredClaim = this.#deferred.get(thread);
     this.#parts.reader.ciphers.forget();
-    const claimed = deferredClaim?.claimThread();
+    const claimed = deferredClaim?.claimThread(write);
     if (claimed === undefined) return undefined;
     this.#deferred.delete(thread);
     this.#threads.set(thread, claimed);

@@ -1,6 +1,6 @@
 /** Claims of threads: immediate claims, and claims deferred to the first write of a run. */
 
-import { type Claim, type ClaimRequest, type RunRow, storeRules } from "@statewright/core/store";
+import { type Claim, type ClaimRequest, type RunRow, storeRules, threadRules } from "@statewright/core/store";
 import { type CheckpointColumns, createCorruptError, type GraphVersion, toCheckpointRow } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { Owner } from "../file/owner.ts";
@@ -14,8 +14,11 @@ import type { WriterRows } from "./writer-rows.ts";
 export interface DeferredClaim {
   /** Future claim. */
   readonly claim: Claim;
-  /** Claims the thread, inside the transaction of its first write; undefined if the thread has changed. */
-  claimThread(): ClaimedThread | undefined;
+  /**
+   * Claims the thread, inside the transaction of its first write; undefined if the thread has changed. `hasRun` is true
+   * if that write contains the run.
+   */
+  claimThread(write: { readonly hasRun: boolean }): ClaimedThread | undefined;
 }
 
 /** Written claim. */
@@ -45,8 +48,8 @@ interface ClaimSource {
 function prepareStatements(db: Database) {
   return {
     claim: db
-      .prepare<[number, number], number>(
-        "UPDATE threads SET owner = ?, epoch = epoch + 1 WHERE key = ? RETURNING epoch",
+      .prepare<[number, number, number], number>(
+        "UPDATE threads SET owner = ?, epoch = epoch + 1, graph = coalesce(graph, ?) WHERE key = ? RETURNING epoch",
       )
       .pluck(),
     claimUnchanged: db.prepare<[number, number, string, number, number, number, number]>(
@@ -74,21 +77,24 @@ export class Claims {
   }
 
   /** Claims a thread without a live owner; a thread with the epoch `releasedEpoch` counts as released. */
-  claim(request: ClaimRequest, releasedEpoch: number | undefined): WrittenClaim {
+  claim(
+    request: ClaimRequest,
+    { releasedEpoch, hasRun = false }: { readonly releasedEpoch: number | undefined; readonly hasRun?: boolean },
+  ): WrittenClaim {
     const { threads, namespaces, graphs } = this.#rows;
-    const { thread, at, keySalt = "" } = request;
+    const { thread, at } = request;
     const found = threads.find(thread);
     if (found === undefined && request.mustExist === true) throw storeRules.createUnknownThreadError(thread);
     const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
+    checkClaimTenant(request, found);
     const known = found && threads.updateStoredHead(thread, found);
     const writer = graphs.getWriter(request);
-    const state =
-      known ?? threads.create({ id: thread, salt: keySalt, head: request.branch ?? "main", graph: writer.key, at });
+    const state = known ?? this.#createThread(request, writer.key, hasRun);
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined) refuseMissingBranch(request, branch, known);
     const namespaceKey = namespace?.key ?? namespaces.add(state.key, branch);
-    const epoch = this.#sql.claim.get(this.#owner.getId() ?? this.#owner.register(at), state.key) as number;
+    const epoch = this.#sql.claim.get(this.#owner.getId() ?? this.#owner.register(at), writer.key, state.key) as number;
     const stored = { branch, namespaceKey, namespace, ...this.#readBranch(thread, namespaceKey, namespace), recovered };
     const source = { thread, state, epoch, writer };
     return { claimed: this.#createClaimedThread(source, stored), claim: createClaim(state, epoch, writer, stored) };
@@ -102,9 +108,10 @@ export class Claims {
     const self = this.#owner.getId();
     if (self === undefined) return undefined;
     const state = this.#rows.threads.find(thread);
+    checkClaimTenant(request, state);
     if (state === undefined) return request.mustExist === true ? undefined : this.#deferNew(request);
-    // An imported thread has epoch 0, like every imported thread: a replaced thread would not be detected.
-    if (state.owner !== null || state.epoch === 0) return undefined;
+    // An imported or created thread has epoch 0, like every such thread: a replaced thread would not be detected.
+    if (state.owner !== null || state.epoch === 0 || state.graph === null) return undefined;
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
     const key = this.#rows.graphs.findKey(request);
@@ -121,12 +128,27 @@ export class Claims {
 
   /** Prepares the claim of a new thread, which is created by the claim. */
   #deferNew(request: ClaimRequest): DeferredClaim {
+    const { keySalt: salt = "", tenant = null } = request;
     const emptyBranch = { branch: request.branch ?? "main", head: undefined, run: undefined, recovered: false };
     return {
-      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0, salt: request.keySalt ?? "" }, 1, request, emptyBranch),
-      claimThread: () =>
-        this.#rows.threads.find(request.thread) === undefined ? this.claim(request, undefined).claimed : undefined,
+      claim: createClaim({ seq: 0, checkpoint: 0, queued: 0, salt, tenant }, 1, request, emptyBranch),
+      claimThread: ({ hasRun }) =>
+        this.#rows.threads.find(request.thread) === undefined
+          ? this.claim(request, { releasedEpoch: undefined, hasRun }).claimed
+          : undefined,
     };
+  }
+
+  #createThread(
+    { thread: id, branch: head = "main", keySalt: salt = "", ...request }: ClaimRequest,
+    graph: number,
+    hasRun: boolean,
+  ): ThreadState {
+    const { at, tenant, owner } = request;
+    const details = threadRules.toThreadDetails({ tenant, owner });
+    const state = this.#rows.threads.create({ id, salt, head, graph, at, details, hasRun });
+    if (tenant !== undefined || owner !== undefined) this.#rows.details.put({ key: state.key, id }, undefined, details);
+    return state;
   }
 
   /** Claims a thread without an owner; false if the thread has changed. */
@@ -168,6 +190,12 @@ export class Claims {
   }
 }
 
+/** Throws `invalid_option` for an invalid tenant or owner, or a tenant other than that of the thread. */
+function checkClaimTenant({ thread, tenant, owner }: ClaimRequest, known?: ThreadState): void {
+  threadRules.checkParties("run", { tenant, owner });
+  if (known !== undefined) threadRules.checkTenant("run", { id: thread, tenant: known.tenant ?? undefined }, tenant);
+}
+
 /** Throws for a missing branch that the claim must not create. */
 function refuseMissingBranch(
   { thread, mustExist }: ClaimRequest,
@@ -181,7 +209,7 @@ function refuseMissingBranch(
 }
 
 function createClaim(
-  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "salt">,
+  state: Pick<ThreadState, "seq" | "checkpoint" | "queued" | "salt" | "tenant">,
   epoch: number,
   { graph, version, shape }: GraphVersion,
   { branch, head, run, recovered }: Pick<StoredBranch, "branch" | "head" | "run" | "recovered">,
@@ -189,6 +217,7 @@ function createClaim(
   return {
     epoch,
     keySalt: state.salt,
+    ...(state.tenant === null ? {} : { tenant: state.tenant }),
     branch,
     nextSeq: state.seq + 1,
     nextCheckpoint: state.checkpoint + 1,

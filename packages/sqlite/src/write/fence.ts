@@ -10,7 +10,7 @@ const emptyThreadHead: ThreadHead = { seq: 0, checkpoint: 0, updated: 0 };
 function prepareStatements(db: Database) {
   return {
     fence: db.prepare<[number, number, number, number | null, number | null, number, number, number, number]>(
-      "UPDATE threads SET seq = ?, checkpoint = ?, updated = ?, graph = coalesce(?, graph), owner = ?" +
+      "UPDATE threads SET seq = ?, checkpoint = ?, updated = max(updated, ?), graph = coalesce(?, graph), owner = ?" +
         " WHERE key = ? AND epoch = ? AND owner = ? AND queued = ?",
     ),
     queuedOfThread: db

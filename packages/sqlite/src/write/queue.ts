@@ -1,7 +1,7 @@
 /** Queue of runs. */
 
 import { checkId } from "@statewright/core/adapter";
-import { type QueueWrite, type RunRow, storeRules } from "@statewright/core/store";
+import { type QueueWrite, type RunRow, storeRules, threadRules } from "@statewright/core/store";
 import { toRunPayload } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
 import type { WriterRows } from "./writer-rows.ts";
@@ -23,11 +23,13 @@ export class Queue {
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
       throw storeRules.createUnknownBranchError(thread, branch ?? state.head);
+    threadRules.checkTenant("run", { id: thread, tenant: state.tenant ?? undefined }, run.tenant);
     const known = run.key === undefined ? undefined : this.#reader.runs.findByKey(state.key, run.key);
     if (known !== undefined) return known;
     const newest = namespace.run === null || stops === undefined ? undefined : this.#reader.runs.get(namespace.run);
     const row: RunRow = {
       ...run,
+      ...(state.tenant === null ? {} : { tenant: state.tenant }),
       thread,
       branch: namespace.name,
       ...(stops === undefined || newest === undefined ? {} : { stops: { run: newest.id, how: stops } }),

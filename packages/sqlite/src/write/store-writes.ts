@@ -2,19 +2,39 @@
 
 import type { Store } from "@statewright/core";
 import { checkId } from "@statewright/core/adapter";
-import { type PruneWrite, storeRules } from "@statewright/core/store";
+import { type PruneWrite, storeRules, type ThreadRow, threadRules } from "@statewright/core/store";
 import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 import type { LargeDeletion } from "./thread-deletion.ts";
 
 type StoreWrites = Pick<
   Store,
-  "claim" | "commit" | "branch" | "enqueue" | "dequeue" | "post" | "delete" | "importThread" | "prune"
+  | "createThread"
+  | "updateThread"
+  | "claim"
+  | "commit"
+  | "branch"
+  | "enqueue"
+  | "dequeue"
+  | "post"
+  | "delete"
+  | "importThread"
+  | "prune"
 >;
 
 export function createStoreWrites(parts: StoreParts): StoreWrites {
   const { transactions, claims, writer } = parts;
   return {
+    createThread: async (write) => {
+      threadRules.checkThreadWrite(write);
+      await claims.writeWithDeferredClaim(write.thread, () => writer.newThreads.create(write));
+      return await getThreadRow(parts, write.thread);
+    },
+    updateThread: async (thread, patch) => {
+      threadRules.checkThreadPatch(thread, patch);
+      await claims.writeWithDeferredClaim(thread, () => writer.newThreads.change(thread, patch));
+      return await getThreadRow(parts, thread);
+    },
     claim: async (request) => {
       checkId("thread", request.thread);
       if (request.branch !== undefined) checkId("branch", request.branch);
@@ -47,6 +67,13 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
     },
     prune: (write) => pruneThread(parts, write),
   };
+}
+
+/** Throws `unknown_thread` for a thread that was deleted in between. */
+async function getThreadRow({ transactions }: StoreParts, thread: string): Promise<ThreadRow> {
+  const row = await transactions.readStatus((from, dead) => from.threads.get(thread, dead), thread);
+  if (row === undefined) throw storeRules.createUnknownThreadError(thread);
+  return row;
 }
 
 async function pruneThread({ db, world, transactions, writer }: StoreParts, write: PruneWrite): Promise<number> {

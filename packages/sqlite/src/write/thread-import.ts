@@ -1,6 +1,6 @@
 /** Import of threads from their exports. */
 
-import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
+import { type NamespaceExport, storeRules, type ThreadExport, threadRules } from "@statewright/core/store";
 import { hashRemainingDeltas } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
@@ -37,14 +37,18 @@ export class ThreadImport {
     const { threads, graphs, events, runs } = this.#rows;
     const { id, headBranch, createdAt } = threadExport;
     if (threads.find(id) !== undefined) throw storeRules.createThreadExistsError(id);
+    const { writtenBy } = threadExport;
+    const details = threadRules.toThreadDetails(threadExport);
     const { key } = threads.create({
       id,
       salt: threadExport.keySalt,
       head: headBranch,
-      graph: graphs.getWriter(threadExport.writtenBy).key,
+      graph: writtenBy === undefined ? null : graphs.getWriter(writtenBy).key,
       at: createdAt,
+      details,
     });
     const thread: ImportedThread = { id, key, run: undefined, cipher: this.#reader.ciphers.get(id) };
+    this.#rows.details.put({ key, id }, thread.cipher, details);
     const states = this.#insertNamespaces(key, threadExport);
     const runKeys = this.#insertRuns(thread, threadExport, states);
     for (const namespace of threadExport.namespaces) {

@@ -11,6 +11,7 @@ import { GraphRows } from "../rows/graph-rows.ts";
 import { InterruptRows } from "../rows/interrupt-rows.ts";
 import { NamespaceRows } from "../rows/namespace-rows.ts";
 import { RunRows } from "../rows/run-rows.ts";
+import { ThreadDetailRows } from "../rows/thread-details.ts";
 import { ThreadRows } from "../rows/thread-rows.ts";
 import { TimerRows } from "../rows/timer-rows.ts";
 import { InboxMessages } from "./inbox-messages.ts";
@@ -19,6 +20,7 @@ import { Journal } from "./journal.ts";
 /** Row writers by table; call inside a transaction. */
 export interface WriterRows {
   readonly threads: ThreadRows;
+  readonly details: ThreadDetailRows;
   readonly graphs: GraphRows;
   readonly namespaces: NamespaceRows;
   readonly runs: RunRows;
@@ -49,6 +51,7 @@ export function createWriterRows(
   const runs = new RunRows(db, { reader, threads });
   return {
     threads,
+    details: new ThreadDetailRows(db),
     graphs: new GraphRows(db),
     namespaces,
     runs,

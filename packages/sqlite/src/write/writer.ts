@@ -14,6 +14,7 @@ import { Fence } from "./fence.ts";
 import { Forks } from "./forks.ts";
 import { Inbox } from "./inbox.ts";
 import type { LongTermTable } from "./long-term.ts";
+import { NewThreads } from "./new-threads.ts";
 import { PrunedRanges } from "./pruned-ranges.ts";
 import { Queue } from "./queue.ts";
 import { Retention } from "./retention.ts";
@@ -24,6 +25,7 @@ import { createWriterRows } from "./writer-rows.ts";
 /** Writers of one connection; call inside a transaction. */
 export interface Writer {
   readonly threads: ThreadRows;
+  readonly newThreads: NewThreads;
   readonly claims: Claims;
   readonly commits: Commits;
   readonly queue: Queue;
@@ -58,6 +60,7 @@ export function createWriter(
   const { threads } = rows;
   return {
     threads,
+    newThreads: new NewThreads(rows, reader),
     claims: new Claims(db, { rows, owner, reader }),
     commits: new Commits(rows, { owner, reader, fence: new Fence(db), inbox, artifacts, longTerm }),
     queue: new Queue(rows, reader),

@@ -1,12 +1,12 @@
-/** Hovers and completions of the language service of TypeScript 5.9, which editors use. */
+/** Hovers and completions of the language services of TypeScript 5.9 and 7, which editors use. */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createEditor, type Editor } from "../support/editor.ts";
-import { createTypeProject, type TypeProject } from "../support/type-project.ts";
+import { type CompilerName, compilers, createTypeProject, type TypeProject } from "../support/type-project.ts";
 
-const program = `import { commandTargets, createAgent, defineGraph, END, goto, run, START } from "statewright";
+const program = `import { commandTargets, createAgent, defineGraph, END, goto, inputNode, run, START, send } from "statewright";
 import { say, scriptedModel } from "@statewright/testing";
-import { order, search, Shop, store } from "./shop.ts";
+import { Item, order, search, Shop, store } from "./shop.ts";
 const start = defineGraph({ name: "shop", state: Shop });
 export const graph = start
   .nodes({ read: (state) => (state.cart.length > 0 ? goto("check") : goto(END)), check: { run: () => undefined, /*policy*/ } })
@@ -16,35 +16,85 @@ export const handle = run(order, { store, context: { user: "ann" }, input: { amo
 export const answer = agent.run({ input: "Hello" });
 `;
 
+/** Bodies with an unfinished command. Each is the node \`read\` of a graph with the nodes \`check\` and \`pack\`. */
+const gotoBodies = {
+  "a body without parameters": '() => goto("")',
+  "one of two commands": '(state) => (state.cart.length > 0 ? goto("") : goto(END))',
+  "a command with an update":
+    'async (state) => { if (state.total > 3) return goto("", { total: 3 }); return { total: 0 }; }',
+  "a list": '(state) => [{ total: state.total }, goto("")]',
+  "a node with a policy": '{ run: (state) => (state.total > 3 ? goto("") : undefined), timeoutMs: 1_000 }',
+  "an error handler": '{ run: () => undefined, onError: () => goto("") }',
+};
+const sendBodies = {
+  "a body without parameters": '() => send("", { item: "tea", count: 1 })',
+  "a list": '(state) => [send("", { item: "tea", count: state.total })]',
+  "a conditional command": 'async (state) => (state.total > 3 ? send("", { item: "tea", count: 1 }) : undefined)',
+};
+const bodies = [...Object.values(gotoBodies), ...Object.values(sendBodies)];
+const commands = `import { defineGraph, END, goto, inputNode, send } from "statewright";
+import { Item, Shop } from "./shop.ts";
+const start = defineGraph({ name: "shop", state: Shop });
+${bodies
+  .map(
+    (body) =>
+      `start.nodes({\n  read: ${body},\n  check: (state) => ({ total: state.cart.length }),\n  pack: inputNode(Item, () => undefined),\n});\n`,
+  )
+  .join("")}`;
+/** Position in the empty name of the command of a body. */
+const findName = (body: string): number => commands.indexOf(body) + body.search(/(goto|send)\(""/) + 'goto("'.length;
+
 let project: TypeProject;
-let editor: Editor;
 beforeAll(async () => {
   project = await createTypeProject();
   await project.write("src/shop.ts", readFileSync(new URL("mistakes/shop.ts", import.meta.url), "utf8"));
   await project.write("src/program.ts", program);
-  editor = createEditor(project.folder, "src/program.ts");
+  await project.write("src/commands.ts", commands);
 });
 afterAll(() => project.remove());
 
-test.each([
-  [".nodes({", 40],
-  [".edges({", 24],
-  ["agent = createAgent", 1],
-  ["answer = agent", 6],
-  ["handle = run", 20],
-])("the hover of %s has at most %i lines [FX35]", (text, lines) => {
-  const hover = editor.hover(program.indexOf(text) + (text.startsWith(".") ? 1 : 0));
-  expect(hover).not.toBe("");
-  expect(hover.split("\n").length).toBeLessThanOrEqual(lines);
-});
+describe.each(Object.keys(compilers) as CompilerName[])("%s", (compiler) => {
+  let editor: Editor;
+  let commandEditor: Editor;
+  beforeAll(async () => {
+    editor = await createEditor(compiler, project.folder, "src/program.ts");
+    commandEditor = await createEditor(compiler, project.folder, "src/commands.ts");
+  });
+  afterAll(() => Promise.all([editor.close(), commandEditor.close()]));
 
-test("the hover of an agent names its tools and no implementation [FX35]", () => {
-  expect(editor.hover(program.indexOf("agent = createAgent"))).toMatch(/^const agent: Agent<.*"search"/);
-});
+  test.each([
+    [".nodes({", 40],
+    [".edges({", 24],
+    ["agent = createAgent", 1],
+    ["answer = agent", 6],
+    ["handle = run", 20],
+  ])("the hover of %s has at most %i lines [FX35]", async (text, lines) => {
+    const hover = await editor.hover(program.indexOf(text) + (text.startsWith(".") ? 1 : 0));
+    expect(hover).not.toBe("");
+    expect(hover.split("\n").length).toBeLessThanOrEqual(lines);
+  });
 
-test("the policy of a node completes its options, and no option of a tool node or an input node [FX35]", () => {
-  const offered = editor.complete(program.indexOf("/*policy*/"));
-  expect(offered).toEqual(
-    ["cache", "defer", "effect", "idleTimeoutMs", "interrupts", "onError", "retry", "timeoutMs", "writes"].toSorted(),
+  test("the hover of an agent names its tools and no implementation [FX35]", async () => {
+    expect(await editor.hover(program.indexOf("agent = createAgent"))).toMatch(/^const agent: Agent<.*"search"/);
+  });
+
+  test("the policy of a node completes its options, and no option of a tool node or an input node [FX35]", async () => {
+    const offered = await editor.complete(program.indexOf("/*policy*/"));
+    expect(offered).toEqual(
+      ["cache", "defer", "effect", "idleTimeoutMs", "interrupts", "onError", "retry", "timeoutMs", "writes"].toSorted(),
+    );
+  });
+
+  test.each(Object.entries(gotoBodies))(
+    "goto offers the nodes without an input, and END, in %s [FX35]",
+    async (_place, body) => {
+      const offered = await commandEditor.complete(findName(body));
+      expect(offered.filter((name) => name !== "")).toEqual(["__end__", "check", "read"]);
+    },
   );
+
+  test.each(Object.entries(sendBodies))("send offers the nodes with an input, in %s [FX35]", async (_place, body) => {
+    const offered = await commandEditor.complete(findName(body));
+    expect(offered.filter((name) => name !== "")).toEqual(["pack"]);
+  });
 });

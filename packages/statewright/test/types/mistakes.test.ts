@@ -85,18 +85,25 @@ test("commands, interrupts, sends and items of lists have errors that say what t
     "graphs/subgraph-input": "Property 'amount' is missing",
     "graphs/subgraph-output": "the output of the subgraph: the channel notes takes another type",
     "tools/graph-tool-input": "Property 'amount' is missing",
-    "tools/middleware-decision": "BeforeToolDecision",
+    "tools/middleware-decision": "return decide.allow(), decide.deny(reason), another decision, or nothing",
     "nodes/item-instead-of-list": "a write to a list is a list of items: use [item]",
   });
 });
 
 test("scripts, events, branches, recipes and inputs of tools that are wrong do not compile [FX34]", () => {
   expectWords({
+    "agents/text-as-graph-input": "pass agent.toInput(text), or call agent.run with the text",
+    "agents/messages-as-graph-input": "pass agent.toInput(text), or call agent.run with the text",
     "tests/wrong-argument": "the script calls search with another type of the argument query",
     "tests/missing-argument": "the script calls search without the argument query",
     "tests/hidden-argument": "the script calls refund with user, which is no argument of the tool",
-    "tests/unknown-event": "SentEvent<MachineTypes<",
-    "tests/event-for-a-graph": "'type' does not exist",
+    "tests/called-with-unknown-argument": "Did you mean to write 'query'?",
+    "tests/called-with-wrong-argument": "Type 'number' is not assignable to type 'string'",
+    "tests/called-with-hidden-argument": "'user' does not exist",
+    "tests/called-tool-of-another-agent": 'ExpectedCall<"',
+    "tests/scripted-call-of-tool": "Did you mean to write 'limit'?",
+    "tests/unknown-event": "Did you mean '\"CANCEL\"'?",
+    "tests/event-for-a-graph": "a graph takes no events: send a text or messages",
     "graphs/machine-event": "Did you mean to write 'CANCEL'?",
     "graphs/machine-payload": "Type 'string' is not assignable to type 'number'",
     "runs/branch-of-another-graph": "is not assignable to type 'BranchName<\"check\">'",

@@ -185,7 +185,7 @@ export const claimableTests: readonly StoreTest[] = [
       ["t55", "t49", "t43", "t37", "t31", "t25", "t19", "t13", "t7", "t1"],
       "the runs",
     );
-    assertEqual((await store.threads({ metadata: filter })).length, 10, "the threads");
+    assertEqual((await store.threads({ runMetadata: filter })).length, 10, "the threads");
     const page = await store.runs({ metadata: filter, limit: 2, before: runs[1] });
     assertEqual(
       page.map(({ thread }) => thread),

@@ -314,8 +314,8 @@ export const queueTests: readonly StoreTest[] = [
       assertEqual(await list({ status: ["waiting", "failed"] }), "t2 t1", "several statuses");
       assertEqual(await list({ status: "done", graph: "odd" }), "t3", "a status and a graph");
       assertEqual(await list({ since: 100, until: 300 }), "t2 t1", "a start time and an end time");
-      assertEqual(await list({ metadata: { nth: 1 } }), "t1", "metadata of the newest run");
-      assertEqual(await list({ metadata: { nth: 99 } }), "", "metadata of an older run");
+      assertEqual(await list({ runMetadata: { nth: 1 } }), "t1", "metadata of the newest run");
+      assertEqual(await list({ runMetadata: { nth: 99 } }), "", "metadata of an older run");
       const first = await store.threads({ limit: 2 });
       assertEqual(
         first.map(({ id }) => id),
@@ -338,7 +338,9 @@ export const queueTests: readonly StoreTest[] = [
 
   defineStoreTest("a list with an unknown filter or an unknown status is refused [R3]", async ({ store }) => {
     for (const wrong of [
-      { owner: "me" },
+      { ownr: "me" },
+      { owner: 7 },
+      { tenant: null },
       { status: "asleep" },
       { status: ["done", "asleep"] },
       { metadata: { a: {} } },

@@ -27,6 +27,7 @@ import {
 } from "./store-rows.ts";
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
 import { threadMoveTests } from "./thread-moves.ts";
+import { threadTests } from "./threads.ts";
 
 /** Tests for every store. */
 export const storeConformance: readonly StoreTest[] = [
@@ -567,6 +568,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...inboxTests,
   ...eventTests,
   ...threadMoveTests,
+  ...threadTests,
   ...artifactTests,
 
   defineStoreTest("history is read in pages, newest checkpoint first", async ({ store }) => {

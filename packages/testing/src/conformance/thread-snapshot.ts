@@ -16,11 +16,18 @@ import {
 } from "./store-rows.ts";
 
 /**
- * Creates a waiting thread with seven checkpoints on its branch and two child namespaces, one of them of a persistent
+ * Creates a waiting thread with a title, metadata, a tenant and an owner, with seven checkpoints on its branch and two child namespaces, one of them of a persistent
  * subgraph; a fork; a journal with every effect class; an open and an answered interrupt; a timer; a finished, a
  * waiting and a queued run; inbox messages; a durable event; and three tool calls that share two artifacts.
  */
 export async function fillThread(store: Store, thread: string): Promise<Claim> {
+  await store.createThread({
+    thread,
+    at: 90,
+    title: `Title of ${thread}`,
+    metadata: { of: thread, nth: 1 },
+    ...parties,
+  });
   const claim = await store.claim(createClaimRequest(thread));
   const writer = createThreadWriter(store, thread, claim);
   await writeFinishedRun(writer);
@@ -29,6 +36,8 @@ export async function fillThread(store: Store, thread: string): Promise<Claim> {
   await enqueueInputs(store, thread);
   return claim;
 }
+
+const parties = { tenant: "acme", owner: "ada" };
 
 /** Writer of a claimed thread. */
 interface ThreadWriter {
@@ -70,7 +79,7 @@ function createThreadWriter(store: Store, thread: string, { epoch, branch, nextS
 /** Writes a finished run with child namespaces, a journal and an answered interrupt. */
 async function writeFinishedRun(writer: ThreadWriter): Promise<void> {
   const { thread, branch } = writer;
-  const first = { ...createRun("r1"), thread, branch };
+  const first = { ...createRun("r1"), thread, branch, ...parties };
   await writer.commit({ run: { ...first, key: "first", metadata: { kind: "test", deep: { n: 1 } } } });
   await writer.writeStep(1, undefined, { source: "input" }, [
     createDelta("list", "append", '["a"]'),
@@ -104,7 +113,7 @@ async function writeFinishedRun(writer: ThreadWriter): Promise<void> {
 /** Writes a waiting run with artifacts, an open interrupt, a timer and a durable event. Releases the thread. */
 async function writeWaitingRun(writer: ThreadWriter): Promise<void> {
   const { thread, branch } = writer;
-  const second = { ...createRun("r2"), thread, branch, startedAt: 150 };
+  const second = { ...createRun("r2"), thread, branch, startedAt: 150, ...parties };
   await writer.commit({ run: second });
   await writer.writeStep(8, 7, { source: "input", step: 5, run: "r2" }, [createDelta("list", "append", '["c"]')]);
   await writer.writeStep(9, 8, { step: 6, run: "r2" }, [createDelta("last", "replace", '"three"')]);

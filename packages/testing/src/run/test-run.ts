@@ -40,6 +40,16 @@ export interface SendOptions {
 /** Event for a durable machine: its type and payload as the machine declares them. A graph takes no events. */
 export type SentEvent<Types extends GraphTypes = GraphTypes> = NonNullable<Types["events"]>;
 
+/**
+ * Argument of `send`: a text or messages for a graph of nodes, an event for a durable machine. The compiler shows the
+ * sentence for an event that is sent to a graph.
+ */
+export type SentMessage<Types extends GraphTypes = GraphTypes> = [SentEvent<Types>] extends [never]
+  ? InboxInput | { readonly type: "a graph takes no events: send a text or messages" }
+  : object extends SentEvent<Types>
+    ? InboxInput | SentEvent<Types>
+    : SentEvent<Types>;
+
 /** Test run type of a graph, for helper functions: `TestRunOf<typeof shop>`. */
 export type TestRunOf<OfGraph> = OfGraph extends Graph<infer Types> ? TestRun<Types> : never;
 
@@ -93,7 +103,7 @@ export interface TestRun<Types extends GraphTypes = GraphTypes> {
    * Sends a message to the run, delivered when the run advances. For a durable machine, sends an event and advances
    * until the run rests.
    */
-  send(message: InboxInput | SentEvent<Types>, options?: SendOptions): Promise<void>;
+  send(message: SentMessage<Types>, options?: SendOptions): Promise<void>;
   /** Cancels the run and advances until the run rests. */
   cancel(reason?: string): Promise<void>;
   /**

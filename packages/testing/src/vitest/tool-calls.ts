@@ -5,7 +5,10 @@ import { explainRun } from "../run/explain-run.ts";
 import { listTracedCalls, type Trace, type TracedCall } from "../trace/trace.ts";
 import { type MatcherContext, type MatcherResult, requireTrace } from "./received.ts";
 
-/** Expected call; `args` may contain matchers such as `expect.any(String)`. */
+/**
+ * Expected call; `args` may contain matchers such as `expect.any(String)`. `call(tool, args)` is an expected call whose
+ * arguments the compiler checks against the tool.
+ */
 export interface ExpectedCall<Name extends string = string> {
   readonly name: Name;
   readonly args?: unknown;
@@ -43,7 +46,9 @@ export function toHaveCalledTools(
     message: () =>
       `${problem ?? `the run made ${passedTexts[mode]}, and should not`}.\n${formatCalls(calls)}\n${explainRun(trace)}${formatFailures(trace)}`,
     actual: calls,
-    expected,
+    expected: expected.map((wanted) =>
+      "args" in wanted ? { name: wanted.name, args: wanted.args } : { name: wanted.name },
+    ),
   };
 }
 

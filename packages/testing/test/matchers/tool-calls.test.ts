@@ -1,7 +1,7 @@
 import { call, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
 import { describe, expect, test } from "vitest";
-import { office, words } from "../support/claims-graph.ts";
+import { lookUp, office, words } from "../support/claims-graph.ts";
 
 async function runLetterTool() {
   const model = scriptedModel([
@@ -33,6 +33,26 @@ describe("toHaveCalledTools", () => {
     expect(t).not.toHaveCalledTools([look("8"), look("7")], { mode: "in-order" });
     expect(t).not.toHaveCalledTools([look("7"), look("7")], { mode: "superset" });
     expect(t).not.toHaveCalledTools([look("7"), look("8")], { mode: "subset" });
+  });
+
+  test("toHaveCalledTools takes calls of a tool, whose arguments the compiler checks [FX34]", async () => {
+    const model = scriptedModel([call(lookUp, { id: "7" }), say("Done")]);
+    const t = await testRun(office, { input: words, model });
+    await t.finish();
+    expect(t).toHaveCalledTools([call(lookUp, { id: "7" })]);
+    expect(t).toHaveCalledTools([call(lookUp, { id: expect.stringMatching(/^\d$/) })]);
+    // @ts-expect-error the argument is called id
+    expect(t).not.toHaveCalledTools([call(lookUp, { customer: "7" })]);
+    // @ts-expect-error the argument is missing
+    expect(t).not.toHaveCalledTools([call(lookUp, {})]);
+    // @ts-expect-error the id is a text
+    expect(t).not.toHaveCalledTools([call(lookUp, { id: 7 })]);
+    expect(() => expect(t).toHaveCalledTools([call(lookUp, { id: "8" })])).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining('call 1 differs: expected look_up {"id":"8"}, found look_up {"id":"7"}'),
+        expected: [{ name: "look_up", args: { id: "8" } }],
+      }),
+    );
   });
 
   test("toHaveCalledTools names the first different call and failed calls", async () => {

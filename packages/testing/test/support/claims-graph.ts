@@ -51,7 +51,7 @@ const offline: Model = { id: "offline", respond: () => Promise.reject(new Error(
 
 /** Records every real execution of the tool below. */
 export const sent: string[] = [];
-const lookUp = defineTool({
+export const lookUp = defineTool({
   name: "look_up",
   description: "Look a customer up.",
   input: z.object({ id: z.string() }),

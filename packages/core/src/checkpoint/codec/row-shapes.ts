@@ -177,6 +177,8 @@ export const runShape: RowShape<RunRow> = {
   reason: checkOptional(isText),
   key: checkOptional(isName),
   metadata: checkOptional(isPlainObject),
+  tenant: checkOptional(isName),
+  owner: checkOptional(isName),
   breakpoints: checkOptional(checkRow<SavedBreakpoints>({ before: checkList(isName), after: checkList(isName) })),
   input: checkOptional(isText),
   queuedAt: checkOptional(isTime),

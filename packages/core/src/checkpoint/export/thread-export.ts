@@ -4,6 +4,7 @@
  * Ids and sequence numbers are those of the thread; only the thread id may change on import. Deltas retained from
  * removed checkpoints are in the pruned ranges of their namespaces.
  */
+import type { JsonObject } from "../../base/json.ts";
 import type { ArtifactRow } from "../../tool/artifacts/artifact.ts";
 import type { CheckpointRow, DeltaRow, RunRow } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
@@ -71,7 +72,12 @@ export interface ThreadExport {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;
-  readonly writtenBy: GraphVersion;
+  /** Absent for a thread without a claim. */
+  readonly writtenBy: GraphVersion | undefined;
+  readonly title?: string | undefined;
+  readonly metadata?: JsonObject | undefined;
+  readonly tenant?: string | undefined;
+  readonly owner?: string | undefined;
   /** Last assigned sequence number and checkpoint id. */
   readonly seq: number;
   readonly checkpoint: number;

@@ -9,7 +9,7 @@ export function appendCheckpoint(
   thread: Thread,
   namespace: StoredNamespace,
   { row, deltas }: CheckpointWrite,
-  writtenBy: GraphVersion = thread.writer,
+  writtenBy: GraphVersion,
 ): void {
   const bases = deltas.map((delta) => ({ ...delta, base: isBase(delta) }));
   const saved = { checkpoint: { ...row, branch: namespace.name, deltas: bases }, writtenBy, namespace };

@@ -33,7 +33,8 @@ import {
 /** Checks a commit completely before any change: a refused commit has no effect. Returns the number of queued runs. */
 export function applyCommit(threads: Threads, self: Owner, commit: Commit): number {
   const thread = threads.get(commit.thread);
-  if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);
+  if (thread?.writer === undefined || thread.owner !== self || thread.epoch !== commit.epoch)
+    throw createFencedError(commit);
   if (thread.seq < (commit.after ?? 0)) throw createGapError(commit);
   const namespace = thread.namespaces.get(commit.branch) ?? createChildNamespace(thread, commit);
   const head = namespace.checkpoints.at(-1)?.checkpoint;
@@ -60,7 +61,7 @@ export function applyCommit(threads: Threads, self: Owner, commit: Commit): numb
   if (commit.checkpoint !== undefined) {
     if (head !== undefined && head.step !== commit.checkpoint.row.step) foldJournal(namespace, head.step);
     thread.writtenBy = thread.writer;
-    appendCheckpoint(thread, namespace, commit.checkpoint);
+    appendCheckpoint(thread, namespace, commit.checkpoint, thread.writer);
   }
   closeInterrupts(namespace, findClosedInterrupts(commit));
   for (const interrupt of commit.interrupts ?? []) putInterrupt(threads, namespace, interrupt);

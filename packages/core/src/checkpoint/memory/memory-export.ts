@@ -2,6 +2,7 @@
 
 import type { ArtifactExport, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
+import { toThreadDetails } from "../thread-rules.ts";
 import {
   createNamespace,
   createThread,
@@ -18,6 +19,7 @@ export function toThreadExport(thread: Thread, bodies: "include" | "omit" = "inc
   const { id, keySalt, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
   return {
     id,
+    ...thread.details,
     keySalt,
     createdAt,
     updatedAt,
@@ -60,7 +62,7 @@ function toNamespaceExport(namespace: StoredNamespace): NamespaceExport {
 
 /** Inserts a thread from its export, without an owner. */
 export function insertThread(threads: Threads, exported: ThreadExport): void {
-  const thread = createThread(exported, exported.writtenBy);
+  const thread = createThread({ ...exported, details: toThreadDetails(exported) }, exported.writtenBy);
   const namespaceOfCheckpoint = new Map(
     exported.namespaces.flatMap(({ name, checkpoints }) => checkpoints.map(({ row }) => [row.id, name])),
   );

@@ -1,7 +1,7 @@
 /** Interrupts and timers of the memory store. */
 import { type InterruptRow, isOpen, type OpenInterruptRow } from "../journal.ts";
 import { type ClosedInterrupts, checkFilter, compareTimers, hasMetadata, openInterruptFilterKeys } from "../rules.ts";
-import type { MetadataFilter, OpenInterruptFilter, Store } from "../store.ts";
+import type { OpenInterruptFilter, Store } from "../store.ts";
 import type { TimerChange, TimerRow } from "../timer.ts";
 import { matches } from "./memory-runs.ts";
 import { type StoredNamespace, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
@@ -22,9 +22,9 @@ export function closeInterrupts({ awaited, interrupts }: StoredNamespace, closed
 /** Lists the open interrupts that match the filter, newest first. */
 export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter): readonly OpenInterruptRow[] {
   checkFilter("openInterrupts", filter, openInterruptFilterKeys);
-  const { thread, graph, key, metadata = {}, at = Number.NEGATIVE_INFINITY, before } = filter;
+  const { thread, graph, key, at = Number.NEGATIVE_INFINITY, before } = filter;
   return selectThreads(threads, thread)
-    .flatMap((each) => listAwaitedInterrupts(each, metadata))
+    .flatMap((each) => listAwaitedInterrupts(each, filter))
     .filter((row) => matches(graph, row.graph) && matches(key, row.key))
     .filter(({ expiresAt = Number.POSITIVE_INFINITY }) => expiresAt > at)
     .filter(({ position }) => before === undefined || position < before.position)
@@ -32,14 +32,15 @@ export function listOpenInterrupts(threads: Threads, filter: OpenInterruptFilter
     .slice(0, filter.limit);
 }
 
-/** Lists the open interrupts on the branches of a thread, of runs with the requested metadata, in any status. */
+/** Lists the open interrupts on the branches of a thread, of runs that match the filter, in any status. */
 function listAwaitedInterrupts(
   { id, namespaces, runs }: Thread,
-  metadata: MetadataFilter,
+  { metadata = {}, tenant, owner }: OpenInterruptFilter,
 ): readonly OpenInterruptRow[] {
   return [...namespaces.values()].flatMap((namespace): readonly OpenInterruptRow[] => {
     const run = runs.get(namespace.run ?? "")?.row;
     if (run === undefined || !hasMetadata(run, metadata)) return [];
+    if (!matches(tenant, run.tenant) || !matches(owner, run.owner)) return [];
     return [...namespace.awaited].flatMap((awaitedId) => {
       const interrupt = namespace.interrupts.get(awaitedId);
       if (interrupt === undefined) return [];

@@ -2,17 +2,27 @@
 import { checkId } from "../../base/ids.ts";
 import type { RunRow, RunStatus } from "../checkpoint.ts";
 import { type ClaimablePage, getClaimableKind, isAtRest } from "../claimable.ts";
-import { checkClaimablePage, checkRunFilter, createRunExistsError, hasMetadata } from "../rules.ts";
-import type { QueueWrite, RunFilter } from "../store.ts";
+import {
+  checkClaimablePage,
+  checkRunCountFilter,
+  checkRunFilter,
+  createRunExistsError,
+  hasMetadata,
+} from "../rules.ts";
+import type { QueueWrite, RunCountFilter, RunCounts, RunFilter, StatusCounts } from "../store.ts";
+import { checkTenant, toStatusCounts } from "../thread-rules.ts";
 import { getBranch, type StoredRun, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
 
 export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }: QueueWrite): RunRow {
   checkId("run", run.id);
   const { thread, namespace } = getBranch(threads, id, branch);
+  const { tenant } = thread.details;
+  checkTenant("run", { id, tenant }, run.tenant);
   const known = run.key === undefined ? undefined : findRunByKey(thread, run.key);
   if (known !== undefined) return known.row;
   const row: RunRow = {
     ...run,
+    ...(tenant === undefined ? {} : { tenant }),
     thread: id,
     branch: namespace.name,
     ...(stops === undefined || namespace.run === undefined ? {} : { stops: { run: namespace.run, how: stops } }),
@@ -46,17 +56,46 @@ export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefin
 /** Lists the runs that match the filter, newest first. */
 export function listRuns(threads: Threads, filter: RunFilter): readonly RunRow[] {
   const statuses = checkRunFilter(filter);
-  const { graph, key, metadata, branch, order, since = 0, until = Number.POSITIVE_INFINITY, before } = filter;
+  const { order, before } = filter;
   const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
-  return selectThreads(threads, filter.thread)
-    .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })))
+  return selectRuns(threads, filter)
     .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
-    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key) && matches(branch, row.branch))
-    .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
-    .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata))
     .sort((one, other) => (order === "oldest" ? one.nth - other.nth : other.nth - one.nth))
     .slice(0, filter.limit)
     .map(({ row }) => row);
+}
+
+/** Counts the runs that match the filter by their effective status. */
+export function countRuns(threads: Threads, filter: RunCountFilter): RunCounts {
+  checkRunCountFilter(filter);
+  const statuses = selectRuns(threads, filter).map(({ row }) => row.status);
+  return { total: statuses.length, byStatus: countStatuses(statuses) };
+}
+
+export function countStatuses(statuses: readonly RunStatus[]): StatusCounts {
+  const counts = new Map<RunStatus, number>();
+  for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return toStatusCounts(counts);
+}
+
+/** Selects runs by all parts of a filter except status and page. */
+function selectRuns(threads: Threads, filter: RunCountFilter): readonly NumberedRun[] {
+  const { graph, key, tenant, owner, metadata, branch, since = 0, until = Number.POSITIVE_INFINITY } = filter;
+  return selectThreads(threads, filter.thread)
+    .flatMap((thread) => [...thread.runs.values()].map((run) => ({ nth: run.nth, row: toEffectiveRun(thread, run) })))
+    .filter(({ row }) => matches(graph, row.graph) && matches(key, row.key) && matches(branch, row.branch))
+    .filter(({ row }) => matches(tenant, row.tenant) && matches(owner, row.owner))
+    .filter(({ row }) => row.startedAt >= since && row.startedAt < until)
+    .filter(({ row }) => metadata === undefined || hasMetadata(row, metadata));
+}
+
+/** Finds a run by its id: the one that this store has known longest. */
+export function findRun(threads: Threads, id: string): RunRow | undefined {
+  const found = [...threads.values()].flatMap((thread) => {
+    const run = thread.runs.get(id);
+    return run === undefined ? [] : [{ nth: run.nth, row: toEffectiveRun(thread, run) }];
+  });
+  return found.sort((one, other) => one.nth - other.nth)[0]?.row;
 }
 
 /** Sorted by the start or queue time of the runs. */

@@ -17,13 +17,15 @@ import {
   createUnknownThreadError,
 } from "../rules.ts";
 import type { Claim, ClaimRequest, Store } from "../store.ts";
+import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
+import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
-import { dequeueRun, enqueueRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import {
   createArtifactAccess,
   createNamespace,
@@ -34,13 +36,16 @@ import {
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
-import { listBranches, listThreads, toThreadRow } from "./memory-thread-list.ts";
+import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
   /** Creates another owner of the same threads, like a second process. */
   peer(): MemoryStore;
-  /** Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. */
+  /**
+   * Ends this owner like a SIGKILL: queued writes are lost, no thread is released, and peers continue. The results of
+   * its runs stay pending or reject with `store_closed`; that rejection is never unhandled.
+   */
   crash(): void;
 }
 
@@ -65,7 +70,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 }
 
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
-  const self: Owner = { alive: true };
+  const self: Owner = { alive: true, crashed: false };
   threads.ownerCount += 1;
   const queue = createWriteQueue(self);
   return {
@@ -89,6 +94,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     crash: () => {
       queue.clear();
       self.alive = false;
+      self.crashed = true;
     },
   };
 }
@@ -139,8 +145,8 @@ function createWriteQueue(self: Owner): WriteQueue {
   return queue;
 }
 
-function checkAlive({ alive }: Owner): void {
-  if (!alive) throw createClosedError("memory");
+function checkAlive({ alive, crashed }: Owner): void {
+  if (!alive) throw crashed ? createCrashedError() : createClosedError("memory");
 }
 
 function catchFailure(self: Owner, work: () => void): StatewrightError | undefined {
@@ -163,8 +169,11 @@ type StoreReads = Pick<
   Store,
   | "thread"
   | "threads"
+  | "countThreads"
   | "branches"
+  | "run"
   | "runs"
+  | "countRuns"
   | "checkpoint"
   | "writtenBy"
   | "head"
@@ -183,10 +192,17 @@ type StoreReads = Pick<
 
 function createReads(threads: Threads, self: Owner): StoreReads {
   return {
-    thread: (id) => read(self, () => toThreadRow(threads.get(id))),
+    thread: (id) =>
+      read(self, () => {
+        const thread = threads.get(id);
+        return thread === undefined ? undefined : toThreadRow(thread);
+      }),
     threads: (filter = {}) => read(self, () => listThreads(threads, filter)),
+    countThreads: (filter = {}) => read(self, () => countThreads(threads, filter)),
     branches: (id) => read(self, () => listBranches(threads.get(id))),
+    run: (id) => read(self, () => findRun(threads, id)),
     runs: (filter = {}) => read(self, () => listRuns(threads, filter)),
+    countRuns: (filter = {}) => read(self, () => countRuns(threads, filter)),
     claimable: (page) => read(self, () => listClaimable(threads, page)),
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
@@ -215,11 +231,23 @@ function createReads(threads: Threads, self: Owner): StoreReads {
 
 type StoreWrites = Pick<
   Store,
-  "claim" | "commit" | "enqueue" | "dequeue" | "post" | "branch" | "delete" | "importThread" | "prune"
+  | "createThread"
+  | "updateThread"
+  | "claim"
+  | "commit"
+  | "enqueue"
+  | "dequeue"
+  | "post"
+  | "branch"
+  | "delete"
+  | "importThread"
+  | "prune"
 >;
 
 function createWrites(threads: Threads, self: Owner, { add, write }: WriteQueue): StoreWrites {
   return {
+    createThread: (put) => write(() => putThread(threads, put)),
+    updateThread: (id, patch) => write(() => patchThread(threads, id, patch)),
     claim: (request) => write(() => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
       let queued: number | undefined;
@@ -274,8 +302,11 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
   if (known?.owner?.alive === true) throw createBusyError(request.thread);
   const writer = { graph, version, shape };
-  const { thread: id, branch: headBranch = "main", keySalt = "" } = request;
-  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt }, writer);
+  const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
+  checkParties("run", { tenant, owner });
+  if (known !== undefined) checkTenant("run", { id, tenant: known.details.tenant }, tenant);
+  const details = toThreadDetails({ tenant, owner });
+  const thread = known ?? createThread({ id, headBranch, createdAt: at, keySalt, details }, writer);
   const name = request.branch ?? thread.headBranch;
   let namespace = thread.namespaces.get(name);
   if (namespace === undefined) {
@@ -287,11 +318,13 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   const recovered = thread.owner !== undefined;
   thread.owner = self;
   thread.writer = writer;
+  thread.writtenBy ??= writer;
   thread.epoch += 1;
   const head = namespace.checkpoints.at(-1);
   return {
     epoch: thread.epoch,
     keySalt: thread.keySalt,
+    ...(thread.details.tenant === undefined ? {} : { tenant: thread.details.tenant }),
     branch: name,
     nextSeq: thread.seq + 1,
     nextCheckpoint: thread.checkpoint + 1,

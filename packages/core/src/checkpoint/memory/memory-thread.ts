@@ -21,10 +21,13 @@ import {
   isChildNamespace,
 } from "../rules.ts";
 import type { CheckpointWithDeltas } from "../store.ts";
+import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
 
 export interface Owner {
   alive: boolean;
+  /** True when the owner has ended by `crash()`. */
+  crashed: boolean;
 }
 
 export interface StoredCheckpoint {
@@ -57,6 +60,8 @@ export interface Thread {
   readonly createdAt: number;
   /** Random part of the idempotency keys. */
   readonly keySalt: string;
+  /** Title, metadata, tenant and owner. */
+  details: ThreadDetails;
   headBranch: string;
   readonly namespaces: Map<string, StoredNamespace>;
   /** Checkpoints of all namespaces, by id. */
@@ -68,9 +73,9 @@ export interface Thread {
   /** Number of queued runs. */
   queued: number;
   owner: Owner | undefined;
-  /** Graph version of the owner, recorded with new checkpoints. */
-  writer: GraphVersion;
-  writtenBy: GraphVersion;
+  /** Graph version of the owner, recorded with new checkpoints; undefined before the first claim. */
+  writer: GraphVersion | undefined;
+  writtenBy: GraphVersion | undefined;
   epoch: number;
   seq: number;
   checkpoint: number;
@@ -103,13 +108,20 @@ export type Threads = Map<string, Thread> & {
 };
 
 export function createThread(
-  { id, headBranch, createdAt: at, keySalt }: Pick<Thread, "id" | "headBranch" | "createdAt" | "keySalt">,
-  writer: GraphVersion,
+  {
+    id,
+    headBranch,
+    createdAt: at,
+    keySalt,
+    details,
+  }: Pick<Thread, "id" | "headBranch" | "createdAt" | "keySalt" | "details">,
+  writer: GraphVersion | undefined,
 ): Thread {
   return {
     id,
     createdAt: at,
     keySalt,
+    details,
     headBranch,
     namespaces: new Map(),
     checkpoints: new Map(),

@@ -1,39 +1,42 @@
 /**
- * Recorded effects: an effect runs once, its outcome is journaled, and a resume reuses the outcome.
+ * Recorded effects: an effect runs once, its outcome is journaled, and a resume reuses the outcome. Model calls, tool
+ * calls, steps, hooks, `once` nodes and promises of durable machines run through `runRecordedEffect`.
  *
  * After a crash: a recorded effect is reused; an effect without a start runs. With a start but no outcome, `pure` and
  * `idempotent` effects run again under the same idempotency key, and a `once` effect is in doubt: `reconcile` or a
- * person decides, else the effect fails with `effect_in_doubt`.
+ * person decides, else the effect fails with `effect_in_doubt`. A `once` effect that another branch has recorded is in
+ * doubt too.
  */
 
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
-import { type ErrorRecord, fromErrorRecord, StatewrightError } from "../../base/errors.ts";
+import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isJson } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
+import type { EffectRow } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
-import type { StepInDoubtAnswer } from "../../tool/policy/approval.ts";
-import type { EventEmitter } from "../events/event-emitter.ts";
-import { emit } from "../events/event-emitter.ts";
+import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
-import { trackOnceEffect } from "../session/parts/once-effects.ts";
-import {
-  type ActiveThread,
-  commitEffect,
-  type Persistence,
-  recordEffect,
-  toJournalKey,
-} from "../session/parts/persistence.ts";
-import type { Position } from "../session/parts/position.ts";
-import { getErrorPlace } from "../session/parts/position.ts";
-import { isSuspension } from "../session/preemption.ts";
+import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
-import { describePriorEffects, findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
+import { commitStart } from "./commit-start.ts";
+import {
+  type ConsultPerson,
+  createPriorDoubt,
+  createStartDoubt,
+  type DoubtDecision,
+  decideDoubt,
+  decodeOutcome,
+  isUnresolved,
+  type RecordedOutcome,
+  unwrapOutcome,
+} from "./decide-effect.ts";
+import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
 /** Identity of an effect, with the callback for its outcome. */
 export interface EffectIdentity<Value> {
@@ -46,15 +49,6 @@ export interface EffectIdentity<Value> {
   readonly onCommitted?: (value: Value, reused: boolean) => void;
 }
 
-/** A `once` effect with an unknown outcome here. */
-export interface EffectDoubt {
-  readonly row: EffectRow;
-  /** Subject of the question: an answer counts only for the same subject. */
-  readonly about: string;
-  /** Facts about another branch for the payload of the question. */
-  readonly elsewhere?: object;
-}
-
 /** An effect about to be performed. */
 export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly effect: EffectClass;
@@ -65,8 +59,15 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
    * did not happen.
    */
   readonly reconcile?: ((idempotencyKey: string) => Promise<Value | undefined>) | undefined;
-  /** Asks a person about an effect in doubt. Without it, the effect fails with `effect_in_doubt`. */
-  readonly askPerson?: ((doubt: EffectDoubt) => Promise<StepInDoubtAnswer>) | undefined;
+  /**
+   * Looks up the answer of a person about an effect in doubt, or suspends the task: `open` never resolves. Without it,
+   * the effect fails with `effect_in_doubt`.
+   */
+  readonly consult?: ConsultPerson<Value, Promise<never>> | undefined;
+  /** Finds a `once` effect among the effects of other branches. Without it, other branches are not searched. */
+  readonly priorEffects?: PriorEffectSearch<Value>;
+  /** Number of this start; 0 by default, since the attempts of most effects are counted at the end. */
+  readonly startNumber?: number;
   /** Returns the number of attempts from the value. */
   readonly countAttempts?: (value: Value) => number;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
@@ -89,6 +90,27 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
    * does not run.
    */
   readonly isAbandoned?: () => boolean;
+  /**
+   * Returns the value of an effect abandoned before its start became durable. Without it, the promise of the effect
+   * stays pending.
+   */
+  readonly onAbandoned?: () => Value;
+  /**
+   * Ends the effect in place of the journal: the superstep records the outcome of a task, and a durable machine that of
+   * a promise. Called in the turn in which the effect has finished.
+   */
+  readonly finish?: (row: EffectRow, value: Value) => Value;
+}
+
+/** Search for an effect among the `once` effects of other branches. */
+export interface PriorEffectSearch<Value> {
+  /** Returns the records of the same effect. */
+  readonly match: (found: readonly PriorEffect[]) => readonly PriorEffect[];
+  /** Decodes a recorded outcome; undefined when the outcome does not count here. */
+  readonly decode: (
+    found: PriorEffect,
+    saved: Persistence,
+  ) => RecordedOutcome<Value> | undefined | Promise<RecordedOutcome<Value> | undefined>;
 }
 
 /**
@@ -100,19 +122,23 @@ export function createIdempotencyKey({ run, keySalt, namespace }: Position, task
   return `${prefix}/${namespace}/${task.id}/${key}`;
 }
 
-/** Runs an effect and records its start and outcome, or returns its recorded outcome. */
-export function runRecordedEffect<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
-  request: EffectRequest<Value>,
-): Promise<Value> {
+/**
+ * Runs an effect and records its start and outcome, or returns its recorded outcome. An effect that is new to this
+ * process starts in the same turn.
+ */
+export function runRecordedEffect<Value>(session: EffectSession, request: EffectRequest<Value>): Promise<Value> {
   const { saved, outcomes } = session.journal;
   const place = toJournalKey(session.position.step, request.task.id, request.key);
   const isNew = !outcomes.has(place) && (saved === undefined || (request.effect !== "once" && !saved.rows.has(place)));
-  return isNew ? startEffect(session.position, session.journal, request) : replayEffect(session, request, place);
+  return isNew ? startEffect(session.position, session.journal, request) : resolveEffect(session, request, place);
 }
 
-async function replayEffect<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
+/** Parts of a session that recorded effects use. */
+type EffectSession = Pick<Session, "env" | "position" | "events" | "journal">;
+
+/** Reuses a recorded outcome, decides about an effect in doubt, or starts the effect. */
+async function resolveEffect<Value>(
+  session: EffectSession,
   request: EffectRequest<Value>,
   place: string,
 ): Promise<Value> {
@@ -121,70 +147,113 @@ async function replayEffect<Value>(
   if (previous !== undefined && "error" in previous) throw previous.error;
   if (previous !== undefined) return reuse(session.events, request, previous.value as Value, 1);
   const row = saved?.rows.get(place);
-  const recorded = saved === undefined || row === undefined ? undefined : decodeOutcome(saved, row);
-  if (recorded !== undefined) {
-    if ("error" in recorded) throw recorded.error;
-    return reuse(session.events, request, recorded.value as Value, row?.attempts ?? 1);
-  }
-  if (row !== undefined && isInFlight(row)) return repeatEffect(session, request, row);
-  // Tool calls and nodes search prior effects themselves, because they can raise an interrupt.
-  const priorEffects =
-    saved === undefined || request.effect !== "once" || request.kind !== "step"
-      ? undefined
-      : findPriorEffects(session.env, session.position, saved);
-  if (saved !== undefined && priorEffects !== undefined) {
-    const found = (await priorEffects).filter(({ row }) => isSameEffect(row, request));
-    if (found.length > 0) return resolvePriorEffects(session, saved, request, found);
-  }
-  return startEffect(session.position, session.journal, request);
+  if (saved === undefined || row === undefined) return startUnlessPrior(session, request);
+  if (isUnresolved(row)) return resolveStarted(session, request, row);
+  const recorded = decodeOutcome(saved, row);
+  if (recorded === undefined) return startUnlessPrior(session, request);
+  if ("error" in recorded) throw recorded.error;
+  return reuse(session.events, request, recorded.value as Value, row.attempts);
 }
 
-function isSameEffect<Value>(row: EffectRow, { task, key, kind, name }: EffectIdentity<Value>): boolean {
-  return row.task === task.id && row.key === key && row.kind === kind && row.name === name;
+/** Repeats an effect that has started, unless a `once` effect happened. */
+async function resolveStarted<Value>(
+  session: EffectSession,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): Promise<Value> {
+  if (request.effect !== "once") return repeatEffect(session, request, row);
+  const decided = decideStart(session, request, row);
+  const decision = decided instanceof Promise ? await decided : decided;
+  if (decision.kind === "waiting") return decision.open;
+  if (decision.kind === "happened")
+    return completeEffect(session.position, session.journal, request, {
+      row,
+      execute: () => unwrapOutcome(decision.outcome),
+    });
+  return startUnlessPrior(session, request, row);
+}
+
+/** Decides about a start without an outcome: `reconcile` decides, else a person. */
+function decideStart<Value>(
+  { env, position }: EffectSession,
+  request: EffectRequest<Value>,
+  row: EffectRow,
+): DoubtDecision<Value, Promise<never>> | Promise<DoubtDecision<Value, Promise<never>>> {
+  const { reconcile, consult = () => failInDoubt(position, request, row) } = request;
+  if (reconcile === undefined) return decideDoubt(env.onPriorEffect, createStartDoubt(row), consult);
+  return reconcile(row.idempotencyKey).then((value) =>
+    value === undefined ? { kind: "denied" } : { kind: "happened", outcome: { value } },
+  );
 }
 
 /**
- * Handles a step already recorded on other branches. Depending on the run's `onPriorEffect`, reuses the outcome, or
- * asks a person.
+ * Starts an effect, unless another branch has recorded a `once` effect and its outcome counts here. `row` is an earlier
+ * start on this branch that had no effect: another branch may have run the effect since.
  */
-async function resolvePriorEffects<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
-  saved: Persistence,
+function startUnlessPrior<Value>(
+  session: EffectSession,
   request: EffectRequest<Value>,
-  priorEffects: readonly PriorEffect[],
+  row?: EffectRow,
 ): Promise<Value> {
-  const found = selectPriorEffect(priorEffects);
-  if (found === undefined) return startEffect(session.position, session.journal, request);
-  const recorded = decodeOutcome(saved, found.row);
-  if (session.env.onPriorEffect === "reuse" && recorded !== undefined)
-    return reusePriorOutcome(session, saved, request, { priorRow: found.row, recorded });
-  if (request.askPerson === undefined) throw createPriorEffectError(session.position, request, found);
-  const answer = await request.askPerson({
-    row: found.row,
-    about: describePriorEffects(priorEffects),
-    elsewhere: { alreadyOn: found.branch, ...describePriorOutcome(session.journal, recorded) },
-  });
-  if (!answer.happened) return startEffect(session.position, session.journal, request);
-  const outcome = recorded === undefined || answer.value !== undefined ? { value: answer.value } : recorded;
-  return reusePriorOutcome(session, saved, request, { priorRow: found.row, recorded: outcome });
+  const { saved } = session.journal;
+  const search = request.effect === "once" ? request.priorEffects : undefined;
+  if (saved === undefined || search === undefined) return startOrRepeat(session, request, row);
+  const lookup = findPriorEffects(session.env, session.position, saved);
+  return lookup === undefined
+    ? startOrRepeat(session, request, row)
+    : lookup.then((found) => resolvePrior(session, saved, request, { search, row, matches: search.match(found) }));
 }
 
-/** Describes the outcome on another branch for the payload of a question. */
-function describePriorOutcome({ redactor }: Journal, recorded: RecordedOutcome | undefined): object {
-  if (recorded === undefined) return {};
-  return "error" in recorded ? { error: toRedactedRecord(redactor, recorded.error) } : { outcome: recorded.value };
-}
-
-/** Reuses an outcome of another branch: returns its value, or throws its error, and journals it on this branch. */
-function reusePriorOutcome<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
+/** Decides about a `once` effect that other branches have recorded. */
+async function resolvePrior<Value>(
+  session: EffectSession,
   saved: Persistence,
   request: EffectRequest<Value>,
-  { priorRow, recorded }: { readonly priorRow: EffectRow; readonly recorded: RecordedOutcome },
+  {
+    search,
+    row,
+    matches,
+  }: {
+    readonly search: PriorEffectSearch<Value>;
+    readonly row: EffectRow | undefined;
+    readonly matches: readonly PriorEffect[];
+  },
+): Promise<Value> {
+  const found = selectPriorEffect(matches);
+  if (found === undefined) return startOrRepeat(session, request, row);
+  const { consult = () => failPriorEffect(session.position, request, found) } = request;
+  const doubt = createPriorDoubt(found, matches, await search.decode(found, saved));
+  const decision = decideDoubt(session.env.onPriorEffect, doubt, consult);
+  if (decision.kind === "waiting") return decision.open;
+  if (decision.kind === "denied") return startOrRepeat(session, request, row);
+  return reusePriorOutcome(session, saved, request, { priorRow: found.row, outcome: decision.outcome });
+}
+
+/** Repeats the start of `row`; starts an effect without one. Each start of a task is a new row. */
+function startOrRepeat<Value>(
+  session: EffectSession,
+  request: EffectRequest<Value>,
+  row: EffectRow | undefined,
+): Promise<Value> {
+  return row === undefined || request.kind === "task"
+    ? startEffect(session.position, session.journal, request)
+    : repeatEffect(session, request, row);
+}
+
+/** Reuses an outcome of another branch: returns its value, or throws its error, and records the outcome here. */
+function reusePriorOutcome<Value>(
+  session: EffectSession,
+  saved: Persistence,
+  request: EffectRequest<Value>,
+  { priorRow, outcome }: { readonly priorRow: EffectRow; readonly outcome: RecordedOutcome<Value> },
 ): Value {
-  if ("value" in recorded)
-    return adoptPriorEffect(session, saved, request, { priorRow, value: recorded.value as Value });
-  const { error } = recorded;
+  if ("value" in outcome) {
+    const { value } = outcome;
+    return request.finish === undefined
+      ? adoptPriorEffect(session, saved, request, { priorRow, value })
+      : request.finish(priorRow, value);
+  }
+  const { error } = outcome;
   session.journal.outcomes.set(toJournalKey(session.position.step, request.task.id, request.key), { error });
   recordEffect(saved, {
     row: toOwnRow(session.position, session.env.world, request, priorRow),
@@ -196,7 +265,7 @@ function reusePriorOutcome<Value>(
 
 /** Adopts the value of a prior effect of another branch: records the effect in this journal as finished now. */
 export function adoptPriorEffect<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
+  session: EffectSession,
   saved: Persistence,
   request: EffectIdentity<Value>,
   { priorRow, value }: { readonly priorRow: EffectRow; readonly value: Value },
@@ -228,7 +297,7 @@ function toOwnRow<Value>(
 
 function reuse<Value>(events: EventEmitter, request: EffectRequest<Value>, value: Value, attempts: number): Value {
   const { task, key, kind, name } = request;
-  if (kind !== "task") emitReused(events, task, { key, kind, name, attempts });
+  emitReused(events, task, { key, kind, name, attempts });
   request.onCommitted?.(value, true);
   return value;
 }
@@ -243,7 +312,7 @@ export function emitReused(
 }
 
 /** Emits `effect.repeated`: an effect that started in a crashed process runs again. */
-export function emitRepeated(
+function emitRepeated(
   events: EventEmitter,
   { node, id }: Task,
   { key, kind, name, effect, idempotencyKey }: Pick<EffectRow, "key" | "kind" | "name" | "effect" | "idempotencyKey">,
@@ -251,69 +320,21 @@ export function emitRepeated(
   emit(events, { type: "effect.repeated", node, task: id, key, kind, name, effect, idempotencyKey });
 }
 
-/** Recorded outcome of an effect. */
-export type RecordedOutcome = { readonly value: unknown } | { readonly error: Error };
-
-/** Decodes the outcome of a row; undefined for a row without an outcome. */
-export function decodeOutcome({ codec }: Persistence, { state, outcome }: EffectRow): RecordedOutcome | undefined {
-  if (outcome === undefined || state === "started") return undefined;
-  const value = codec.decode(outcome);
-  return state === "ok" ? { value } : { error: fromErrorRecord(value as ErrorRecord) };
-}
-
-async function repeatEffect<Value>(
-  session: Pick<Session, "env" | "position" | "events" | "journal">,
-  request: EffectRequest<Value>,
-  row: EffectRow,
-): Promise<Value> {
+/** Runs a started effect again, under the same idempotency key. */
+function repeatEffect<Value>(session: EffectSession, request: EffectRequest<Value>, row: EffectRow): Promise<Value> {
+  const { position, journal, events, env } = session;
   const { task, key, kind, name, effect } = request;
-  if (effect === "once") {
-    const found = await resolveDoubt(session.position, request, row);
-    if (found !== undefined)
-      return completeEffect(session.position, session.journal, request, { row, execute: async () => found.value });
-  }
   if (request.isResumable !== true)
-    emitRepeated(session.events, task, { key, kind, name, effect, idempotencyKey: row.idempotencyKey });
-  const { saved } = session.journal;
+    emitRepeated(events, task, { key, kind, name, effect, idempotencyKey: row.idempotencyKey });
   // A new start: a reconciled earlier start is no evidence about the new start.
-  if (effect === "once" && saved !== undefined)
-    return startOnceEffect(session.position, session.journal, saved, {
-      request,
-      row: toRestartedRow(session.env.world, row),
-    });
-  return completeEffect(session.position, session.journal, request, {
-    row,
-    execute: () => request.execute(row.idempotencyKey),
-  });
-}
-
-/**
- * Finds the value of an effect in doubt by `reconcile`, else by asking a person. Resolves to undefined when the effect
- * did not happen.
- */
-async function resolveDoubt<Value>(
-  position: Position,
-  request: EffectRequest<Value>,
-  row: EffectRow,
-): Promise<{ readonly value: Value } | undefined> {
-  const { reconcile, askPerson } = request;
-  if (reconcile !== undefined) {
-    const value = await reconcile(row.idempotencyKey);
-    return value === undefined ? undefined : { value };
-  }
-  if (askPerson === undefined) throw createInDoubtError(position, request, row);
-  const answer = await askPerson({ row, about: describeStart(row) });
-  return answer.happened ? { value: answer.value as Value } : undefined;
+  if (effect === "once" && journal.saved !== undefined)
+    return startOnceEffect(position, journal, journal.saved, { request, row: toRestartedRow(env.world, row) });
+  return completeEffect(position, journal, request, { row, execute: () => request.execute(row.idempotencyKey) });
 }
 
 /** Returns the row of a restarted effect with a new start time. */
-export function toRestartedRow(world: World, row: EffectRow): EffectRow {
+function toRestartedRow(world: World, row: EffectRow): EffectRow {
   return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
-}
-
-/** Identifies a start in an interrupt. The answer applies to this start only. */
-export function describeStart({ startedAt }: EffectRow): string {
-  return `started at ${startedAt}`;
 }
 
 /**
@@ -332,7 +353,7 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
     name: request.name,
     effect: request.effect,
     state: "started",
-    attempts: 0,
+    attempts: request.startNumber ?? 0,
     idempotencyKey,
     startedAt: journal.world.clock.now(),
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
@@ -345,7 +366,7 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
     return completeEffect(position, journal, request, { row, execute });
   }
   if (request.effect !== "once") {
-    if (request.kind !== "task") recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
     return completeEffect(position, journal, request, { row, execute });
   }
   return startOnceEffect(position, journal, saved, { request, row });
@@ -363,80 +384,9 @@ function startOnceEffect<Value>(
   return commitStart(journal.world, saved, {
     row,
     isAbandoned: request.isAbandoned,
+    onAbandoned: request.onAbandoned,
     begin: () => completeEffect(position, journal, request, { row, execute }),
   });
-}
-
-/** Start of a `once` effect. */
-interface OnceStart<Value> {
-  readonly row: EffectRow;
-  /** Begins the effect, in the turn of the event loop in which its start becomes durable. */
-  readonly begin: () => Value | Promise<Value>;
-  /** Returns true when the caller has abandoned the effect. */
-  readonly isAbandoned?: (() => boolean) | undefined;
-  /** Returns the value of an abandoned effect. Without `onAbandoned`, the promise of an abandoned effect stays pending. */
-  readonly onAbandoned?: (() => Value) | undefined;
-}
-
-/**
- * Makes the start of a `once` effect durable, then begins the effect. An effect abandoned before its start is durable
- * does not begin, and its row records the cancelled start. Rejects when the start cannot be saved.
- */
-export function commitStart<Value>(
-  world: World,
-  saved: Persistence,
-  { row, begin, isAbandoned, onAbandoned }: OnceStart<Value>,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const start = new Promise<void>((resolveStart) => {
-      commitEffect(saved, {
-        row,
-        encode: undefined,
-        onCommitted: (failure) => {
-          resolveStart();
-          saved.starts.delete(start);
-          if (failure !== undefined) return reject(failure);
-          const stop = findStop(saved.thread);
-          if (stop !== undefined || isAbandoned?.() === true) recordCancelledStart(world, saved, row);
-          if (stop !== undefined) return reject(stop);
-          if (isAbandoned?.() !== true) resolve(trackBegin(saved, begin));
-          else if (onAbandoned !== undefined) resolve(onAbandoned());
-        },
-      });
-    });
-    saved.starts.add(start);
-  });
-}
-
-function trackBegin<Value>({ thread }: Persistence, begin: () => Value | Promise<Value>): Value | Promise<Value> {
-  const begun = begin();
-  return begun instanceof Promise ? trackOnceEffect(thread.onceEffects, begun) : begun;
-}
-
-/** Returns the reason why no effect may begin: a refused write, or an abort that leaves pending work to a resume. */
-function findStop({ failure, abort: { signal } }: ActiveThread): unknown {
-  return failure ?? (isSuspension(signal.reason) ? signal.reason : undefined);
-}
-
-/** Marks an effect as not performed: the caller abandoned the effect while its start became durable. */
-function recordCancelledStart(world: World, saved: Persistence, row: EffectRow): void {
-  recordEffect(saved, {
-    row: { ...row, endedAt: world.clock.now() },
-    encode: undefined,
-    onCommitted: undefined,
-  });
-}
-
-/** Marks a possibly recorded start as not performed. The effect waits for an interrupt and starts after the answer. */
-export function cancelStart(position: Position, journal: Journal, task: Task, key: string): void {
-  const { saved } = journal;
-  const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
-  if (saved !== undefined && row !== undefined && isInFlight(row)) recordCancelledStart(journal.world, saved, row);
-}
-
-/** Waits until every start write has finished, so that cancelled starts are written before the thread is released. */
-export async function waitForStarts({ saved }: Journal): Promise<void> {
-  if (saved !== undefined && saved.starts.size > 0) await Promise.all(saved.starts);
 }
 
 /**
@@ -478,6 +428,7 @@ async function completeEffect<Value>(
   { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
   const value = await execute();
+  if (request.finish !== undefined) return request.finish(row, value);
   const { saved } = journal;
   // The outcome of an abandoned attempt arrives after its superstep was committed: only `once` outcomes are still
   // recorded.
@@ -538,12 +489,8 @@ export function recordFailure(
   });
 }
 
-function createInDoubtError<Value>(
-  position: Position,
-  request: EffectRequest<Value>,
-  row: EffectRow,
-): StatewrightError {
-  return new StatewrightError("effect_in_doubt", {
+function failInDoubt<Value>(position: Position, request: EffectRequest<Value>, row: EffectRow): never {
+  throw new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
     next: `Resume the thread and answer the interrupt "in_doubt" of the node "${request.task.node}" with { happened: true, update: { … } }, or add a reconcile function to the ${request.kind}`,
     place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
@@ -551,15 +498,15 @@ function createInDoubtError<Value>(
   });
 }
 
-function createPriorEffectError<Value>(
+function failPriorEffect<Value>(
   position: Position,
   { kind, name, task }: EffectRequest<Value>,
   { branch, row }: PriorEffect,
-): StatewrightError {
+): never {
   const { key, idempotencyKey, startedAt, outcome } = row;
   const what = outcome === undefined ? "has started without an outcome" : "has already happened";
   const reuseHint = outcome === undefined ? "" : 'onPriorEffect: "reuse" to reuse its outcome, or ';
-  return new StatewrightError("effect_in_doubt", {
+  throw new StatewrightError("effect_in_doubt", {
     what: `${kind} "${name}" is a once effect that ${what} on the branch "${branch}"`,
     next: `Resume with ${reuseHint}onPriorEffect: "repeat" to repeat it on this branch`,
     place: getErrorPlace(position, { node: task.node, task: task.id }),

@@ -7,7 +7,7 @@ import { deepFreeze, describeValue } from "../../base/json.ts";
 import type { OpenLongTerm } from "../../base/long-term.ts";
 import { checkEffect, checkOptions, listOptionNames } from "../../base/options.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { isOpen, stepInDoubtSuffix } from "../../checkpoint/journal.ts";
+import { type EffectRow, isOpen, stepInDoubtSuffix } from "../../checkpoint/journal.ts";
 import type { NodeRecord } from "../../define/graph.ts";
 import type { NodeRuntime, StepOptions, StepRuntime } from "../../define/node.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
@@ -18,7 +18,8 @@ import { getAnswerSchema, type InterruptDeclaration, parseExpiry } from "../../t
 import { readPayload } from "../conversation/interrupt-payload.ts";
 import { emit } from "../events/event-emitter.ts";
 import { createAuxiliaryRow } from "../journal/auxiliary-row.ts";
-import { createIdempotencyKey, type EffectDoubt, recordFailure, runRecordedEffect } from "../journal/journal.ts";
+import { type DoubtAnswer, decodeOutcome, type EffectDoubt, type RecordedOutcome } from "../journal/decide-effect.ts";
+import { createIdempotencyKey, recordFailure, runRecordedEffect } from "../journal/journal.ts";
 import {
   createStepLongTerm,
   createTaskLongTerm,
@@ -32,10 +33,11 @@ import { callModel } from "../model-call/model-call.ts";
 import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
 import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
+import type { Journal } from "../session/parts/journal.ts";
 import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
-import type { Progress } from "../session/parts/progress.ts";
+import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
 import { requireStore } from "../task/attempt.ts";
@@ -249,10 +251,14 @@ async function runStep<Value>(
         ? undefined
         : async (idempotencyKey) => await reconcile({ signal: scope.getSignal(), idempotencyKey }),
     // The body of a once node does not run again with an answer: the node itself is in doubt.
-    askPerson:
+    consult:
       place.keyPrefix === "" && node.policy.effect === "once"
         ? undefined
-        : (doubt) => askAboutStep(session.progress, scope, { key, name }, doubt),
+        : (doubt) => consultAboutStep(session, scope, { key, name }, doubt),
+    priorEffects: {
+      match: (found) => found.filter(({ row }) => isSameStep(row, { task: task.id, key, name })),
+      decode: ({ row }, saved) => decodeOutcome(saved, row) as RecordedOutcome<Value> | undefined,
+    },
     execute: async (idempotencyKey) => {
       const stepChanges: LongTermChange[] = [];
       scope.activeSteps += 1;
@@ -282,16 +288,20 @@ async function runStep<Value>(
   return deepFreeze(value);
 }
 
-/** Raises the interrupt of a step in doubt, or resolves to its answer. */
-async function askAboutStep(
-  { control }: Progress,
+function isSameStep(row: EffectRow, { task, key, name }: Pick<EffectRow, "task" | "key" | "name">): boolean {
+  return row.task === task && row.key === key && row.kind === "step" && row.name === name;
+}
+
+/** Returns the answer about a step in doubt, or raises its interrupt. */
+function consultAboutStep<Value>(
+  { progress, journal }: Pick<Session, "progress" | "journal">,
   scope: TaskScope,
   step: { readonly key: string; readonly name: string },
-  { row: { idempotencyKey, startedAt }, about, elsewhere }: EffectDoubt,
-): Promise<StepInDoubtAnswer> {
+  { row: { idempotencyKey, startedAt }, about, prior }: EffectDoubt<Value>,
+): DoubtAnswer<Value> | { readonly open: Promise<never> } {
   const { id, node, input } = scope.task;
   const response = scope.consult({
-    id: `${id}/${step.key}${elsewhere === undefined ? "" : "/elsewhere"}${stepInDoubtSuffix}`,
+    id: `${id}/${step.key}${prior === undefined ? "" : "/elsewhere"}${stepInDoubtSuffix}`,
     about,
     key: inDoubtKey,
     payload: {
@@ -299,12 +309,20 @@ async function askAboutStep(
       step: step.name,
       idempotencyKey,
       startedAt,
-      ...(input === undefined ? {} : { input: control.inputs[input] }),
-      ...elsewhere,
+      ...(input === undefined ? {} : { input: progress.control.inputs[input] }),
+      ...(prior === undefined ? {} : { alreadyOn: prior.branch, ...describeOutcome(journal, prior.outcome) }),
     },
     schema: toJsonSchema(stepInDoubtAnswer),
   });
-  return "open" in response ? scope.suspend([response.open]) : (response.answer as StepInDoubtAnswer);
+  if ("open" in response) return { open: scope.suspend([response.open]) };
+  const { happened, value } = response.answer as StepInDoubtAnswer;
+  return { happened, statesValue: value !== undefined, getValue: () => value as Value };
+}
+
+/** Describes the outcome on another branch for the payload of an interrupt. */
+function describeOutcome({ redactor }: Journal, outcome: RecordedOutcome | undefined): object {
+  if (outcome === undefined) return {};
+  return "error" in outcome ? { error: toRedactedRecord(redactor, outcome.error) } : { outcome: outcome.value };
 }
 
 function getDeclaredInterrupt(position: Position, node: NodeRecord, key: string): InterruptDeclaration {

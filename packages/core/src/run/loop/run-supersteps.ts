@@ -8,7 +8,7 @@ import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
-import { waitForStarts } from "../journal/journal.ts";
+import { waitForStarts } from "../journal/commit-start.ts";
 import { createTaskRow } from "../journal/task-row.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { mapBounded } from "../session/concurrency.ts";

@@ -2,15 +2,21 @@
 import { toErrorRecord } from "../../base/errors.ts";
 import { createPlainObjectSchema } from "../../base/plain-object-schema.ts";
 import type { Schema } from "../../base/schema.ts";
-import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
+import { type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
 import { inDoubtKey } from "../../tool/policy/approval.ts";
-import { describeStart } from "../journal/journal.ts";
+import {
+  createStartDoubt,
+  type DoubtAnswer,
+  type DoubtDecision,
+  decideDoubt,
+  decodeOutcome,
+  type EffectDoubt,
+} from "../journal/decide-effect.ts";
 import type { PriorEffect } from "../journal/prior-effects.ts";
 import type { InvokedPromise } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import type { Position } from "../session/parts/position.ts";
 import { type LoopState, setOutcome } from "./loop-state.ts";
-import { decodePriorOutcome, getPromiseRow, type PromiseOutcome } from "./machine-effect.ts";
+import { getPromiseRow } from "./machine-effect.ts";
 
 /** Answer of a person about a promise that started in a crashed process. */
 export interface ActorInDoubt {
@@ -24,38 +30,47 @@ export const actorInDoubt: Schema<ActorInDoubt> = createPlainObjectSchema(
   { output: "anything" },
 );
 
-/** True when a `once` promise started in a crashed process and has no outcome. */
-function isInDoubt(position: Position, journal: Journal, work: InvokedPromise): boolean {
-  const row = getPromiseRow(position, journal, work);
-  return work.actor.effect === "once" && row !== undefined && isInFlight(row);
-}
-
-/**
- * Returns the decision about a promise that would start: `start`, an outcome that replaces the start, or undefined
- * while the promise is in doubt.
- */
-function decideStart(loop: LoopState, work: InvokedPromise): "start" | PromiseOutcome | undefined {
-  const { position, journal, env } = loop.session;
-  const priorOutcome = getPriorOutcome(loop, work);
-  if (priorOutcome !== undefined && env.onPriorEffect === "reuse") return priorOutcome;
-  if (!isInDoubt(position, journal, work) && loop.priorEffects.get(work) === undefined) return "start";
-  const answer = findAnswer(loop, work);
-  if (answer === undefined) return undefined;
-  if (!answer.happened) return "start";
-  return answer.output === undefined && priorOutcome !== undefined ? priorOutcome : { output: answer.output };
-}
-
 /**
  * Marks the promises in doubt, and sets the outcomes that answers decide. Returns true while events wait: a promise is
  * in doubt, or an outcome comes first.
  */
 export function resolveDoubts(loop: LoopState): boolean {
   for (const work of loop.tree.promises.values()) {
-    const decision = loop.running.has(work) ? "start" : decideStart(loop, work);
-    if (decision === undefined) loop.running.set(work, "in doubt");
-    else if (decision !== "start") setOutcome(loop, work, { ...decision, endedAt: loop.session.env.world.clock.now() });
+    const decision = loop.running.has(work) ? undefined : decideStart(loop, work);
+    if (decision?.kind === "waiting") loop.running.set(work, "in doubt");
+    else if (decision?.kind === "happened")
+      setOutcome(loop, work, { ...decision.outcome, endedAt: loop.session.env.world.clock.now() });
   }
   return loop.outcomes.size > 0 || [...loop.running.values()].includes("in doubt");
+}
+
+/** Decides about a promise that would start; undefined for a promise that is not in doubt. */
+function decideStart(loop: LoopState, work: InvokedPromise): DoubtDecision<unknown, undefined> | undefined {
+  const { session, priorEffects } = loop;
+  const doubt = findDoubt(loop, work);
+  const isInDoubt = priorEffects.get(work) !== undefined || (doubt !== undefined && isInFlight(doubt.row));
+  if (doubt === undefined || !isInDoubt || work.actor.effect !== "once") return undefined;
+  return decideDoubt(session.env.onPriorEffect, doubt, () => {
+    const answer = findAnswer(loop, work, doubt);
+    return answer === undefined ? { open: undefined } : toDoubtAnswer(answer);
+  });
+}
+
+function toDoubtAnswer({ happened, output }: ActorInDoubt): DoubtAnswer<unknown> {
+  return { happened, statesValue: output !== undefined, getValue: () => output };
+}
+
+/** Returns the start of a promise on another branch, else on this branch; undefined for a promise without a start. */
+function findDoubt({ session, priorEffects }: LoopState, work: InvokedPromise): EffectDoubt<unknown> | undefined {
+  const { position, journal } = session;
+  const { saved } = journal;
+  const found = priorEffects.get(work);
+  const row = found?.row ?? getPromiseRow(position, journal, work);
+  if (saved === undefined || row === undefined) return undefined;
+  const doubt = createStartDoubt(row);
+  return found === undefined
+    ? doubt
+    : { ...doubt, prior: { branch: found.branch, outcome: decodeOutcome(saved, row) } };
 }
 
 /** A prior effect on another branch and a start on this branch are different events: each has its own interrupt. */
@@ -68,54 +83,46 @@ export function describeDoubt(
   loop: LoopState,
   work: InvokedPromise,
 ): { readonly id: string; readonly about: string; readonly payload: object } | undefined {
-  const { position, journal } = loop.session;
-  const found = loop.priorEffects.get(work);
-  const row = found?.row ?? getPromiseRow(position, journal, work);
-  if (row === undefined) return undefined;
+  const doubt = findDoubt(loop, work);
+  if (doubt === undefined) return undefined;
+  const { row, about, prior } = doubt;
   const { idempotencyKey, startedAt } = row;
-  const facts = { actor: work.task.node, input: work.input, idempotencyKey, startedAt };
-  const payload = found === undefined ? facts : { ...facts, alreadyOn: found.branch, ...describePrior(loop, work) };
-  return { id: getInDoubtId(found, work), about: describeStart(row), payload };
+  const payload = { actor: work.task.node, input: work.input, idempotencyKey, startedAt, ...describePrior(prior) };
+  return { id: getInDoubtId(loop.priorEffects.get(work), work), about, payload };
 }
 
-function describePrior(loop: LoopState, work: InvokedPromise): object {
-  const priorOutcome = getPriorOutcome(loop, work);
-  if (priorOutcome === undefined) return {};
-  return "error" in priorOutcome ? { error: toErrorRecord(priorOutcome.error) } : { outcome: priorOutcome.output };
-}
-
-function getPriorOutcome({ session, priorEffects }: LoopState, work: InvokedPromise): PromiseOutcome | undefined {
-  const { saved } = session.journal;
-  const found = priorEffects.get(work);
-  return saved === undefined || found === undefined ? undefined : decodePriorOutcome(saved, found);
-}
-
-function findAnswer({ session, answers, priorEffects }: LoopState, work: InvokedPromise): ActorInDoubt | undefined {
-  const found = priorEffects.get(work);
-  return decodeAnswer(
-    session.journal,
-    found?.row ?? getPromiseRow(session.position, session.journal, work),
-    answers.get(getInDoubtId(found, work)),
-  );
+function describePrior(prior: EffectDoubt<unknown>["prior"]): object {
+  if (prior === undefined) return {};
+  const { branch, outcome } = prior;
+  if (outcome === undefined) return { alreadyOn: branch };
+  return "error" in outcome
+    ? { alreadyOn: branch, error: toErrorRecord(outcome.error) }
+    : { alreadyOn: branch, outcome: outcome.value };
 }
 
 /** True when a person answered that a start on this branch had no effect. */
 export function isDenied({ session, answers }: LoopState, work: InvokedPromise): boolean {
+  const row = getPromiseRow(session.position, session.journal, work);
+  if (row === undefined) return false;
   return (
-    decodeAnswer(
-      session.journal,
-      getPromiseRow(session.position, session.journal, work),
-      answers.get(getInDoubtId(undefined, work)),
-    )?.happened === false
+    decodeAnswer(session.journal, createStartDoubt(row), answers.get(getInDoubtId(undefined, work)))?.happened === false
   );
+}
+
+function findAnswer(
+  { session, answers, priorEffects }: LoopState,
+  work: InvokedPromise,
+  doubt: EffectDoubt<unknown>,
+): ActorInDoubt | undefined {
+  return decodeAnswer(session.journal, doubt, answers.get(getInDoubtId(priorEffects.get(work), work)));
 }
 
 /** Decodes the answer to an interrupt about this start; undefined for another start. */
 function decodeAnswer(
   { saved }: Journal,
-  row: EffectRow | undefined,
+  { about }: EffectDoubt<unknown>,
   interrupt: InterruptRow | undefined,
 ): ActorInDoubt | undefined {
-  const text = row !== undefined && interrupt?.about === describeStart(row) ? interrupt.answer : undefined;
+  const text = interrupt?.about === about ? interrupt.answer : undefined;
   return text === undefined ? undefined : (saved?.codec.decode(text) as ActorInDoubt);
 }

@@ -2,15 +2,15 @@
 import type { StatewrightError } from "../../base/errors.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { MachineDefinition } from "../../compile/durable-machine.ts";
+import type { RecordedOutcome } from "../journal/decide-effect.ts";
 import type { PriorEffect } from "../journal/prior-effects.ts";
 import type { ActorTree, InvokedPromise, MachineTimer } from "../kernel/actor-tree.ts";
 import type { QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { Session } from "../session/session.ts";
-import type { PromiseOutcome } from "./machine-effect.ts";
 import type { WakeSignal } from "./wake-signal.ts";
 
 /** Outcome of a promise with the time of its end. */
-export type TimedOutcome = PromiseOutcome & { readonly endedAt: number };
+export type TimedOutcome = RecordedOutcome & { readonly endedAt: number };
 
 /** State of the loop: running actors, outcomes and queued events. */
 export interface LoopState {

@@ -12,23 +12,16 @@ import {
   toErrorRecord,
 } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
-import type { World } from "../../base/world.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
-import { commitStart, createIdempotencyKey, decodeOutcome, emitRepeated, toRestartedRow } from "../journal/journal.ts";
+import { type DoubtAnswer, decodeOutcome, type RecordedOutcome } from "../journal/decide-effect.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { trackOnceEffect } from "../session/parts/once-effects.ts";
 import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 import { isFromRemovedState } from "./machine-compatibility.ts";
-
-/**
- * Outcome of a promise. An error has its saved form, so that a machine receives the same error before and after a
- * crash.
- */
-export type PromiseOutcome = { readonly output: unknown } | { readonly error: Error };
 
 /** Returns the journal row of a promise in the current step, if any. */
 export function getPromiseRow(
@@ -39,21 +32,15 @@ export function getPromiseRow(
   return saved?.rows.get(toJournalKey(step, task.id, address));
 }
 
-/** Returns the idempotency key of a promise, the same after a restart. */
-function getPromiseKey(position: Position, work: InvokedPromise): string {
-  return createIdempotencyKey(position, work.task, work.address);
-}
-
 /** Recorded outcome of a promise with its journal row; undefined while the promise has none. */
 export function findRecordedOutcome(
   { position, journal }: Pick<Session, "position" | "journal">,
   work: InvokedPromise,
-): { readonly row: EffectRow; readonly outcome: PromiseOutcome } | undefined {
+): { readonly row: EffectRow; readonly outcome: RecordedOutcome } | undefined {
   const { saved } = journal;
   const row = getPromiseRow(position, journal, work);
   const outcome = saved === undefined || row === undefined ? undefined : decodeOutcome(saved, row);
-  if (row === undefined || outcome === undefined) return undefined;
-  return { row, outcome: "error" in outcome ? outcome : { output: outcome.value } };
+  return row === undefined || outcome === undefined ? undefined : { row, outcome };
 }
 
 /** Callbacks of a running promise. */
@@ -62,7 +49,7 @@ export interface PromiseRun {
   /** True when the machine left the state of the promise, or the run is stopped. */
   readonly isAbandoned: () => boolean;
   /** Called in the turn that records the outcome, so that no event comes between record and outcome. */
-  readonly onEnd: (outcome: PromiseOutcome) => void;
+  readonly onEnd: (outcome: RecordedOutcome) => void;
 }
 
 /**
@@ -74,43 +61,56 @@ export async function runPromise(
   work: InvokedPromise,
   { create, isAbandoned, onEnd }: PromiseRun,
 ): Promise<boolean> {
-  const { saved } = session.journal;
-  const recorded = getPromiseRow(session.position, session.journal, work);
-  const isRepeated = recorded !== undefined && isInFlight(recorded);
-  const row = !isRepeated
-    ? createStartRow(session.position, session.env.world, work)
-    : recorded.effect === "once"
-      ? toRestartedRow(session.env.world, recorded)
-      : recorded;
-  if (isRepeated) emitRepeated(session.events, work.task, recorded);
-  const begin = (): BegunPromise => ({ promise: callAsync(() => create(row.idempotencyKey)) });
-  const begun =
-    row === recorded || saved === undefined
-      ? begin()
-      : await recordStart(session.env.world, saved, row, { begin, isAbandoned });
-  if (begun === undefined) return false;
-  let outcome: PromiseOutcome;
+  const { position, journal } = session;
+  const end = await runRecordedEffect<PromiseEnd | undefined>(session, {
+    task: work.task,
+    key: work.address,
+    kind: "step",
+    name: work.task.node,
+    effect: work.actor.effect,
+    startNumber: 1,
+    isAbandoned,
+    onAbandoned: () => undefined,
+    execute: (key) => settlePromise(() => create(key)),
+    // The loop starts a promise in doubt only after the answer that its earlier start had no effect.
+    consult: () => deniedStart,
+    finish: (row, finished) => {
+      if (finished === undefined || isAbandoned()) return undefined;
+      recordEnd(position, journal, row, finished);
+      onEnd("failure" in finished ? { error: fromErrorRecord(finished.failure) } : finished);
+      return finished;
+    },
+  });
+  return end !== undefined;
+}
+
+/** End of a promise: its value, or the record of its error. */
+type PromiseEnd = { readonly value: unknown } | { readonly failure: ErrorRecord };
+
+async function settlePromise(create: () => PromiseLike<unknown>): Promise<PromiseEnd> {
   try {
-    const output = deepFreeze(await begun.promise);
-    if (isAbandoned()) return false;
-    recordEnd(session.position, session.journal, row, {
-      state: "ok",
-      encode: (codec) => codec.encode(output, `the result of "${row.name}"`),
-    });
-    outcome = { output };
+    return { value: deepFreeze(await create()) };
   } catch (thrown) {
-    if (isAbandoned()) return false;
-    const failure = toErrorRecord(thrown);
-    // A resume retries other promises: only the failure of a `once` promise must be recorded.
-    if (row.effect === "once")
-      recordEnd(session.position, session.journal, row, {
-        state: "error",
-        encode: (codec) => codec.encode(failure, `the failure of "${row.name}"`),
-      });
-    outcome = { error: fromErrorRecord(failure) };
+    return { failure: toErrorRecord(thrown) };
   }
-  onEnd(outcome);
-  return true;
+}
+
+const deniedStart: DoubtAnswer<undefined> = { happened: false, statesValue: false, getValue: () => undefined };
+
+/** Journals the end of a promise in the current step, to which other macrosteps may have moved its row. */
+function recordEnd(position: Position, journal: Journal, row: EffectRow, end: PromiseEnd): void {
+  const { saved, world } = journal;
+  const isFailed = "failure" in end;
+  // A resume retries other promises: only the failure of a `once` promise must be recorded.
+  if (saved === undefined || (isFailed && row.effect !== "once")) return;
+  recordEffect(saved, {
+    row: { ...row, step: position.step, state: isFailed ? "error" : "ok", endedAt: world.clock.now() },
+    encode: () =>
+      isFailed
+        ? saved.codec.encode(end.failure, `the failure of "${row.name}"`)
+        : saved.codec.encode(end.value, `the result of "${row.name}"`),
+    onCommitted: undefined,
+  });
 }
 
 /** Copies the journal rows of running promises into the next step; called as part of the write of that step. */
@@ -118,7 +118,7 @@ export function carryRows(
   position: Position,
   journal: Journal,
   works: Iterable<InvokedPromise>,
-  outcomes: ReadonlyMap<InvokedPromise, PromiseOutcome>,
+  outcomes: ReadonlyMap<InvokedPromise, RecordedOutcome>,
 ): () => void {
   const { saved } = journal;
   if (saved === undefined) return () => undefined;
@@ -131,7 +131,7 @@ export function carryRows(
     // An undelivered outcome is copied for every effect class: a recorded effect never runs again.
     if (row.state === "started" || row.outcome !== undefined || outcome === undefined) rows.push(row);
     else {
-      const value = "error" in outcome ? toErrorRecord(outcome.error) : outcome.output;
+      const value = "error" in outcome ? toErrorRecord(outcome.error) : outcome.value;
       rows.push({ ...row, outcome: saved.codec.encode(value, `the result of "${row.name}"`) });
     }
   }
@@ -139,73 +139,6 @@ export function carryRows(
   return () => {
     for (const row of rows) saved.rows.set(toJournalKey(row.step, row.task, row.key), row);
   };
-}
-
-function createStartRow(position: Position, world: World, work: InvokedPromise): EffectRow {
-  return {
-    step: position.step,
-    task: work.task.id,
-    key: work.address,
-    kind: "step",
-    name: work.task.node,
-    effect: work.actor.effect,
-    state: "started",
-    attempts: 1,
-    idempotencyKey: getPromiseKey(position, work),
-    startedAt: world.clock.now(),
-  };
-}
-
-/** Promise that has begun. The wrapper keeps its rejection apart from that of its start. */
-interface BegunPromise {
-  readonly promise: Promise<unknown>;
-}
-
-/** Calls a function that may throw; adds no turn to the promise that it returns. */
-function callAsync(work: () => PromiseLike<unknown>): Promise<unknown> {
-  try {
-    return Promise.resolve(work());
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}
-
-/**
- * Records the start of a promise, then begins it. Resolves to undefined when the machine abandoned a `once` promise
- * before its start.
- */
-async function recordStart(
-  world: World,
-  saved: Persistence,
-  row: EffectRow,
-  { begin, isAbandoned }: { readonly begin: () => BegunPromise; readonly isAbandoned: () => boolean },
-): Promise<BegunPromise | undefined> {
-  if (row.effect !== "once") {
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
-    return begin();
-  }
-  const beginTracked = (): BegunPromise => {
-    const begun = begin();
-    trackOnceEffect(saved.thread.onceEffects, begun.promise);
-    return begun;
-  };
-  return commitStart(world, saved, { row, isAbandoned, begin: beginTracked, onAbandoned: () => undefined });
-}
-
-function recordEnd(
-  position: Position,
-  journal: Journal,
-  row: EffectRow,
-  { state, encode }: { readonly state: "ok" | "error"; readonly encode: (codec: Persistence["codec"]) => string },
-): void {
-  const { step } = position;
-  const { saved, world } = journal;
-  if (saved === undefined) return;
-  recordEffect(saved, {
-    row: { ...row, step, state, endedAt: world.clock.now() },
-    encode: () => encode(saved.codec),
-    onCommitted: undefined,
-  });
 }
 
 /** Creates the error of the run for an actor failure without an `onError` transition. */
@@ -252,13 +185,6 @@ export function findPriorPromises(
       );
     }
   });
-}
-
-/** Returns the outcome of the prior effect, if recorded. */
-export function decodePriorOutcome(saved: Persistence, { row }: PriorEffect): PromiseOutcome | undefined {
-  if (row.outcome === undefined) return undefined;
-  const outcome = saved.codec.decode(row.outcome);
-  return row.state === "ok" ? { output: outcome } : { error: fromErrorRecord(outcome as ErrorRecord) };
 }
 
 async function findPriorPromise(

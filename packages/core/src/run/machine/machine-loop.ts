@@ -9,7 +9,8 @@ import type { Json } from "../../base/json.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { listLeafNames, type MachineState } from "../../compile/durable-machine.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { emitReused, waitForStarts } from "../journal/journal.ts";
+import { waitForStarts } from "../journal/commit-start.ts";
+import { emitReused } from "../journal/journal.ts";
 import {
   applyActorEvent,
   applyEvent,
@@ -254,11 +255,13 @@ async function takeOutcome(
   loop.running.delete(work);
   if (tree.promises.get(work.address) !== work) return;
   tree.promises.delete(work.address);
-  const event =
-    "error" in outcome ? createErrorEvent(work.id, outcome.error) : createDoneEvent(work.id, outcome.output);
+  const event = "error" in outcome ? createErrorEvent(work.id, outcome.error) : createDoneEvent(work.id, outcome.value);
   await runMacrostep(loop, {
     apply: () => applyActorEvent(tree, work.owner, event, { time, source: work.address }),
-    settled: { path: splitAddress(work.address), end: outcome },
+    settled: {
+      path: splitAddress(work.address),
+      end: "error" in outcome ? outcome : { output: outcome.value },
+    },
   });
 }
 

@@ -8,6 +8,7 @@ import type { MachineState } from "../../compile/durable-machine.ts";
 import { END } from "../../define/edge.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { describeStep, noCheckpoint } from "../events/events.ts";
+import type { RecordedOutcome } from "../journal/decide-effect.ts";
 import {
   type ActorTree,
   createControl,
@@ -25,7 +26,7 @@ import { toRunRow, toRunStarted } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { allocateEventPlace, type EventNumbers, saveCheckpoint } from "../superstep/commit.ts";
 import { type FinishedPromise, inspectTurn } from "../superstep/inspect-run.ts";
-import { carryRows, createActorError, type PromiseOutcome } from "./machine-effect.ts";
+import { carryRows, createActorError } from "./machine-effect.ts";
 
 /** Session parts that a macrostep changes. */
 export type MacrostepSession = Pick<Session, "env" | "position" | "progress" | "events" | "journal">;
@@ -35,7 +36,7 @@ export interface MacrostepOptions {
   readonly source: "input" | "step";
   readonly nodes: readonly string[];
   readonly startedAt: number;
-  readonly outcomes: ReadonlyMap<InvokedPromise, PromiseOutcome>;
+  readonly outcomes: ReadonlyMap<InvokedPromise, RecordedOutcome>;
   /** Promise whose outcome starts the macrostep. */
   readonly settled?: FinishedPromise | undefined;
   /** Inbox event that starts the macrostep. */

@@ -20,7 +20,7 @@ import {
 } from "../../tool/policy/interrupt.ts";
 import type { AuxiliaryCall, HookInterrupt, Middleware, ModelHookRuntime } from "../../tool/policy/middleware.ts";
 import { readPayload } from "../conversation/interrupt-payload.ts";
-import { cancelStart } from "../journal/journal.ts";
+import { cancelStart } from "../journal/commit-start.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { getErrorPlace } from "../session/parts/position.ts";

@@ -16,6 +16,7 @@ export interface ActiveRun {
   readonly graph: string;
   readonly branch: string;
   readonly key: string | undefined;
+  readonly tenant: string | undefined;
   readonly handle: RunHandle<unknown> | undefined;
   readonly stop: (reason: Preemption) => void;
   /** Notifies the run of a new message in its inbox. */
@@ -39,7 +40,7 @@ interface ThreadRegistry {
   readonly opening: Map<string, number>;
   /** Queued runs that are about to start in this process, by run key. */
   readonly starting: Map<string, StartingRun>;
-  /** Handles of runs started in this process with a key, by thread and key. */
+  /** Handles of runs started in this process with a key, by `toKeyedName`. */
   readonly keyed: Map<string, RunHandle<unknown>>;
 }
 
@@ -77,11 +78,25 @@ export function isThreadActive(store: Store, thread: string): boolean {
   return active.has(thread) || opening.has(thread);
 }
 
+/** Idempotency key of a run on its thread, with the tenant that the call names. */
+export interface KeyedRun {
+  readonly thread: string;
+  readonly key: string;
+  readonly tenant: string | undefined;
+}
+
+/** Returns the key of a run in {@link ThreadRegistry.keyed}: a call for another tenant never finds the run. */
+export function toKeyedName({ thread, key, tenant = "" }: KeyedRun): string {
+  return `${thread} ${key} ${tenant}`;
+}
+
 /** Finds the handle of the run that is active in this process under a key. */
-export function findActiveHandle(store: Store, thread: string, key: string): RunHandle<unknown> | undefined {
+export function findActiveHandle(store: Store, keyedRun: KeyedRun): RunHandle<unknown> | undefined {
   const { keyed, active } = getThreadRegistry(store);
+  const { thread, key, tenant } = keyedRun;
   const activeRun = active.get(thread);
-  return keyed.get(`${thread} ${key}`) ?? (activeRun?.key === key ? activeRun.handle : undefined);
+  const isSame = activeRun?.key === key && (tenant === undefined || tenant === activeRun.tenant);
+  return keyed.get(toKeyedName(keyedRun)) ?? (isSame ? activeRun?.handle : undefined);
 }
 
 const activeByGraph: WeakMap<GraphDefinition, Set<RunHandle<unknown>>> = new WeakMap();

@@ -8,19 +8,14 @@ import type { StatewrightError } from "../../base/errors.ts";
 import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import { type EffectRow, type InterruptRow, isInFlight } from "../../checkpoint/journal.ts";
+import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { getPlan } from "../../compile/plan.ts";
 import { goto } from "../../define/command.ts";
 import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { inDoubtKey, type NodeInDoubtAnswer, nodeInDoubtAnswer } from "../../tool/policy/approval.ts";
-import { commitStart, describeStart } from "../journal/journal.ts";
-import {
-  describePriorEffects,
-  findPriorEffects,
-  type PriorEffect,
-  selectPriorEffect,
-} from "../journal/prior-effects.ts";
-import { createTaskRow } from "../journal/task-row.ts";
+import type { EffectDoubt, RecordedOutcome } from "../journal/decide-effect.ts";
+import { runRecordedEffect } from "../journal/journal.ts";
+import type { PriorEffect } from "../journal/prior-effects.ts";
 import { isSameWriter } from "../migration/thread-snapshot.ts";
 import { type Persistence, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -33,60 +28,60 @@ import type { Session } from "../session/session.ts";
 import { findOutcomeIncompatibilities } from "../superstep/outcome-compatibility.ts";
 
 /** Runs a `once` body, or returns its outcome from a user's answer or from another branch. */
-export async function runOnce(
-  session: Pick<Session, "env" | "position" | "progress">,
+export function runOnce(
+  session: Pick<Session, "env" | "position" | "progress" | "events" | "journal">,
   saved: Persistence,
   scope: TaskScope,
   { body, read }: { readonly body: () => unknown; readonly read: (returned: unknown) => TaskOutcome },
 ): Promise<TaskOutcome> {
-  const row = saved.rows.get(toJournalKey(session.position.step, scope.task.id, taskKey));
-  if (row !== undefined && (row.state === "error" || isInFlight(row))) {
-    const about = `${session.position.run.branch} ${describeStart(row)}`;
-    const response = askInDoubt(scope, row.attempts, about, buildInDoubtPayload(session.progress, scope.task, row));
-    if ("open" in response) return scope.suspend([response.open]);
-    if (response.happened) return read(toReturned(response));
-  }
-  // Also checked when the effect is known not to have happened on this branch: another branch may have run it since.
-  const journals = findPriorEffects(session.env, session.position, saved);
-  const priorEffects = journals === undefined ? [] : (await journals).filter(matchTask(session.position, scope.task));
-  const found = selectPriorEffect(priorEffects);
-  if (found !== undefined) {
-    const outcome = await decodePriorOutcome(session.env, session.position, saved, found);
-    if (outcome !== undefined && session.env.onPriorEffect === "reuse") return outcome;
-    const payload = {
-      ...buildInDoubtPayload(session.progress, scope.task, found.row),
-      ...describePriorEffect(saved, found),
-    };
-    const answer = askInDoubt(scope, 0, describePriorEffects(priorEffects), payload);
-    if ("open" in answer) return scope.suspend([answer.open]);
-    const hasAnsweredOutcome = answer.update !== undefined || answer.goto !== undefined;
-    if (answer.happened) return outcome === undefined || hasAnsweredOutcome ? read(toReturned(answer)) : outcome;
-  }
-  const start = {
-    state: "started",
-    attempts: (row?.attempts ?? 0) + 1,
-    startedAt: session.env.world.clock.now(),
-  } as const;
-  return commitStart<TaskOutcome>(session.env.world, saved, {
-    row: createTaskRow(session.position, scope.task, start),
+  const { env, position, progress } = session;
+  const { task } = scope;
+  const row = saved.rows.get(toJournalKey(position.step, task.id, taskKey));
+  return runRecordedEffect<TaskOutcome>(session, {
+    task,
+    key: taskKey,
+    kind: "task",
+    name: task.node,
+    effect: "once",
+    startNumber: (row?.attempts ?? 0) + 1,
     isAbandoned: scope.isEnded,
-    begin: async () => read(await body()),
+    execute: async () => read(await body()),
+    consult: (doubt) => {
+      const response = consultAboutTask(scope, doubt, {
+        branch: position.run.branch,
+        payload: { ...buildInDoubtPayload(progress, task, doubt.row), ...describePriorEffect(saved, doubt) },
+      });
+      if ("open" in response) return { open: scope.suspend([response.open]) };
+      const { happened, update, goto: target } = response;
+      const statesValue = update !== undefined || target !== undefined;
+      return { happened, statesValue, getValue: () => read(toReturned(response)) };
+    },
+    priorEffects: {
+      match: (found) => found.filter(matchTask(position, task)),
+      decode: (found) => decodePriorOutcome(env, position, saved, found),
+    },
+    // The superstep records the outcome of a task.
+    finish: (_, outcome) => outcome,
   });
 }
 
 /**
  * Raises the in-doubt interrupt of a start, or returns its answer. Each start has its own interrupt: an answer about
- * the first start says nothing about the second. Start 0 stands for another branch. `about` distinguishes starts with
- * the same number: a fork copies answers, and another branch may have started the node since.
+ * the first start says nothing about the second. Start 0 stands for another branch. The subject distinguishes starts
+ * with the same number: a fork copies answers, and another branch may have started the node since.
  */
-function askInDoubt(
+function consultAboutTask(
   scope: TaskScope,
-  start: number,
-  about: string,
-  payload: unknown,
+  { row, about, prior }: EffectDoubt<TaskOutcome>,
+  { branch, payload }: { readonly branch: string; readonly payload: unknown },
 ): NodeInDoubtAnswer | { readonly open: InterruptRow } {
-  const id = `${scope.task.id}/start${start}:${inDoubtKey}`;
-  const response = scope.consult({ id, about, key: inDoubtKey, payload, schema: toJsonSchema(nodeInDoubtAnswer) });
+  const response = scope.consult({
+    id: `${scope.task.id}/start${prior === undefined ? row.attempts : 0}:${inDoubtKey}`,
+    about: prior === undefined ? `${branch} ${about}` : about,
+    key: inDoubtKey,
+    payload,
+    schema: toJsonSchema(nodeInDoubtAnswer),
+  });
   return "open" in response ? response : (response.answer as NodeInDoubtAnswer);
 }
 
@@ -112,14 +107,14 @@ async function decodePriorOutcome(
   position: Position,
   saved: Persistence,
   found: PriorEffect,
-): Promise<TaskOutcome | undefined> {
+): Promise<RecordedOutcome<TaskOutcome> | undefined> {
   const { state, outcome: text } = found.row;
   if (state !== "ok" || text === undefined) return undefined;
   const { longTerm: _, ...outcome } = saved.codec.decode(text) as TaskOutcome;
   const isCompatible =
     findOutcomeIncompatibilities(position.plan, outcome).length === 0 ||
     (await isFromCurrentVersion(env, position, saved, found));
-  return isCompatible ? deepFreeze(outcome) : undefined;
+  return isCompatible ? { value: deepFreeze(outcome) } : undefined;
 }
 
 /**
@@ -143,11 +138,13 @@ async function isFromCurrentVersion(
   }
 }
 
-/**
- * Describes the effect on the other branch for the interrupt payload: branch, and outcome or error as far as
- * recorded.
- */
-function describePriorEffect({ codec }: Persistence, { branch, row: { state, outcome } }: PriorEffect): object {
+/** Describes the effect of another branch for the interrupt payload: branch, and outcome or error as far as recorded. */
+function describePriorEffect(
+  { codec }: Persistence,
+  { row: { state, outcome }, prior }: EffectDoubt<TaskOutcome>,
+): object {
+  if (prior === undefined) return {};
+  const { branch } = prior;
   if (outcome === undefined) return { alreadyOn: branch };
   if (state !== "ok") return { alreadyOn: branch, error: codec.decode(outcome) };
   const { writes } = codec.decode(outcome) as TaskOutcome;

@@ -48,6 +48,9 @@ import type { State } from "../session/returns.ts";
 import { createSession, type Session } from "../session/session.ts";
 import { popFinalState } from "../superstep/final-state-cache.ts";
 
+/** Fields of a new run that the caller sets. */
+export type RunLabels = Pick<RunRow, "key" | "metadata" | "tenant" | "owner">;
+
 /** Arguments of `openSession`. */
 export interface OpenSessionOptions {
   readonly programs: Programs;
@@ -66,8 +69,8 @@ export interface OpenSessionOptions {
   readonly queued?: RunRow;
   /** True for an automatic recovery after a crash of the process; recoveries are counted. */
   readonly isRecovery?: boolean;
-  /** Idempotency key and metadata of a new run. */
-  readonly labels?: Pick<RunRow, "key" | "metadata">;
+  /** Idempotency key, metadata, tenant and owner of a new run. */
+  readonly labels?: RunLabels;
   readonly mustExist: boolean;
   /** True when the first commit precedes any work, so that the thread can be claimed with this commit. */
   readonly claimsOnCommit?: boolean;
@@ -121,6 +124,8 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     at: world.clock.now(),
     keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
+    tenant: opening.labels?.tenant,
+    owner: opening.labels?.owner,
     startsRun: opening.claimsOnCommit,
   });
   let older: Graph;
@@ -207,7 +212,7 @@ interface SessionBase {
 function createUnsavedSession(opening: OpenSessionOptions, { env, kernel }: SessionBase): Session {
   const { graph, events } = opening;
   const plan = getPlan(graph);
-  const run = createRunRow(opening, env.world, "main");
+  const run = createRunRow(opening, env.world, { branch: "main" });
   return createSession({
     env,
     position: createPosition(plan, run, { step: -1, stepsBefore: 0, keySalt: toKeySalt(opening) }),
@@ -302,7 +307,7 @@ async function loadSession(
   const row =
     open && claim.run !== undefined
       ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
-      : createRunRow(opening, world, claim.branch);
+      : createRunRow(opening, world, claim);
   const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
     store,
@@ -388,7 +393,11 @@ function toResumedRow(
   return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
 }
 
-function createRunRow(opening: OpenSessionOptions, world: World, branch: string): RunRow {
+function createRunRow(
+  opening: OpenSessionOptions,
+  world: World,
+  { branch, tenant }: Pick<Claim, "branch" | "tenant">,
+): RunRow {
   const { graph, thread, runId, queued, labels } = opening;
   if (queued !== undefined) {
     const { input: _, stops: __, ...row } = queued;
@@ -396,6 +405,7 @@ function createRunRow(opening: OpenSessionOptions, world: World, branch: string)
   }
   return {
     ...labels,
+    ...(tenant === undefined ? {} : { tenant }),
     id: runId,
     thread,
     branch,

@@ -6,7 +6,7 @@ import type { Tool, ToolCall, ToolRuntime } from "../../tool/definition/tool.ts"
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import { applyErrorPolicy, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
-import { describeStart } from "../journal/journal.ts";
+import { describeStart } from "../journal/decide-effect.ts";
 import { validateResult } from "./attempt-call.ts";
 import { getResultFields, redactCallArgs, type ToolCallContext } from "./context.ts";
 import { finalizeCall } from "./finalize-call.ts";

@@ -5,7 +5,8 @@ import type { Tool, ToolCall, ToolRetryOn, ToolSpec } from "../../tool/definitio
 import { isToolError, ToolError, toToolError } from "../../tool/definition/tool-error.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { applyErrorPolicy, isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
-import { cancelStart, recordStage } from "../journal/journal.ts";
+import { cancelStart } from "../journal/commit-start.ts";
+import { recordStage } from "../journal/journal.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";

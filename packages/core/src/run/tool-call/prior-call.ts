@@ -12,7 +12,8 @@ import { toJsonSchema } from "../../tool/definition/model-tool.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { digestArgs } from "../journal/args-digest.ts";
-import { describePriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
+import { createPriorDoubt, decideDoubt, unwrapOutcome } from "../journal/decide-effect.ts";
+import { type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
 import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
@@ -35,21 +36,25 @@ export function resolvePriorCall(
   const found = selectPriorEffect(matches);
   if (found === undefined) return undefined;
   const result = decodePriorResult(call, saved, found);
-  if (result !== undefined && call.env.onPriorEffect === "reuse") return { kind: "happened", found, result };
   const { idempotencyKey, startedAt } = found.row;
   const { block, scope } = call;
   const details = { callId: block.id, tool: block.name, args: redactCallArgs(call), idempotencyKey, startedAt };
-  const reply = scope.consult({
-    id: getPriorCallInterruptId(scope.task, call.key),
-    about: describePriorEffects(matches),
-    key: inDoubtKey,
-    payload: { ...details, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
-    schema: toJsonSchema(inDoubtAnswer),
+  const outcome = result === undefined ? undefined : { value: result };
+  const doubt = createPriorDoubt<ToolResult | InDoubtAnswer>(found, matches, outcome);
+  const decision = decideDoubt(call.env.onPriorEffect, doubt, ({ about }) => {
+    const response = scope.consult({
+      id: getPriorCallInterruptId(scope.task, call.key),
+      about,
+      key: inDoubtKey,
+      payload: { ...details, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
+      schema: toJsonSchema(inDoubtAnswer),
+    });
+    if ("open" in response) return response;
+    const answer = response.answer as InDoubtAnswer;
+    return { happened: answer.happened, statesValue: answer.content !== undefined, getValue: () => answer };
   });
-  if ("open" in reply) return { kind: "waiting", open: reply.open };
-  const answer = reply.answer as InDoubtAnswer;
-  if (!answer.happened) return undefined;
-  return { kind: "happened", found, result: answer.content === undefined && result !== undefined ? result : answer };
+  if (decision.kind === "denied") return undefined;
+  return decision.kind === "waiting" ? decision : { kind: "happened", found, result: unwrapOutcome(decision.outcome) };
 }
 
 /** Returns the id of the interrupt that asks if the prior call counts here. */

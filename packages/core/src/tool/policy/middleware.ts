@@ -147,6 +147,20 @@ export type RequestEndListener = (usage: Usage | undefined, wentOut: boolean) =>
 
 type Awaitable<Value> = Value | Promise<Value>;
 
+type DecisionHint = "return decide.allow(), decide.deny(reason), another decision, or nothing";
+
+/**
+ * Hook that decides about a call before it runs. The first parameter exists only for compiler messages, which show it
+ * when a hook returns another value.
+ */
+export interface BeforeToolHook<_Returns extends string = DecisionHint, Context = unknown, State = unknown> {
+  // biome-ignore lint/style/useShorthandFunctionType: compiler messages show the name and the parameters of the interface
+  (
+    at: { readonly call: ToolCall; readonly tool: ToolSpec },
+    runtime: MiddlewareRuntime<Context, State>,
+  ): Awaitable<BeforeToolDecision | undefined | void>;
+}
+
 /**
  * Hooks by name; all optional. An error in a tool hook fails the run if the middleware is `required`, and is logged
  * otherwise. An error in a model or agent hook fails its node.
@@ -182,10 +196,7 @@ export interface Middleware<Context = unknown, State = unknown, Interrupts exten
    * again. The hook runs again when a person, another hook or an around hook changes the arguments after its
    * decision.
    */
-  readonly beforeTool?: (
-    at: { readonly call: ToolCall; readonly tool: ToolSpec },
-    runtime: MiddlewareRuntime<Context, State>,
-  ) => Awaitable<BeforeToolDecision | undefined | void>;
+  readonly beforeTool?: BeforeToolHook<DecisionHint, Context, State>;
   /**
    * Wraps the execution of a call, including retries. `next` runs the call; changed arguments pass all before hooks
    * first.

@@ -302,3 +302,25 @@ test("a once step of another branch is asked with its outcome, and a confirmed o
   const repeated = await resume(graph, { ...at, branch: again, answers: { in_doubt: { happened: false } } }).result;
   expect([repeated.state.log, new Set(bank.keys).size]).toEqual([["receipt 2", "after"], 2]);
 });
+
+test("a step whose start here had no effect is not repeated when another branch has run it since [E44, FX6]", async () => {
+  const bank = createBank();
+  const graph = createShop(bank);
+  const next = await runUntilDeath(graph, bank);
+  const branch = await fork(graph, { ...next, at: 1, name: "other" });
+  await resume(graph, { ...next, branch }).result;
+  const denied = { in_doubt: { happened: false } };
+  const other = await resume(graph, { ...next, branch, answers: denied }).result;
+  expect([other.state.log, bank.keys.length]).toEqual([["receipt 2", "after"], 2]);
+  const main = { ...next, branch: "main" };
+  expect(await resume(graph, main).result).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "in_doubt", payload: { step: "charge" } }],
+  });
+  expect(await resume(graph, { ...main, answers: denied }).result).toMatchObject({
+    status: "waiting",
+    interrupts: [{ key: "in_doubt", payload: { step: "charge", alreadyOn: "other", outcome: "receipt 2" } }],
+  });
+  const { state } = await resume(graph, { ...main, answers: { in_doubt: { happened: true } } }).result;
+  expect([state.log, bank.keys.length]).toEqual([["receipt 2", "after"], 2]);
+});

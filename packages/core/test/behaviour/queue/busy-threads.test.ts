@@ -687,9 +687,9 @@ describe("onBusy rollback [E27]", () => {
   });
 
   test("a resume ends the run for a queued interrupt or rollback input whose process has died [E27]", async () => {
-    for (const [onBusy, log] of [
-      ["rollback", ["new 1", "new 2"]],
-      ["cancel", ["new 1", "new 2"]],
+    for (const [onBusy, reason, log] of [
+      ["rollback", "rolled back for a new input", ["new 1", "new 2"]],
+      ["cancel", "interrupted by a new input", ["new 1", "new 2"]],
     ] as const) {
       const { graph } = wordy();
       const owner = memoryStore();
@@ -698,7 +698,8 @@ describe("onBusy rollback [E27]", () => {
       ignoreResult(run(graph, { store, thread: "t", input: { word: "new" }, onBusy }).result);
       await dead;
       const next = { store: owner.peer(), thread: "t" } as const;
-      expect((await resume(graph, { ...next, answers: { ok: true } }).result).status, onBusy).toBe("cancelled");
+      const resumed = await resume(graph, { ...next, answers: { ok: true } }).result;
+      expect(resumed, onBusy).toMatchObject({ status: "cancelled", reason });
       for (let turn = 0; turn < 20; turn++) await new Promise<void>((resolve) => systemWorld().schedule.soon(resolve));
       expect((await getState(graph, next)).state.log, onBusy).toEqual(log);
     }

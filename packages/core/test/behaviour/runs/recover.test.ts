@@ -96,6 +96,7 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
   const running = start("a", { metadata: { who: "ann" } });
   await world.waitUntilIdle();
   expect(await row("a")).toEqual({
+    cursor: expect.any(String),
     id: running.id,
     thread: "a",
     branch: "main",

@@ -154,7 +154,7 @@ describe.each(places)("%s", (_name, open) => {
     await run(first, { store, thread: "t" }).result;
     const image = await store.exportThread("t");
     expect(image.writtenBy).toEqual({ graph: "payment", version: 1, shape: expect.stringMatching(/^1:/) });
-    const later = { graph: "payment", version: 1, shape: image.writtenBy.shape.replace("1:", "2:") };
+    const later = { graph: "payment", version: 1, shape: (image.writtenBy?.shape ?? "").replace("1:", "2:") };
     const lines = image.namespaces.map((line) => ({
       ...line,
       checkpoints: line.checkpoints.map((checkpoint) => ({ ...checkpoint, writtenBy: later })),

@@ -91,7 +91,7 @@ function toBrowserEvent(thread: string, event: RunEvent): object | undefined {
 const host = engine({
   store,
   graphs: [assistant],
-  context: ({ metadata }) => ({ userId: metadata?.["userId"] }),
+  context: ({ owner }) => ({ userId: owner }),
   onRun: (run) => run.on((event) => broadcast(run.thread, toBrowserEvent(run.thread, event))),
 });
 
@@ -103,7 +103,7 @@ const ChatId = z.string().regex(/^[\w-]{1,60}$/);
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
   const userId = getUser(request);
   const [, , chat, part = ""] = new URL(request.url ?? "/", "http://localhost").pathname.split("/");
-  if (chat === undefined) return listThreads(store, { metadata: { userId } });
+  if (chat === undefined) return listThreads(store, { owner: userId });
   const thread = `${userId}.${ChatId.parse(chat)}`;
   const context = { userId };
   switch (`${request.method} ${part}`) {
@@ -116,8 +116,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     case "POST ": {
       const { id, text } = Words.parse(await readBody(request));
       const input = assistant.toInput(text);
-      const metadata = { userId };
-      return confirmStart(host.run(assistant, { thread, input, context, metadata, key: id, onBusy: "cancel" }));
+      return confirmStart(host.run(assistant, { thread, owner: userId, input, context, key: id, onBusy: "cancel" }));
     }
     case "POST verdicts": {
       const { interrupt, approved, reason } = Verdict.parse(await readBody(request));

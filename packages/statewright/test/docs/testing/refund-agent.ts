@@ -3,7 +3,7 @@ import { createAgent, defineTool } from "statewright";
 import { confirmTools } from "statewright/middleware";
 import * as z from "zod";
 
-const findOrder = defineTool({
+export const findOrder = defineTool({
   name: "find_order",
   description: "Find an order by its number.",
   input: z.object({ order: z.string() }),
@@ -12,7 +12,7 @@ const findOrder = defineTool({
   run: ({ order }) => `Order ${order}: one lamp, 40 euros.`,
 });
 
-const refund = defineTool({
+export const refund = defineTool({
   name: "refund",
   description: "Pay the price of an order back.",
   input: z.object({ order: z.string() }),

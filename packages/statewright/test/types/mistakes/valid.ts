@@ -1,4 +1,7 @@
-/** Programs that compile: hooks that return nothing, and tasks of the deeply readonly items of a state. */
+/**
+ * Programs that compile: hooks that return nothing, tasks of the deeply readonly items of a state, and commands to a
+ * node that is known only at run time.
+ */
 import {
   channel,
   commandTargets,
@@ -7,6 +10,7 @@ import {
   defineState,
   END,
   fanOut,
+  goto,
   inputNode,
   START,
   send,
@@ -45,4 +49,20 @@ export const parts = audit
     plan: fanOut("look", (state) => state.parts, { otherwise: END }),
     resend: commandTargets("look"),
     look: END,
+  });
+
+export const next = audit
+  .nodes({
+    plan: ({ found: [first] }) => goto(first ?? "check"),
+    check: async ({ found }) =>
+      found.length > 3 ? goto(["plan", "check"].join(""), { found: [] }) : { found: ["checked"] },
+    look: inputNode(Part, () => goto(["plan", "check"].join(""))),
+    resend: { run: ({ found: [first] }) => send(first ?? "look", { name: "a", excluded: [] }) },
+  })
+  .edges({
+    [START]: "plan",
+    plan: commandTargets("check", "resend"),
+    check: commandTargets("plan"),
+    look: commandTargets("plan"),
+    resend: commandTargets("look"),
   });

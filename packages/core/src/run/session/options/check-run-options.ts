@@ -4,6 +4,7 @@ import { checkId } from "../../../base/ids.ts";
 import { invalidOption } from "../../../base/invalid-option.ts";
 import { isData, isPlainObject } from "../../../base/json.ts";
 import { checkOptions, listOptionNames } from "../../../base/options.ts";
+import { checkParties } from "../../../checkpoint/thread-rules.ts";
 import { checkGraphOption } from "../../../define/check-graph-option.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
 import { checkModels } from "../../../model/model-source.ts";
@@ -38,6 +39,8 @@ const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
     onBusy: true,
     key: true,
     metadata: true,
+    tenant: true,
+    owner: true,
     removeMessages: true,
   }),
   resume: listOptionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, ...common }),
@@ -118,7 +121,10 @@ export function checkVersions(
 
 const busyOptions: readonly unknown[] = ["reject", "enqueue", "cancel", "rollback"] satisfies readonly OnBusy[];
 
-function checkStart(call: string, { onBusy, key, metadata, removeMessages }: Readonly<Record<string, unknown>>): void {
+function checkStart(
+  call: string,
+  { onBusy, key, metadata, tenant, owner, removeMessages }: Readonly<Record<string, unknown>>,
+): void {
   if (onBusy !== undefined && !busyOptions.includes(onBusy))
     throw invalidOption({
       where: call,
@@ -129,6 +135,7 @@ function checkStart(call: string, { onBusy, key, metadata, removeMessages }: Rea
   if (key !== undefined) checkId("idempotency key", key as string);
   if (metadata !== undefined && !(isPlainObject(metadata) && isData(metadata)))
     throw invalidOption({ where: call, option: "metadata", expected: "an object of plain data", got: metadata });
+  checkParties(call, { tenant, owner });
   const isIds = Array.isArray(removeMessages) && removeMessages.every((id) => typeof id === "string");
   if (removeMessages !== undefined && !isIds)
     throw invalidOption({

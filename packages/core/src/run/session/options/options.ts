@@ -162,6 +162,13 @@ export interface StartOptions {
   /** Plain data for filtering lists of runs. */
   readonly metadata?: JsonObject;
   /**
+   * Tenant of the thread, 1 to 256 characters, saved with a thread that this run creates and with the run. A thread of
+   * another tenant, or without a tenant, is refused with `invalid_option`. Default: the tenant of the thread.
+   */
+  readonly tenant?: string;
+  /** Id of the user who starts the run, 1 to 256 characters: owner of the run, and of a thread that this run creates. */
+  readonly owner?: string;
+  /**
    * Ids of messages to remove from the channel `messages` before the input is added. An input itself cannot remove
    * messages, since it may come from a client. A removal that separates a tool call from its answer is refused with
    * `invalid_input`.

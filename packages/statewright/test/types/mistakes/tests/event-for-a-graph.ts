@@ -4,5 +4,5 @@ import { testRun } from "@statewright/testing/vitest";
 import { order } from "../shop.ts";
 
 const t = await testRun(order, { input: { amount: 1 }, context: { user: "ann" } });
-// @ts-expect-error Object literal may only specify known properties, and 'type' does not exist in type 'readonly Message[]'.
+// @ts-expect-error Argument of type '{ type: "CANCEL"; }' is not assignable to parameter of type '{ readonly type: "a graph takes no events: send a text or messages"; } | InboxInput'.
 await t.send({ type: "CANCEL" });

@@ -15,5 +15,5 @@ const machine = setup({
 const t = await testRun(durableMachine(machine, { version: 1 }), { input: {} });
 await t.send({ type: "CANCEL" });
 await t.send({ type: "PAY", cents: 3 });
-// @ts-expect-error Argument of type '{ type: "CANCLE"; }' is not assignable to parameter of type 'InboxInput | SentEvent<MachineTypes<MachineContext, NonReducibleUnknown, NonReducibleUnknown, { type: "PAY"; cents: number; } | { ...; }>>'.
+// @ts-expect-error Type '"CANCLE"' is not assignable to type '"CANCEL" | "PAY"'. Did you mean '"CANCEL"'?
 await t.send({ type: "CANCLE" });

@@ -1,0 +1,133 @@
+/** Rules for threads as rows of their own: creation, change of title and metadata, tenants. Shared by all stores. */
+import { checkId } from "../base/ids.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { isData, isPlainObject, type JsonObject } from "../base/json.ts";
+import { checkChoice, checkNumber, checkOptions, listOptionNames, requireOneOf } from "../base/options.ts";
+import { type RunStatus, runStatuses } from "./checkpoint.ts";
+import type { StatusCounts, ThreadPatch, ThreadRow, ThreadWrite } from "./store.ts";
+
+/** Fields of a thread that its creator sets; absent fields are not set. */
+export type ThreadDetails = Pick<ThreadRow, "title" | "metadata" | "tenant" | "owner">;
+
+/** Maximum length of a title, and of the ids of tenants and owners, in UTF-16 units. */
+const maxTitleLength = 1_000;
+const maxPartyLength = 256;
+
+const writeKeys = listOptionNames<ThreadWrite>({
+  thread: true,
+  at: true,
+  title: true,
+  metadata: true,
+  tenant: true,
+  owner: true,
+  keySalt: true,
+  ifExists: true,
+});
+const patchKeys = listOptionNames<ThreadPatch>({ at: true, title: true, metadata: true });
+
+/** Throws `invalid_id` or `invalid_option` for an invalid thread to create. */
+export function checkThreadWrite(write: ThreadWrite): void {
+  checkOptions("createThread", write, writeKeys);
+  const { thread, at, title, metadata, tenant, owner, ifExists = "throw" } = write;
+  checkId("thread", thread);
+  checkNumber("createThread", { at: at ?? null }, 0);
+  if (title !== undefined) checkTitle("createThread", title);
+  checkThreadMetadata("createThread", metadata);
+  checkParties("createThread", { tenant, owner });
+  checkChoice("createThread", { ifExists }, ["throw", "keep"]);
+}
+
+/** Throws `invalid_id` or `invalid_option` for an invalid change of a thread, or one without a change. */
+export function checkThreadPatch(thread: string, patch: ThreadPatch): void {
+  checkOptions("updateThread", patch, patchKeys);
+  const { at, title, metadata } = patch;
+  checkId("thread", thread);
+  checkNumber("updateThread", { at: at ?? null }, 0);
+  requireOneOf("updateThread", { title, metadata });
+  if (title !== undefined && title !== null) checkTitle("updateThread", title);
+  checkThreadMetadata("updateThread", metadata);
+}
+
+function checkTitle(where: string, title: unknown): void {
+  if (isText(title, maxTitleLength)) return;
+  const expected = `a text of 1 to ${maxTitleLength} characters`;
+  throw invalidOption({ where, option: "title", expected, got: title });
+}
+
+function checkThreadMetadata(where: string, metadata: unknown): void {
+  if (metadata === undefined || (isPlainObject(metadata) && isData(metadata))) return;
+  throw invalidOption({ where, option: "metadata", expected: "an object of plain data", got: metadata });
+}
+
+/** Throws `invalid_option` for an invalid id of a tenant or an owner. */
+export function checkParties(where: string, parties: Readonly<Record<"tenant" | "owner", unknown>>): void {
+  for (const [option, value] of Object.entries(parties)) {
+    if (value === undefined || isText(value, maxPartyLength)) continue;
+    throw invalidOption({ where, option, expected: `a text of 1 to ${maxPartyLength} characters`, got: value });
+  }
+}
+
+function isText(value: unknown, maxLength: number): boolean {
+  return typeof value === "string" && value.length >= 1 && value.length <= maxLength && value.isWellFormed();
+}
+
+/**
+ * Throws `invalid_option` when a call names a tenant other than that of its thread; a thread without a tenant refuses
+ * every tenant. A call without a tenant is allowed. The message does not name the tenant of the thread.
+ */
+export function checkTenant(where: string, thread: Pick<ThreadRow, "id" | "tenant">, tenant: string | undefined): void {
+  if (tenant === undefined || tenant === thread.tenant) return;
+  throw invalidOption({
+    where,
+    option: "tenant",
+    expected: `the tenant of thread "${thread.id}"`,
+    got: tenant,
+    fix: "Use a thread of this tenant: the tenant of a thread is set when the thread is created, and never changes",
+    place: { thread: thread.id },
+  });
+}
+
+/** Returns the details of a new thread. */
+export function toThreadDetails({ title, metadata, tenant, owner }: ThreadDetails): ThreadDetails {
+  return toDetails({ title, tenant, owner }, mergeMetadata({}, metadata));
+}
+
+/** Returns the details of a thread after a change. */
+export function applyThreadPatch(details: ThreadDetails, { title, metadata }: ThreadPatch): ThreadDetails {
+  const newTitle = title === undefined ? details.title : (title ?? undefined);
+  return toDetails({ ...details, title: newTitle }, mergeMetadata(details.metadata ?? {}, metadata));
+}
+
+function toDetails({ title, tenant, owner }: Omit<ThreadDetails, "metadata">, metadata: JsonObject): ThreadDetails {
+  return {
+    ...(title === undefined ? {} : { title }),
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(owner === undefined ? {} : { owner }),
+  };
+}
+
+/** Sets keys; removes those with the value null. The result shares no object with the arguments. */
+function mergeMetadata(before: JsonObject, changes: JsonObject = {}): JsonObject {
+  const merged = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null && value !== undefined);
+  return JSON.parse(JSON.stringify(Object.fromEntries(merged))) as JsonObject;
+}
+
+/** Returns the JSON texts of the metadata values that a search text equals: the text, and a number or a boolean. */
+export function listSearchValues(search: string): readonly string[] {
+  const isNumber = Number.isFinite(Number(search)) && JSON.stringify(Number(search)) === search;
+  const isBoolean = search === "true" || search === "false";
+  return isNumber || isBoolean ? [JSON.stringify(search), search] : [JSON.stringify(search)];
+}
+
+/** Returns true if a thread matches the text of a search field. */
+export function matchesSearch({ id, graph, metadata = {} }: ThreadRow, search: string): boolean {
+  if (id.startsWith(search) || graph === search) return true;
+  const values = listSearchValues(search);
+  return Object.values(metadata).some((value) => values.includes(JSON.stringify(value)));
+}
+
+/** Returns the counts of all statuses: the given ones, and 0 for the others. */
+export function toStatusCounts(counts: ReadonlyMap<RunStatus, number>): StatusCounts {
+  return Object.fromEntries(runStatuses.map((status) => [status, counts.get(status) ?? 0])) as StatusCounts;
+}

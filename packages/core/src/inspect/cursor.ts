@@ -1,0 +1,48 @@
+/** Text form of cursors: the place of a row in its list, as base64url of JSON. */
+import { fromBase64, toBase64 } from "../base/base64.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+
+/** Parts of the cursor of each list. */
+interface CursorParts {
+  readonly listThreads: readonly [updatedAt: number, id: string];
+  readonly listRuns: readonly [thread: string, id: string];
+  readonly listInterrupts: readonly [position: number];
+}
+
+const cursorTypes: Readonly<Record<keyof CursorParts, readonly ("number" | "string")[]>> = {
+  listThreads: ["number", "string"],
+  listRuns: ["string", "string"],
+  listInterrupts: ["number"],
+};
+
+/** Returns the cursor of a row: the text to pass as `before`. */
+export function toCursor<List extends keyof CursorParts>(_list: List, parts: CursorParts[List]): string {
+  const text = toBase64(new TextEncoder().encode(JSON.stringify(parts)));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** Returns the parts of a cursor. Throws `invalid_option` for a text that is no cursor of the list. */
+export function parseCursor<List extends keyof CursorParts>(list: List, cursor: string): CursorParts[List] {
+  const parts = parseParts(cursor);
+  const types = cursorTypes[list];
+  if (parts.length === types.length && parts.every((part, index) => typeof part === types[index]))
+    return parts as CursorParts[List];
+  throw invalidOption({
+    where: list,
+    option: "before",
+    expected: "a cursor of the same list",
+    got: cursor,
+    fix: "Pass the `cursor` of the last row of the previous page",
+  });
+}
+
+function parseParts(cursor: string): readonly unknown[] {
+  try {
+    const bytes = fromBase64(cursor.replaceAll("-", "+").replaceAll("_", "/"));
+    const parts: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return Array.isArray(parts) ? parts : [];
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof DOMException) return [];
+    throw error;
+  }
+}
