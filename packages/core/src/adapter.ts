@@ -17,6 +17,7 @@ export {
   listOptionNames,
   requireOneOf,
 } from "./base/options.ts";
+export { createPatternRedactor } from "./base/redaction/redact-patterns.ts";
 export { createGuardSchema } from "./base/schema.ts";
 export { systemWorld } from "./base/world.ts";
 export { functionKind } from "./compile/kinds/function.ts";

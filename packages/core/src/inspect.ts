@@ -1,5 +1,6 @@
 /** Entry `@statewright/core/inspect`: reads threads, graphs and tools, and moves threads between stores. */
 
+export type { ChangeRow, EffectSummaryRow } from "./checkpoint/superstep.ts";
 export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { describeGraph } from "./compile/outline.ts";
@@ -38,6 +39,44 @@ export {
   importThread,
   streamThreadExport,
 } from "./inspect/move-thread.ts";
+export { type BlameEntry, type BlameOptions, blame } from "./inspect/read/blame.ts";
+export {
+  type AnswerDifference,
+  type BranchComparison,
+  type BranchEffectRow,
+  type CompareBranchesOptions,
+  compareBranches,
+} from "./inspect/read/compare-branches.ts";
+export type { CutPart } from "./inspect/read/cut-value.ts";
+export { type DiffStatesOptions, diffStates } from "./inspect/read/diff-states.ts";
+export type { CheckpointPlace } from "./inspect/read/find-checkpoint.ts";
+export {
+  type BranchSummary,
+  getBranchTree,
+  listNamespaces,
+  type NamespaceInfo,
+} from "./inspect/read/get-branch-tree.ts";
+export { type GetStateAtOptions, getStateAt, type StateAt } from "./inspect/read/get-state-at.ts";
+export {
+  type GetSuperstepOptions,
+  getSuperstep,
+  type SuperstepDetail,
+  type SuperstepEffect,
+} from "./inspect/read/get-superstep.ts";
+export { type ListSuperstepsOptions, listSupersteps } from "./inspect/read/list-supersteps.ts";
+export { type ForkPreview, type PreviewForkOptions, previewFork } from "./inspect/read/preview-fork.ts";
+export {
+  type EffectCounts,
+  isSuperstep,
+  type SuperstepSummary,
+  type TimelineEvent,
+  type TimelineRow,
+} from "./inspect/read/superstep-summary.ts";
+export type { ReadOptions } from "./inspect/read/thread-reader.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
+export type { GuardResult } from "./run/kernel/kernel.ts";
+export type { DurableEventBody } from "./run/session/durable-event.ts";
+export { applyJsonPatch, type JsonPatchOp } from "./state/json-patch.ts";
+export { createLenientCodec, type ForeignValue } from "./state/lenient-codec.ts";
 export { describeTool, type ToolDescription } from "./tool/definition/describe-tool.ts";
 export { lintTool, type ToolWarning, type ToolWarningCode } from "./tool/definition/lint-tool.ts";

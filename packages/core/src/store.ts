@@ -49,6 +49,7 @@ export type {
   StatusCounts,
   Store,
   StoredEvent,
+  StoreReads,
   ThreadCountFilter,
   ThreadCounts,
   ThreadFilter,
@@ -56,6 +57,14 @@ export type {
   ThreadRow,
   ThreadWrite,
 } from "./checkpoint/store.ts";
+export type {
+  ChangeRow,
+  EffectSummaryRow,
+  NamespaceSummary,
+  SuperstepPage,
+  SuperstepRow,
+  TimelineEntry,
+} from "./checkpoint/superstep.ts";
 export type { ThreadDetails } from "./checkpoint/thread-rules.ts";
 export * as threadRules from "./checkpoint/thread-rules.ts";
 export type { TimerChange, TimerKind, TimerRow } from "./checkpoint/timer.ts";

@@ -7,6 +7,7 @@ import { backUpDatabase } from "./file/back-up-database.ts";
 import { openReadOnly, type ReadOnlyDatabase } from "./file/open-read-only.ts";
 import { createReadOnlyError, ReadTransactions } from "./read/read-transactions.ts";
 import { createReader } from "./read/reader.ts";
+import { Snapshots } from "./read/snapshots.ts";
 import { createStoreReads } from "./read/store-reads.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
@@ -58,13 +59,22 @@ function createStore(opened: ReadOnlyDatabase, { world, encryption, longTerm }: 
     transactions.refuseClosed();
     throw createReadOnlyError(file);
   };
+  const snapshots = new Snapshots({
+    db,
+    file,
+    openConnection: opened.openConnection,
+    storeCipher,
+    world,
+    owner: transactions,
+    transactions,
+  });
   const readers = { db, transactions: { read: transactions.read.bind(transactions), write: refuse } };
   const claims = { hasFailedReleases: () => false, retryReleases: refuse };
   return {
     name: "sqlite",
     local: false,
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
-    ...createStoreReads({ transactions, exportThread, claims }),
+    ...createStoreReads({ transactions, snapshots, exportThread, claims }),
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
     artifacts: createArtifactStore({ ...readers, artifacts }),
     backup: async (target, backup = {}) => {
@@ -73,7 +83,10 @@ function createStore(opened: ReadOnlyDatabase, { world, encryption, longTerm }: 
     },
     verify: (thread) => verifyStore(verifier, (operation) => transactions.read(operation, thread), thread),
     rotate: refuse,
-    close: () => transactions.close(),
+    close: () => {
+      snapshots.close();
+      transactions.close();
+    },
   };
 }
 

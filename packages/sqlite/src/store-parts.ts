@@ -12,6 +12,7 @@ import { createFileGuard, type FileGuard } from "./file/file-guard.ts";
 import type { OpenedDatabase } from "./file/open-database.ts";
 import { createOwner, type Owner } from "./file/owner.ts";
 import { createReader, type Reader } from "./read/reader.ts";
+import { Snapshots } from "./read/snapshots.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
 import type { SqliteStoreOptions } from "./store-options.ts";
 import { Verifier } from "./verify/verifier.ts";
@@ -36,6 +37,7 @@ export interface StoreParts {
   readonly reader: Reader;
   readonly writer: Writer;
   readonly transactions: Transactions;
+  readonly snapshots: Snapshots;
   readonly claims: ClaimRegistry;
   readonly artifacts: Artifacts;
   readonly items: LongTermTable;
@@ -73,6 +75,7 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     reader,
     writer,
     transactions,
+    snapshots: new Snapshots({ db, file, storeCipher, world, owner, transactions }),
     claims: new ClaimRegistry({ transactions, writer, world, owner, reader, reserve }),
     artifacts,
     items,

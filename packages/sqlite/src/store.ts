@@ -15,7 +15,8 @@ import { createStoreWrites } from "./write/store-writes.ts";
 
 /**
  * Creates a store in the SQLite file at `path`; `":memory:"` creates a store in this process, for tests. Throws
- * `invalid_option`, `store_missing` with `readOnly` or `mustExist`, `store_corrupt` for a foreign or modified file, `store_newer`, `store_locked`, `store_full`.
+ * `invalid_option`, `store_missing` with `readOnly` or `mustExist`, `store_corrupt` for a foreign or modified file,
+ * `store_newer`, `store_locked`, `store_full`.
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
@@ -57,9 +58,10 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
 }
 
 /** Closes a store; releases the threads if the file contains an owner. */
-function closeStore({ transactions, claims, owner }: StoreParts): void {
+function closeStore({ transactions, snapshots, claims, owner }: StoreParts): void {
   if (transactions.isClosed()) return;
   transactions.refuseNew();
+  snapshots.close();
   transactions.close(() => (mayHaveOwners(owner) ? claims.createFinalJob() : undefined));
 }
 

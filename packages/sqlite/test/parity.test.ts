@@ -3,7 +3,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { deleteThread, isStatewrightError, memoryStore, type RunStatus, type Store } from "@statewright/core";
 import { copyThread } from "@statewright/core/inspect";
-import type { Claim, ClaimRequest, Commit, OpenInterruptRow } from "@statewright/core/store";
+import type { Claim, ClaimRequest, Commit, OpenInterruptRow, SuperstepPage } from "@statewright/core/store";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { saveCommit } from "./support/rows.ts";
@@ -236,12 +236,21 @@ async function readStore(store: Store): Promise<unknown> {
   ];
   for (const thread of [...threads, copy]) {
     observed.push(await store.thread(thread), await store.branches(thread), await store.runs({ thread }));
+    observed.push(await store.namespaces(thread, "branch"), await store.namespaces(thread, "child"));
+    observed.push(
+      await readTimeline(store, thread, { limit: 100 }),
+      await readTimeline(store, thread, { after: 0, limit: 3 }),
+    );
+    observed.push(await readTimeline(store, thread, { before: 1_200, limit: 4 }));
+    observed.push(await readTimeline(store, thread, { after: 1_150, limit: 100 }));
     for (const branch of branches.flatMap((name) => [name, ...inner.map((line) => `${name}${line}`)])) {
       const history = await store.history(thread, { branch, limit: 50 });
       observed.push(
         history.map((each) => ({ ...each, deltas: sorted(each.deltas) })),
         (await store.history(thread, { branch, limit: 2, before: 4 })).map(({ id }) => id),
         await store.head(thread, branch),
+        await readTimeline(store, thread, { branch, limit: 100 }),
+        await readTimeline(store, thread, { branch, after: 1_100, limit: 3 }),
         await store.effects(thread, branch),
         await store.effects(thread, branch, 1),
         await store.interrupts(thread, branch),
@@ -251,6 +260,20 @@ async function readStore(store: Store): Promise<unknown> {
     }
   }
   return JSON.parse(JSON.stringify(observed));
+}
+
+/** Channels and effects have no order. */
+async function readTimeline(store: Store, thread: string, page: SuperstepPage): Promise<readonly unknown[]> {
+  const rows = (await store.supersteps?.(thread, page)) ?? [];
+  return rows.map((row) =>
+    "durableEvent" in row
+      ? row
+      : {
+          ...row.superstep,
+          changes: sorted(row.superstep.changes),
+          effects: row.superstep.effects.toSorted((one, other) => (one.key < other.key ? -1 : 1)),
+        },
+  );
 }
 
 /** Each store numbers its interrupts differently; their order is equal. */
@@ -281,6 +304,8 @@ describe("file and memory parity", () => {
           }
           const left = await readStore(memory);
           expect(await readStore(file)).toEqual(left);
+          for (const store of [memory, file])
+            expect(await store.snapshot?.((reads) => readStore({ ...store, ...reads }))).toEqual(left);
           expect((await file.verify()).faults).toEqual([]);
           file.close();
           const next = memory.peer();

@@ -141,6 +141,17 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     expect(await readItems(writer, "u")).toEqual(["1"]);
   });
 
+  test("reads several rows as of one moment [ND6]", async () => {
+    const writer = open({ driver });
+    await saveSteps(writer, 2);
+    const store = open(options);
+    const items = await store.snapshot?.(async (rows) => {
+      await saveSteps(writer, 1, "u");
+      return [await rows.thread("u"), (await rows.head("t"))?.id];
+    });
+    expect([items, (await store.thread("u"))?.id]).toEqual([[undefined, 2], "u"]);
+  });
+
   test("refuses each write with store_read_only [ND6]", async () => {
     const writer = open({ driver });
     await saveSteps(writer, 1);

@@ -19,6 +19,7 @@ export function hashRemainingDeltas(
       row.checkpoint,
       row.kind,
       row.base,
+      row.count,
       cipher === undefined ? computeDeltaSum(namespace, row.checkpoint, row) : undefined,
     ]),
   );

@@ -47,6 +47,7 @@ export interface DeltaColumns {
   readonly channel: string;
   readonly kind: DeltaRow["kind"];
   readonly base: number;
+  readonly count: Nullable<number>;
   readonly sum: number;
   readonly text: string;
 }
@@ -180,8 +181,8 @@ export function toCheckpointRow(columns: CheckpointColumns): CheckpointRow {
 }
 
 /** Converts the columns of a delta to its row. */
-export function toDeltaRow({ channel, kind, base, text }: DeltaColumns): DeltaRow {
-  return { channel, kind, base: base === 1, text };
+export function toDeltaRow({ channel, kind, base, count, text }: DeltaColumns): DeltaRow {
+  return { channel, kind, base: base === 1, ...(count === null ? {} : { count }), text };
 }
 
 /** Converts the columns of an effect to its row; absent columns are absent properties. */
@@ -321,7 +322,7 @@ export function hashCheckpoint(
 ): string {
   const { id, branch, step, parent, source, nodes, run, at, durationMs, seq, bytes, control } = row;
   const sorted = deltas.length < 2 ? deltas : deltas.toSorted((left, right) => (left.channel < right.channel ? -1 : 1));
-  const parts = sorted.map(({ channel, kind, base, text }) => [channel, kind, base, text.length]);
+  const parts = sorted.map(({ channel, kind, base, count, text }) => [channel, kind, base, count, text.length]);
   const head = [
     id,
     branch,
@@ -350,9 +351,9 @@ export function hashCheckpoint(
 export function computeDeltaSum(
   namespace: string,
   checkpoint: number,
-  { channel, kind, base, text }: DeltaRow,
+  { channel, kind, base, count, text }: DeltaRow,
 ): number {
-  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base}${text}`);
+  return crc32(`${namespace} ${checkpoint} ${channel} ${kind} ${base} ${count ?? ""}${text}`);
 }
 
 /** Computes the checksum of an effect over all columns of the row. */

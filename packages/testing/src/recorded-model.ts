@@ -4,9 +4,9 @@
  * differences.
  */
 import { type Model, type ModelDelta, type ModelReply, type ModelRequest, StatewrightError } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import { createPatternRedactor, invalidOption } from "@statewright/core/adapter";
 import { openRecording, type Recording, type RecordingMode } from "./recording/recording.ts";
-import { createRedactor, redactDeltas } from "./recording/redact.ts";
+import { redactDeltas } from "./recording/redact.ts";
 import { computeDigest, listDifferences, normalizeRequest } from "./recording/request-digest.ts";
 import { checkTranscript } from "./transcript.ts";
 
@@ -46,7 +46,7 @@ export interface RecordedModel extends Model {
  */
 export function recordedModel(path: string | URL, options: RecordedModelOptions = {}): RecordedModel {
   const { model, mode = "replay", redact = [], normalise = returnRequest } = options;
-  const redactData = createRedactor(redact);
+  const redactData = createPatternRedactor("recordedModel", redact);
   if (mode !== "replay" && model === undefined)
     throw invalidOption({
       where: "recordedModel",

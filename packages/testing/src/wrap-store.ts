@@ -1,8 +1,10 @@
 /** Store wrapper: forwards every function except the overridden functions. */
 import type { Store } from "@statewright/core";
+import type { StoreReads } from "@statewright/core/store";
 
 /** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
 export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
+  const { snapshot, supersteps } = inner;
   return {
     name: inner.name,
     local: inner.local,
@@ -34,6 +36,14 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     inbox: (thread, branch) => inner.inbox(thread, branch),
     timers: (filter) => inner.timers(filter),
     events: (thread, page) => inner.events(thread, page),
+    namespaces: (thread, kind) => inner.namespaces(thread, kind),
+    ...(snapshot === undefined
+      ? {}
+      : {
+          snapshot: <Value>(read: (reads: StoreReads) => Promise<Value>) =>
+            snapshot.call(inner, read) as Promise<Value>,
+        }),
+    ...(supersteps === undefined ? {} : { supersteps: (thread, page) => supersteps.call(inner, thread, page) }),
     artifacts: inner.artifacts,
     delete: (thread) => inner.delete(thread),
     exportThread: (thread, options) => inner.exportThread(thread, options),

@@ -124,6 +124,8 @@ export interface DeltaRow {
   readonly channel: string;
   readonly kind: Delta["kind"];
   readonly base: boolean;
+  /** Number of items of an `append`, or of patches of a `patch`; absent for one change. */
+  readonly count?: number | undefined;
   readonly text: string;
 }
 

@@ -5,7 +5,7 @@ import { invalidOption } from "../base/invalid-option.ts";
 import { isPlainObject } from "../base/json.ts";
 import { checkChoice, checkCount, checkOptions } from "../base/options.ts";
 import type { ByteRange } from "../tool/artifacts/artifact.ts";
-import { type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
+import { type CheckpointRow, type DeltaRow, type RunRow, type RunStatus, runStatuses } from "./checkpoint.ts";
 import type { ClaimableKind, ClaimablePage } from "./claimable.ts";
 import type {
   BranchWrite,
@@ -18,6 +18,7 @@ import type {
   ThreadCountFilter,
   ThreadFilter,
 } from "./store.ts";
+import type { SuperstepPage } from "./superstep.ts";
 import type { TimerRow } from "./timer.ts";
 
 /** Returns true if a delta does not depend on earlier deltas: `replace` and `clear` are bases even if not marked. */
@@ -274,6 +275,43 @@ function checkCountFilter(what: string, filter: Parameters<typeof checkFilter>[1
   const known = keys.filter((key) => !pageKeys.includes(key));
   checkKeys(what, filter, known);
   checkFilter(what, filter, known);
+}
+
+/** Throws `invalid_option` for an invalid page of supersteps. */
+export function checkSuperstepPage(page: SuperstepPage): void {
+  checkOptions("supersteps", page, ["branch", "before", "after", "limit"]);
+  const { branch, after, limit } = page;
+  if (branch !== undefined && typeof branch !== "string")
+    throw invalidOption({ where: "supersteps", option: "branch", expected: "a text", got: branch });
+  checkCount("supersteps", { after }, 0, Number.MAX_SAFE_INTEGER);
+  checkCount("supersteps", { limit: limit ?? null }, 1, Number.MAX_SAFE_INTEGER);
+  checkCount("supersteps", { before: page.before }, 0, Number.MAX_SAFE_INTEGER);
+  if (page.before === undefined || page.after === undefined) return;
+  throw invalidOption({
+    where: "supersteps",
+    option: "after",
+    expected: "no `before` with `after`",
+    got: page.after,
+    fix: "Pass `before` for the newest rows first, or `after` for the oldest rows first",
+  });
+}
+
+/** Returns true for a namespace itself and for its child namespaces, to any depth. */
+export function isNamespaceWithin(namespace: string, outer: string): boolean {
+  return namespace === outer || namespace.startsWith(`${outer}/`);
+}
+
+/**
+ * Returns the step whose tasks a checkpoint reduced, from the step of its parent checkpoint; undefined for the first
+ * checkpoint of a thread, and for a checkpoint that continues its parent's step. The parent of the oldest checkpoint
+ * after a pruned range is unknown: supersteps count up by one.
+ */
+export function getReducedStep(
+  { parent, step }: Pick<CheckpointRow, "parent" | "step">,
+  parentStep: number | undefined,
+): number | undefined {
+  if (parent === undefined || parentStep === step) return undefined;
+  return parentStep ?? step - 1;
 }
 
 const claimableKinds: readonly ClaimableKind[] = ["queued", "crashed", "drained", "incompatible", "notified"];

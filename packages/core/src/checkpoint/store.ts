@@ -19,6 +19,7 @@ import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
+import type { NamespaceSummary, SuperstepPage, TimelineEntry } from "./superstep.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 import type { VerifyReport } from "./verify-report.ts";
 
@@ -336,6 +337,32 @@ export interface CheckpointWithDeltas extends CheckpointRow {
 /** Stored durable event: a checkpoint with its deltas, or an event row. */
 export type StoredEvent = { readonly checkpoint: CheckpointWithDeltas } | { readonly durableEvent: EventRow };
 
+/** Reads of a store. */
+export type StoreReads = Pick<
+  Store,
+  | "name"
+  | "thread"
+  | "threads"
+  | "countThreads"
+  | "branches"
+  | "run"
+  | "runs"
+  | "countRuns"
+  | "checkpoint"
+  | "writtenBy"
+  | "head"
+  | "history"
+  | "state"
+  | "effects"
+  | "interrupts"
+  | "openInterrupts"
+  | "inbox"
+  | "timers"
+  | "events"
+  | "namespaces"
+  | "supersteps"
+>;
+
 /** Store of threads. Reads are open to every caller, writes to the owner of the thread. */
 export interface Store {
   readonly name: string;
@@ -391,6 +418,13 @@ export interface Store {
    * outside the branch, `thread_busy` while a live owner holds the thread.
    */
   branch(write: BranchWrite): Promise<CheckpointRow>;
+  /**
+   * Calls `read` with reads that all see the store as of one moment, also across `await`, and releases the moment when
+   * `read` ends. Claims no thread and writes nothing; writers continue. The reads throw `store_closed` after `read` has
+   * ended, and after the store was closed. A store without this method has no such moment: readers then see each row
+   * as of its own read.
+   */
+  snapshot?<Value>(read: (reads: StoreReads) => Promise<Value>): Promise<Value>;
   // Missing rows read as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Reads of a branch
   // accept a child namespace; lists of threads, runs and branches exclude child namespaces.
   thread(thread: string): Promise<ThreadRow | undefined>;
@@ -454,6 +488,16 @@ export interface Store {
     thread: string,
     page: { readonly after: number; readonly from?: number | undefined; readonly limit: number },
   ): Promise<readonly StoredEvent[]>;
+  /**
+   * Lists branches or child namespaces of a thread with their newest checkpoints, in order of creation. Reads no
+   * deltas, so that checkpoints are not verified.
+   */
+  namespaces(thread: string, kind: "branch" | "child"): Promise<readonly NamespaceSummary[]>;
+  /**
+   * Lists supersteps and durable events of a thread. Reads no text of deltas, outcomes and arguments, so that
+   * checkpoints are not verified. A store without this method is read by `events` and `effects`, whole.
+   */
+  supersteps?(thread: string, page: SuperstepPage): Promise<readonly TimelineEntry[]>;
   /** Artifacts of tool calls; deleted with their thread. */
   readonly artifacts: StoredArtifacts;
   /**

@@ -235,7 +235,7 @@ async function listToolCallSegments(
 }
 
 /** Returns the row of a thread. Throws `unknown_thread` for a missing thread. */
-export async function requireThread(store: Store, thread: string): Promise<ThreadRow> {
+export async function requireThread(store: Pick<Store, "name" | "thread">, thread: string): Promise<ThreadRow> {
   const row = await store.thread(thread);
   if (row !== undefined) return row;
   throw new StatewrightError("unknown_thread", {

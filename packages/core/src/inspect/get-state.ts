@@ -126,8 +126,8 @@ async function listOpen(
  * Returns the newest run of a branch. Reads a single row first, because the newest run of the thread is nearly always
  * on the branch.
  */
-async function findNewestRun(
-  store: Store,
+export async function findNewestRun(
+  store: Pick<Store, "runs">,
   thread: string,
   branch: string,
   head: CheckpointRow | undefined,
@@ -151,7 +151,7 @@ function isNotStarted({ id, status, startedAt, queuedAt }: RunRow, head: Checkpo
   return status === "queued" || (status === "cancelled" && startedAt === queuedAt && head?.run !== id);
 }
 
-function toClosedInterrupt(codec: Codec, row: InterruptRow): ClosedInterrupt {
+export function toClosedInterrupt(codec: Codec, row: InterruptRow): ClosedInterrupt {
   const { answer, answeredAt, answeredBy, expiredAt } = row;
   return {
     ...toOpenInterrupt({ codec }, row),

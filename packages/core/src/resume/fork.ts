@@ -93,7 +93,7 @@ export async function fork<Types extends GraphTypes>(
   if (from === undefined) throw createUnknownCheckpointError(thread, at);
   checkWriter(known, from, codec, graph);
   const now = world.clock.now();
-  const edited = await applyEdit(graph as Graph, options, from, { codec, now });
+  const edited = await applyForkUpdate(graph as Graph, options, from, { codec, now });
   const calls = await listCalls(store, codec, thread, from);
   const outermost = calls[0]?.row ?? from;
   const inner = calls.slice(1).map(({ row }) => ({
@@ -145,9 +145,10 @@ function getBranch({ branch }: CheckpointRow): string | undefined {
   return branch.split("/")[0];
 }
 
-async function applyEdit<Types extends GraphTypes>(
+/** Applies the update of a fork to the state at a checkpoint; writes nothing. Throws errors of an invalid update. */
+export async function applyForkUpdate<Types extends GraphTypes>(
   graph: Graph,
-  { store, thread, update }: ForkOptions<Types>,
+  { store, thread, update }: Pick<ForkOptions<Types>, "thread" | "update"> & { readonly store: Pick<Store, "state"> },
   from: CheckpointRow,
   { codec, now }: { readonly codec: Codec; readonly now: number },
 ): Promise<CheckpointWrite> {

@@ -19,7 +19,7 @@ export interface ClassCodec<Instance = unknown> {
 }
 
 /** Tags of the format; forbidden for class codecs. */
-const builtInTags: ReadonlySet<string> = new Set(
+export const builtInTags: ReadonlySet<string> = new Set(
   "undefined number bigint date url regexp set map bytes error object bare hole".split(" "),
 );
 

@@ -66,17 +66,20 @@ export function createCodec(classes: readonly ClassCodec[] = [], options: CodecO
 
   const codec: Codec = {
     encode: (value, what) => toText(value, what, maxDepth),
-    decode: (text) => {
-      try {
-        const data: unknown = JSON.parse(text);
-        return isPlainText(text) ? data : decodeValue(data);
-      } catch (cause) {
-        throw isStatewrightError(cause) ? cause : createCorruptError("a saved value cannot be read", cause);
-      }
-    },
+    decode: (text) => decodeWith(decodeValue, text),
   };
   wrapperEncoders.set(codec, (value, what) => toText(value, what, maxSavedDepth));
   return codec;
+}
+
+/** Decodes a text with a decoder of its tagged values. Throws `store_corrupt`. */
+export function decodeWith(decodeValue: (data: unknown) => unknown, text: string): unknown {
+  try {
+    const data: unknown = JSON.parse(text);
+    return isPlainText(text) ? data : decodeValue(data);
+  } catch (cause) {
+    throw isStatewrightError(cause) ? cause : createCorruptError("a saved value cannot be read", cause);
+  }
 }
 
 /**

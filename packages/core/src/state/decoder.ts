@@ -2,11 +2,20 @@
 import { fromBase64 } from "../base/base64.ts";
 import { StatewrightError } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
-import { type ClassCodec, upgradeData } from "./class-codec.ts";
+import { builtInTags, type ClassCodec, upgradeData } from "./class-codec.ts";
 import { defineEntry, errorClasses, hole, views } from "./value-tags.ts";
 
-/** Creates the decoder of JSON data; lists and objects of the data are changed in place. */
-export function createDecoder(classes: readonly ClassCodec[]): (data: unknown) => unknown {
+/** Converts a tagged value that no codec decodes. */
+export type ForeignConverter = (tag: string, data: unknown) => unknown;
+
+/**
+ * Creates the decoder of JSON data; lists and objects of the data are changed in place. With `toForeign`, a value of an
+ * unknown class is converted, and so is a value that its class codec refuses; both fail otherwise.
+ */
+export function createDecoder(
+  classes: readonly ClassCodec[],
+  toForeign?: ForeignConverter,
+): (data: unknown) => unknown {
   const byTag = new Map(classes.map((codec) => [codec.tag, codec]));
   return decodeValue;
 
@@ -31,9 +40,19 @@ export function createDecoder(classes: readonly ClassCodec[]): (data: unknown) =
   function decodeTagged(tagged: Record<string, unknown>): unknown {
     const tag = String(tagged["$"]);
     const codec = byTag.get(tag);
-    if (codec !== undefined)
-      return codec.decode(upgradeData(codec, decodeValue(tagged["v"]), Number(tagged["n"] ?? 1)));
+    if (codec !== undefined) return decodeInstance(codec, tagged);
+    if (toForeign !== undefined && !builtInTags.has(tag)) return toForeign(tag, decodeValue(tagged["v"]));
     return decodeBuiltIn(tag, tagged["v"], decodeValue);
+  }
+
+  function decodeInstance(codec: ClassCodec, tagged: Record<string, unknown>): unknown {
+    const data = decodeValue(tagged["v"]);
+    try {
+      return codec.decode(upgradeData(codec, data, Number(tagged["n"] ?? 1)));
+    } catch (thrown) {
+      if (toForeign === undefined) throw thrown;
+      return toForeign(codec.tag, data);
+    }
   }
 }
 

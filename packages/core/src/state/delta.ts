@@ -79,7 +79,7 @@ function getMutableCopy(value: unknown, copies: Set<object>): unknown[] | Record
 }
 
 /** Copies an object and keeps a null prototype, as of `Object.groupBy`. */
-function copyObject(value: Record<string, unknown>): Record<string, unknown> {
+export function copyObject(value: Record<string, unknown>): Record<string, unknown> {
   return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
 }
 

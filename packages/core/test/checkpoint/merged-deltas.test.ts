@@ -67,7 +67,7 @@ describe("merged deltas", () => {
 
   test("merging gives one append for a list that only grew, and one value for a replaced record", () => {
     const grown = listRows(["a", "b", "c"].map((item): Delta => ({ kind: "append", items: [item] })));
-    expect(mergeDeltas(plainCodec, grown)).toEqual([{ ...grown[2], text: '["a","b","c"]' }]);
+    expect(mergeDeltas(plainCodec, grown)).toEqual([{ ...grown[2], count: 3, text: '["a","b","c"]' }]);
     const patched = listRows([
       { kind: "replace", value: { a: 1 } },
       { kind: "patch", patches: [{ op: "add", path: ["b"], value: 2 }] },

@@ -37,7 +37,7 @@ function prepareStatements(db: Database) {
     ),
     putControl: db.prepare<[Payload, number]>("UPDATE checkpoints SET control = ? WHERE key = ?"),
     deltas: db.prepare<[number, number, number], Keyed<Omit<DeltaColumns, "channel">> & { id: number }>(
-      "SELECT key, key & 0xffffff AS id, kind, base, sum, text FROM deltas WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
+      "SELECT key, key & 0xffffff AS id, kind, base, count, sum, text FROM deltas WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
     ),
     putDelta: db.prepare<[number, Payload, number]>("UPDATE deltas SET sum = ?, text = ? WHERE key = ?"),
     effects: db.prepare<[number, number, number], Keyed<EffectColumns>>(

@@ -35,6 +35,8 @@ export interface ReadOnlyDatabase {
   readonly db: Database;
   /** Real path of the file. */
   readonly file: string;
+  /** Opens another connection to a file that is read as immutable; undefined for other files. */
+  readonly openConnection: (() => Database) | undefined;
   /** Returns the error of a file that was replaced, or changed although it was opened as immutable. */
   findChange(): StatewrightError | undefined;
 }
@@ -76,7 +78,7 @@ export function openReadOnly(
   }
 }
 
-type Opened = Pick<ReadOnlyDatabase, "db" | "findChange">;
+type Opened = Omit<ReadOnlyDatabase, "file">;
 
 /** Opens a file beside its writers; undefined where SQLite needs files that it cannot create. */
 function openShared(driver: Driver, file: string): Opened | undefined {
@@ -90,7 +92,7 @@ function openShared(driver: Driver, file: string): Opened | undefined {
     db = openWith(driver, file, { readOnly: true, timeoutMs: busyTimeoutMs });
     // The first read creates or opens the files of the log.
     db.prepare("SELECT 1 FROM sqlite_master").get();
-    return { db, findChange };
+    return { db, openConnection: undefined, findChange };
   } catch (thrown) {
     db?.close();
     const code = getErrorCode(thrown);
@@ -117,14 +119,15 @@ function openImmutable(driver: Driver, file: string, world: World): Opened {
   const before = readStamp(file);
   if (before.logBytes > 0) throw createUnreadableLogError(file);
   if (world.clock.now() - before.changedMs <= stableAfterMs) throw createChangedError(file);
-  const db = openWith(driver, file, { readOnly: true, immutable: true });
+  const openConnection = (): Database => openWith(driver, file, { readOnly: true, immutable: true });
+  const db = openConnection();
   const findChange = (): StatewrightError | undefined => {
     const now = readStamp(file);
     const isSame = now.logBytes === 0 && now.text === before.text;
     return isSame ? undefined : createChangedError(file);
   };
   const change = findChange();
-  if (change === undefined) return { db, findChange };
+  if (change === undefined) return { db, openConnection, findChange };
   db.close();
   throw change;
 }

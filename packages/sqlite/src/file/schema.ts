@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "1232584a2d476c4b6122cc33145dded25b6ef476c4bedb0f53973858e2af4aed";
+export const schemaHash = "b4d044f3bec23e5b1d70f23e513e8741fb6ae70b3c42096cf8f76910ca68f9e6";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -173,6 +173,7 @@ export const migrations: readonly (readonly string[])[] = [
   key INTEGER PRIMARY KEY,
   kind TEXT NOT NULL,
   base INTEGER NOT NULL,
+  count INTEGER,
   sum INTEGER NOT NULL,
   text ANY NOT NULL
 ) STRICT`,

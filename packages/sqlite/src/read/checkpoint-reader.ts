@@ -47,7 +47,7 @@ function prepareStatements(db: Database) {
         " WHERE t.id = @thread AND instr(x.name, '/') = 0)",
     ),
     deltasOfCheckpoint: db.prepare<[number, number], DeltaColumns>(
-      "SELECT n.name AS channel, d.kind, d.base, d.sum, d.text FROM channels n JOIN deltas d ON d.key = (n.key << 24) + ? WHERE n.branch = ? ORDER BY n.key",
+      "SELECT n.name AS channel, d.kind, d.base, d.count, d.sum, d.text FROM channels n JOIN deltas d ON d.key = (n.key << 24) + ? WHERE n.branch = ? ORDER BY n.key",
     ),
   };
 }

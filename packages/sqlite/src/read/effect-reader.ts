@@ -88,8 +88,11 @@ export class EffectReader {
 }
 
 /** Merges folded effects and effect rows, ordered by step; the last of several effects with one key counts. */
-function mergeEffects(folded: readonly EffectRow[], rows: readonly EffectRow[]): readonly EffectRow[] {
-  const effects = new Map<string, EffectRow>();
+export function mergeEffects<Row extends Pick<EffectRow, "step" | "task" | "key">>(
+  folded: readonly Row[],
+  rows: readonly Row[],
+): readonly Row[] {
+  const effects = new Map<string, Row>();
   for (const row of [...folded, ...rows]) effects.set(JSON.stringify([row.step, row.task, row.key]), row);
   return [...effects.values()].sort((left, right) => left.step - right.step);
 }

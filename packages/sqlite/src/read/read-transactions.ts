@@ -45,8 +45,16 @@ export class ReadTransactions {
     return this.#isClosed;
   }
 
+  /** Lists the owners known to be dead. */
+  listDead(): readonly number[] {
+    return [...this.#dead];
+  }
+
+  /** Throws `store_closed`, and the error of a replaced or changed file. */
   refuseClosed(): void {
     if (this.#isClosed) throw storeRules.createClosedError("sqlite");
+    const change = this.#opened.findChange();
+    if (change !== undefined) throw change;
   }
 
   close(): void {
@@ -81,7 +89,7 @@ export class ReadTransactions {
   ): Promise<Value> {
     return this.read((from) => {
       for (const owner of listOwners(from)) if (!this.#dead.has(owner) && !this.#isAlive(owner)) this.#dead.add(owner);
-      return operation(from, [...this.#dead]);
+      return operation(from, this.listDead());
     }, thread);
   }
 
@@ -96,22 +104,16 @@ export class ReadTransactions {
   }
 
   #readOnce<Value>(operation: () => Value): Value {
-    this.#refuseChange();
     this.#reader.ciphers.forget();
     try {
       this.#sql.begin.run();
       const value = operation();
       this.#sql.commit.run();
-      this.#refuseChange();
+      this.refuseClosed();
       return value;
     } finally {
       if (this.#opened.db.inTransaction) this.#sql.rollback.run();
     }
-  }
-
-  #refuseChange(): void {
-    const change = this.#opened.findChange();
-    if (change !== undefined) throw change;
   }
 
   #toError(thrown: unknown, thread: string | undefined): StatewrightError {

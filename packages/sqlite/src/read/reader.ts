@@ -13,6 +13,7 @@ import { NamespaceReader } from "./namespace-reader.ts";
 import { RunLists } from "./run-lists.ts";
 import { StateReader } from "./state-reader.ts";
 import { StatusCounts } from "./status-counts.ts";
+import { SuperstepReader } from "./superstep-reader.ts";
 import { ThreadCiphers } from "./thread-ciphers.ts";
 import { ThreadLists } from "./thread-lists.ts";
 import { TimerReader } from "./timer-reader.ts";
@@ -31,6 +32,7 @@ export interface Reader {
   readonly inbox: InboxReader;
   readonly events: EventReader;
   readonly timers: TimerReader;
+  readonly supersteps: SuperstepReader;
 }
 
 /** Creates the readers. `onFault` is called for damaged rows that are skipped by lists over many threads. */
@@ -57,5 +59,6 @@ export function createReader(
     inbox: new InboxReader(db, ciphers),
     events: new EventReader(db, { ciphers, checkpoints }),
     timers: new TimerReader(db, onFault),
+    supersteps: new SuperstepReader(db, { ciphers, namespaces }),
   };
 }

@@ -17,7 +17,7 @@ function prepareStatements(db: Database) {
       [{ from: number; until: number }],
       Omit<DeltaColumns, "channel"> & { checkpoint: number }
     >(
-      "SELECT kind, base, sum, text, key & 0xffffff AS checkpoint FROM deltas WHERE key <= @until AND key >= coalesce(" +
+      "SELECT kind, base, count, sum, text, key & 0xffffff AS checkpoint FROM deltas WHERE key <= @until AND key >= coalesce(" +
         "(SELECT key FROM deltas WHERE key BETWEEN @from AND @until AND base = 1 ORDER BY key DESC LIMIT 1), @from) ORDER BY key",
     ),
   };
@@ -84,11 +84,11 @@ export class StateReader {
         const rows = this.#sql.deltasFromBase.all({ from: toRowKey(key, 0), until: toRowKey(key, until) });
         return [
           name,
-          rows.map(({ checkpoint, kind, base, sum, text }) =>
+          rows.map(({ checkpoint, kind, base, count, sum, text }) =>
             readDelta(
               cipher,
               { thread, namespace: namespace.name, checkpoint },
-              { channel: name, kind, base, sum, text },
+              { channel: name, kind, base, count, sum, text },
             ),
           ),
         ];

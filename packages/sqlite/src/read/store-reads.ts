@@ -10,35 +10,63 @@ import {
   threadRules,
 } from "@statewright/core/store";
 import type { StoreParts } from "../store-parts.ts";
+import type { ReadSource } from "./read-source.ts";
 import type { Reader } from "./reader.ts";
 import type { StatusCount } from "./status-counts.ts";
 
 type ListReads = Pick<
   Store,
-  "thread" | "threads" | "countThreads" | "run" | "runs" | "countRuns" | "claimable" | "openInterrupts" | "timers"
+  "thread" | "threads" | "countThreads" | "run" | "runs" | "countRuns" | "openInterrupts" | "timers"
 >;
 
-type ThreadReads = Pick<
-  Store,
-  "branches" | "checkpoint" | "writtenBy" | "head" | "history" | "state" | "effects" | "interrupts" | "events" | "inbox"
+type ThreadReads = Required<
+  Pick<
+    Store,
+    | "branches"
+    | "checkpoint"
+    | "writtenBy"
+    | "head"
+    | "history"
+    | "state"
+    | "effects"
+    | "interrupts"
+    | "events"
+    | "inbox"
+    | "namespaces"
+    | "supersteps"
+  >
 >;
 
 /** Parts of a store that its reads need. */
 export interface ReadParts extends Pick<StoreParts, "exportThread"> {
   readonly transactions: Pick<StoreParts["transactions"], "read" | "readStatus" | "isInboxEmpty">;
+  readonly snapshots: Pick<StoreParts["snapshots"], "read">;
   readonly claims: Pick<StoreParts["claims"], "hasFailedReleases" | "retryReleases">;
 }
 
-export function createStoreReads(parts: ReadParts): ListReads & ThreadReads & Pick<Store, "exportThread"> {
-  const { transactions, exportThread } = parts;
+export function createStoreReads(
+  parts: ReadParts,
+): ListReads & ThreadReads & Pick<Store, "claimable" | "exportThread"> & Required<Pick<Store, "snapshot">> {
+  const { transactions, exportThread, snapshots, claims } = parts;
   return {
-    ...createListReads(parts),
-    ...createThreadReads(parts),
+    ...createListReads(transactions),
+    ...createThreadReads(transactions),
+    claimable: async (page) => {
+      storeRules.checkClaimablePage(page);
+      if (claims.hasFailedReleases()) await claims.retryReleases();
+      return await transactions.readStatus(
+        (from, dead) => from.runs.listClaimable(page, dead),
+        undefined,
+        selectOwnerList(page.kind),
+      );
+    },
+    snapshot: (read) =>
+      snapshots.read((source) => read({ name: "sqlite", ...createListReads(source), ...createThreadReads(source) })),
     exportThread: (id, options) => transactions.read(() => exportThread(id, options?.bodies), id),
   };
 }
 
-function createListReads({ transactions, claims }: ReadParts): ListReads {
+function createListReads(transactions: ReadSource): ListReads {
   return {
     thread: (id) => transactions.readStatus((from, dead) => from.threads.get(id, dead), id),
     threads: async (filter = {}) => {
@@ -65,15 +93,6 @@ function createListReads({ transactions, claims }: ReadParts): ListReads {
     runs: async (filter = {}) => {
       const statuses = storeRules.checkRunFilter(filter);
       return await transactions.readStatus((from, dead) => from.runs.list(filter, statuses, dead), filter.thread);
-    },
-    claimable: async (page) => {
-      storeRules.checkClaimablePage(page);
-      if (claims.hasFailedReleases()) await claims.retryReleases();
-      return await transactions.readStatus(
-        (from, dead) => from.runs.listClaimable(page, dead),
-        undefined,
-        selectOwnerList(page.kind),
-      );
     },
     openInterrupts: (filter = {}) =>
       transactions.read((from) => {
@@ -105,7 +124,7 @@ function sumCounts(counts: readonly StatusCount[]): ThreadCounts {
   return { total, byStatus: threadRules.toStatusCounts(byStatus), withoutRun };
 }
 
-function createThreadReads({ transactions }: ReadParts): ThreadReads {
+function createThreadReads(transactions: ReadSource): ThreadReads {
   return {
     branches: (thread) => transactions.read((from) => from.namespaces.listBranches(thread), thread),
     checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),
@@ -125,6 +144,12 @@ function createThreadReads({ transactions }: ReadParts): ThreadReads {
         storeRules.checkFilter("events", page, ["after", "from"]);
         return from.events.list(thread, page);
       }),
+    namespaces: (thread, kind) => transactions.read((from) => from.supersteps.listNamespaces(thread, kind), thread),
+    supersteps: (thread, page) =>
+      transactions.read((from) => {
+        storeRules.checkSuperstepPage(page);
+        return from.supersteps.list(thread, page);
+      }, thread),
     inbox: async (thread, branch) =>
       transactions.isInboxEmpty(thread)
         ? []

@@ -23,7 +23,7 @@ function prepareStatements(db: Database) {
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     addChildCheckpoint: db.prepare<[number, number]>("INSERT INTO child_checkpoints (key, branch) VALUES (?, ?)"),
-    addDelta: db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)"),
+    addDelta: db.prepare("INSERT INTO deltas (key, kind, base, count, sum, text) VALUES (?, ?, ?, ?, ?, ?)"),
   };
 }
 
@@ -80,6 +80,7 @@ export class CheckpointRows {
         toRowKey(this.#namespaces.getChannelKey(state, delta.channel), row.id),
         delta.kind,
         delta.base ? 1 : 0,
+        delta.count ?? null,
         sum,
         text,
       );

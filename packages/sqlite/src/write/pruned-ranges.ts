@@ -43,7 +43,7 @@ function prepareStatements(db: Database) {
       [{ namespace: number; after: number; until: number }],
       DeltaColumns & { checkpoint: number }
     >(
-      "SELECT n.name AS channel, d.kind, d.base, d.sum, d.text, d.key & 0xffffff AS checkpoint FROM channels n" +
+      "SELECT n.name AS channel, d.kind, d.base, d.count, d.sum, d.text, d.key & 0xffffff AS checkpoint FROM channels n" +
         " JOIN deltas d ON d.key > (n.key << 24) + @after AND d.key <= (n.key << 24) + @until WHERE n.branch = @namespace ORDER BY d.key",
     ),
     channelsOfNamespace: db.prepare<[number], { key: number; name: string }>(
@@ -51,7 +51,7 @@ function prepareStatements(db: Database) {
     ),
     addChannel: db.prepare<[number, string]>("INSERT INTO channels (branch, name) VALUES (?, ?)"),
     dropDelta: db.prepare<[number]>("DELETE FROM deltas WHERE key = ?"),
-    addDelta: db.prepare("INSERT INTO deltas (key, kind, base, sum, text) VALUES (?, ?, ?, ?, ?)"),
+    addDelta: db.prepare("INSERT INTO deltas (key, kind, base, count, sum, text) VALUES (?, ?, ?, ?, ?, ?)"),
     dropAnchors: db.prepare<[number, number]>("DELETE FROM anchors WHERE key > ? AND key <= ?"),
     addAnchor: db.prepare<[number, number, string, string]>(
       "INSERT INTO anchors (key, seq, hash, remaining_hash) VALUES (?, ?, ?, ?)",
@@ -127,7 +127,7 @@ export class PrunedRanges {
         { thread, namespace: namespace.name, checkpoint: row.checkpoint },
         row,
       );
-      this.#sql.addDelta.run(toRowKey(key, row.checkpoint), row.kind, row.base ? 1 : 0, sum, text);
+      this.#sql.addDelta.run(toRowKey(key, row.checkpoint), row.kind, row.base ? 1 : 0, row.count ?? null, sum, text);
     }
     this.#sql.dropAnchors.run(toRowKey(namespace.key, after), toRowKey(namespace.key, id));
     this.#sql.addAnchor.run(

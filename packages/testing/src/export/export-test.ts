@@ -14,9 +14,8 @@ import {
   type StatewrightError,
   type Store,
 } from "@statewright/core";
-import { invalidOption } from "@statewright/core/adapter";
+import { createPatternRedactor, invalidOption } from "@statewright/core/adapter";
 import { plainCodec } from "@statewright/core/store";
-import { createRedactor } from "../recording/redact.ts";
 import { loadRecording, type RecordedExecution, type RecordedRun, toWrites } from "./recorded-run.ts";
 import { playRecording, type ReplayOptions, UnrecordedEffect } from "./replay-run.ts";
 import { renderTestFile } from "./test-file.ts";
@@ -68,7 +67,7 @@ export async function exportTest<Types extends GraphTypes>(
 ): Promise<ExportedTest> {
   const { file: target, from, contextFrom, branch, redact = [], codec = plainCodec, context } = options;
   const graph = options.graph as Graph;
-  const redactValue = createRedactor(redact);
+  const redactValue = createPatternRedactor("exportTest", redact);
   const loaded = await loadRecording(graph, store, { thread, branch }, codec);
   const unrecorded = [...loaded.unrecorded];
   let recorded = redactValue(loaded.recorded);

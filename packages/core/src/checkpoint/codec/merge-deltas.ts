@@ -3,7 +3,7 @@ import { isStatewrightError } from "../../base/errors.ts";
 import type { Codec } from "../../state/codec.ts";
 import { applyDelta, type Delta } from "../../state/delta.ts";
 import type { PrunedDelta } from "../export/thread-export.ts";
-import { encodeDelta, joinDeltas, parseDelta } from "./saved-state.ts";
+import { joinDeltas, parseDelta, toDeltaRow } from "./saved-state.ts";
 
 /**
  * Drops rows before the last base and merges compatible neighbours; a merged row takes the checkpoint of its last
@@ -63,5 +63,6 @@ function mergeGroup(codec: Codec, { base, last, deltas }: Group): PrunedDelta {
   if (first === undefined) return last;
   const delta: Delta =
     first.kind === "replace" ? { kind: "replace", value: rest.reduce(applyDelta, first.value) } : first;
-  return { ...last, kind: delta.kind, base, text: encodeDelta(codec, last.channel, delta) };
+  const { channel, checkpoint } = last;
+  return { ...toDeltaRow(codec, channel, delta, base), checkpoint };
 }

@@ -86,6 +86,7 @@ export const deltaShape: RowShape<DeltaRow> = {
   channel: isName,
   kind: checkOneOf(["append", "replace", "patch", "clear"] satisfies DeltaRow["kind"][]),
   base: isFlag,
+  count: checkOptional(isCount),
   text: isText,
 };
 

@@ -8,6 +8,7 @@ import { findMessageIssue } from "../../model/message.ts";
 import type { Channel } from "../../state/channel.ts";
 import { type Codec, encodeWrapper, isPlainText } from "../../state/codec.ts";
 import { applyDelta, type Delta, type Patch } from "../../state/delta.ts";
+import { defineEntry } from "../../state/value-tags.ts";
 import type { DeltaRow } from "../checkpoint.ts";
 import type { ChannelRows } from "../store.ts";
 import { checkList, isCount } from "./row-shapes.ts";
@@ -34,19 +35,34 @@ export function createStateWriter(
   let isPlain = saved.every(({ deltas }) => deltas.every(({ text }) => isPlainText(text)));
   const baseSize = new Map(saved.map((rows) => [rows.channel, rows.deltas[0]?.text.length ?? 0]));
 
+  /**
+   * Returns true if a first delta depends on the initial value of its channel. Only the graph knows that value, and a
+   * file is read without its graph.
+   */
+  function needsInitialValue(channel: string, { kind }: Delta): boolean {
+    if (baseSize.has(channel)) return false;
+    const initial = channels[channel]?.initial()?.value;
+    if (initial === undefined) return false;
+    if (kind === "append") return Array.isArray(initial) && initial.length > 0;
+    return kind === "patch" && (!isPlainObject(initial) || Object.keys(initial).length > 0);
+  }
+
   function toRow(channel: string, delta: Delta, value: unknown): DeltaRow {
-    const text = encodeDelta(codec, channel, delta);
+    if (needsInitialValue(channel, delta)) return toRow(channel, { kind: "replace", value }, value);
+    const row = toDeltaRow(codec, channel, delta);
+    const { text } = row;
     isPlain &&= isPlainText(text);
-    if (delta.kind === "replace" || delta.kind === "clear") {
+    if (row.base) {
       since.set(channel, 0);
       baseSize.set(channel, text.length);
-      return { channel, kind: delta.kind, base: true, text };
+      return row;
     }
     const written = (since.get(channel) ?? 0) + text.length;
     if (delta.kind === "patch" && written > minPatchBytesForBase && written > 2 * (baseSize.get(channel) ?? 0))
       return toRow(channel, { kind: "replace", value }, value);
     since.set(channel, written);
-    return { channel, kind: delta.kind, base: false, text };
+    if (!baseSize.has(channel)) baseSize.set(channel, 0);
+    return row;
   }
 
   return {
@@ -73,6 +89,31 @@ export function restoreState(
     if (state[channel] === undefined && channels[channel]?.kind !== "ephemeral") delete state[channel];
   }
   return state;
+}
+
+/**
+ * Restores the state from saved rows without the channels of the graph: a channel that was never written, or whose
+ * value was cleared, is absent.
+ */
+export function restoreSavedChannels(codec: Codec, saved: readonly ChannelRows[]): Record<string, unknown> {
+  const state: Record<string, unknown> = {};
+  for (const { channel, deltas } of saved) {
+    const value = applySavedDeltas(codec, deltas);
+    if (value !== undefined) defineEntry(state, channel, value);
+  }
+  return state;
+}
+
+/** Returns the value of a channel from its rows; undefined for a cleared channel, and without rows. */
+export function applySavedDeltas(codec: Codec, rows: readonly Pick<DeltaRow, "kind" | "text">[]): unknown {
+  const deltas = joinDeltas(rows.map((row) => parseDelta(codec, row)));
+  return deltas.reduce(applyDelta, getStartValue(deltas[0], undefined));
+}
+
+/** Applies one saved delta to a value of its channel. */
+export function applySavedDelta(codec: Codec, value: unknown, row: Pick<DeltaRow, "kind" | "text">): unknown {
+  const delta = parseDelta(codec, row);
+  return applyDelta(value ?? getStartValue(delta, undefined), delta);
 }
 
 /**
@@ -174,6 +215,15 @@ function createInvalidDeltaError(): StatewrightError {
     what: "a saved delta is invalid",
     next: "Restore the file from a backup, or fork from the last good checkpoint",
   });
+}
+
+/** Encodes a delta as a row. A `replace` or `clear` is a base, whatever `base` is. */
+export function toDeltaRow(codec: Codec, channel: string, delta: Delta, base = false): DeltaRow {
+  const { kind } = delta;
+  const text = encodeDelta(codec, channel, delta);
+  if (kind === "append") return { channel, kind, base, count: delta.items.length, text };
+  if (kind === "patch") return { channel, kind, base, count: delta.patches.length, text };
+  return { channel, kind, base: true, text };
 }
 
 /** Encodes a delta for a row. */

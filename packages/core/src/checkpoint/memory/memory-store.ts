@@ -16,7 +16,7 @@ import {
   createUnknownBranchError,
   createUnknownThreadError,
 } from "../rules.ts";
-import type { Claim, ClaimRequest, Store } from "../store.ts";
+import type { Claim, ClaimRequest, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
@@ -26,6 +26,8 @@ import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
+import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
   createArtifactAccess,
   createNamespace,
@@ -33,6 +35,7 @@ import {
   findNamespace,
   getThread,
   type Owner,
+  requireThread,
   type Thread,
   type Threads,
 } from "./memory-thread.ts";
@@ -65,6 +68,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     interruptCount: 0,
     eventThreads: new Set<string>(),
     longTerm: createMemoryLongTerm(),
+    snapshots: new Set<SavedThreads>(),
   });
   return createOwner(threads, options.longTerm);
 }
@@ -78,7 +82,8 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     get local() {
       return threads.ownerCount === 1;
     },
-    ...createReads(threads, self),
+    ...createReads({ find: (id) => threads.get(id), all: () => threads }, self),
+    ...createSnapshots(threads, self),
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
     artifacts: createArtifactAccess((thread) => {
@@ -87,7 +92,11 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     }),
     close: () => {
       queue.flush();
-      for (const thread of threads.values()) if (thread.owner === self) thread.owner = undefined;
+      for (const thread of threads.values()) {
+        if (thread.owner !== self) continue;
+        saveForSnapshots(threads, thread.id);
+        thread.owner = undefined;
+      }
       self.alive = false;
     },
     peer: () => createOwner(threads, vectors),
@@ -165,67 +174,55 @@ async function read<Value>(self: Owner, work: () => Value): Promise<Value> {
   return work();
 }
 
-type StoreReads = Pick<
-  Store,
-  | "thread"
-  | "threads"
-  | "countThreads"
-  | "branches"
-  | "run"
-  | "runs"
-  | "countRuns"
-  | "checkpoint"
-  | "writtenBy"
-  | "head"
-  | "history"
-  | "state"
-  | "effects"
-  | "interrupts"
-  | "openInterrupts"
-  | "claimable"
-  | "inbox"
-  | "events"
-  | "timers"
-  | "exportThread"
-  | "vacuum"
->;
+type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "exportThread" | "vacuum">;
 
-function createReads(threads: Threads, self: Owner): StoreReads {
+function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads, "name"> {
   return {
     thread: (id) =>
       read(self, () => {
-        const thread = threads.get(id);
+        const thread = find(id);
         return thread === undefined ? undefined : toThreadRow(thread);
       }),
-    threads: (filter = {}) => read(self, () => listThreads(threads, filter)),
-    countThreads: (filter = {}) => read(self, () => countThreads(threads, filter)),
-    branches: (id) => read(self, () => listBranches(threads.get(id))),
-    run: (id) => read(self, () => findRun(threads, id)),
-    runs: (filter = {}) => read(self, () => listRuns(threads, filter)),
-    countRuns: (filter = {}) => read(self, () => countRuns(threads, filter)),
-    claimable: (page) => read(self, () => listClaimable(threads, page)),
+    threads: (filter = {}) => read(self, () => listThreads(all(), filter)),
+    countThreads: (filter = {}) => read(self, () => countThreads(all(), filter)),
+    branches: (id) => read(self, () => listBranches(find(id))),
+    run: (id) => read(self, () => findRun(all(), id)),
+    runs: (filter = {}) => read(self, () => listRuns(all(), filter)),
+    countRuns: (filter = {}) => read(self, () => countRuns(all(), filter)),
+    claimable: (page) => read(self, () => listClaimable(all(), page)),
     checkpoint: (id, checkpoint) =>
-      read(self, () => toCheckpointRow(threads.get(id)?.checkpoints.get(checkpoint)?.checkpoint)),
-    writtenBy: (id, checkpoint) => read(self, () => threads.get(id)?.checkpoints.get(checkpoint)?.writtenBy),
+      read(self, () => toCheckpointRow(find(id)?.checkpoints.get(checkpoint)?.checkpoint)),
+    writtenBy: (id, checkpoint) => read(self, () => find(id)?.checkpoints.get(checkpoint)?.writtenBy),
     head: (id, name) =>
-      read(self, () => toCheckpointRow(findNamespace(threads.get(id), name)?.checkpoints.at(-1)?.checkpoint)),
-    history: (id, page) => read(self, () => listHistory(threads.get(id), page)),
-    state: (id, checkpoint) => read(self, () => loadChannels(threads.get(id), id, checkpoint)),
+      read(self, () => toCheckpointRow(findNamespace(find(id), name)?.checkpoints.at(-1)?.checkpoint)),
+    history: (id, page) => read(self, () => listHistory(find(id), page)),
+    state: (id, checkpoint) => read(self, () => loadChannels(find(id), id, checkpoint)),
     effects: (id, name, step) =>
       read(self, () =>
-        [...(threads.get(id)?.namespaces.get(name)?.effects ?? [])]
+        [...(find(id)?.namespaces.get(name)?.effects ?? [])]
           .filter(([each]) => matches(step, each))
           .sort(([one], [other]) => one - other)
           .flatMap(([, effects]) => [...effects.values()]),
       ),
     interrupts: (id, name) =>
-      read(self, () => [...(threads.get(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
-    openInterrupts: (filter = {}) => read(self, () => listOpenInterrupts(threads, filter)),
-    inbox: (id, name) => read(self, () => listWaiting(threads.get(id)?.namespaces.get(name)?.inbox ?? [])),
-    events: (id, page) => read(self, () => listEvents(threads.get(id), page)),
-    timers: (filter = {}) => read(self, () => listTimers(threads, filter)),
-    exportThread: (id, options) => read(self, () => toThreadExport(getThread(threads, id), options?.bodies)),
+      read(self, () => [...(find(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
+    openInterrupts: (filter = {}) => read(self, () => listOpenInterrupts(all(), filter)),
+    inbox: (id, name) => read(self, () => listWaiting(find(id)?.namespaces.get(name)?.inbox ?? [])),
+    events: (id, page) => read(self, () => listEvents(find(id), page)),
+    namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
+    supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
+    timers: (filter = {}) => read(self, () => listTimers(all(), filter)),
+    exportThread: (id, options) => read(self, () => toThreadExport(requireThread(find(id), id), options?.bodies)),
     vacuum: () => read(self, () => undefined),
+  };
+}
+
+function createSnapshots(threads: Threads, self: Owner): Required<Pick<Store, "snapshot">> {
+  return {
+    snapshot: async (work) => {
+      checkAlive(self);
+      return await readSnapshot(threads, (source) => work({ name: "memory", ...createReads(source, self) }));
+    },
   };
 }
 
@@ -244,35 +241,41 @@ type StoreWrites = Pick<
   | "prune"
 >;
 
-function createWrites(threads: Threads, self: Owner, { add, write }: WriteQueue): StoreWrites {
+function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: WriteQueue): StoreWrites {
+  const write = <Value>(thread: string, work: () => Value): Promise<Value> =>
+    enqueue(() => {
+      saveForSnapshots(threads, thread);
+      return work();
+    });
   return {
-    createThread: (put) => write(() => putThread(threads, put)),
-    updateThread: (id, patch) => write(() => patchThread(threads, id, patch)),
-    claim: (request) => write(() => claimThread(threads, self, request)),
+    createThread: (put) => write(put.thread, () => putThread(threads, put)),
+    updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
+    claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
       let queued: number | undefined;
       add(
         () => {
+          saveForSnapshots(threads, commit.thread);
           queued = applyCommit(threads, self, commit);
         },
         (failure) => onCommitted(failure, queued),
       );
     },
-    enqueue: (put) => write(() => enqueueRun(threads, put)),
-    dequeue: (id, run, { at, reason }) => write(() => dequeueRun(threads.get(id), run, at, reason)),
-    post: (message) => write(() => postMessage(threads, message)),
-    branch: (fork) => write(() => forkBranch(threads, fork)),
+    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put)),
+    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason)),
+    post: (message) => write(message.thread, () => postMessage(threads, message)),
+    branch: (fork) => write(fork.thread, () => forkBranch(threads, fork)),
     delete: (id) =>
-      write(() => {
+      write(id, () => {
         if (getThread(threads, id).owner?.alive === true) throw createBusyError(id);
         threads.delete(id);
       }),
     importThread: (exported) =>
-      write(() => {
+      write(exported.id, () => {
         if (threads.has(exported.id)) throw createThreadExistsError(exported.id);
         insertThread(threads, exported);
       }),
-    prune: (prune) => write(() => pruneMemoryThread(getThread(threads, prune.thread), prune)),
+    prune: (prune) => write(prune.thread, () => pruneMemoryThread(getThread(threads, prune.thread), prune)),
   };
 }
 

@@ -105,6 +105,8 @@ export type Threads = Map<string, Thread> & {
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
   readonly longTerm: MemoryLongTerm;
+  /** Open snapshots, each with the threads changed since. */
+  readonly snapshots: Set<Map<string, Thread | undefined>>;
 };
 
 export function createThread(
@@ -173,7 +175,10 @@ export function selectThreads(threads: Threads, id: string | undefined): readonl
 }
 
 export function getThread(threads: Threads, id: string): Thread {
-  const thread = threads.get(id);
+  return requireThread(threads.get(id), id);
+}
+
+export function requireThread(thread: Thread | undefined, id: string): Thread {
   if (thread === undefined) throw createUnknownThreadError(id);
   return thread;
 }

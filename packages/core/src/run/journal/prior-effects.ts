@@ -68,7 +68,12 @@ async function getSiblingBranches(
   return found;
 }
 
-async function findSiblingBranches(store: Store, thread: string, branch: string): Promise<readonly string[]> {
+/** Finds the other branches of a thread with the same root branch. */
+export async function findSiblingBranches(
+  store: Pick<Store, "branches" | "checkpoint">,
+  thread: string,
+  branch: string,
+): Promise<readonly string[]> {
   const branches = await store.branches(thread);
   if (branches.length < 2) return [];
   const origins = new Map<string, string | undefined>();

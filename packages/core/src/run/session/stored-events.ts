@@ -3,6 +3,7 @@ import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import { parseDelta } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
+import type { EventRow } from "../../checkpoint/event.ts";
 import type { CheckpointWithDeltas, Store, StoredEvent } from "../../checkpoint/store.ts";
 import { END } from "../../define/edge.ts";
 import type { Codec } from "../../state/codec.ts";
@@ -36,10 +37,15 @@ export async function* streamStoredEvents(
 
 function toRunEvent(codec: Codec, stored: StoredEvent): RunEvent {
   if ("checkpoint" in stored) return toCommittedEvent(codec, stored.checkpoint);
-  const { seq, at, text } = stored.durableEvent;
+  const { seq, at } = stored.durableEvent;
+  return { ...deepFreeze(parseDurableEvent(codec, stored.durableEvent)), seq, at };
+}
+
+/** Parses a durable event. Throws `store_corrupt`. */
+export function parseDurableEvent(codec: Codec, { seq, text }: Pick<EventRow, "seq" | "text">): DurableEventBody {
   const body = codec.decode(text);
   if (!isFactBody(body)) throw createInvalidEventError(seq);
-  return { ...deepFreeze(body), seq, at };
+  return body;
 }
 
 function isFactBody(data: unknown): data is DurableEventBody {

@@ -17,6 +17,7 @@ if (user !== "") {
 try {
   const store = sqliteStore(file, { readOnly: true, driver: driverNames.find((name) => name === driver) });
   const items = await readItems(store, "t");
+  await store.snapshot?.((rows) => rows.thread("t"));
   process.stdout.write(`${JSON.stringify({ items })}\n`);
   if (times === "twice") {
     await once(process.stdin, "data");

@@ -51,6 +51,17 @@ export const resumeOptionNames: readonly string[] = options.resume;
 
 const priorEffectPolicies: readonly unknown[] = ["ask", "reuse", "repeat"] satisfies readonly OnPriorEffect[];
 
+/** Throws `invalid_option` for an unknown rule about `once` effects of other branches. */
+export function checkPriorEffectOption(call: string, onPriorEffect: unknown): void {
+  if (onPriorEffect !== undefined && !priorEffectPolicies.includes(onPriorEffect))
+    throw invalidOption({
+      where: call,
+      option: "onPriorEffect",
+      expected: '"ask", "reuse" or "repeat"',
+      got: onPriorEffect,
+    });
+}
+
 /** Throws `invalid_option` for an invalid graph, an unknown option, or an invalid value. */
 export function checkRunOptions(call: "run" | "resume", graph: unknown, callOptions: unknown): void {
   checkGraphOption(call, graph);
@@ -73,13 +84,7 @@ export function checkRunOptions(call: "run" | "resume", graph: unknown, callOpti
       found: typeof secrets === "object" ? "an object without get" : `a ${typeof secrets}`,
       fix: 'Use secrets: env(["NAME", …]), or { get: (name) => … }',
     });
-  if (onPriorEffect !== undefined && !priorEffectPolicies.includes(onPriorEffect))
-    throw invalidOption({
-      where: call,
-      option: "onPriorEffect",
-      expected: '"ask", "reuse" or "repeat"',
-      got: onPriorEffect,
-    });
+  checkPriorEffectOption(call, onPriorEffect);
   checkVersions(call, { migrations, older });
   checkModels(call, models);
   checkStart(call, start);

@@ -1,0 +1,41 @@
+/** Finds a checkpoint of a thread, and the value of its channels. */
+import { StatewrightError } from "../../base/errors.ts";
+import { checkCount } from "../../base/options.ts";
+import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
+import { restoreSavedChannels } from "../../checkpoint/codec/saved-state.ts";
+import type { ThreadReader } from "./thread-reader.ts";
+
+/** Place in a thread. */
+export interface CheckpointPlace {
+  /** Checkpoint id. Default: the newest checkpoint of the branch. */
+  readonly at?: number | undefined;
+  /** Branch or child namespace. Default: the head branch. */
+  readonly branch?: string | undefined;
+}
+
+/** Returns a checkpoint by id, or the newest of a branch. Throws `unknown_checkpoint`, `unknown_branch`. */
+export async function findCheckpoint(
+  call: string,
+  { reads, thread, threadRow }: ThreadReader,
+  { at, branch }: CheckpointPlace,
+): Promise<CheckpointRow> {
+  checkCount(call, { at }, 0);
+  const row = at === undefined ? await reads.head(thread, branch) : await reads.checkpoint(thread, at);
+  if (row !== undefined) return row;
+  throw new StatewrightError("unknown_checkpoint", {
+    what:
+      at === undefined
+        ? `the branch "${branch ?? threadRow.headBranch}" of thread "${thread}" has no checkpoint`
+        : `the thread "${thread}" has no checkpoint ${at}`,
+    next: "Use the id of a superstep from listSupersteps, or a branch from getBranchTree",
+    place: { thread },
+  });
+}
+
+/** Returns the redacted state at a checkpoint; a channel that was never written is absent. */
+export async function loadState(
+  { reads, thread, codec, redact }: ThreadReader,
+  checkpoint: number,
+): Promise<Readonly<Record<string, unknown>>> {
+  return redact(restoreSavedChannels(codec, await reads.state(thread, checkpoint)));
+}
