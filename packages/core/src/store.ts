@@ -91,3 +91,4 @@ export type {
   ByteRange,
   StoredArtifacts,
 } from "./tool/artifacts/artifact.ts";
+export type { ArtifactBodies } from "./tool/artifacts/artifact-bodies.ts";

@@ -17,6 +17,7 @@ import { createArtifactStore } from "./write/artifact-store.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
+import { createOutsideReader } from "./write/outside-bodies.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 
 type Writes = Pick<
@@ -42,7 +43,10 @@ export function openReadOnlyStore(path: string, options: ResolvedOptions): Sqlit
   return createStore(openReadOnly(path, { world, withKeys, allowRemote: fileSystem === "any", driver }), options);
 }
 
-function createStore(opened: ReadOnlyDatabase, { world, encryption, longTerm }: ResolvedOptions): SqliteStore {
+function createStore(
+  opened: ReadOnlyDatabase,
+  { world, encryption, longTerm, artifactBodies }: ResolvedOptions,
+): SqliteStore {
   const { db, file } = opened;
   const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
   const reader = createReader(db, storeCipher, (fault) =>
@@ -51,9 +55,10 @@ function createStore(opened: ReadOnlyDatabase, { world, encryption, longTerm }: 
   const transactions = new ReadTransactions(opened, { world, reader });
   const artifacts = new Artifacts(db, (thread) => reader.ciphers.get(thread));
   const items = new LongTermTable(db, storeCipher);
+  const readOutside = createOutsideReader(artifactBodies);
   const prunedRanges = new PrunedRanges(db);
   const reencryption = new Reencryption(db, { reader, artifacts });
-  const verifier = new Verifier(db, { reader, prunedRanges, reencryption, artifacts, longTerm: items });
+  const verifier = new Verifier(db, { reader, prunedRanges, reencryption, artifacts, readOutside, longTerm: items });
   const exportThread = createThreadExporter(db, { reader, prunedRanges, artifacts });
   const refuse = async (): Promise<never> => {
     transactions.refuseClosed();
@@ -74,9 +79,9 @@ function createStore(opened: ReadOnlyDatabase, { world, encryption, longTerm }: 
     name: "sqlite",
     local: false,
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
-    ...createStoreReads({ transactions, snapshots, exportThread, claims }),
+    ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
-    artifacts: createArtifactStore({ ...readers, artifacts }),
+    artifacts: createArtifactStore({ ...readers, world, artifacts, readOutside }),
     backup: async (target, backup = {}) => {
       transactions.refuseClosed();
       await backUpDatabase(db, target, backup);

@@ -2,7 +2,7 @@
 
 import type { LongTermVectors, World } from "@statewright/core";
 import { checkChoice, checkCount, checkFlag, invalidOption } from "@statewright/core/adapter";
-import { longTermRules, storeRules } from "@statewright/core/store";
+import { type ArtifactBodies, longTermRules, storeRules } from "@statewright/core/store";
 import type { Encryption } from "@statewright/store-kit";
 import { driverNames } from "./driver/choose-driver.ts";
 import type { DriverName } from "./driver/driver.ts";
@@ -41,6 +41,11 @@ export interface SqliteStoreOptions {
    * this process has the file open already, else `better-sqlite3`.
    */
   readonly driver?: DriverName | undefined;
+  /**
+   * Place of artifact bodies outside of the file, such as `folderArtifactBodies(path)`. Bodies are put before the commit
+   * that names them, and swept when no artifact names them for a day. Default: in the file.
+   */
+  readonly artifactBodies?: ArtifactBodies;
   /** Embedding of items in the long-term store, for similarity search. */
   readonly longTerm?: LongTermVectors;
 }
@@ -70,6 +75,7 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "encryption",
     "longTerm",
     "driver",
+    "artifactBodies",
     "readOnly",
     "mustExist",
   ]);
@@ -77,11 +83,27 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
   const { durability = "full", maxBytes, fileSystem = "local", encryption, driver = "better-sqlite3" } = options;
   longTermRules.checkVectors("sqliteStore", options.longTerm);
   checkEncryption(encryption);
+  checkBodies(options.artifactBodies);
   checkChoice("sqliteStore", { durability }, ["full", "normal"]);
   checkChoice("sqliteStore", { fileSystem }, ["local", "any"]);
   checkChoice("sqliteStore", { driver }, driverNames);
   checkExistence(path, options);
   checkCount("sqliteStore", { maxBytes }, minFileBytes);
+}
+
+function checkBodies(bodies: ArtifactBodies | undefined): void {
+  if (bodies === undefined) return;
+  for (const method of ["put", "read", "delete"] as const) {
+    const found: unknown = bodies?.[method];
+    if (typeof found !== "function")
+      throw invalidOption({
+        where: "sqliteStore",
+        option: `artifactBodies.${method}`,
+        expected: "a function",
+        got: found,
+        fix: "Pass folderArtifactBodies(path), or an object with put, read and delete",
+      });
+  }
 }
 
 function checkExistence(path: string, { readOnly = false, mustExist = readOnly }: SqliteStoreOptions): void {

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "b4d044f3bec23e5b1d70f23e513e8741fb6ae70b3c42096cf8f76910ca68f9e6";
+export const schemaHash = "0a49ce03a39ea1e18f39619ea75c4c5fbab0aea1466efab9333227498adc4251";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -290,6 +290,13 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   data ANY NOT NULL
 ) STRICT`,
+    `CREATE TABLE artifact_bodies (
+  key TEXT PRIMARY KEY,
+  uses INTEGER NOT NULL,
+  changed INTEGER NOT NULL,
+  sweeper INTEGER
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX unused_artifact_bodies ON artifact_bodies (changed) WHERE uses = 0`,
     `CREATE VIEW history AS
   SELECT threads.id AS thread, branches.name AS branch, checkpoints.key & 0xffffff AS id, step, checkpoints.parent, source, nodes,
     datetime(at / 1000, 'unixepoch') AS at, duration, checkpoints.seq, bytes,

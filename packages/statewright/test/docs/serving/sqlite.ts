@@ -6,6 +6,7 @@ import {
   deleteThread,
   END,
   encryptStore,
+  folderArtifactBodies,
   memoryStore,
   pruneThread,
   run,
@@ -48,6 +49,11 @@ async function inspectFile(): Promise<void> {
   reader.close();
 }
 
+async function keepBodiesOutside(): Promise<void> {
+  const store = sqliteStore("agent.db", { artifactBodies: folderArtifactBodies("agent-artifacts") });
+  store.close();
+}
+
 async function encrypt(): Promise<void> {
   const plain = sqliteStore("private.db");
   await run(logs, { store: plain, thread: "t8", input: { log: ["private"] } }).result;
@@ -76,4 +82,5 @@ interface Key {
 
 await keepPlain();
 await inspectFile();
+await keepBodiesOutside();
 await encrypt();
