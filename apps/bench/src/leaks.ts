@@ -87,7 +87,7 @@ export async function measureLeaks(runs: number): Promise<Leaks> {
       listeners: getEventListeners(signal, "abort").length,
     };
   } finally {
-    store.close();
+    await store.close();
     file.remove();
   }
 }

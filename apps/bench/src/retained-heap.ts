@@ -39,7 +39,7 @@ export async function measureRetainedHeap(units: number): Promise<RetainedHeap> 
       bytesPerSend: await measurePerUnit(units, (read) => runFanOuts(units, read)),
     };
   } finally {
-    store.close();
+    await store.close();
     file.remove();
   }
 }

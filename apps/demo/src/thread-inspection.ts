@@ -26,7 +26,7 @@ async function useStore<Value>(database: string, work: (store: Store) => Promise
   try {
     return await work(store);
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

@@ -62,7 +62,7 @@ async function runJob(job: Job): Promise<Outcome> {
       : resume(graph, { ...common, ...(answer === undefined ? {} : { answers: { write_report: answer } }) });
     return await forwardEvents(handle);
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

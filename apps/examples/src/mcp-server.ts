@@ -36,4 +36,4 @@ const mcp = serveMcp({
 });
 process.once("SIGTERM", () => mcp.close());
 await mcp.stdio();
-store.close();
+await store.close();

@@ -73,6 +73,13 @@ export {
   type TimelineRow,
 } from "./inspect/read/superstep-summary.ts";
 export type { ReadOptions } from "./inspect/read/thread-reader.ts";
+export {
+  type MessageMatch,
+  type SearchThreadsOptions,
+  searchThreads,
+  type ThreadMatch,
+  type ThreadSearch,
+} from "./inspect/search-threads.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";
 export type { DurableEventBody } from "./run/session/durable-event.ts";

@@ -88,7 +88,7 @@ function createStore(
     },
     verify: (thread) => verifyStore(verifier, (operation) => transactions.read(operation, thread), thread),
     rotate: refuse,
-    close: () => {
+    close: async () => {
       snapshots.close();
       transactions.close();
     },

@@ -53,7 +53,11 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     longTerm: createLongTermStore(parts, options.longTerm),
     artifacts: createArtifactStore(parts),
     ...createFileOperations(parts),
-    close: () => closeStore(parts),
+    // Without writes that wait for artifact bodies, the file is closed before this call returns.
+    close: async () => {
+      if (parts.outside?.hasWaiting() === true) await parts.outside.waitForWrites();
+      closeStore(parts);
+    },
   };
 }
 

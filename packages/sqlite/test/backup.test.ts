@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  for (const each of opened) each.close();
+  for (const each of opened) await each.close();
   await child?.kill();
   child = undefined;
   home.remove();
@@ -147,7 +147,7 @@ test("a backup never replaces the file that it copies", async () => {
   symlinkSync(file, copy);
   for (const path of [file, copy])
     await expect(store.backup(path, { overwrite: true })).rejects.toMatchObject({ code: "invalid_option" });
-  store.close();
+  await store.close();
   expect(await readItems(open(file), "t")).toEqual(numbers(3));
 });
 
@@ -163,7 +163,7 @@ test("a file copied without its log warns at opening, and one with its log or cl
   const whole = join(home.path, "whole.db");
   for (const part of ["", "-wal"]) copyFileSync(file + part, whole + part);
   expect(await readItems(open(whole), "t")).toEqual(numbers(20));
-  store.close();
+  await store.close();
   expect(existsSync(`${file}-wal`)).toBe(false);
   const closed = join(home.path, "closed.db");
   copyFileSync(file, closed);
@@ -190,7 +190,7 @@ test("a young file copied without its log warns too [F5]", async () => {
 });
 
 test("a file gets its owner name also when a reader blocked the first attempt [F5]", async () => {
-  open(file).close(); // the tables stand in it
+  await open(file).close(); // the tables stand in it
   const store = open(file);
   const reader = new Database(file, { readonly: true });
   reader.exec("BEGIN");
@@ -211,7 +211,7 @@ test("the file of a killed process does not warn, also after other readers", asy
   await child.kill();
   const reading = open(file);
   expect(await readItems(reading, "t")).toEqual(["1"]);
-  reading.close();
+  await reading.close();
   expect(await readItems(open(file), "t")).toEqual(["1"]);
   expect(warnings).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  createThread,
   defineGraph,
   defineState,
   END,
@@ -9,6 +10,7 @@ import {
   resume,
   run,
   START,
+  updateThread,
   type World,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
@@ -66,7 +68,7 @@ describe("a damaged thread", () => {
       const interrupted = run(graphs, { store, thread: "t", input: first, maxSteps: 4 }).result;
       await expect(interrupted).rejects.toMatchObject({ code: "step_limit" });
       await run(createGrowingGraph(join(home.path, "other.txt"), 20, 3), { store, thread: "u", input: first }).result;
-      store.close();
+      await store.close();
       expect(change(file, (db) => db.prepare(sql).run().changes)).toBeGreaterThan(0);
       const damaged = sqliteStore(file);
       const { details, message } = await refusal(resume(graphs, { store: damaged, thread: "t" }).result);
@@ -79,20 +81,20 @@ describe("a damaged thread", () => {
       await refusal(resume(graphs, { store: damaged, thread: "t", branch: "main" }).result);
       expect((await damaged.history("u", { limit: 10 })).length).toBe(4);
       expect((await damaged.threads()).map(({ id }) => id).sort()).toEqual(["t", "u"]);
-      damaged.close();
+      await damaged.close();
     });
   }
 
   test("a thread without a readable checkpoint is refused with that fact", async () => {
     const store = sqliteStore(file);
     await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first }).result;
-    store.close();
+    await store.close();
     change(file, (db) => db.exec("UPDATE checkpoints SET hash = 'x'"));
     const damaged = sqliteStore(file);
     const { details, message } = await refusal(damaged.head("t"));
     expect(details).toEqual({ thread: "t", branch: "main", lastGood: undefined });
     expect(message).toContain("no checkpoint of the branch is readable");
-    damaged.close();
+    await damaged.close();
   });
 
   test("changed effects that a checkpoint folded are refused, and verify finds them [F6]", async () => {
@@ -102,7 +104,7 @@ describe("a damaged thread", () => {
     const store = sqliteStore(file);
     await run(chat, { store, thread: "t", input: { said: "" } }).result;
     expect(await store.effects("t", "main", 0)).toMatchObject([{ step: 0, key: "think", state: "ok" }]);
-    store.close();
+    await store.close();
     expect(change(file, (db) => db.prepare("SELECT count(*) FROM effects").pluck().get())).toBe(0);
     const changes = ["replace(effects, 'think', 'drink')", "NULL", "'[0]'"];
     for (const value of changes) {
@@ -113,7 +115,7 @@ describe("a damaged thread", () => {
       const damaged = sqliteStore(path);
       for (const step of [0, undefined]) await refusal(damaged.effects("t", "main", step));
       expect((await damaged.verify()).faults).toMatchObject([{ thread: "t", what: expect.stringContaining("folded") }]);
-      damaged.close();
+      await damaged.close();
     }
   });
 
@@ -125,14 +127,14 @@ describe("a damaged thread", () => {
     const answered = { ...createInterruptRow("q1", "yes"), step: claim.head?.step ?? 0 };
     const at = { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq };
     await saveCommit(store, { ...at, interrupts: [answered], release: true });
-    store.close();
+    await store.close();
     change(file, (db) => db.exec("UPDATE interrupts SET answer = '\"no\"'"));
     const damaged = sqliteStore(file);
     const { details } = await refusal(damaged.interrupts("t", "main"));
     expect(details).toMatchObject({ lastGood: claim.head?.id });
     await fork(graphs, { store: damaged, thread: "t", at: claim.head?.id ?? 0, name: "again" });
     expect(await damaged.interrupts("t", "again")).toEqual([]);
-    damaged.close();
+    await damaged.close();
   });
 });
 
@@ -163,7 +165,7 @@ describe("lists of many threads", () => {
     logged.length = 0;
     const store = sqliteStore(file);
     for (const [index, thread] of ["a", "b", "c", "d"].entries()) await waiting(store, thread, 1_000 + index);
-    store.close();
+    await store.close();
     change(file, (db) => {
       const ofB = "(SELECT b.key FROM branches b JOIN threads t ON t.key = b.thread WHERE t.id = 'b')";
       db.exec(`UPDATE interrupts SET payload = '"other"' WHERE branch = ${ofB}`);
@@ -183,7 +185,7 @@ describe("lists of many threads", () => {
     await refusal(damaged.timers({ thread: "b" }));
     await refusal(damaged.runs({ thread: "b" }));
     expect((await damaged.verify()).faults.map(({ thread }) => thread)).toContain("b");
-    damaged.close();
+    await damaged.close();
   });
 });
 
@@ -196,7 +198,7 @@ test("a missing newest checkpoint of a held thread is detected by its remaining 
   change(file, (db) => db.exec("DELETE FROM checkpoints WHERE key & 0xffffff = 3"));
   const what = 'the newest checkpoint of the branch "main" is missing, but its changes exist';
   expect((await store.verify()).faults).toEqual([{ thread: "t", what }]);
-  store.close();
+  await store.close();
 });
 
 test("verify reports a run that is missing from the metadata index", async () => {
@@ -204,19 +206,68 @@ test("verify reports a run that is missing from the metadata index", async () =>
   const metadata = { customer: "c-7", tier: 2 };
   await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first, metadata }).result;
   expect(await store.verify()).toMatchObject({ faults: [] });
-  store.close();
+  await store.close();
   change(file, (db) => db.exec("DELETE FROM run_metadata WHERE name = 'tier'"));
   const damaged = sqliteStore(file);
   const what = expect.stringMatching(/^run run_\w+ is not indexed by its metadata$/);
   const faults = [{ thread: "t", what }];
   expect(await damaged.verify()).toMatchObject({ faults });
-  damaged.close();
+  await damaged.close();
+});
+
+test("a changed title, metadata entry, tenant or owner of a thread is refused on reading, skipped by lists and reported by verify [SE4]", async () => {
+  for (const damage of [
+    "UPDATE thread_details SET title = 'another' WHERE title = 'Plan'",
+    "UPDATE thread_details SET metadata = '{}' WHERE title = 'Plan'",
+    "UPDATE threads SET tenant = 'other' WHERE id = 't'",
+    "UPDATE threads SET user = 'eve' WHERE id = 't'",
+    "DELETE FROM thread_details WHERE title = 'Plan'",
+  ]) {
+    const path = join(home.path, `${damage.length}.db`);
+    const lines: string[] = [];
+    const world = { ...systemWorld(), log: (_level: string, message: string) => void lines.push(message) };
+    const store = sqliteStore(path, { world });
+    for (const thread of ["t", "u"])
+      await createThread(store, { thread, title: thread === "t" ? "Plan" : "Other", tenant: "acme", owner: "ada" });
+    await updateThread(store, "t", { metadata: { project: "atlas" } });
+    change(path, (db) => db.exec(damage));
+    const failure: unknown = await store.thread("t").catch((error: unknown) => error);
+    expect([damage, failure]).toEqual([damage, expect.objectContaining({ code: "store_corrupt" })]);
+    expect([damage, (await store.threads()).map(({ id }) => id)]).toEqual([damage, ["u"]]);
+    expect(lines).toEqual(["a list skipped a damaged row"]);
+    const what = "the details of a thread do not match their checksum";
+    expect([damage, (await store.verify()).faults]).toEqual([
+      damage,
+      [{ thread: "t", what: expect.stringContaining(what) }],
+    ]);
+    await store.close();
+  }
+});
+
+test("verify reports a thread that is not indexed by its metadata, has another status than its newest run, or a run of another tenant [SE4, SE10]", async () => {
+  const faults = {
+    "DELETE FROM thread_metadata WHERE name = 'project'": "the thread is not indexed by its metadata",
+    "UPDATE thread_metadata SET tenant = 'other'": "the thread is not indexed by its metadata",
+    "UPDATE threads SET status = 'failed'": "the status of the thread is not that of its newest run",
+    "UPDATE runs SET tenant = 'other'": "a run has another tenant than its thread",
+  };
+  for (const [damage, what] of Object.entries(faults)) {
+    const path = join(home.path, `${damage.length}.db`);
+    const store = sqliteStore(path);
+    await createThread(store, { thread: "t", metadata: { project: "atlas" }, tenant: "acme" });
+    await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first }).result;
+    expect(await store.verify()).toMatchObject({ faults: [] });
+    change(path, (db) => db.exec(damage));
+    const found = (await store.verify()).faults.map((fault) => fault.what);
+    expect([damage, found.includes(what)]).toEqual([damage, true]);
+    await store.close();
+  }
 });
 
 test("a file with damaged rows of threads, branches or channels is not opened", async () => {
   const store = sqliteStore(file);
   for (let index = 0; index < 5; index++) await store.claim({ ...graph, thread: `t${index}` });
-  store.close();
+  await store.close();
   change(file, (db) => {
     db.unsafeMode(true);
     db.pragma("writable_schema = ON");
@@ -234,10 +285,10 @@ test("the history of a thread is returned up to a damaged checkpoint", async () 
   const store = sqliteStore(file);
   const graphs = createGrowingGraph(diary, 20, 5);
   await run(graphs, { store, thread: "t", input: first }).result;
-  store.close();
+  await store.close();
   change(file, (db) => db.exec("UPDATE checkpoints SET hash = 'x' WHERE key & 0xffffff = 2"));
   const damaged = sqliteStore(file);
   await refusal(damaged.history("t", { limit: 10 }));
   expect((await damaged.history("t", { limit: 3 })).map(({ id }) => id)).toEqual([6, 5, 4]);
-  damaged.close();
+  await damaged.close();
 });

@@ -75,14 +75,14 @@ describe("a run on a full disk", () => {
       });
     }
     expect(listEffects(diary)).toEqual(before);
-    peer.close();
+    await peer.close();
     await store.delete("ballast");
     expect(await resume(big, { store, thread: "t" }).result).toMatchObject({
       status: "done",
       state: { round: rounds },
     });
     expect(listEffects(diary)).toEqual(listRounds(rounds));
-    store.close();
+    await store.close();
   });
 
   /** Run whose first effect returns more than all free space, including the reserve. */
@@ -101,7 +101,7 @@ describe("a run on a full disk", () => {
     await store.delete("ballast");
     expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
     expect(listEffects(diary)).toEqual([0]);
-    store.close();
+    await store.close();
   });
 
   test("a result kept in memory is dropped after another process claimed the thread, and its effect is in doubt", async () => {
@@ -111,13 +111,13 @@ describe("a run on a full disk", () => {
     const peer = sqliteStore(file);
     const claim = await peer.claim({ ...graph, graph: "growing", thread: "t" });
     await saveCommit(peer, { thread: "t", branch: "main", epoch: claim.epoch, seq: claim.nextSeq - 1, release: true });
-    peer.close();
+    await peer.close();
     expect(await resume(big, { store, thread: "t" }).result).toMatchObject({
       status: "waiting",
       interrupts: [{ key: "in_doubt" }],
     });
     expect(listEffects(diary)).toEqual([0]);
-    store.close();
+    await store.close();
   });
 
   test("a real file size limit pauses the run in the file, and the run completes without the limit", async () => {
@@ -140,7 +140,7 @@ describe("a run on a full disk", () => {
       state: { round: rounds },
     });
     expect(listEffects(diary)).toEqual(listRounds(rounds));
-    store.close();
+    await store.close();
   });
 
   // Without the right to mount, the test of a file size limit is the only one of a real limit.
@@ -167,7 +167,7 @@ describe("a run on a full disk", () => {
         expect((await resume(big, { store, thread: "t" }).result).status).toBe("done");
         expect(listEffects(diary)).toEqual(listRounds(rounds));
       } finally {
-        store.close();
+        await store.close();
         command("umount", disk);
       }
     },
@@ -221,7 +221,7 @@ describe("disk reserve", () => {
     );
     await refused;
     expect(await store.runs({ status: "paused" })).toHaveLength(100);
-    store.close();
+    await store.close();
   });
 
   test("the disk reserve exists while a thread is held, is removed with the store, and with the lock of a dead owner", async () => {
@@ -229,7 +229,7 @@ describe("disk reserve", () => {
     expect(readdirSync(home.path).filter((name) => name.includes("-reserve-"))).toEqual([]);
     await store.claim({ ...graph, thread: "t" });
     expect(readdirSync(home.path).filter((name) => name.includes("-reserve-"))).toEqual(["agent.db-reserve-1"]);
-    store.close();
+    await store.close();
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 });

@@ -48,7 +48,7 @@ describe.each(driverNames)("a file open through %s", (driver) => {
       }),
     );
     await expect(store.backup(file, { overwrite: true })).rejects.toMatchObject({ code: "invalid_option" });
-    store.close();
+    await store.close();
     expect(await readItems(open({ driver: other }), "t")).toEqual(["1"]);
   });
 
@@ -57,7 +57,7 @@ describe.each(driverNames)("a file open through %s", (driver) => {
     await saveSteps(store, 1);
     const reader = open();
     expect(await readItems(reader, "t")).toEqual(["1"]);
-    reader.close();
+    await reader.close();
     const claim = await store.claim({ ...graph, thread: "u" });
     await saveCommit(store, createSuperstep("u", claim, 1));
     expect(await readItems(store, "u")).toEqual(["1"]);
@@ -69,7 +69,7 @@ describe.each(driverNames)("a file open through %s", (driver) => {
     const child = await startChild(file);
     onTestFinished(() => child.kill());
     await expect(child.claim("t")).rejects.toThrow("thread_busy");
-    store.close();
+    await store.close();
     expect(await child.claim("t")).toMatchObject({ nextCheckpoint: 3, recovered: false });
   });
 

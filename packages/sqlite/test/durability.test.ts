@@ -69,7 +69,7 @@ describe("a killed process", () => {
       expect(await store.effects(`t${kill}`, "main")).toHaveLength(saved);
       expect(await store.history(`t${kill}`, { limit: 10_000 })).toHaveLength(saved);
       await saveCommit(store, createSuperstep(`t${kill}`, next, saved + 1));
-      store.close();
+      await store.close();
       last = saved;
     }
     expect(last).toBeGreaterThan(70);
@@ -85,7 +85,7 @@ describe("a truncated or damaged log", () => {
     const path = join(home.path, "image.db");
     copyFileSync(file, path);
     copyFileSync(`${file}-wal`, `${path}-wal`);
-    store.close();
+    await store.close();
     return path;
   }
 
@@ -101,7 +101,7 @@ describe("a truncated or damaged log", () => {
       expect(await store.history("t", { limit: 1_000 })).toHaveLength(saved);
       return saved;
     } finally {
-      store.close();
+      await store.close();
     }
   }
 
@@ -160,7 +160,7 @@ describe("a file with flipped bits", () => {
       seq: 5,
       checkpoint: createCheckpoint(4, [append("other", ["unread"])]),
     });
-    store.close();
+    await store.close();
     const reads: Record<
       string,
       { readonly text: string; read(from: ReturnType<typeof sqliteStore>): Promise<unknown> }
@@ -187,7 +187,7 @@ describe("a file with flipped bits", () => {
           code: "store_corrupt",
           place: { thread: "t" },
         });
-        damaged.close();
+        await damaged.close();
       }
     }
   });
@@ -209,7 +209,7 @@ describe("a file with flipped bits", () => {
       seq: 2,
       checkpoint: createCheckpoint(2, [{ channel: "x", kind: "replace", base: true, text: '"new"' }]),
     });
-    store.close();
+    await store.close();
     for (const place of listPlaces(readFileSync(file), '"old"')) flipBit(file, place + 1, 0);
     const damaged = sqliteStore(file);
     expect(await damaged.state("t", 2)).toEqual([{ channel: "x", deltas: [{ kind: "replace", text: '"new"' }] }]);
@@ -218,14 +218,14 @@ describe("a file with flipped bits", () => {
       message: expect.stringContaining("checkpoint 1"),
     });
     await expect(damaged.claim({ ...graph, thread: "t" })).resolves.toMatchObject({ head: { id: 2 } });
-    damaged.close();
+    await damaged.close();
   });
 
   test("a checkpoint replaced by another one breaks the hash chain [I5]", async () => {
     const store = sqliteStore(file);
     const claim = await store.claim({ ...graph, thread: "t" });
     for (let id = 1; id <= 3; id++) await saveCommit(store, createSuperstep("t", claim, id));
-    store.close();
+    await store.close();
     const { default: Database } = await import("better-sqlite3");
     const raw = new Database(file);
     raw.exec("UPDATE checkpoints SET hash = (SELECT hash FROM checkpoints WHERE step = 1) WHERE step = 2");
@@ -234,7 +234,7 @@ describe("a file with flipped bits", () => {
     await expect(damaged.checkpoint("t", 2)).rejects.toMatchObject({ code: "store_corrupt" });
     await expect(damaged.checkpoint("t", 3)).rejects.toMatchObject({ code: "store_corrupt" });
     expect(await damaged.checkpoint("t", 1)).toMatchObject({ id: 1 });
-    damaged.close();
+    await damaged.close();
   });
 });
 

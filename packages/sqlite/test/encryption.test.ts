@@ -36,8 +36,8 @@ beforeEach(() => {
   opened = [];
 });
 
-afterEach(() => {
-  for (const each of opened) each.close();
+afterEach(async () => {
+  for (const each of opened) await each.close();
   home.remove();
 });
 
@@ -108,7 +108,7 @@ test("no table, file byte or log byte of an encrypted store contains values of a
   expect(readBytes(file)).not.toContain(sentinel);
   expect(readBytes(file)).not.toContain(Buffer.from(newest.key).toString("latin1"));
   expect(await exportThread(store, "t")).toBe(await exportThread(plain, "t"));
-  store.close();
+  await store.close();
   expect(readBytes(file)).not.toContain(sentinel);
 });
 
@@ -116,7 +116,7 @@ test("equal values and equal states are not recognizable as equal in an encrypte
   const store = open(newest);
   await fillSentinel(store, "t");
   await copyThread(store, "t", "u");
-  store.close();
+  await store.close();
   const seen = change(file, (db) => [
     ...(db.prepare("SELECT hash FROM checkpoints").pluck().all() as unknown[]),
     ...(db.prepare("SELECT hex(text) FROM deltas").pluck().all() as unknown[]),
@@ -165,7 +165,7 @@ test.each(sealedColumns)(
     });
     const more = { ...createRunRow("r4", "t"), status: "queued", input: '"4"', queuedAt: 9 } as const;
     await store.enqueue({ thread: "t", run: more });
-    store.close();
+    await store.close();
     const filled = `${column} IS NOT NULL`;
     const key = table === "events" ? "thread * 1000 + seq" : table === "threads" ? "key" : "key";
     const keys = change(
@@ -193,12 +193,12 @@ test.each(sealedColumns)(
       const copy = join(home.path, `${what}.db`);
       const source = open(newest);
       await source.backup(copy);
-      source.close();
+      await source.close();
       change(copy, work);
       const changed = openWith(() => [newest], copy);
       await expect(readAll(changed, "t"), what).rejects.toMatchObject({ code: "store_corrupt" });
       if (table !== "threads") expect((await changed.verify("t")).faults.length, what).toBeGreaterThan(0);
-      changed.close();
+      await changed.close();
     }
   },
 );
@@ -206,7 +206,7 @@ test.each(sealedColumns)(
 test("encrypted values do not decrypt as those of another thread or column under the same key [E49]", async () => {
   const store = open(newest);
   for (const thread of ["t", "u"]) await fillSentinel(store, thread);
-  store.close();
+  await store.close();
   change(file, (db) => {
     for (const [from, to] of [
       ["t", "x"],
@@ -217,7 +217,7 @@ test("encrypted values do not decrypt as those of another thread or column under
   });
   const swapped = open(newest);
   await expect(swapped.head("t")).rejects.toMatchObject({ code: "store_corrupt" });
-  swapped.close();
+  await swapped.close();
   change(file, (db) => {
     for (const [from, to] of [
       ["t", "x"],
@@ -241,10 +241,10 @@ test("keys are rotated while a writer is active, and the old key is no longer ne
   for (let id = 31; id <= 60; id++) await saveCommit(before, createSuperstep("t", claim, id));
   expect(await work).toBeGreaterThan(60);
   await saveCommit(before, { thread: "t", branch: "main", epoch: claim.epoch, seq: 60, release: true });
-  before.close();
+  await before.close();
   await rotating.rotate("t");
   expect(await rotating.rotate()).toBe(0);
-  rotating.close();
+  await rotating.close();
   const after = open(newest);
   expect(await readItems(after, "t")).toEqual(Array.from({ length: 60 }, (_, at) => String(at + 1)));
   expect(await readThreadSnapshot(after, "u")).toEqual(snapshot);
@@ -257,7 +257,7 @@ test("keys are rotated while a writer is active, and the old key is no longer ne
 test("a key rotation and a verify terminate next to a writer that creates threads endlessly", async () => {
   const before = open(old);
   for (let no = 0; no < 10; no++) await before.claim({ ...graph, thread: `before-${no}` });
-  before.close();
+  await before.close();
   const store = open(newest, old);
   for (const work of [() => store.rotate(), () => store.verify()]) {
     let isOver = false;
@@ -271,7 +271,7 @@ test("a key rotation and a verify terminate next to a writer that creates thread
     expect(made).toBeLessThan(500);
   }
   expect(await store.rotate()).toBe(0);
-  store.close();
+  await store.close();
 });
 
 test("an active writer uses the newest key as soon as it is given [E49]", async () => {
@@ -285,7 +285,7 @@ test("an active writer uses the newest key as soon as it is given [E49]", async 
   expect(await store.rotate()).toBe(0);
   ring = [newest];
   await saveCommit(store, createSuperstep("t", claim, 3));
-  store.close();
+  await store.close();
   const after = open(newest);
   expect(await readItems(after, "t")).toEqual(["1", "2", "3"]);
   expect((await after.verify()).faults).toEqual([]);
@@ -296,7 +296,7 @@ test("an interrupted key rotation continues at its position [E49]", async () => 
   const claim = await store.claim({ ...graph, thread: "t" });
   for (let id = 1; id <= 900; id++) store.commit(createSuperstep("t", claim, id), () => undefined);
   await saveCommit(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 900, release: true });
-  store.close();
+  await store.close();
   const cut = open(newest, old);
   const work = cut.rotate("t");
   const ended = work.then(
@@ -306,13 +306,13 @@ test("an interrupted key rotation continues at its position [E49]", async () => 
   await cut.thread("t");
   await cut.head("t");
   await new Promise(setImmediate);
-  cut.close();
+  await cut.close();
   expect(await ended).toBe("store_closed");
   const next = open(newest, old);
   const left = await next.rotate("t");
   expect(left).toBeGreaterThan(0);
   expect(left).toBeLessThan(2_700);
-  next.close();
+  await next.close();
   expect((await open(newest).verify()).faults).toEqual([]);
 });
 
@@ -358,7 +358,7 @@ test("an encrypted file does not open without keys, and a plain file does not op
   const plain = join(home.path, "plain.db");
   const store = sqliteStore(plain);
   await fillSentinel(store, "t");
-  store.close();
+  await store.close();
   expect(() => openWith(() => [newest], plain)).toThrow(
     expect.objectContaining({ code: "invalid_option", message: expect.stringContaining("encryptStore") }),
   );
@@ -373,7 +373,7 @@ test("a plain file is encrypted once by an explicit call, with history, forks an
   const before = await Promise.all(["t", "u", "v"].map((thread) => readThreadSnapshot(plain, thread)));
   const keys = (): readonly EncryptionKey[] => [newest];
   expect(() => encryptStore(file, { keys })).toThrow(expect.objectContaining({ code: "store_locked" }));
-  plain.close();
+  await plain.close();
   expect(() =>
     encryptStore(file, {
       keys: (thread) => {

@@ -13,9 +13,9 @@ afterAll(home.remove);
 const docs = join(import.meta.dirname, "../../../docs");
 const page = readFileSync(join(docs, "file-format.md"), "utf8");
 
-test("the file format page lists exactly the tables and columns of the schema, with types and order", () => {
+test("the file format page lists exactly the tables and columns of the schema, with types and order", async () => {
   const file = join(home.path, "agent.db");
-  sqliteStore(file).close();
+  await sqliteStore(file).close();
   const written = Object.fromEntries(
     page
       .split(/^## /m)
@@ -50,7 +50,7 @@ test("the SQL queries of the docs return rows, also in an encrypted file", async
   const store = sqliteStore(file, { encryption: { keys: () => [{ id: "one", key: new Uint8Array(32) }] } });
   const claim = await store.claim({ ...graph, thread: "t7" });
   for (const id of [1, 2]) await saveCommit(store, createSuperstep("t7", claim, id));
-  store.close();
+  await store.close();
   const [history = [], threads = []] = change(file, (db) => asked.map((sql) => db.prepare(sql).raw().all()));
   expect(history).toHaveLength(2);
   expect(threads).toEqual([["t7", 2, expect.any(Number)]]);

@@ -16,7 +16,7 @@ test("a chat of 200 turns with two messages of 1 KB takes less than twice its JS
     .edges({ [START]: "reply", reply: END });
   for (let turn = 0; turn < 200; turn++)
     await run(chat, { store, thread: "t", input: { log: ["q".repeat(1_100)] } }).result;
-  store.close();
+  await store.close();
   expect(statSync(file).size).toBeLessThan(2 * 400 * 1_100);
   home.remove();
 });

@@ -19,9 +19,9 @@ beforeEach(async () => {
   await store.claim({ ...graph, thread: "first" });
 });
 
-afterEach(() => {
-  store.close();
-  other.close();
+afterEach(async () => {
+  await store.close();
+  await other.close();
   home.remove();
 });
 
@@ -80,8 +80,8 @@ test("changes allowed next to an active run are allowed before its first commit,
   await expect(two.claim({ ...graph, thread: "t" })).rejects.toMatchObject({ code: "thread_busy" });
   expect(await two.state("t", 4)).toMatchObject([{ channel: "items", deltas: { length: 4 } }]);
   expect(await two.verify()).toMatchObject({ faults: [] });
-  one.close();
-  two.close();
+  await one.close();
+  await two.close();
 });
 
 test("a thread imported from an image is not confused with another that replaced it since", async () => {

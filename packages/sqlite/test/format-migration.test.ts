@@ -20,7 +20,7 @@ beforeEach(async () => {
   const store = sqliteStore(file);
   for (const thread of ["a", "b"])
     await saveCommit(store, createSuperstep(thread, await store.claim({ ...graph, thread }), 1));
-  store.close();
+  await store.close();
 });
 
 afterEach(() => home.remove());
@@ -54,7 +54,7 @@ describe("a file of an older format", () => {
     renameSync(copy(), file);
     const store = sqliteStore(file);
     expect(await readItems(store, "b")).toEqual(["1"]);
-    store.close();
+    await store.close();
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 
@@ -71,7 +71,7 @@ describe("a file of an older format", () => {
       // The old version still opens the copy; the new version migrates it.
       const old = sqliteStore(died);
       expect(await readItems(old, "a")).toEqual(["1"]);
-      old.close();
+      await old.close();
       expect(getFormat(died)).toBe(1);
     }
   });

@@ -31,7 +31,7 @@ beforeEach(async () => {
     timers: [{ arm: { id: "wait", kind: "after", generation: 1, dueAt: 5, about: "x" } }],
     release: true,
   });
-  store.close();
+  await store.close();
 });
 
 afterEach(() => home.remove());
@@ -126,12 +126,12 @@ const garbled: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
 };
 
 /** Checks that the file is refused, unchanged, and without new files next to it. */
-function expectRefused(): void {
+async function expectRefused(): Promise<void> {
   const before = readFileSync(file);
   const fileNames = readdirSync(home.path);
   let thrown: unknown;
   try {
-    sqliteStore(file).close();
+    await sqliteStore(file).close();
   } catch (error) {
     thrown = error;
   }
@@ -144,15 +144,15 @@ function expectRefused(): void {
 
 describe("a forged file", () => {
   for (const [what, work] of Object.entries(refused))
-    test(`a forged file with ${what} is refused before anything is written`, () => {
+    test(`a forged file with ${what} is refused before anything is written`, async () => {
       forge(work);
-      expectRefused();
+      await expectRefused();
     });
 
   for (const [what, work] of Object.entries(garbled))
-    test(`a file of changed bytes with ${what} is refused before anything is written`, () => {
+    test(`a file of changed bytes with ${what} is refused before anything is written`, async () => {
       writeFileSync(file, work(readFileSync(file)));
-      expectRefused();
+      await expectRefused();
     });
 });
 
@@ -226,7 +226,7 @@ describe("forged rows", () => {
         return;
       }
       await ask(store);
-      store.close();
+      await store.close();
     });
 });
 

@@ -38,6 +38,6 @@ test("an engine continues a run that could not pause while the file was locked, 
   );
   while ((await listRuns(store, { status: "done" })).length < 2) await new Promise((resolve) => setImmediate(resolve));
   await host.stop();
-  store.close();
+  await store.close();
   home.remove();
 });

@@ -22,7 +22,7 @@ async function written(): Promise<void> {
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
   await saveCommit(store, createSuperstep("t", claim, 1));
-  store.close();
+  await store.close();
 }
 
 function raw(work: (db: Database.Database) => void): void {
@@ -126,7 +126,7 @@ describe("opened files", () => {
     await written();
     const store = sqliteStore(file);
     expect(await readItems(store, "t")).toEqual(["1"]);
-    store.close();
+    await store.close();
   });
 
   test("opening reads the file in one snapshot, unaffected by concurrent changes of another process", async () => {
@@ -148,7 +148,7 @@ describe("opened files", () => {
   test("opening a file repeatedly does not change the file", async () => {
     await written();
     const before = readFileSync(file);
-    for (let time = 0; time < 3; time++) sqliteStore(file).close();
+    for (let time = 0; time < 3; time++) await sqliteStore(file).close();
     expect(readFileSync(file).equals(before)).toBe(true);
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
@@ -156,13 +156,25 @@ describe("opened files", () => {
   test("statistics added by ANALYZE do not block opening", async () => {
     await written();
     raw((db) => db.exec("ANALYZE"));
-    sqliteStore(file).close();
+    await sqliteStore(file).close();
   });
 
-  test("a file uses write-ahead logging", () => {
+  test("a store has closed its file and released its threads when close returns, before the promise resolves [PK9]", async () => {
+    const store = sqliteStore(file);
+    const claim = await store.claim({ ...graph, thread: "t" });
+    const saved = saveCommit(store, createSuperstep("t", claim, 1));
+    const closed = store.close();
+    expect(readdirSync(home.path)).toEqual(["agent.db"]);
+    await Promise.all([closed, saved]);
+    const next = sqliteStore(file);
+    expect(await next.claim({ ...graph, thread: "t" })).toMatchObject({ recovered: false, head: { id: 1 } });
+    await next.close();
+  });
+
+  test("a file uses write-ahead logging", async () => {
     const store = sqliteStore(file);
     raw((db) => expect(db.pragma("journal_mode", { simple: true })).toBe("wal"));
-    store.close();
+    await store.close();
   });
 
   test("unknown and invalid options of sqliteStore are refused [R3]", () => {
@@ -234,5 +246,5 @@ test("a file whose creator was killed before the first commit is rolled back and
   await written();
   const store = sqliteStore(file);
   expect(await store.thread("t")).toMatchObject({ id: "t" });
-  store.close();
+  await store.close();
 });

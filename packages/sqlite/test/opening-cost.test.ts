@@ -45,7 +45,7 @@ const counter = defineGraph({ name: "counter", state: defineState({ n: createOpe
   .edges({ [START]: "count", count: END });
 
 test("opening a store prepares at most 8 statements, and a first run at most 40 more [FX99]", async () => {
-  sqliteStore(file).close();
+  await sqliteStore(file).close();
   let store = sqliteStore(file);
   expect(await countPrepared(() => store.close())).toBeLessThanOrEqual(4);
   expect(
@@ -56,7 +56,7 @@ test("opening a store prepares at most 8 statements, and a first run at most 40 
   const runs = (thread: string) => () => run(counter, { store, thread, input: { n: 0 } }).result;
   expect(await countPrepared(runs("a"))).toBeLessThanOrEqual(40);
   expect(await countPrepared(runs("b"))).toBe(0);
-  store.close();
+  await store.close();
 });
 
 test("a statement is prepared once, at its first use, with the mode that was set before [FX99]", async () => {
@@ -83,7 +83,7 @@ async function createThreads(count: number): Promise<void> {
   const store = sqliteStore(file);
   const claim = await store.claim({ ...graph, thread: "t" });
   await saveCommit(store, createSuperstep("t", claim, 1));
-  store.close();
+  await store.close();
   const db = new Database(file);
   const names = db.prepare<[], string>("SELECT name FROM pragma_table_info('threads')").pluck().all();
   const columns = names.filter((name) => name !== "key" && name !== "id").join(", ");
@@ -109,7 +109,7 @@ test.each([maxCheckedRows - 2, maxCheckedRows + 500])(
   "a new thread that its index does not have is found when a file of %i threads is opened [FX99]",
   async (count) => {
     await createThreads(count);
-    sqliteStore(file).close();
+    await sqliteStore(file).close();
     changeRow(`thread-${String(count).padStart(6, "0")}`);
     expect(() => sqliteStore(file)).toThrow(
       expect.objectContaining({ code: "store_corrupt", message: expect.stringContaining("the table threads") }),
@@ -122,5 +122,5 @@ test("an old thread that its index does not have is found by verify, in a file w
   changeRow("thread-000007");
   const store = sqliteStore(file);
   expect(JSON.stringify((await store.verify()).faults)).toContain("missing from index");
-  store.close();
+  await store.close();
 });

@@ -32,9 +32,9 @@ test("after each superstep another process reads the state, deltas and calls tha
   onTestFinished(() => home.remove());
   const file = join(home.path, "agent.db");
   const [store, peer] = [sqliteStore(file), sqliteStore(file)];
-  onTestFinished(() => {
-    store.close();
-    peer.close();
+  onTestFinished(async () => {
+    await store.close();
+    await peer.close();
   });
 
   const seen: string[] = [];

@@ -78,7 +78,7 @@ describe("a file with other writers [F4]", () => {
     expect(observed).toBe("saved");
     expect(await readItems(store, "t")).toEqual(["1", "2"]);
     other.end();
-    store.close();
+    await store.close();
   });
 
   test("two processes with four writers each commit everything without an error [F4]", async () => {
@@ -94,7 +94,7 @@ describe("a file with other writers [F4]", () => {
     for (const name of ["one", "two"])
       for (let writer = 0; writer < 4; writer++)
         expect(await readItems(store, `${name}${writer}`)).toHaveLength(commits);
-    store.close();
+    await store.close();
   });
 
   test("a SQLite call waits at most 20 ms for a lock", () => {

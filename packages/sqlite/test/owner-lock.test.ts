@@ -107,7 +107,7 @@ test("a copy of the folder by the owner's process releases no thread to another 
   await other.kill();
   await expect(saveCommit(store, createSuperstep("t", claim, 2))).rejects.toMatchObject({ code: "store_failed" });
   await expect(store.thread("t")).rejects.toMatchObject({ code: "store_failed" });
-  store.close();
+  await store.close();
   expect(await readItems(open(), "t")).toEqual(["1"]);
 });
 
@@ -116,7 +116,7 @@ test("a store that lost its locks is usable again after it is opened again [FX60
   const claim = await begin(store);
   cpSync(`${file}-shm`, `${file}-shm.copied`);
   await expect(saveCommit(store, createSuperstep("t", claim, 2))).rejects.toThrow(/locks .* are lost.* use backup\(\)/);
-  store.close();
+  await store.close();
   const next = open();
   const again = await next.claim({ ...graph, thread: "t" });
   await saveCommit(next, createSuperstep("t", again, 2));
@@ -136,7 +136,7 @@ test("the owner file of a store that failed to delete its row counts as released
   const store = open();
   await begin(store);
   cpSync(`${file}-shm`, `${file}-shm.copied`);
-  store.close();
+  await store.close();
   expect(readdirSync(home.path)).toContain("agent.db-owner-1");
   expect(await open().claim({ ...graph, thread: "t" })).toMatchObject({ recovered: true });
 });

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  for (const store of stores) store.close();
+  for (const store of stores) await store.close();
   await Promise.all(children.map((child) => child.kill()));
   home.remove();
 });
@@ -188,7 +188,7 @@ describe("owner lock files", () => {
     await store.claim({ ...graph, thread: "t" });
     await store.claim({ ...graph, thread: "u" });
     expect(lockFiles()).toEqual(["agent.db-owner-1"]);
-    store.close();
+    await store.close();
     expect(readdirSync(home.path)).toEqual(["agent.db"]);
   });
 
@@ -217,7 +217,7 @@ describe("owner lock files", () => {
   test("a copy of a file is not held by the owner of the original", async () => {
     const store = open();
     await store.claim({ ...graph, thread: "t" });
-    store.close();
+    await store.close();
     // The file is closed: copying it now releases no lock of this process.
     const { copyFileSync } = await import("node:fs");
     const copy = join(home.path, "copy.db");

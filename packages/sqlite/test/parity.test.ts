@@ -307,14 +307,14 @@ describe("file and memory parity", () => {
           for (const store of [memory, file])
             expect(await store.snapshot?.((reads) => readStore({ ...store, ...reads }))).toEqual(left);
           expect((await file.verify()).faults).toEqual([]);
-          file.close();
+          await file.close();
           const next = memory.peer();
-          memory.close();
+          await memory.close();
           const again = sqliteStore(path);
           expect(await readStore(again)).toEqual(await readStore(next));
-          again.close();
+          await again.close();
         } finally {
-          file.close();
+          await file.close();
           home.remove();
         }
       }),

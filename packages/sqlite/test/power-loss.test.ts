@@ -63,11 +63,11 @@ beforeEach(() => {
   watchDisk();
 });
 
-afterEach(() => {
+afterEach(async () => {
   refused.clear();
   vi.restoreAllMocks();
   syncBuiltinESMExports();
-  for (const store of stores) store.close();
+  for (const store of stores) await store.close();
   home.remove();
 });
 
@@ -130,8 +130,8 @@ describe("before a power cut", () => {
     expect(existsSync(copy)).toBe(true);
   });
 
-  test("the copy of an older format is named on disk before the file changes", () => {
-    open().close();
+  test("the copy of an older format is named on disk before the file changes", async () => {
+    await open().close();
     const upgraded: string[][] = [];
     const { exec } = Database.prototype;
     vi.spyOn(Database.prototype, "exec").mockImplementation(function (this: Database.Database, sql: string) {
@@ -175,7 +175,7 @@ describe("before a power cut", () => {
     const claim = await store.claim({ ...graph, thread: "t" });
     const text = "plain-5c1f ".repeat(1_000);
     await saveCommit(store, { ...createSuperstep("t", claim, 1, text), release: true });
-    store.close();
+    await store.close();
     const keys = () => [{ id: "k1", key: new Uint8Array(32) }];
     const { exec } = Database.prototype;
     const cut = vi.spyOn(Database.prototype, "exec").mockImplementation(function (
@@ -246,7 +246,7 @@ describe("failing disks", () => {
     });
     expect(await failure(saveCommit(store, paused("x".repeat(500_000))))).toBe("store_full");
     expect(await failure(saveCommit(store, paused("no room")))).toBe("none");
-    store.close();
+    await store.close();
     refused.clear();
     expect(await open().runs()).toMatchObject([{ status: "paused", error: { message: "no room" } }]);
   });
@@ -307,7 +307,7 @@ describe("failing disks", () => {
     const store = open();
     await claimThread(store);
     naming.fails = true;
-    store.close();
+    await store.close();
     expect(names()).toEqual(["agent.db", "agent.db-owner-1"]);
     naming.fails = false;
     expect(await claimThread(open())).toMatchObject({ recovered: true });

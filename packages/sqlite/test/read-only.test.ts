@@ -92,12 +92,12 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
   test("reads a closed file and changes none of its bytes [ND6]", async () => {
     const writer = open({ driver });
     await saveSteps(writer, 3);
-    writer.close();
+    await writer.close();
     const before = hashFiles();
     const store = open(options);
     expect(await readItems(store, "t")).toEqual(["1", "2", "3"]);
     expect((await store.verify()).faults).toEqual([]);
-    store.close();
+    await store.close();
     expect([hashFiles(), Object.keys(before)]).toEqual([before, [""]]);
     expect(readdirSync(home.path).filter((name) => /owner|reserve/.test(name))).toEqual([]);
   });
@@ -111,7 +111,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     expect(Object.keys(before)).toEqual(["", "-wal"]);
     const store = open(options);
     expect(await readItems(store, "t")).toEqual(["1", "2"]);
-    store.close();
+    await store.close();
     expect(hashFiles()).toEqual(before);
     const peer = open({ driver });
     expect(await peer.claim({ ...graph, thread: "t" })).toMatchObject({ recovered: true });
@@ -126,7 +126,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     expect(await readItems(store, "t")).toEqual(["1"]);
     await child.ask({ do: "step", thread: "t", epoch, id: 2 });
     expect(await readItems(store, "t")).toEqual(["1", "2"]);
-    store.close();
+    await store.close();
     await child.ask({ do: "step", thread: "t", epoch, id: 3 });
     expect(readInProcess().items).toEqual(["1", "2", "3"]);
   });
@@ -136,7 +136,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     await saveSteps(writer, 2);
     const store = open({ readOnly: true });
     expect(await readItems(store, "t")).toEqual(["1", "2"]);
-    store.close();
+    await store.close();
     await saveSteps(writer, 1, "u");
     expect(await readItems(writer, "u")).toEqual(["1"]);
   });
@@ -156,7 +156,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     const writer = open({ driver });
     await saveSteps(writer, 1);
     const exported = await writer.exportThread("t");
-    writer.close();
+    await writer.close();
     const before = hashFiles();
     const store = open(options);
     const claim = { epoch: 1, branch: "main" };
@@ -204,7 +204,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
     const claim = await writer.claim({ ...graph, thread: "t" });
     const artifact = await createArtifactWrite(new Uint8Array(100_000).fill(7));
     await saveCommit(writer, { ...createSuperstep("t", claim, 1), artifacts: [artifact] });
-    writer.close();
+    await writer.close();
     const store = open(options);
     expect(await store.artifacts.read("t", artifact.row.key)).toEqual(artifact.body);
     expect((await store.exportThread("t")).artifacts).toHaveLength(1);
@@ -218,7 +218,7 @@ describe.each(driverNames)("a store that only reads, on %s", (driver) => {
   test.runIf(canChangeUser)("reads a closed file in a folder that the user cannot write [ND6]", async () => {
     const writer = open();
     await saveSteps(writer, 2);
-    writer.close();
+    await writer.close();
     makeOld();
     const before = hashFiles();
     expect(readInProcess({ user: otherUser })).toEqual({ items: ["1", "2"] });
@@ -271,7 +271,7 @@ describe("a read-only folder", () => {
     async () => {
       const writer = open();
       await saveSteps(writer, 1);
-      writer.close();
+      await writer.close();
       makeOld();
       const reader = spawn(process.execPath, [readerProcess, file, "default", String(otherUser), "twice"], {
         stdio: ["pipe", "pipe", "inherit"],
@@ -292,7 +292,7 @@ describe("a read-only folder", () => {
   test.runIf(canChangeUser)("with a file that a process changed just now is refused, not read torn [ND6]", async () => {
     const writer = open();
     await saveSteps(writer, 1);
-    writer.close();
+    await writer.close();
     makeOld();
     const future = new Date(Date.UTC(2_100, 1, 1));
     utimesSync(file, future, future);
@@ -336,7 +336,7 @@ describe("a path without a file", () => {
   });
 
   test("is created by default, and mustExist opens it then [ND6]", async () => {
-    open().close();
+    await open().close();
     await saveSteps(open({ mustExist: true }), 1);
     expect(await readItems(open({ mustExist: true }), "t")).toEqual(["1"]);
   });
@@ -355,12 +355,12 @@ describe("a file that reading cannot serve", () => {
     expect(() => open({ readOnly: true })).toThrow(expect.objectContaining({ code: "store_corrupt" }));
     const encrypted = join(home.path, "encrypted.db");
     const keys = () => [{ id: "k", key: new Uint8Array(32) }];
-    open({ encryption: { keys } }, encrypted).close();
+    await open({ encryption: { keys } }, encrypted).close();
     expect(() => open({ readOnly: true }, encrypted)).toThrow(expect.objectContaining({ code: "missing_key" }));
     const plain = join(home.path, "plain.db");
     const writer = open({}, plain);
     await saveSteps(writer, 1);
-    writer.close();
+    await writer.close();
     expect(() => open({ readOnly: true, encryption: { keys } }, plain)).toThrow(
       expect.objectContaining({ code: "invalid_option" }),
     );
@@ -369,7 +369,7 @@ describe("a file that reading cannot serve", () => {
   test("is refused after it was replaced while it was open [ND6]", async () => {
     const writer = open();
     await saveSteps(writer, 1);
-    writer.close();
+    await writer.close();
     const store = open({ readOnly: true });
     copyFileSync(file, join(home.path, "other.db"));
     renameSync(join(home.path, "other.db"), file);
@@ -389,7 +389,7 @@ test("readers of core work on a file that is opened for reading, and run is refu
     .edges({ [START]: "count", count: END });
   const writer = open();
   await run(counter, { store: writer, thread: "t", input: { n: 1 } }).result;
-  writer.close();
+  await writer.close();
   const store = open({ readOnly: true });
   expect((await getState(counter, { store, thread: "t" })).state).toEqual({ n: 2 });
   await expect(run(counter, { store, thread: "t", input: { n: 1 } }).result).rejects.toMatchObject({

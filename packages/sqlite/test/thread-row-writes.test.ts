@@ -30,8 +30,8 @@ beforeEach(async () => {
   for (let id = 2; id <= 5; id++) await saveCommit(store, createSuperstep("t", claim, id));
 });
 
-afterEach(() => {
-  store.close();
+afterEach(async () => {
+  await store.close();
   home.remove();
 });
 
@@ -47,7 +47,7 @@ async function killed<Value>(then: (left: SqliteStore) => Promise<Value>): Promi
   try {
     return await then(left);
   } finally {
-    left.close();
+    await left.close();
   }
 }
 
@@ -81,7 +81,7 @@ test("the thread row is complete after the thread is released by its run or by c
 
   const again = await store.claim({ ...graph, thread: "t" });
   for (let id = 6; id <= 8; id++) await saveCommit(store, createSuperstep("t", again, id));
-  store.close();
+  await store.close();
   expect(readThreadRow(file)).toEqual({ seq: 8, checkpoint: 8, updated: 1_008 });
 });
 

@@ -19,8 +19,8 @@ beforeEach(() => {
   store = sqliteStore(file, { durability: "normal" });
 });
 
-afterEach(() => {
-  store.close();
+afterEach(async () => {
+  await store.close();
   home.remove();
 });
 

@@ -26,8 +26,8 @@ beforeEach(() => {
   home = createFolder();
 });
 
-afterEach(() => {
-  for (const store of opened) store.close();
+afterEach(async () => {
+  for (const store of opened) await store.close();
   opened = [];
   home.remove();
 });
@@ -107,7 +107,7 @@ test("a vector survives the process, is deleted with its item, and is unreadable
       .under("n")
       .put("a", { text: "abcabc" });
   const bare = Buffer.from(Float32Array.from([1 / Math.sqrt(3)]).buffer).toString("latin1");
-  for (const store of opened) store.close();
+  for (const store of opened) await store.close();
   expect(readBytes(join(home.path, "plain.db")).includes(bare)).toBe(true);
   expect(readBytes(join(home.path, "sealed.db")).includes(bare)).toBe(false);
   const [, again, opensAgain] = openStores();

@@ -16,6 +16,28 @@ function open(): StoreUnderTest {
   };
 }
 
+/** Opens a store whose operations on processes and connections take several turns of the event loop. */
+async function openRemote(): Promise<StoreUnderTest> {
+  const { store, peer, crash, dispose } = open();
+  const wait = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  return {
+    store,
+    peer: () => wait().then(peer),
+    crash: async () => {
+      const next = await crash();
+      await wait();
+      return next;
+    },
+    dispose: () => wait().then(dispose),
+  };
+}
+
 describe("the memory store", () => {
   for (const { name, run } of [...storeConformance, ...wordConformance]) test(name, () => run(open));
+});
+
+describe("a store behind a connection", () => {
+  test("a fixture with an asynchronous peer, crash and dispose passes the shared tests of the suite [PK9]", async () => {
+    for (const { run, shared } of storeConformance) if (shared) await run(openRemote);
+  });
 });

@@ -372,8 +372,8 @@ function openSavedAgent(turns: Turns, { durability = "full", tool = weather }: S
       units += size;
       return runTurns(size);
     },
-    close: () => {
-      store.close();
+    close: async () => {
+      await store.close();
       const bytes = file.countBytes() / units;
       file.remove();
       return bytes;
@@ -389,7 +389,7 @@ function openFilePerConversation(): Work {
       const file = createScratchFile("ours.db");
       const store = sqliteStore(file.path, { durability: "normal" });
       await runConversation(turns, { location: { store, thread: "thread" } });
-      store.close();
+      await store.close();
       bytes = file.countBytes();
       file.remove();
       return undefined;

@@ -77,7 +77,7 @@ function openStatewright(kind: Kind): Work {
     const store = sqliteStore(path, { durability: "normal" });
     const agent = createAgent({ name: "assistant", model: { id: "scripted", respond }, tools: [lookup], store });
     for (let turn = 0; turn < turns; turn++) await agent.run({ thread: "chat", input: userText }).result;
-    store.close();
+    await store.close();
   });
 }
 

@@ -68,8 +68,8 @@ function openAgent(middleware: readonly Middleware[]): Work {
       return undefined;
     },
     getNotes: () => "2 checkpoints a turn",
-    close: () => {
-      store.close();
+    close: async () => {
+      await store.close();
       file.remove();
       return undefined;
     },

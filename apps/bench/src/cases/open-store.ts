@@ -76,8 +76,8 @@ function createFirstAppendCase(langgraph: LangGraph | undefined): Case {
   };
 }
 
-function openAndClose(path: string): void {
-  sqliteStore(path, { durability: "normal" }).close();
+async function openAndClose(path: string): Promise<void> {
+  await sqliteStore(path, { durability: "normal" }).close();
 }
 
 function openRaw(path: string): void {
@@ -113,7 +113,7 @@ async function fillFile(path: string, threads: number): Promise<void> {
   const store = sqliteStore(path, { durability: "normal" });
   for (let nth = 0; nth < threads; nth++)
     await run(counter, { input: { n: 0, limit: 1 }, store, thread: `thread-${nth}` }).result;
-  store.close();
+  await store.close();
 }
 
 function openInFolder(open: (path: string) => Promise<unknown>): Work {
@@ -137,7 +137,7 @@ function openAppends(): Work {
       for (let nth = 0; nth < size; nth++) {
         const store = sqliteStore(file.path, { durability: "normal" });
         await run(counter, { input: { n: 0, limit: 1 }, store, thread: `thread-${runs++}` }).result;
-        store.close();
+        await store.close();
       }
       return undefined;
     },

@@ -92,7 +92,7 @@ export function createListCase(): Case {
 function openThreads(
   createThread: (thread: string, size: number) => Promise<unknown>,
   readThread: (thread: string) => Promise<unknown>,
-  close: () => void,
+  close: () => unknown,
 ): Work {
   const created = new Set<number>();
   return {
@@ -105,8 +105,8 @@ function openThreads(
       });
       return { cpuUs: cpuUs / readsPerRound, wallUs: wallUs / readsPerRound };
     },
-    close: () => {
-      close();
+    close: async () => {
+      await close();
       return undefined;
     },
   };
@@ -131,8 +131,8 @@ function openChats(): Work {
         await run(chat, { store, thread, input: { messages: [createMessage("user", nth)] } }).result;
     },
     (thread) => getState(chat, { store, thread }),
-    () => {
-      store.close();
+    async () => {
+      await store.close();
       file.remove();
     },
   );
@@ -172,9 +172,9 @@ function openListings(): Work {
         await listRuns(store, { status: "done", limit: listSize }),
       ];
     },
-    () => {
+    async () => {
       for (const { file, store } of files.values()) {
-        store.close();
+        await store.close();
         file.remove();
       }
     },
@@ -213,8 +213,8 @@ function openCounters(): Work {
       await run(counter, { store, thread, input: { n: 0, limit }, maxSteps: Number.POSITIVE_INFINITY }).result;
     },
     (thread) => readPage(getHistory(counter, { store, thread, pageSize })),
-    () => {
-      store.close();
+    async () => {
+      await store.close();
       file.remove();
     },
   );

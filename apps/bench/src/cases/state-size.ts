@@ -64,8 +64,8 @@ function openStatewright(): Work {
       await run(graph, { store, thread: `thread-${runs++}`, input, maxSteps: Number.POSITIVE_INFINITY }).result;
       return clock.stop(steps);
     },
-    close: () => {
-      store.close();
+    close: async () => {
+      await store.close();
       file.remove();
       return undefined;
     },

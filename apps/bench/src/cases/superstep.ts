@@ -242,13 +242,13 @@ async function openRaw(durability: Durability, shape: Shape) {
       }
       commit.run();
     },
-    close: (units: number): number => closeFile(file, units, () => db.close()),
+    close: (units: number): Promise<number> => closeFile(file, units, () => db.close()),
   };
 }
 
 /** Closes the writer and returns the bytes per unit on disk. */
-export function closeFile(file: ScratchFile, units: number, close: () => void): number {
-  close();
+export async function closeFile(file: ScratchFile, units: number, close: () => unknown): Promise<number> {
+  await close();
   const bytes = file.countBytes() / units;
   file.remove();
   return bytes;

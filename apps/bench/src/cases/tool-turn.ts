@@ -54,12 +54,12 @@ function openStatewright(): Work {
         tools: [lookup],
       });
       await historyAgent.run({ store, thread: "t", input: history }).result;
-      store.close();
+      await store.close();
       const historyBytes = file.countBytes();
       store = open();
       const agent = createAgent({ name: "assistant", model: scriptedModel, tools: [lookup] });
       const sample = await measureTime(() => agent.run({ store, thread: "t", input: "Look ten things up." }).result);
-      store.close();
+      await store.close();
       bytes = file.countBytes() - historyBytes;
       file.remove();
       return sample;

@@ -35,7 +35,7 @@ export function createWaitingRunCase({ langgraph }: Peers): Case {
 interface OpenedStore {
   readonly createThread: (thread: string) => Promise<unknown>;
   readonly load: (thread: string) => Promise<unknown>;
-  readonly close: () => void;
+  readonly close: () => unknown;
 }
 
 /** Creates a file for each number of threads at its first use, and opens the file again in each round. */
@@ -57,7 +57,7 @@ function openFiles(open: (path: string) => OpenedStore): Work {
           loadCount,
         );
       } finally {
-        close();
+        await close();
       }
     },
     close: () => {
@@ -70,7 +70,7 @@ function openFiles(open: (path: string) => OpenedStore): Work {
     const file = createScratchFile("waiting.db");
     const { createThread, close } = open(file.path);
     for (let nth = 0; nth < threads; nth++) await createThread(`thread-${nth}`);
-    close();
+    await close();
     files.set(threads, file);
     return file.path;
   }

@@ -34,7 +34,7 @@ sendMessage({ kind: "ready" });
 
 async function runToStop(): Promise<void> {
   const stop = await program.runToStop("thread");
-  program.close();
+  await program.close();
   sendMessage({ kind: "stopped", stop, points: world.countKillPoints() });
   process.disconnect();
 }

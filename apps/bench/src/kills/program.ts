@@ -7,7 +7,7 @@
 export interface Program {
   /** Starts or resumes a thread and runs to its next stop. Open interrupts are answered. */
   runToStop(thread: string): Promise<Stop>;
-  close(): void;
+  close(): unknown;
 }
 
 /** Stop of a thread: an open interrupt, or the end of the run with its results. */

@@ -101,7 +101,7 @@ async function measureWaiting(runs: number, open: () => Store): Promise<WaitingL
   const heapBefore = await measureHeap();
   for (let nth = 0; nth < runs; nth++) await run(interruptGraph, { store, thread: `t${nth}`, input: {} }).result;
   const heapBytes = (await measureHeap()) - heapBefore;
-  store.close();
+  await store.close();
   store = open();
   const samples = [];
   for (let nth = 0; nth < Math.min(resumeCount, runs); nth++) {
@@ -110,7 +110,7 @@ async function measureWaiting(runs: number, open: () => Store): Promise<WaitingL
     const { user, system } = process.cpuUsage(cpu);
     samples.push((user + system) / 1_000);
   }
-  store.close();
+  await store.close();
   return { runs, heapBytes, resumeMs: computeSpread(samples).median };
 }
 

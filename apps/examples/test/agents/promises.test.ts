@@ -27,7 +27,7 @@ test("memories of the chat example survive the process and belong to one user", 
     thread: "a1",
     words: "I eat no meat.",
   });
-  first.close();
+  await first.close();
 
   const second = sqliteStore(file);
   const known = scriptedModel(({ messages }) =>
@@ -36,7 +36,7 @@ test("memories of the chat example survive the process and belong to one user", 
   const later = createChatAgent(known, { store: second, summariser });
   expect(await sendMessage(later, { userId: "ann", thread: "a2", words: "What do I eat?" })).toBe("known");
   expect(await sendMessage(later, { userId: "bob", thread: "b1", words: "What do I eat?" })).toBe("unknown");
-  second.close();
+  await second.close();
 });
 
 const orders = { list: () => [{ id: "7", cents: 9_900, item: "Headphones" }] };
@@ -87,7 +87,7 @@ test("the refund example pays once after a restart, no model sees the card, and 
   }).result;
   expect(status).toBe("waiting");
   expect(JSON.stringify(model.requests)).not.toContain("4111 1111 1111 1111");
-  first.close();
+  await first.close();
 
   const second = sqliteStore(file);
   const desk = createSupportDesk(scriptedModel(script), { store: second, orders, bank });
@@ -95,7 +95,7 @@ test("the refund example pays once after a restart, no model sees the card, and 
   expect(resumed.status).toBe("done");
   await expect(desk.resume({ thread: "t", context, secrets, answers: { approve: true } }).result).rejects.toThrow();
   expect(paid).toHaveLength(1);
-  second.close();
+  await second.close();
   expect(readFileSync(file).includes("bank-key-1234567")).toBe(false);
 });
 

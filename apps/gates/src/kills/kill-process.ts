@@ -106,7 +106,7 @@ async function checkProgram(folder: string, seed: number): Promise<readonly stri
   }
   const { faults } = await store.verify();
   if (faults.length > 0) violations.push(`I5 ${JSON.stringify(faults)}`);
-  store.close();
+  await store.close();
   return violations;
 }
 

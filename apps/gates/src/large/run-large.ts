@@ -87,7 +87,7 @@ export async function runLarge(megabytes: number): Promise<boolean> {
     const isQueued = await measure("queue of 3,000 inputs", () => runQueue(store, 3_000));
     return isExported && isCopied === "copy" && isDeleted && isQueued;
   } finally {
-    store.close();
+    await store.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }

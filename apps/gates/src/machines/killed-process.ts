@@ -26,6 +26,6 @@ const plan = addKill(createMachinePlan(Number(seed)), Number(seed));
 const chance = createChance(Number(seed) + 0x5eed + kills * 7_919);
 const simulation = new Simulation(plan, stores, chance, state?.saved);
 const result = await simulation.run();
-stores.dispose();
+await stores.dispose();
 process.stdout.write(`${JSON.stringify({ ...result, endTimes: [...result.endTimes] })}\n`);
 process.exitCode = 0;

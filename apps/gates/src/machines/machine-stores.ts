@@ -16,7 +16,7 @@ export interface LifeStores {
 /** Storage that outlives crashes. */
 export interface MachineStores {
   readonly open: (world: World) => LifeStores;
-  readonly dispose: () => void;
+  readonly dispose: () => void | Promise<void>;
 }
 
 /** Kind of storage; `killed`: a file of SQLite, and processes that are killed by SIGKILL. */
@@ -66,8 +66,8 @@ function createFileStores(): MachineStores {
         },
       };
     },
-    dispose: () => {
-      for (const store of opened) store.close();
+    dispose: async () => {
+      for (const store of opened) await store.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -83,8 +83,8 @@ export function createKilledStores(file: string, kill: () => void): MachineStore
       opened.push(owner, other);
       return { owner, other, crash: kill };
     },
-    dispose: () => {
-      for (const store of opened) store.close();
+    dispose: async () => {
+      for (const store of opened) await store.close();
     },
   };
 }

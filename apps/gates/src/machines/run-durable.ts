@@ -57,7 +57,7 @@ export async function runDurable(
     return await simulation.run();
   } finally {
     simulation.crash();
-    stores.dispose();
+    await stores.dispose();
   }
 }
 

@@ -98,8 +98,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a replaced writer can commit",
     file: "packages/core/src/checkpoint/memory/memory-commit.ts",
-    find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);",
-    replace: "if (thread === undefined) throw createFencedError(commit);",
+    find: "if (thread?.writer === undefined || thread.owner !== self || thread.epoch !== commit.epoch)",
+    replace: "if (thread?.writer === undefined)",
   },
   {
     name: "a thread with a live owner can be claimed",

@@ -7,7 +7,7 @@ export interface SimulatedStores {
   readonly open: () => { readonly store: Store; readonly crash: () => void };
   /** Returns a store for reading the current threads. */
   readonly getReader: () => Store;
-  readonly dispose: () => void;
+  readonly dispose: () => void | Promise<void>;
 }
 
 /** Creates stores in memory: every process is an owner of the same threads. */

@@ -78,7 +78,7 @@ export class Simulation {
       }
     } finally {
       this.#slots.release();
-      this.#stores.dispose();
+      await this.#stores.dispose();
     }
   }
 

@@ -38,8 +38,8 @@ export function createSqliteStores(): SimulatedStores {
       if (reader?.file !== file) reader = { file, store: open() };
       return reader.store;
     },
-    dispose: () => {
-      for (const store of opened) store.close();
+    dispose: async () => {
+      for (const store of opened) await store.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };

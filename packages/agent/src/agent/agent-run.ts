@@ -80,7 +80,7 @@ export function toAgentStream<State>(run: AgentRun<State>): AgentStream<State> {
 }
 
 /** Id and thread of the run of an event. */
-export type EventSource = Pick<RunHandle<unknown>, "id" | "thread">;
+export type EventSource = Pick<RunHandle<unknown>, "id" | "run" | "thread">;
 
 /** Listener for the events of all runs of an agent. */
 export type AgentListener = (event: RunEvent, run: EventSource) => void;

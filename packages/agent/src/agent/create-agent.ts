@@ -279,7 +279,8 @@ async function abortRuns(
 ): Promise<readonly string[]> {
   const active = listRuns({ thread, store });
   for (const run of active) run.cancel(reason);
-  const ids = active.map(({ id }) => id);
+  // A resume that is cancelled before it has its thread drives no run.
+  const ids = await Promise.all(active.map(({ id, run }) => run.catch(() => id)));
   if (thread === undefined || active.length > 0) return ids;
   const [other] = await (store ?? throwMissingStore(graph.name)).runs({ thread, status: abortableElsewhere });
   if (other === undefined) return ids;

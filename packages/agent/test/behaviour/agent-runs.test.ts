@@ -195,6 +195,17 @@ describe("abort of a thread", () => {
     }
   });
 
+  test("abort of a resumed run resolves to the id of the run in the store [FX16, SE2]", async () => {
+    const store = memoryStore();
+    const { agent, isAtWork } = createWaitingAgent(store);
+    const first = agent.run({ thread: "t", input: "Go", breakpoints: { before: ["tools"] } });
+    expect((await first.result).status).toBe("paused");
+    const next = agent.resume({ thread: "t", breakpoints: {} });
+    await isAtWork;
+    expect(await agent.abort({ thread: "t" })).toEqual([first.id]);
+    expect(await next.result).toMatchObject({ status: "cancelled", run: first.id });
+  });
+
   test("abort cancels a run that an engine took from the queue of another process [FX8]", async () => {
     const store = memoryStore();
     const { agent } = createWaitingAgent(store);

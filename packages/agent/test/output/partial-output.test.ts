@@ -3,7 +3,7 @@ import type { RunEvent } from "@statewright/core";
 import { expect, test } from "vitest";
 import { streamPartialOutputs } from "../../src/output/partial-output.ts";
 
-const inTask = { seq: 1, at: 0, node: "model", task: "1:0" };
+const inTask = { seq: 1, at: 0, branch: "main", node: "model", task: "1:0" };
 
 /** Events of one message, one character per delta. */
 async function* written(text: string): AsyncGenerator<RunEvent> {

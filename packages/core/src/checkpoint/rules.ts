@@ -47,6 +47,12 @@ export function isChildNamespace(namespace: string): boolean {
   return namespace.includes("/");
 }
 
+/** Returns the branch of a namespace: the namespace itself, or that of the outermost graph. */
+export function getBranchName(namespace: string): string {
+  const end = namespace.indexOf("/");
+  return end === -1 ? namespace : namespace.slice(0, end);
+}
+
 /**
  * Returns the parent namespace of the child namespace that a commit creates. Throws `unknown_branch` when the commit
  * cannot create a namespace (a branch, or no checkpoint), and `invalid_id` for a name outside the grammar (rule R4).

@@ -531,5 +531,9 @@ export interface Store {
    * `unknown_thread`.
    */
   rotate?(thread?: string): Promise<number>;
-  close(): void;
+  /**
+   * Finishes the accepted writes, releases the threads of this store and frees its resources. Operations started
+   * afterwards reject with `store_closed`; a second call has no effect.
+   */
+  close(): Promise<void>;
 }

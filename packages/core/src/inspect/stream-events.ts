@@ -2,11 +2,12 @@
 import { checkId } from "../base/ids.ts";
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
+import { createUnknownBranchError } from "../checkpoint/rules.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { type EventView, isInView } from "../run/events/events.ts";
 import type { RunEvent } from "../run/events/run-event.ts";
 import { checkCodecOption, checkPort, checkStoreOption } from "../run/session/options/check-run-options.ts";
-import { streamStoredEvents } from "../run/session/stored-events.ts";
+import { createStoredEventReader } from "../run/session/stored-events.ts";
 import { type Codec, plainCodec } from "../state/codec.ts";
 import { requireThread } from "./get-history.ts";
 
@@ -18,6 +19,11 @@ export interface StreamEventsOptions {
   readonly thread: string;
   /** Last sequence number already read; exclusive. Default 0: all events. */
   readonly after?: number;
+  /**
+   * Only the history of this branch: its own events, and those of its ancestors up to the checkpoint of the fork. An
+   * ancestor's run that was at work at the fork has no end on this branch. Default: all branches.
+   */
+  readonly branch?: string;
   /** Only events of these views; default: all durable events. */
   readonly views?: readonly EventView[];
   /**
@@ -37,6 +43,7 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
   store: true,
   thread: true,
   after: true,
+  branch: true,
   views: true,
   follow: true,
   everyMs: true,
@@ -46,8 +53,12 @@ const optionKeys = listOptionNames<StreamEventsOptions>({
 
 /**
  * Streams the durable events of a thread in the order of their sequence numbers, without gaps (rule E58): a reader
- * that passes the last sequence number misses no event. Transient events are only available from a running handle:
- * `handle.events()`. Throws `unknown_thread`.
+ * that passes the last sequence number misses no event. In place of events that `pruneThread` removed comes one event
+ * `events.pruned` with their numbers, in every view. Transient events are only available from a running handle:
+ * `handle.events()`. Throws `unknown_thread`, `unknown_branch`.
+ *
+ * @example
+ * for await (const { seq, type } of streamEvents({ store, thread: "t1", branch: "main" })) console.log(seq, type);
  */
 export async function* streamEvents(options: StreamEventsOptions): AsyncGenerator<RunEvent, undefined, undefined> {
   checkOptions("streamEvents", options, optionKeys);
@@ -57,18 +68,35 @@ export async function* streamEvents(options: StreamEventsOptions): AsyncGenerato
     members: ["aborted", "addEventListener"],
     expected: "the signal of an AbortController that ends the stream",
   });
-  const { store, views, follow, everyMs = 200, world = systemWorld(), codec = plainCodec } = options;
+  const { store, after = 0, views, follow, everyMs = 200, world = systemWorld(), codec = plainCodec } = options;
   const thread = checkId("thread", options.thread);
   await requireThread(store, thread);
-  let { after = 0 } = options;
+  const branch = options.branch === undefined ? undefined : checkId("branch", options.branch);
+  const lastSeqs = branch === undefined ? undefined : await loadLastSeqs(store, thread, branch);
+  const stored = createStoredEventReader({ store, codec, thread, after, lastSeqs });
   for (;;) {
-    for await (const event of streamStoredEvents(store, codec, thread, after)) {
-      after = event.seq;
-      if (isInView(event, views)) yield event;
-    }
+    for await (const event of stored.readNew()) if (isInView(event, views)) yield event;
     if (follow === undefined || follow.aborted) return undefined;
     await waitForPoll(world, everyMs, follow);
   }
+}
+
+/**
+ * Loads the last sequence number of a branch and of each of its ancestors that belongs to the history of the branch.
+ * Throws `unknown_branch`.
+ */
+async function loadLastSeqs(store: Store, thread: string, branch: string): Promise<ReadonlyMap<string, number>> {
+  const origins = new Map((await store.branches(thread)).map(({ name, from }) => [name, from]));
+  if (!origins.has(branch)) throw createUnknownBranchError(thread, branch);
+  const lastSeqs = new Map([[branch, Number.POSITIVE_INFINITY]]);
+  let from = origins.get(branch);
+  while (from !== undefined) {
+    const origin = await store.checkpoint(thread, from);
+    if (origin === undefined || lastSeqs.has(origin.branch)) break;
+    lastSeqs.set(origin.branch, origin.seq);
+    from = origins.get(origin.branch);
+  }
+  return lastSeqs;
 }
 
 /** Resolves after the poll interval, or on abort. */

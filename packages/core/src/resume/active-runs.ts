@@ -59,10 +59,11 @@ export function createActiveRuns({
       const known = endings.get(handle);
       if (known !== undefined) return known;
       const ended = handle.result
-        .then(recordEnd, (error: unknown) => {
+        .then(recordEnd, async (error: unknown) => {
           if (isHalt(error)) halted.delay(handle.thread);
           if (isStatewrightError(error, "thread_busy")) return;
-          world.log("warn", "a run failed", { thread: handle.thread, run: handle.id, error: toErrorRecord(error) });
+          const run = await handle.run.catch(() => handle.id);
+          world.log("warn", "a run failed", { thread: handle.thread, run, error: toErrorRecord(error) });
         })
         .then(() => {
           endings.delete(handle);

@@ -15,7 +15,7 @@ import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import { createStateWriter, restoreState } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
-import { createUnknownThreadError } from "../checkpoint/rules.ts";
+import { createUnknownThreadError, getBranchName } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
@@ -125,7 +125,8 @@ async function listCalls(store: Store, codec: Codec, thread: string, from: Check
   if (caller?.checkpoint === undefined) return [{ row: from, caller }];
   const parent = (await findParentCopy(store, thread, from)) ?? (await store.checkpoint(thread, caller.checkpoint));
   // A migration may have failed before writing the parent checkpoint, so that the id belongs to another branch.
-  const isOther = from.source === "migration" && parent !== undefined && getBranch(parent) !== getBranch(from);
+  const isOther =
+    from.source === "migration" && parent !== undefined && getBranchName(parent.branch) !== getBranchName(from.branch);
   if (parent === undefined || isOther) throw createMissingCallerError(thread, from.id, caller.checkpoint);
   return [...(await listCalls(store, codec, thread, parent)), { row: from, caller }];
 }
@@ -139,10 +140,6 @@ async function findParentCopy(
   if (source !== "fork") return undefined;
   const parent = await store.checkpoint(thread, id - 1);
   return parent?.source === "fork" && parent.branch === branch.slice(0, branch.lastIndexOf("/")) ? parent : undefined;
-}
-
-function getBranch({ branch }: CheckpointRow): string | undefined {
-  return branch.split("/")[0];
 }
 
 /** Applies the update of a fork to the state at a checkpoint; writes nothing. Throws errors of an invalid update. */

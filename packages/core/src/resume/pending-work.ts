@@ -2,6 +2,7 @@
 import { isStatewrightError } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { getBranchName } from "../checkpoint/rules.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { TimerRow } from "../checkpoint/timer.ts";
 import { getPlan } from "../compile/plan.ts";
@@ -124,11 +125,11 @@ export function createPendingWorkScanner({
 
 /** Lists the runs with a due timer, each once. A run paused by a user stays paused. */
 async function listDueRuns(store: Store, timers: readonly TimerRow[]): Promise<readonly RunRow[]> {
-  const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranch(row)}`, row]));
+  const branches = new Map(timers.filter(canWakeRun).map((row) => [`${row.thread} ${getBranchName(row.branch)}`, row]));
   const rows = await Promise.all(
     [...branches.values()].map(async (timer) => {
       const resting = await store.runs({ thread: timer.thread, status: ["waiting", "paused"] });
-      return resting.filter((run) => run.branch === getBranch(timer) && isResting(run));
+      return resting.filter((run) => run.branch === getBranchName(timer.branch) && isResting(run));
     }),
   );
   return rows.flat();
@@ -141,10 +142,4 @@ function canWakeRun({ kind }: TimerRow): boolean {
     case "expiry":
       return true;
   }
-}
-
-/** Returns the branch of a timer's namespace. */
-function getBranch({ branch }: TimerRow): string {
-  const [name = branch] = branch.split("/");
-  return name;
 }

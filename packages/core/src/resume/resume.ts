@@ -58,6 +58,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       events,
       ...stops,
       mustExist: true,
+      resumes: true,
       onIncompatible: "parks",
     } as const;
     const unregister = announceClaim(caller, store, thread);

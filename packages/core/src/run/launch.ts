@@ -14,7 +14,7 @@ import { createInboxBuffer } from "./session/inbox/inbox-buffer.ts";
 import type { InboxInput } from "./session/inbox/inbox-input.ts";
 import type { CommonOptions, RunHandle, RunResult } from "./session/options/options.ts";
 import { Preemption } from "./session/preemption.ts";
-import { streamStoredEvents } from "./session/stored-events.ts";
+import { createStoredEventReader } from "./session/stored-events.ts";
 import { checkTextOptions, streamText } from "./session/text-stream.ts";
 import { getWorld, type OpenSessionOptions } from "./task/open-session.ts";
 
@@ -36,6 +36,7 @@ export function launch<State, Output>(
       ? undefined
       : createInspection(inspect, runId, (error) => world.log("error", "the inspector threw", { error }));
   const events = createEventStream(logReaderError, inspection);
+  const driven = createRunId(events);
   const abort = new AbortController();
   const drain = new AbortController();
   const stop: RunControls["stop"] = (reason) => abort.abort(reason);
@@ -45,7 +46,7 @@ export function launch<State, Output>(
   if (signal?.aborted === true) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const result: Promise<RunResult<State, Output>> = Promise.resolve()
-    .then(() => work(events, { abort, drain: drain.signal, stop, mailbox }))
+    .then(() => driven.watch(work(events, { abort, drain: drain.signal, stop, mailbox })))
     .catch((error: unknown) => {
       events.close({ error });
       mailbox.end({ error });
@@ -67,6 +68,7 @@ export function launch<State, Output>(
   };
   const handle: RunHandle<State, Output> = {
     id: runId,
+    run: driven.promise,
     thread,
     result,
     events: ({ after, views, throwOnFailure, overflow = "merge" } = {}) => {
@@ -94,6 +96,30 @@ export function launch<State, Output>(
   streams.set(handle, events);
   events.handle = handle;
   return handle;
+}
+
+/** Promise of the id of the run that a handle drives. */
+interface RunId {
+  readonly promise: Promise<string>;
+  /** Resolves the promise with the id of the result at the latest, or rejects it with the error. Returns the work. */
+  watch(work: Promise<RunResult<unknown>>): Promise<RunResult<unknown>>;
+}
+
+function createRunId(events: EventStream): RunId {
+  let reject: (error: unknown) => void = ignoreRejection;
+  const promise = new Promise<string>((resolve, rejectPromise) => {
+    events.announceRun = resolve;
+    reject = rejectPromise;
+  });
+  // A caller that reads no `run` handles the rejection of `result` only.
+  promise.catch(ignoreRejection);
+  return {
+    promise,
+    watch: (work) => {
+      work.then(({ run }) => events.announceRun?.(run), reject);
+      return work;
+    },
+  };
 }
 
 /** Filters out the cancellation of the pre-empted previous run, which only readers of the whole thread expect. */
@@ -155,7 +181,7 @@ async function* streamSince(
   let lastSeq = after;
   try {
     if (store === undefined) throw createNoEventsError(thread);
-    for await (const event of streamStoredEvents(store, codec, thread, after)) {
+    for await (const event of createStoredEventReader({ store, codec, thread, after }).readNew()) {
       lastSeq = event.seq;
       if (isInView(event, views)) yield event;
     }

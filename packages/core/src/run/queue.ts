@@ -76,6 +76,7 @@ export async function runAsActive(
   const { saved } = session.journal;
   const { stop } = session.signals;
   const { inbox, events } = session.inboxes;
+  session.events.stream.announceRun?.(run.id);
   if (saved === undefined) return work();
   const { store } = saved;
   const { active, waiting } = getThreadRegistry(store);
@@ -568,6 +569,7 @@ export async function waitInQueue(
   const { store } = caller.options;
   const { thread } = row;
   const world = getWorld(caller.options);
+  events.announceRun?.(row.id);
   if (events.hasReaders())
     events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
   if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);

@@ -296,6 +296,7 @@ function joinExistingRun(
   stops: RunControls,
 ): Promise<RunResult<State>> {
   const storeCaller = caller as RunCaller & CallerWithStore;
+  events.announceRun?.(existing.id);
   if (existing.status === "crashed") return recoverRun(storeCaller, existing, events, { stops });
   return existing.status === "queued"
     ? waitInQueue(storeCaller, existing, events, stops)

@@ -89,7 +89,7 @@ export class Claims {
     checkClaimTenant(request, found);
     const known = found && threads.updateStoredHead(thread, found);
     const writer = graphs.getWriter(request);
-    const state = known ?? this.#createThread(request, writer.key, hasRun);
+    const state = known ?? this.#createThread(request, { graph: writer.key, hasRun });
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined) refuseMissingBranch(request, branch, known);
@@ -141,8 +141,7 @@ export class Claims {
 
   #createThread(
     { thread: id, branch: head = "main", keySalt: salt = "", ...request }: ClaimRequest,
-    graph: number,
-    hasRun: boolean,
+    { graph, hasRun }: { readonly graph: number; readonly hasRun: boolean },
   ): ThreadState {
     const { at, tenant, owner } = request;
     const details = threadRules.toThreadDetails({ tenant, owner });

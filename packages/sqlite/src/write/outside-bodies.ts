@@ -82,6 +82,16 @@ export class OutsideBodies {
     this.#waiting.set(thread, done);
   }
 
+  /** Returns true if a write waits for its bodies. */
+  hasWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Resolves when no write waits for its bodies. */
+  async waitForWrites(): Promise<void> {
+    while (this.#waiting.size > 0) await Promise.all(this.#waiting.values());
+  }
+
   /** Announces and puts bodies. Throws `store_failed`. */
   async put(thread: string, artifacts: readonly Pick<ArtifactWrite, "row" | "body">[]): Promise<void> {
     const distinct = new Map(artifacts.flatMap(({ row, body }) => (body.length === 0 ? [] : [[row.key, body]])));

@@ -27,8 +27,11 @@ const threads = ["alpha", "beta"];
 async function image(path: string): Promise<Buffer> {
   const store = sqliteStore(path);
   for (const thread of threads) {
+    const parties = { tenant: `tenant of ${thread}`, owner: "ada" };
+    await store.createThread({ thread, at: 1, title: `Title of ${thread}`, metadata: { project: thread }, ...parties });
     const claim = await store.claim({ ...graph, thread });
-    const run: RunRow = { ...createRunRow("r1", thread), key: `key-${thread}`, metadata: { customer: thread } };
+    const about = { key: `key-${thread}`, metadata: { customer: thread }, ...parties };
+    const run: RunRow = { ...createRunRow("r1", thread), ...about };
     await saveCommit(store, {
       ...createSuperstep(thread, claim, 1),
       run,
@@ -58,7 +61,7 @@ async function image(path: string): Promise<Buffer> {
       run: { ...createRunRow(`r2-${thread}`, thread), status: "queued", queuedAt: 2_000, input: '"later"' },
     });
   }
-  store.close();
+  await store.close();
   return readFileSync(path);
 }
 
@@ -99,11 +102,15 @@ async function readAll(store: SqliteStore): Promise<ReadonlyMap<string, Read>> {
   };
   await read("threads", () => store.threads());
   await read("runs", () => store.runs());
+  await read("counts", () => Promise.all([store.countThreads(), store.countRuns()]));
+  await read("run", () => store.run("r2-beta"));
   await read("questions", () => store.openInterrupts());
   await read("timers", () => store.timers());
   for (const thread of threads) {
     const of = (name: string, work: () => Promise<unknown>): Promise<void> => read(`${name} of ${thread}`, work);
     await of("thread", () => store.thread(thread));
+    await of("thread by its tenant", () => store.threads({ tenant: `tenant of ${thread}` }));
+    await of("thread by its metadata", () => store.threads({ metadata: { project: thread } }));
     await of("branches", () => store.branches(thread));
     await of("runs", () => store.runs({ thread }));
     await of("questions", () => store.openInterrupts({ thread }));
@@ -151,7 +158,7 @@ export async function runBitFlips(
     [],
   );
   assert.deepEqual((await store.verify()).faults, []);
-  store.close();
+  await store.close();
   return runCases(range, async (random) => {
     const [place, bit] = [getPlace(clean, random), random.whole(8)];
     const bytes = Buffer.from(clean);
@@ -193,7 +200,7 @@ async function classifyFile(copy: string, before: ReadonlyMap<string, Read>, whe
     assert.deepEqual(changed, [], `${where}: wrong when it is read`);
     return content.length === 0 ? "found by verify" : "a row is gone, found by verify";
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

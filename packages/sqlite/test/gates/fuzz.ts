@@ -186,10 +186,10 @@ async function opened(random: Random): Promise<string> {
     ...strange,
   ]);
   const path = random.whole(3) === 0 ? garbage(random) : ":memory:";
-  const met = await getOutcome(() => {
+  const met = await getOutcome(async () => {
     // A value that could be a path is not opened: it would create a file.
     if (typeof path === "string" && path !== ":memory:" && path.trim() !== "" && !path.includes("\0")) return;
-    sqliteStore(path as never, given as never).close();
+    await sqliteStore(path as never, given as never).close();
   });
   const known = new Set(["durability", "maxBytes", "fileSystem", "encryption"]);
   if (path === ":memory:" && Object.keys(given).some((key) => !known.has(key))) assert.equal(met, "invalid_option");
@@ -223,6 +223,6 @@ export async function fuzz(home: string, range: { readonly first: number; readon
     );
     return found;
   } finally {
-    store.close();
+    await store.close();
   }
 }

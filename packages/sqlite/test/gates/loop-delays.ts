@@ -42,7 +42,7 @@ export async function measureLoopDelays(home: string, { count: seconds }: { read
   );
   delays.disable();
   rival.kill("SIGKILL");
-  store.close();
+  await store.close();
   const delayMs = delays.percentile(99) / 1e6;
   if (delayMs >= 50) failures.push({ seed: 0, what: `99 % of the loop delays are up to ${delayMs.toFixed(1)} ms` });
   return {

@@ -41,7 +41,7 @@ async function image(home: string): Promise<{ readonly path: string; readonly lo
   }
   const path = join(home, "image.db");
   for (const part of ["", "-wal"]) copyFileSync(file + part, path + part);
-  store.close();
+  await store.close();
   return { path, log: readFileSync(`${path}-wal`), file: readFileSync(path) };
 }
 
@@ -123,7 +123,7 @@ export async function runTornLogs(
       if (damage === undefined) assert.equal(commits, 2 * rounds);
       return kind;
     } finally {
-      store.close();
+      await store.close();
     }
   });
 }

@@ -33,7 +33,7 @@ function readWithBetterSqlite(file: string, readonly: boolean): void {
 /** Opens and closes a store; a file that this process has open through another driver is refused. */
 function openStore(file: string, options: SqliteStoreOptions): void {
   try {
-    sqliteStore(file, options).close();
+    void sqliteStore(file, options).close();
   } catch (thrown) {
     if (!isStatewrightError(thrown, "store_failed") || !thrown.message.includes("through the driver")) throw thrown;
   }

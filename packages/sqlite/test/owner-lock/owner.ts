@@ -130,7 +130,7 @@ async function runCell(cell: Cell): Promise<CellResult> {
     written.push(await save(3));
   } finally {
     hooks = {};
-    store.close();
+    await store.close();
   }
   const checked = ask<Check>({ do: "check", file });
   for (const path of [folder, `${folder}-copy`]) rmSync(path, { recursive: true, force: true });

@@ -29,7 +29,7 @@ async function work(file: string): Promise<Work> {
         const claim = await store.claim({ ...graph, thread });
         await saveCommit(store, createSuperstep(thread, claim, claim.nextCheckpoint, "rival"));
       });
-    store.close();
+    await store.close();
   });
   return result;
 }
@@ -54,7 +54,7 @@ async function check(file: string): Promise<Check> {
     const store = sqliteStore(file);
     owned = await readItems(store, "t");
     own = await readItems(store, "u");
-    store.close();
+    await store.close();
     const db = new Database(file);
     integrity = String(db.pragma("integrity_check", { simple: true }));
     db.close();

@@ -37,8 +37,8 @@ export function openFile(options: SqliteStoreOptions = { durability: "normal" })
       for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, image + part);
       return keep(image);
     },
-    dispose: () => {
-      for (const each of opened) each.close();
+    dispose: async () => {
+      for (const each of opened) await each.close();
       home.remove();
     },
   };

@@ -82,7 +82,7 @@ test("a thread with large artifacts is deleted in steps, between which other wri
   for (const [nth, size] of sizes.entries()) expect((sizes[nth - 1] ?? size) - size).toBeLessThanOrEqual(2 * 64);
   expect([countPieces(), countRows(file)["artifacts"]]).toEqual([0, 0]);
   expect(await store.thread("t")).toBeUndefined();
-  store.close();
+  await store.close();
 });
 
 test("a large deletion that ends with its store leaves a thread that is deleted later [FX77]", async () => {
@@ -92,7 +92,7 @@ test("a large deletion that ends with its store leaves a thread that is deleted 
   const deleting = store.delete("t");
   const refused = expect(deleting).rejects.toMatchObject({ code: "store_closed" });
   await store.claim({ ...graph, thread: "other" });
-  store.close();
+  await store.close();
   await refused;
   const left = countPieces();
   expect([left > 0, left < before]).toEqual([true, true]);
@@ -100,7 +100,7 @@ test("a large deletion that ends with its store leaves a thread that is deleted 
   expect(await next.thread("t")).toMatchObject({ id: "t" });
   await next.delete("t");
   expect([countPieces(), await next.thread("t")]).toEqual([0, undefined]);
-  next.close();
+  await next.close();
 });
 
 test("an artifact of many pieces is unchanged, complete and in part, after close, encryption and key rotation", async () => {
@@ -116,18 +116,18 @@ test("an artifact of many pieces is unchanged, complete and in part, after close
     expect(await store.verify()).toMatchObject({ threads: 1, artifacts: 1, faults: [] });
   };
   await check(plain);
-  plain.close();
+  await plain.close();
   encryptStore(file, keys);
   const sealed = open({ encryption: keys });
   await check(sealed);
-  sealed.close();
+  await sealed.close();
   const fresh = { id: "k2", key: new Uint8Array(32).fill(6) };
   const rotating = open({ encryption: { keys: () => [fresh, ...keys.keys()] } });
   expect(await rotating.rotate()).toBeGreaterThan(40);
-  rotating.close();
+  await rotating.close();
   const after = open({ encryption: { keys: () => [fresh] } });
   await check(after);
-  after.close();
+  await after.close();
 });
 
 test("interleaved artifacts of several threads are rekeyed thread by thread, every piece", async () => {
@@ -142,14 +142,14 @@ test("interleaved artifacts of several threads are rekeyed thread by thread, eve
       await saveCommit(sealed, { thread, branch, epoch, seq: nextSeq - 1, artifacts, release: true });
       storedKeys[thread]?.push(artifacts[0]?.row.key ?? "");
     }
-  sealed.close();
+  await sealed.close();
   const fresh = { id: "k2", key: new Uint8Array(32).fill(6) };
   const rotating = open({ encryption: { keys: () => [fresh, ...keys.keys()] } });
   expect(await rotating.verify()).toMatchObject({ threads: 2, artifacts: 6, faults: [] });
   const first = await rotating.rotate("t");
   expect(first).toBeGreaterThanOrEqual(24 + 4);
   expect([await rotating.rotate("t"), await rotating.rotate("u"), await rotating.rotate()]).toEqual([0, first, 0]);
-  rotating.close();
+  await rotating.close();
   const after = open({ encryption: { keys: () => [fresh] } });
   for (const thread of ["t", "u"])
     for (const [nth, body] of bodies.entries()) {
@@ -157,13 +157,13 @@ test("interleaved artifacts of several threads are rekeyed thread by thread, eve
       expect(Buffer.compare(read ?? new Uint8Array(), body)).toBe(0);
     }
   expect(await after.verify()).toMatchObject({ threads: 2, artifacts: 6, faults: [] });
-  after.close();
+  await after.close();
 });
 
 test("an encrypted file does not reveal an artifact by its content hash", async () => {
   const store = open({ encryption: keys });
   const [key = ""] = await keep(store, "yes");
-  store.close();
+  await store.close();
   expect(readBytes(file)).not.toContain(key.slice(0, 16));
 });
 
@@ -179,19 +179,19 @@ test.each([
 ])("a changed artifact (%s) is refused, and verify reports the fault [F6]", async (_, sql) => {
   const store = open();
   const [key = ""] = await keep(store, "a".repeat(3 * pieceBytes), "b".repeat(3 * pieceBytes));
-  store.close();
+  await store.close();
   expect(change(file, (db) => db.prepare(sql).run().changes)).toBeGreaterThan(0);
   const changed = open();
   await expect(changed.artifacts.read("t", key)).rejects.toMatchObject({ code: "store_corrupt" });
   expect((await changed.verify()).faults.length).toBeGreaterThan(0);
-  changed.close();
+  await changed.close();
 });
 
 test("verify checks every artifact of a thread above the list page size, and each is sealed", async () => {
   const store = open();
   const storedKeys = await keep(store, ...Array.from({ length: 2_100 }, (_, index) => `body ${index}`));
   await store.artifacts.delete("t", storedKeys[2_000] ?? "");
-  store.close();
+  await store.close();
   encryptStore(file, keys);
   expect(readBytes(file)).not.toContain("body 1");
   change(file, (db) => db.exec("UPDATE artifacts SET bytes = bytes + 1 WHERE key IN (1, 2050)"));
@@ -203,7 +203,7 @@ test("verify checks every artifact of a thread above the list page size, and eac
       faults.filter(({ what }) => what.includes(storedKeys[index] ?? "")),
       String(index),
     ).toHaveLength(1);
-  damaged.close();
+  await damaged.close();
 });
 
 test("a deleted artifact leaves no row and, after a vacuum, no byte", async () => {
@@ -215,7 +215,7 @@ test("a deleted artifact leaves no row and, after a vacuum, no byte", async () =
   expect(countRows(file)).toMatchObject({ artifacts: 1, artifact_pieces: 1 });
   expect(readBytes(file)).not.toContain("confidential");
   expect((await store.verify()).faults).toEqual([]);
-  store.close();
+  await store.close();
 });
 
 const Chat = defineState({ messages: channel.messages() });
@@ -264,11 +264,11 @@ test("an artifact without disk space is not saved, and neither is its outcome; w
   expect(paused).toMatchObject({ status: "paused", cause: { code: "store_full" } });
   expect(await small.artifacts.list("t")).toEqual([]);
   expect((await small.effects("t", "main")).filter(({ kind, state }) => kind === "tool" && state === "ok")).toEqual([]);
-  small.close();
+  await small.close();
   const large = open();
   expect(await resume(graphs, { store: large, thread: "t" }).result).toMatchObject({ status: "done" });
   expect(made).toBe(2);
   expect(await large.artifacts.list("t")).toMatchObject([{ bytes: 2_000_000, call: "c1" }]);
   expect((await large.verify()).faults).toEqual([]);
-  large.close();
+  await large.close();
 });

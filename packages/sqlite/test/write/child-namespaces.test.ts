@@ -19,8 +19,8 @@ beforeEach(() => {
   stores = [];
 });
 
-afterEach(() => {
-  for (const store of stores) store.close();
+afterEach(async () => {
+  for (const store of stores) await store.close();
   home.remove();
 });
 
@@ -113,7 +113,7 @@ describe("child namespaces in a file", () => {
     for (const [id, parent] of [[1], [2, 1], [3, 2]] as const) await saveCommit(store, step(claim, "main", id, parent));
     await saveCommit(store, step(claim, "main/1:0", 4, 2));
     expect(await listIds(store, "main/1:0")).toEqual([4, 2, 1]);
-    store.close();
+    await store.close();
     const raw = new Database(file);
     raw.exec("UPDATE checkpoints SET hash = (SELECT hash FROM checkpoints WHERE step = 1) WHERE step = 2");
     raw.close();

@@ -30,8 +30,8 @@ beforeEach(() => {
   world = createManualWorld();
 });
 
-afterEach(() => {
-  for (const store of stores) store.close();
+afterEach(async () => {
+  for (const store of stores) await store.close();
   home.remove();
 });
 
@@ -238,7 +238,7 @@ describe("locked files", () => {
     other.exec("COMMIT");
     const peer = sqliteStore(file);
     await expect(peer.claim({ ...graph, thread: "a" })).rejects.toMatchObject({ code: "thread_busy" });
-    peer.close();
+    await peer.close();
     const again = store.claim({ ...graph, thread: "a" });
     const second = store.claim({ ...graph, thread: "a" });
     const refused = expect(second).rejects.toMatchObject({ code: "thread_busy" });
@@ -266,7 +266,7 @@ describe("locked files", () => {
     other.exec("BEGIN IMMEDIATE");
     queue(store, createSuperstep("a", a, 1), "a1", observed);
     world.turn();
-    store.close();
+    await store.close();
     expect(observed).toEqual(["a1 store_locked"]);
     expect(world.delays).toEqual([]);
     other.exec("COMMIT");
@@ -302,7 +302,7 @@ describe("full disks", () => {
     };
     await expect(saveCommit(small, commit)).rejects.toMatchObject({ code: "store_full" });
     await expect(saveCommit(small, commit)).rejects.toMatchObject({ code: "store_full" });
-    small.close();
+    await small.close();
     const store = open({ maxBytes: 3_000_000 });
     const again = await store.claim({ ...graph, thread: "a" });
     await saveCommit(store, { ...commit, epoch: again.epoch });

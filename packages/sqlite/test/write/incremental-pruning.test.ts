@@ -34,8 +34,8 @@ beforeEach(() => {
   store = sqliteStore(file, { durability: "normal" });
 });
 
-afterEach(() => {
-  store.close();
+afterEach(async () => {
+  await store.close();
   home.remove();
 });
 
@@ -140,7 +140,7 @@ async function listPieces(steps: number) {
 
 test("a prune piece reads and removes a bounded number of rows, and the total is proportional to the thread [E47]", async () => {
   const short = await listPieces(1_000);
-  store.close();
+  await store.close();
   rmSync(home.path, { recursive: true });
   home = createFolder();
   file = join(home.path, "agent.db");
@@ -156,7 +156,7 @@ test("a prune piece reads and removes a bounded number of rows, and the total is
 test("a crash between two prune pieces leaves a complete thread, and the next prune reaches the same end [E47]", async () => {
   await fill(450);
   const items = await readItems(store, "t");
-  store.close();
+  await store.close();
   const copy = (name: string): string => join(home.path, name);
   const open = new Sqlite(file);
   open.exec(`VACUUM INTO '${copy("whole.db")}'`);
@@ -178,7 +178,7 @@ test("a crash between two prune pieces leaves a complete thread, and the next pr
     expect(await readItems(store, "t")).toEqual(items);
     const { namespaces } = await store.exportThread("t");
     ends.push(namespaces.map(({ name, checkpoints }) => [name, checkpoints.map(({ row }) => row.id)]));
-    store.close();
+    await store.close();
   }
   expect(ends.length).toBeGreaterThan(6);
   for (const end of ends) expect(end).toEqual(ends[0]);

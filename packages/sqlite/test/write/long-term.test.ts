@@ -20,8 +20,8 @@ beforeEach(() => {
   opened = [];
 });
 
-afterEach(() => {
-  for (const each of opened) each.close();
+afterEach(async () => {
+  for (const each of opened) await each.close();
   home.remove();
 });
 
@@ -55,7 +55,7 @@ test("a get, a page and a sweep of 100,000 items use an index", async () => {
   }
   expect((await store.longTerm.get({ namespace: "users/u77/", key: "k5077" }, 5))?.value).toBe("5077");
   expect(await store.longTerm.page({ namespace: "users/u77/", deep: true, at: 5, limit: 200 })).toHaveLength(100);
-  store.close();
+  await store.close();
   const range = { namespace: "a/", id: "b", at: 1, from: "a/", after: "", end: "a0", limit: 9, words: '"x"' };
   const plans = change(file, (db) => {
     db.exec("ANALYZE");
@@ -93,7 +93,7 @@ test("a deleted, expired or replaced item leaves no word and no text in the file
   await notes.delete("deleted");
   await notes.put("replaced", "short");
   await store.vacuum();
-  store.close();
+  await store.close();
   const bytes = readBytes(file);
   expect(bytes).toContain("filler49");
   expect(bytes).not.toMatch(/sentinel/);
@@ -104,7 +104,7 @@ test("a changed long-term row is reported by a read and by verify, and other row
   const notes = longTermStore(store).under("notes");
   for (const key of ["a", "b", "c", "d"]) await notes.put(key, `word ${key}`);
   expect((await store.verify()).faults).toEqual([]);
-  store.close();
+  await store.close();
   change(file, (db) => {
     db.prepare("UPDATE long_term SET value = '\"other\"' WHERE id = 'a'").run();
     db.prepare("UPDATE long_term SET expires = 9e15 WHERE id = 'b'").run();
@@ -148,7 +148,7 @@ describe("encrypted long-term items", () => {
     ]);
     expect((await store.verify()).faults).toEqual([]);
     expect(readBytes(file)).not.toContain("sentinel");
-    store.close();
+    await store.close();
     expect(readBytes(file)).not.toContain("sentinel");
   });
 
@@ -169,7 +169,7 @@ describe("encrypted long-term items", () => {
     await root.under("ann").put("k", "hers");
     await root.under("bob").put("k", "his");
     expect((await root.under("ann").get("k"))?.value).toBe("hers");
-    store.close();
+    await store.close();
     expect(
       await getCode(
         longTermStore(open({ keys: () => [old!] }))
@@ -188,12 +188,12 @@ describe("encrypted long-term items", () => {
   test("an encrypted store rotates long-term keys during use", async () => {
     const first = open(before);
     await fill(longTermStore(first).under("notes"));
-    first.close();
+    await first.close();
     const second = open(both);
     await longTermStore(second).under("notes").put("c", { text: "new", n: 3 });
     expect(await second.rotate()).toBe(2);
     expect(await second.rotate()).toBe(0);
-    second.close();
+    await second.close();
     const third = open({ keys: () => [newest!], longTerm: () => [newest!] });
     expect((await longTermStore(third).under("notes").list()).map(({ key }) => key)).toEqual(["a", "b", "c"]);
   });
@@ -201,12 +201,12 @@ describe("encrypted long-term items", () => {
   test("a plain store is encrypted with its items, and a store with items does not open without their keys", async () => {
     const plain = open();
     await fill(longTermStore(plain).under("notes"));
-    plain.close();
+    await plain.close();
     expect(() => open(both)).toThrow(expect.objectContaining({ code: "invalid_option" }));
     expect(() => encryptStore(file, { keys: () => [old!] })).toThrow(expect.objectContaining({ code: "missing_key" }));
     const still = open();
     expect(await longTermStore(still).search({ text: "sentinel" })).toHaveLength(2);
-    still.close();
+    await still.close();
     encryptStore(file, both);
     expect(readBytes(file)).not.toContain("sentinel");
     const sealed = open(both);

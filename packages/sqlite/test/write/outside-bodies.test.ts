@@ -147,6 +147,18 @@ test("a body is put before the commit that names it, and a failed put refuses th
   expect([await readItems(store, "t"), (await store.artifacts.list("t")).length]).toEqual([["1", "2"], 1]);
 });
 
+test("a store that is closed meanwhile writes the commits that wait for their bodies first [PK13]", async () => {
+  const store = open();
+  const claim = await store.claim({ ...graph, thread: "t" });
+  const saving = saveCommit(store, {
+    ...createSuperstep("t", claim, 1),
+    artifacts: [await createArtifactWrite(body("a"))],
+  });
+  await store.close();
+  await saving;
+  expect(await readItems(open(), "t")).toEqual(["1"]);
+});
+
 test("a body is swept a day after its last artifact was deleted, and not before [PK13]", async () => {
   const { world, advance } = createShiftedWorld();
   const store = open({ world });
@@ -241,7 +253,7 @@ test("a missing or changed body is store_corrupt for a reader and a fault for ve
 test("a store without artifactBodies lists the artifacts, and names the option when it reads a body [PK13]", async () => {
   const store = open();
   const key = await saveBody(store, body("outside"));
-  store.close();
+  await store.close();
   const plain = sqliteStore(file);
   onTestFinished(() => plain.close());
   expect(await plain.artifacts.list("t")).toHaveLength(1);

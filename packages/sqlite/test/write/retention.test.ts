@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  store.close();
+  await store.close();
   await child?.kill();
   child = undefined;
   home.remove();
@@ -59,7 +59,7 @@ test("the hash chain of a pruned thread verifies from its anchor, and one change
     change(copy, (db) => db.exec(each));
     const changed = sqliteStore(copy);
     const { faults } = await changed.verify();
-    changed.close();
+    await changed.close();
     expect([each, faults.length > 0, faults[0]?.thread]).toEqual([each, true, "t"]);
   }
 });

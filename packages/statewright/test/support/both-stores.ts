@@ -12,7 +12,7 @@ export interface Place {
   readonly peer: () => Store;
   /** Kills the process of `store`; returns the store of the next process. */
   readonly crash: () => Store;
-  readonly close: () => void;
+  readonly close: () => Promise<void>;
 }
 
 export const places: readonly (readonly [string, () => Place])[] = [
@@ -53,8 +53,8 @@ function inFile(): Place {
       for (const part of ["", "-wal"]) if (existsSync(file + part)) copyFileSync(file + part, image + part);
       return open(image);
     },
-    close: () => {
-      for (const each of opened) each.close();
+    close: async () => {
+      for (const each of opened) await each.close();
       rmSync(home, { recursive: true, force: true });
     },
   };

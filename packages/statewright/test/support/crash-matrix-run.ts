@@ -60,7 +60,7 @@ export async function runMatrix(kind: Kind, around: Surroundings): Promise<strin
     if (!branches.includes("again")) await forkAfterTools(graph, store);
     return JSON.stringify({ main, forked: await continueRun(graph, store, "again", around) });
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

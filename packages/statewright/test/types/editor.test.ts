@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createEditor, type Editor } from "../support/editor.ts";
 import { type CompilerName, compilers, createTypeProject, type TypeProject } from "../support/type-project.ts";
 
-const program = `import { commandTargets, createAgent, defineGraph, END, goto, inputNode, run, START, send } from "statewright";
+const program = `import { commandTargets, createAgent, defineGraph, END, goto, type Graph, type GraphTypesOf, resume, run, START } from "statewright";
 import { say, scriptedModel } from "@statewright/testing";
-import { Item, order, search, Shop, store } from "./shop.ts";
+import { order, search, Shop, store } from "./shop.ts";
 const start = defineGraph({ name: "shop", state: Shop });
 export const graph = start
   .nodes({ read: (state) => (state.cart.length > 0 ? goto("check") : goto(END)), check: { run: () => undefined, /*policy*/ } })
@@ -14,6 +14,11 @@ export const graph = start
 export const agent = createAgent({ name: "support", model: scriptedModel([say("Hello")]), tools: [search] });
 export const handle = run(order, { store, context: { user: "ann" }, input: { amount: 1 } });
 export const answer = agent.run({ input: "Hello" });
+export const sameOrder = order;
+interface OrderTypes extends GraphTypesOf<typeof order> {}
+export const named: Graph<OrderTypes> = order;
+export const namedHandle = run(named, { store, context: { user: "ann" }, input: { amount: 1 } });
+export const resumed = resume(named, { store, thread: "t", context: { user: "ann" }, answers: { approve: { ok: true } } });
 `;
 
 /** Bodies with an unfinished command. Each is the node \`read\` of a graph with the nodes \`check\` and \`pack\`. */
@@ -63,15 +68,36 @@ describe.each(Object.keys(compilers) as CompilerName[])("%s", (compiler) => {
   afterAll(() => Promise.all([editor.close(), commandEditor.close()]));
 
   test.each([
-    [".nodes({", 40],
-    [".edges({", 24],
+    [".nodes({", 21],
+    [".edges({", 18],
+    ["sameOrder = order", 18],
     ["agent = createAgent", 1],
     ["answer = agent", 6],
-    ["handle = run", 20],
+    ["handle = run", 18],
+    ["named: Graph", 1],
+    ["namedHandle = run", 1],
+    ["resumed = resume", 1],
   ])("the hover of %s has at most %i lines [FX35]", async (text, lines) => {
     const hover = await editor.hover(program.indexOf(text) + (text.startsWith(".") ? 1 : 0));
     expect(hover).not.toBe("");
     expect(hover.split("\n").length).toBeLessThanOrEqual(lines);
+  });
+
+  test("the hovers of a graph and of its run begin with the name, the nodes and the interrupts [FX35]", async () => {
+    const names = '<"order", "(pay" \\| "ship|ship" \\| "pay)", "approve" \\| "name", never, ';
+    for (const [text, type] of [
+      ["sameOrder = order", "Graph"],
+      ["handle = run", "RunOf"],
+    ] as const)
+      expect(await editor.hover(program.indexOf(text))).toMatch(
+        new RegExp(`^const \\w+: ${type}<GraphTypesWithNodes${names}`),
+      );
+  });
+
+  test("the hovers of a graph with a named interface and of its run show this name [FX35]", async () => {
+    expect(await editor.hover(program.indexOf("named: Graph"))).toBe("const named: Graph<OrderTypes>");
+    expect(await editor.hover(program.indexOf("namedHandle = run"))).toBe("const namedHandle: RunOf<OrderTypes>");
+    expect(await editor.hover(program.indexOf("resumed = resume"))).toBe("const resumed: RunOf<OrderTypes>");
   });
 
   test("the hover of an agent names its tools and no implementation [FX35]", async () => {

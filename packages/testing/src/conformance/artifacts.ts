@@ -60,7 +60,7 @@ export const artifactTests: readonly StoreTest[] = [
         "store_failed",
         "a checkpoint with a wrong parent",
       );
-      const next = crash();
+      const next = await crash();
       assertEqual(listKeys(await next.artifacts.list("t")), listKeys([one.row]), "the artifacts after the crash");
       assertEqual(
         (await next.effects("t", "main")).map(({ key }) => key),

@@ -470,7 +470,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
       await thread.writeStep("main");
       await thread.writeStep("main/1:0", [createDelta("n", "append", "[1]")]);
       await thread.commit("main/1:0", { effects: [createEffect({ step: 1, effect: "once", state: "started" })] });
-      const next = crash();
+      const next = await crash();
       const after = await startNamespaces(next, "t");
       assertEqual([after.claim.recovered, after.claim.nextCheckpoint, after.claim.head?.id], [true, 3, 1], "the claim");
       assertEqual((await next.effects("t", "main/1:0")).length, 1, "the journal of the child namespace");
@@ -491,7 +491,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
     await stale.writeStep("main");
     await stale.writeStep("main/1:0");
     await stale.commit("main", { release: true });
-    const next = await startNamespaces(peer(), "t");
+    const next = await startNamespaces(await peer(), "t");
     await next.writeStep("main/1:0", [], { parent: 2 });
     for (const namespace of ["main/1:0", "main/1:1", "main/1:0/0:0"]) {
       const parent = namespace === "main/1:0" ? 2 : undefined;

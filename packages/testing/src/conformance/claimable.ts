@@ -29,7 +29,7 @@ export const claimableTests: readonly StoreTest[] = [
         await held.commit({ run: { ...createRun("r1"), thread, ...more }, release: true });
       }
       await startThread(store, "dies");
-      const next = crash();
+      const next = await crash();
       await startThread(next, "works");
       const listThreadIds = async (kind: ClaimableKind) =>
         (await next.claimable({ kind, limit: 10 })).map(({ thread }) => thread);
@@ -92,7 +92,7 @@ export const claimableTests: readonly StoreTest[] = [
         [],
         "the queued runs while the thread is claimed",
       );
-      const next = crash();
+      const next = await crash();
       const found = await next.claimable({ kind: "queued", limit: 10 });
       assertEqual(
         found.map(({ id }) => id),
@@ -124,7 +124,7 @@ export const claimableTests: readonly StoreTest[] = [
       assertEqual(await listThreads(store), ["waits", "rests"], "the runs with an undelivered event");
       const held = await startThread(store, "waits");
       assertEqual(await listThreads(store), ["rests"], "the runs while the thread is claimed");
-      const next = crash();
+      const next = await crash();
       assertEqual(await listThreads(next), ["waits", "rests"], "the runs after the owner crashed");
       const taken = await startThread(next, "waits");
       const run: RunRow = { ...createRun("r1"), thread: "waits", branch: held.claim.branch, status: "waiting" };

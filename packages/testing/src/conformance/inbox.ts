@@ -26,10 +26,10 @@ export const inboxTests: readonly StoreTest[] = [
     async ({ store, peer }) => {
       await startThread(store, "t");
       const given = createInboxMessage({ messages: '[{"text":"ä𝄞\\u0000"}]', kind: "followUp", at: 301 });
-      const posted = await peer().post({ thread: "t", ...given });
+      const posted = await (await peer()).post({ thread: "t", ...given });
       assertEqual(posted, { ...given, branch: "main" }, "the returned message");
       assertEqual(await store.inbox("t", "main"), [posted], "the inbox read by the owner");
-      assertEqual(await peer().inbox("t", "main"), [posted], "the inbox read by another process");
+      assertEqual(await (await peer()).inbox("t", "main"), [posted], "the inbox read by another process");
     },
   ),
 
@@ -37,7 +37,7 @@ export const inboxTests: readonly StoreTest[] = [
     "an inbox keeps the order of the posts of all processes, independent of their clocks",
     async ({ store, peer }) => {
       await startThread(store, "t");
-      const other = peer();
+      const other = await peer();
       for (const [index, id] of ["l3", "l1", "l4", "l2"].entries())
         await (index % 2 === 0 ? store : other).post({ thread: "t", ...createInboxMessage({ id, at: 900 - index }) });
       assertEqual(await listIds(store), "l3 l1 l4 l2", "the inbox messages");
@@ -87,7 +87,7 @@ export const inboxTests: readonly StoreTest[] = [
       );
       assertEqual(await listIds(store), "l1", "the inbox after a checkpoint with a wrong parent");
       await stale.commit({ release: true });
-      await peer().claim(createClaimRequest("t"));
+      await (await peer()).claim(createClaimRequest("t"));
       await assertRejected(
         stale.commit({ checkpoint: createCheckpoint(1, undefined), deliveredMessages: ["l1"] }),
         "fenced",
@@ -103,7 +103,7 @@ export const inboxTests: readonly StoreTest[] = [
       const held = await startThread(store, "t");
       for (const id of ["l1", "l2"]) await store.post({ thread: "t", ...createInboxMessage({ id }) });
       await held.commit({ checkpoint: createCheckpoint(1, undefined), deliveredMessages: ["l1"] });
-      const next = crash();
+      const next = await crash();
       assertEqual(await listIds(next), "l2", "the inbox after the crash");
       await next.claim(createClaimRequest("t"));
       assertEqual(await listIds(next), "l2", "the inbox read by the new owner");
@@ -151,7 +151,7 @@ export const inboxTests: readonly StoreTest[] = [
       await held.commit({ checkpoint: createCheckpoint(1, undefined), deliveredMessages: ["l3", "l1"] });
       await held.commit({ checkpoint: createCheckpoint(2, 1), deliveredMessages: ["l4"] });
       await held.commit({ run: { ...createRun("r1"), status: "failed", endedAt: 500 }, release: true });
-      const next = crash();
+      const next = await crash();
       assertEqual(await listIds(next), "l2", "the inbox of the failed run");
       const { epoch, nextSeq: seq, head } = await next.claim(createClaimRequest("t"));
       const end = {

@@ -34,7 +34,7 @@ export const interruptTests: readonly StoreTest[] = [
         createInterrupt({ id: "given", answer: "2", answeredAt: 5_000, answeredBy: "ann ä'\"" }),
       ];
       await thread.commit({ interrupts: rows });
-      assertEqual(await peer().interrupts("t", "main"), rows, "the interrupts");
+      assertEqual(await (await peer()).interrupts("t", "main"), rows, "the interrupts");
     },
   ),
 
@@ -48,7 +48,7 @@ export const interruptTests: readonly StoreTest[] = [
       release: true,
     });
     await commitWaiting(two, { interrupts: [createInterrupt({ id: "a" })], release: true });
-    const next = crash();
+    const next = await crash();
     const all = await next.openInterrupts();
     assertEqual(
       all.map(({ position: _, ...row }) => row),

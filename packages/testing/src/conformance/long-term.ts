@@ -42,9 +42,9 @@ export const longTermTests: readonly StoreTest[] = [
       await putRows(store, createRow("diet", { value, expiresAt: 9_000, refreshMs: 50 }), createRow("bare"));
       const expected = { ...diet, value, createdAt: 100, updatedAt: 100, expiresAt: 9_000, refreshMs: 50 };
       assertEqual(await store.longTerm.get(diet, 500), expected, "the item");
-      assertEqual(await peer().longTerm.get(diet, 500), expected, "the item read by another owner");
+      assertEqual(await (await peer()).longTerm.get(diet, 500), expected, "the item read by another owner");
       assertEqual(
-        await crash().longTerm.get({ ...diet, key: "bare" }, 500),
+        await (await crash()).longTerm.get({ ...diet, key: "bare" }, 500),
         { ...createRow("bare"), createdAt: 100 },
         "a bare item",
       );
@@ -245,7 +245,7 @@ export const longTermTests: readonly StoreTest[] = [
   defineSharedStoreTest(
     "long-term changes in a commit become visible when the commit is durable, not before",
     async ({ store, peer }) => {
-      const other = peer();
+      const other = await peer();
       const thread = await startThread(store, "t");
       const write = createCheckpoint(1, undefined, { seq: 2 });
       const committed = thread.commit({
@@ -263,7 +263,7 @@ export const longTermTests: readonly StoreTest[] = [
     const claim = await store.claim(createClaimRequest("t"));
     await commitWrite(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 1, run: createRun("r1") });
     await putRows(store, createRow("job"));
-    const next = crash();
+    const next = await crash();
     const nextClaim = await next.claim(createClaimRequest("t"));
     const changes = [{ put: createRow("diet") }, { drop: createRow("job") }];
     const stale = { thread: "t", branch: "main", epoch: claim.epoch, seq: 2, longTerm: changes };
@@ -290,7 +290,7 @@ export const longTermTests: readonly StoreTest[] = [
   }),
 
   defineSharedStoreTest("a closed store refuses long-term reads and writes", async ({ store }) => {
-    store.close();
+    await store.close();
     await assertRejected(store.longTerm.get(diet, 0), "store_closed", "get");
     await assertRejected(store.longTerm.page(all), "store_closed", "page");
     await assertRejected(store.longTerm.write([{ drop: diet }], 0), "store_closed", "write");
@@ -398,7 +398,11 @@ export const wordConformance: readonly StoreTest[] = [
     async ({ store, peer }) => {
       const thread = await startThread(store, "t");
       await thread.commit({ longTerm: [{ put: createRow("diet", { words: "meat" }) }] });
-      assertEqual(await listPlaces(peer().longTerm, { words: [createWord("meat")] }), ["users/u1/diet"], "the item");
+      assertEqual(
+        await listPlaces((await peer()).longTerm, { words: [createWord("meat")] }),
+        ["users/u1/diet"],
+        "the item",
+      );
     },
   ),
 ];

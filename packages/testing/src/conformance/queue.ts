@@ -21,7 +21,7 @@ export const queueTests: readonly StoreTest[] = [
     "any process can enqueue a run on a claimed thread, and the run is read back unchanged [E27]",
     async ({ store, peer }) => {
       const held = await startThread(store, "t");
-      const other = peer();
+      const other = await peer();
       const metadata = { who: "ann", "a'\"b": 1, deep: { list: [null, true] } };
       const row = createQueuedRun("q1", { key: "k", metadata, reason: "r", recovered: { count: 2, at: 7 } });
       const enqueued = await other.enqueue({ thread: "t", run: row, stops: "cancel" });
@@ -70,7 +70,7 @@ export const queueTests: readonly StoreTest[] = [
         });
       await write();
       assertEqual(queuedCount, 0, "without a queue");
-      for (const id of ["q1", "q2"]) await peer().enqueue({ thread: "t", run: createQueuedRun(id) });
+      for (const id of ["q1", "q2"]) await (await peer()).enqueue({ thread: "t", run: createQueuedRun(id) });
       await write({ run: { ...createRun("r1"), status: "done" } });
       assertEqual(queuedCount, 2, "with two");
       await write({
@@ -82,7 +82,7 @@ export const queueTests: readonly StoreTest[] = [
       await write({ release: true });
       assertEqual(queuedCount, 0, "the count after the other queued run was dequeued");
       await store.enqueue({ thread: "t", run: createQueuedRun("q3") });
-      assertEqual((await peer().claim(createClaimRequest("t"))).queued, 1, "the claim");
+      assertEqual((await (await peer()).claim(createClaimRequest("t"))).queued, 1, "the claim");
     },
   ),
 
@@ -105,7 +105,7 @@ export const queueTests: readonly StoreTest[] = [
     "the queue keeps the order of the enqueues of all processes, independent of their clocks [E27]",
     async ({ store, peer }) => {
       await startThread(store, "t");
-      const other = peer();
+      const other = await peer();
       for (const [index, id] of ["q1", "q2", "q3", "q4"].entries())
         await (index % 2 === 0 ? store : other).enqueue({
           thread: "t",
@@ -119,7 +119,7 @@ export const queueTests: readonly StoreTest[] = [
     const held = await startThread(store, "t");
     await store.enqueue({ thread: "t", run: createQueuedRun("q1") });
     const dequeued = await Promise.all(
-      [store, peer()].map((each) => each.dequeue("t", "q1", { at: 400, reason: "no" })),
+      [store, await peer()].map((each) => each.dequeue("t", "q1", { at: 400, reason: "no" })),
     );
     assertEqual(dequeued.filter(Boolean).length, 1, "the number of successful dequeues");
     assertEqual(
@@ -172,7 +172,7 @@ export const queueTests: readonly StoreTest[] = [
     async ({ store, peer }) => {
       for (const thread of ["t", "u"]) await startThread(store, thread);
       await store.enqueue({ thread: "t", run: createQueuedRun("q") });
-      for (const each of [store, peer()])
+      for (const each of [store, await peer()])
         await assertRejected(each.enqueue({ thread: "u", run: createQueuedRun("q") }), "run_exists", "a used id");
       assertEqual(await store.runs({ thread: "u", status: "queued" }), [], "the queue of the other thread");
       await store.dequeue("t", "q", { at: 400, reason: "not needed" });
@@ -187,12 +187,12 @@ export const queueTests: readonly StoreTest[] = [
       const first = { ...createRun("r1"), key: "k" };
       await held.commit({ run: first });
       assertEqual(
-        (await peer().enqueue({ thread: "t", run: createQueuedRun("q1", { key: "k" }) })).id,
+        (await (await peer()).enqueue({ thread: "t", run: createQueuedRun("q1", { key: "k" }) })).id,
         "r1",
         "a run started with the key",
       );
       const others = await Promise.all(
-        [store, peer()].map((each, index) =>
+        [store, await peer()].map((each, index) =>
           each.enqueue({ thread: "t", run: createQueuedRun(`q${index + 2}`, { key: "other" }) }),
         ),
       );
@@ -214,7 +214,7 @@ export const queueTests: readonly StoreTest[] = [
   defineSharedStoreTest(
     "a run whose owner crashed, or released the thread without a status, is listed as crashed without a write [E35]",
     async ({ store, peer, crash }) => {
-      const other = peer();
+      const other = await peer();
       for (const thread of ["dead", "waits"]) {
         const held = await startThread(store, thread, { run: false });
         await held.commit({ run: { ...createRun(`r-${thread}`), thread } });
@@ -227,7 +227,7 @@ export const queueTests: readonly StoreTest[] = [
         "the running runs while the owner is alive",
       );
       assertEqual(await listIds(other.runs({ status: "crashed" })), "", "the crashed runs while the owner is alive");
-      const next = crash();
+      const next = await crash();
       const liveThread = await startThread(next, "alive", { run: false });
       await liveThread.commit({ run: { ...createRun("r-alive"), thread: "alive" } });
       assertEqual(await listStatuses(next), ["r-alive running", "r-waits waiting", "r-dead crashed"], "all runs");

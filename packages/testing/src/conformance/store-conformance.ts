@@ -84,13 +84,13 @@ export const storeConformance: readonly StoreTest[] = [
     async ({ store, peer }) => {
       await store.claim(createClaimRequest("t"));
       await assertRejected(store.claim(createClaimRequest("t")), "thread_busy", "a claim by the same store");
-      await assertRejected(peer().claim(createClaimRequest("t")), "thread_busy", "another store");
+      await assertRejected((await peer()).claim(createClaimRequest("t")), "thread_busy", "another store");
       await assertRejected(
-        peer().claim({ ...createClaimRequest("t"), branch: "other" }),
+        (await peer()).claim({ ...createClaimRequest("t"), branch: "other" }),
         "thread_busy",
         "another branch",
       );
-      assertEqual((await peer().claim(createClaimRequest("u"))).epoch, 1, "another thread");
+      assertEqual((await (await peer()).claim(createClaimRequest("u"))).epoch, 1, "another thread");
     },
   ),
 
@@ -114,7 +114,7 @@ export const storeConformance: readonly StoreTest[] = [
       );
       await first.writeStep(1);
       await assertRejected(
-        under.peer().claim(createClaimRequest("t")),
+        (await under.peer()).claim(createClaimRequest("t")),
         "thread_busy",
         "a claim by another store after the first commit",
       );
@@ -126,7 +126,7 @@ export const storeConformance: readonly StoreTest[] = [
 
       for (const thread of ["t", "new"]) {
         const late = await claimForStart(thread);
-        const peer = under.peer();
+        const peer = await under.peer();
         const [claimResult] = await Promise.allSettled([peer.claim(createClaimRequest(thread))]);
         if (claimResult.status === "rejected") {
           await assertRejected(
@@ -175,7 +175,7 @@ export const storeConformance: readonly StoreTest[] = [
   }),
 
   defineSharedStoreTest("exactly one of many concurrent claims succeeds", async ({ store, peer }) => {
-    const stores = [store, peer(), peer()];
+    const stores = [store, await peer(), await peer()];
     const claims = Array.from({ length: 30 }, (_, index) =>
       (stores[index % 3] as Store).claim(createClaimRequest("t")),
     );
@@ -187,7 +187,7 @@ export const storeConformance: readonly StoreTest[] = [
     const first = await startThread(store, "t");
     await first.writeStep(1);
     await first.commit({ seq: 9, release: true });
-    const next = peer();
+    const next = await peer();
     const claim = await next.claim(createClaimRequest("t"));
     assertEqual(
       { ...claim, head: claim.head?.id, run: claim.run?.id },
@@ -213,7 +213,7 @@ export const storeConformance: readonly StoreTest[] = [
     async ({ store, crash }) => {
       const first = await startThread(store, "t");
       await first.writeStep(1);
-      const next = crash();
+      const next = await crash();
       const claim = await next.claim(createClaimRequest("t"));
       assertEqual(
         [claim.epoch, claim.recovered, claim.head, claim.run?.status],
@@ -249,7 +249,7 @@ export const storeConformance: readonly StoreTest[] = [
       const stale = await startThread(store, "t");
       await stale.writeStep(1);
       await stale.commit({ release: true });
-      const next = peer();
+      const next = await peer();
       await next.claim(createClaimRequest("t"));
       const write = {
         seq: 50,
@@ -350,7 +350,7 @@ export const storeConformance: readonly StoreTest[] = [
       interrupts,
     });
     await commitWrite(store, { thread: "t", branch: "main", epoch: claim.epoch, seq: 3, effects });
-    const other = peer();
+    const other = await peer();
     assertEqual(await other.checkpoint("t", 1), first.row, "the first checkpoint");
     assertEqual(await other.head("t"), second.row, "the head");
     assertEqual(
@@ -534,7 +534,7 @@ export const storeConformance: readonly StoreTest[] = [
         "a thread claimed by this store",
       );
       await assertRejected(
-        forkThread(peer(), { branch: "b", from: 1 }),
+        forkThread(await peer(), { branch: "b", from: 1 }),
         "thread_busy",
         "a thread claimed by another store",
       );
@@ -783,7 +783,7 @@ export const storeConformance: readonly StoreTest[] = [
       await two.commit({ checkpoint: createCheckpoint(1, undefined), timers: [{ arm: soon }, { arm: alike }] });
       const createRow = (thread: string, row: typeof late) => ({ ...row, thread, branch: "main" });
       const all = [createRow("u", soon), createRow("u", alike), createRow("t", middle), createRow("t", late)];
-      const next = crash();
+      const next = await crash();
       assertEqual(await next.timers(), all, "all timers after the crash of their owner");
       assertEqual(await next.timers({ dueBy: 1_999 }), all.slice(0, 1), "the timers due before a time");
       assertEqual(await next.timers({ dueBy: 2_000 }), all.slice(0, 3), "the timers due at a time");
@@ -1043,9 +1043,7 @@ export const storeConformance: readonly StoreTest[] = [
             run: createRun("r1"),
             checkpoint: createCheckpoint(1, undefined),
           },
-          () => {
-            resolve(crash());
-          },
+          () => resolve(crash()),
         );
       });
       const claim = await next.claim(createClaimRequest("t"));
@@ -1176,13 +1174,15 @@ export const storeConformance: readonly StoreTest[] = [
   }),
 
   defineSharedStoreTest(
-    "closing a store writes pending commits, releases every thread and refuses later calls",
+    "closing a store writes pending commits, releases every thread and refuses later calls [PK9]",
     async ({ store, peer }) => {
-      const next = peer();
+      const next = await peer();
       const thread = await startThread(store, "t");
       const last = thread.writeStep(1);
-      store.close();
-      store.close();
+      const closed = store.close();
+      await assertRejected(store.threads(), "store_closed", "a read during the close");
+      await closed;
+      await store.close();
       await last;
       await assertRejected(store.claim(createClaimRequest("u")), "store_closed", "claim");
       await assertRejected(thread.commit({}), "store_closed", "commit");

@@ -8,11 +8,11 @@ import type { Store } from "@statewright/core";
 export interface StoreUnderTest {
   readonly store: Store;
   /** Returns another owner of the same threads, like a second process. */
-  peer(): Store;
+  peer(): Store | Promise<Store>;
   /** Ends `store` like a SIGKILL and returns a new owner of all data that was durable at this point. */
-  crash(): Store;
+  crash(): Store | Promise<Store>;
   /** Closes all opened stores and removes their files. */
-  dispose(): void;
+  dispose(): void | Promise<void>;
 }
 
 /** One test of the suite. `run` throws when the store violates `name`. */
@@ -39,7 +39,7 @@ export function defineSharedStoreTest(name: string, body: (fixture: StoreUnderTe
       try {
         await body(fixture);
       } finally {
-        fixture.dispose();
+        await fixture.dispose();
       }
     },
   };

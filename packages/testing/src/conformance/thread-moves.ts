@@ -32,7 +32,7 @@ export const threadMoveTests: readonly StoreTest[] = [
         await releaseThread(reader, thread, claim);
         return claim.keySalt;
       };
-      assertEqual(await readSalt(peer(), "t"), "first", "the next claim");
+      assertEqual(await readSalt(await peer(), "t"), "first", "the next claim");
       assertEqual(await readSalt(store, "t", "b"), "first", "the claim of a fork");
       const exported = await store.exportThread("t");
       assertEqual(exported.keySalt, "first", "the export");
@@ -98,8 +98,8 @@ export const threadMoveTests: readonly StoreTest[] = [
       const held = await startThread(store, "t");
       await held.writeStep(1);
       await assertRejected(deleteThread(store, "t"), "thread_busy", "a thread claimed by this store");
-      await assertRejected(deleteThread(peer(), "t"), "thread_busy", "a thread claimed by another store");
-      const next = crash();
+      await assertRejected(deleteThread(await peer(), "t"), "thread_busy", "a thread claimed by another store");
+      const next = await crash();
       await deleteThread(next, "t");
       assertEqual(await next.thread("t"), undefined, "the thread");
     },
@@ -291,7 +291,7 @@ export const threadMoveTests: readonly StoreTest[] = [
     "pruning in small batches works while another owner writes to the thread",
     async ({ store, peer }) => {
       const held = await startThread(store, "t");
-      const other = peer();
+      const other = await peer();
       for (let id = 1; id <= 40; id++) {
         await held.writeStep(id, [createDelta("list", "append", `["i${id}"]`)]);
         await held.commit({ effects: [createEffect({ step: id, key: "pay", effect: "once", outcome: "1" })] });

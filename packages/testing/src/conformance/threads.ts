@@ -1,6 +1,15 @@
 /** Conformance tests of threads as rows of their own: creation, change, tenants, runs by id, counts. */
 
-import { countThreads, createThread, getRun, listRuns, listThreads, type Store, updateThread } from "@statewright/core";
+import {
+  countThreads,
+  createThread,
+  getRun,
+  listInterrupts,
+  listRuns,
+  listThreads,
+  type Store,
+  updateThread,
+} from "@statewright/core";
 import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
 import type { RunRow, ThreadFilter } from "@statewright/core/store";
 import { assertEqual, assertRejected, assertTrue } from "./assert.ts";
@@ -147,7 +156,7 @@ const changeTests: readonly StoreTest[] = [
     async ({ store, peer }) => {
       const held = await startThread(store, "t");
       await held.writeStep(1);
-      await peer().updateThread("t", { at: 5_000, title: "Named by another process" });
+      await (await peer()).updateThread("t", { at: 5_000, title: "Named by another process" });
       await held.writeStep(2);
       await held.commit({ run: { ...createRun("r1"), status: "done", endedAt: 200 }, release: true });
       const { title, updatedAt, status } = (await store.thread("t")) ?? {};
@@ -276,7 +285,7 @@ const listTests: readonly StoreTest[] = [
     async ({ store, crash }) => {
       await startThread(store, "t");
       assertEqual((await store.run("r1"))?.status, "running", "the status before");
-      const next = crash();
+      const next = await crash();
       assertEqual((await next.run("r1"))?.status, "crashed", "the status after");
     },
   ),
@@ -306,6 +315,11 @@ const listTests: readonly StoreTest[] = [
       }
       for (const cursor of ["", "t2", "eyJ9", `${threads[0]?.cursor}x`, runs[0]?.cursor])
         await assertRejected(listThreads(store, { before: cursor ?? "" }), "invalid_option", `the cursor ${cursor}`);
+      await assertRejected(
+        listInterrupts(store, { before: threads[0]?.cursor }),
+        "invalid_option",
+        "a cursor of threads in a list of interrupts",
+      );
       await assertRejected(
         listRuns(store, { before: threads[0]?.cursor ?? "" }),
         "invalid_option",
@@ -367,7 +381,7 @@ const countTests: readonly StoreTest[] = [
       assertEqual((await store.countThreads({ owner: "ada", graph: "g" })).byStatus.done, 1, "the threads of an owner");
       await assertRejected(store.countThreads({ limit: 1 } as never), "invalid_option", "a count with a limit");
       await assertRejected(store.countRuns({ status: "done" } as never), "invalid_option", "a count with a status");
-      const next = crash();
+      const next = await crash();
       const { byStatus } = await next.countThreads();
       assertEqual([byStatus.running, byStatus.crashed], [0, 1], "the threads after a crash");
       assertEqual((await next.countRuns({ tenant: "acme" })).byStatus.crashed, 1, "the runs of a tenant after a crash");

@@ -47,7 +47,7 @@ const end = await runProcess(program, {
   clock,
 });
 const result = await loadRunResult(program.graph, store, end, program.codec);
-store.close();
+await store.close();
 process.stdout.write(`\n${resultPrefix}${JSON.stringify({ graph: program.graph.name, result })}\n`);
 
 async function loadProgram(path: string): Promise<CrashProgramFactory> {

@@ -158,12 +158,12 @@ async function runSimulatedProcesses(
     const end = await runProcess(program, { ...gate, store: simulated.store, world: simulated.world, clock });
     if (end.status === "died" && isFirst) {
       if (memory === opened) memory.crash();
-      else opened.close();
+      else await opened.close();
       continue;
     }
     const graph: Graph = program.graph;
     const result = await loadRunResult(graph, opened, end, program.codec);
-    opened.close();
+    await opened.close();
     return { graph: graph.name, points, died: hasCrashed, effects, result };
   }
 }

@@ -5,7 +5,7 @@ import { type MemoryStore, memoryStore, type Store } from "@statewright/core";
 export interface ReopenableStore {
   open(): Store;
   /** Returns the store for the next process, after the death of the previous process. */
-  reopen(dead: Store): Store;
+  reopen(dead: Store): Promise<Store>;
 }
 
 /**
@@ -16,8 +16,8 @@ export function createReopenableStore(source: Store | (() => Store) | undefined)
   if (typeof source === "function")
     return {
       open: source,
-      reopen: (dead) => {
-        dead.close();
+      reopen: async (dead) => {
+        await dead.close();
         const next = source();
         if (next === dead)
           throw new Error(
@@ -29,7 +29,7 @@ export function createReopenableStore(source: Store | (() => Store) | undefined)
   const store = source ?? memoryStore();
   return {
     open: () => store,
-    reopen: (dead) => {
+    reopen: async (dead) => {
       if (!canCrash(dead))
         throw new Error(
           `testRun: expected a store that can crash inside this process, got the store "${dead.name}". Pass a function that opens the store, such as store: () => sqliteStore(path).`,

@@ -151,7 +151,7 @@ export class TestRunDriver {
     if (this.record.status === "ready") this.#begin();
     this.#process.kill();
     this.record.dropPending();
-    this.#store = this.#reopenable.reopen(this.#store);
+    this.#store = await this.#reopenable.reopen(this.#store);
     this.#process = startProcessRun(this.#store, this.world);
     this.#graph = this.#setup.createGraph();
     this.record.entries.push({ type: "process.crashed" });

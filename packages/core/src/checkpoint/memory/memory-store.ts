@@ -90,7 +90,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
       checkAlive(self);
       return threads.get(thread)?.artifacts;
     }),
-    close: () => {
+    close: async () => {
       queue.flush();
       for (const thread of threads.values()) {
         if (thread.owner !== self) continue;

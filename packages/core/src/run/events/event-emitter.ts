@@ -9,6 +9,8 @@ export interface EventEmitter {
   /** Event sequence numbers, shared with inner graphs; the thread's numbers when the run has a store. */
   readonly sequence: Sequence;
   readonly world: World;
+  /** Branch of the run. */
+  readonly branch: string;
   /** Path and id of an inner graph; undefined for the outermost graph. */
   readonly nesting: { readonly path: readonly string[]; readonly id: string; readonly unsaved: boolean } | undefined;
 }
@@ -25,13 +27,13 @@ export interface Sequence {
  * of the newest durable event.
  */
 export function emit(events: EventEmitter, body: RunEventBody, at?: Pick<EventPosition, "seq" | "at">): void {
-  const { stream, sequence, nesting } = events;
+  const { stream, sequence, branch, nesting } = events;
   if (at !== undefined) sequence.emittedSeq = at.seq;
   if (!stream.hasReaders()) return;
   const place = at ?? { seq: sequence.emittedSeq, at: events.world.clock.now() };
   stream.emit(
     nesting === undefined
-      ? { ...body, ...place }
-      : { ...body, ...place, within: nesting.path.join("."), withinId: nesting.id },
+      ? { ...body, ...place, branch }
+      : { ...body, ...place, branch, within: nesting.path.join("."), withinId: nesting.id },
   );
 }

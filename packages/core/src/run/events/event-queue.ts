@@ -66,7 +66,7 @@ export function createEventQueue(overflow: EventOverflow = "merge"): EventQueue 
   /** Counts a dropped event at the end of the queue, so that the reader sees the gap at the right position. */
   function drop(event: RunEvent): void {
     if (last?.event.type === "events.dropped") last.event = { ...last.event, count: last.event.count + 1 };
-    else append({ type: "events.dropped", count: 1, seq: event.seq, at: event.at });
+    else append({ type: "events.dropped", count: 1, seq: event.seq, at: event.at, branch: event.branch });
   }
 
   return {

@@ -3,10 +3,11 @@
  * event has the sequence number of the latest durable event.
  */
 
+import type { CheckpointRow, CheckpointSource } from "../../checkpoint/checkpoint.ts";
 import type { Step } from "../kernel/kernel.ts";
 import { createEventQueue, type EventOverflow, type EventQueue, isDurable } from "./event-queue.ts";
 import type { Inspection } from "./inspection.ts";
-import type { RunEvent, Transition } from "./run-event.ts";
+import type { RunEvent, RunEventBody, Transition } from "./run-event.ts";
 
 /** Checkpoint fields of a transition without a checkpoint. */
 export const noCheckpoint: Pick<Transition, "changes" | "bytes" | "durationMs"> = Object.freeze({
@@ -18,6 +19,24 @@ export const noCheckpoint: Pick<Transition, "changes" | "bytes" | "durationMs"> 
 /** Returns the fields of a transition record that come from a kernel step. */
 export function describeStep([to, effects, { guards }]: Step): Pick<Transition, "to" | "guards" | "effects"> {
   return { to: to.value, guards, effects: effects.flatMap((effect) => (effect.kind === "start" ? [effect.id] : [])) };
+}
+
+type CommittedFields = Omit<Extract<RunEventBody, { readonly type: "step.committed" }>, "nodes" | "next" | "changes">;
+
+/** Returns the fields of `step.committed` that come from the row of the checkpoint. */
+export function describeCheckpoint(row: CheckpointRow): CommittedFields {
+  const { id: checkpoint, step, parent, source, run, bytes, durationMs } = row;
+  return { type: "step.committed", step, checkpoint, parent, source, run, bytes, durationMs };
+}
+
+/** Returns the fields of `step.committed` of a superstep that is not saved. */
+export function describeUnsavedStep(
+  { run, step }: { readonly run: { readonly id: string }; readonly step: number },
+  source: CheckpointSource,
+  durationMs: number,
+): CommittedFields {
+  const saved = { checkpoint: undefined, parent: undefined, bytes: 0 };
+  return { type: "step.committed", step, ...saved, source, run: run.id, durationMs };
 }
 
 /**
@@ -37,12 +56,12 @@ const views: Readonly<Record<EventView, (event: RunEvent) => boolean>> = {
 };
 
 /**
- * Returns true when an event belongs to one of the views. Without views every event matches; `events.dropped` matches
- * every view.
+ * Returns true when an event belongs to one of the views. Without views every event matches; `events.dropped` and
+ * `events.pruned` match every view.
  */
 export function isInView(event: RunEvent, selectedViews: readonly EventView[] | undefined): boolean {
   return (
-    selectedViews === undefined || event.type === "events.dropped" || selectedViews.some((view) => views[view](event))
+    selectedViews === undefined || event.type.startsWith("events.") || selectedViews.some((view) => views[view](event))
   );
 }
 
@@ -73,6 +92,8 @@ export interface EventStream {
   getState: (() => unknown) | undefined;
   /** Handle of the run that emits to this stream. */
   handle: object | undefined;
+  /** Reports the id of the run that the handle drives; set by the handle. */
+  announceRun: ((run: string) => void) | undefined;
   /** Closes the stream, with the failure of the run. */
   readonly close: (failure?: Failure) => void;
   /** Reports machine transitions to an inspector; undefined without an inspector. */
@@ -125,6 +146,7 @@ export function createEventStream(onReaderError: (error: unknown) => void, inspe
     hasFailureReader: () => hasFailureReader,
     getState: undefined,
     handle: undefined,
+    announceRun: undefined,
     inspection,
     close: (failure) => {
       closed = true;

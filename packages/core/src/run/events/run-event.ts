@@ -2,6 +2,7 @@
 import type { EffectClass, EffectKind } from "../../base/effect.ts";
 import type { ErrorRecord } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
+import type { CheckpointSource } from "../../checkpoint/checkpoint.ts";
 import type { ConversationMessageKind } from "../../checkpoint/inbox-message.ts";
 import type { AssistantMessage, FailedAttempt, Message, Usage } from "../../model/message.ts";
 import type { ModelFailureKind } from "../../model/model-failure.ts";
@@ -46,10 +47,13 @@ export interface OpenInterrupt<Key extends string = string, Payload = unknown> {
   readonly expiresAt?: number | undefined;
 }
 
-/** Fields of every event: the run's sequence number, and the time in milliseconds since the epoch. */
+/** Fields of every event: its sequence number in the thread, its time and its branch. */
 export interface EventPosition {
   readonly seq: number;
+  /** Milliseconds since the epoch. */
   readonly at: number;
+  /** Branch of the run, also on events of nested graphs. */
+  readonly branch: string;
   /** On events of a nested graph: the path of nodes and tools, e.g. `research` or `outer.research`. */
   readonly within?: string;
   /** With `within`: an id shared by all events of one call, distinct for each call of the same node or tool. */
@@ -130,7 +134,13 @@ export type RunEventBody =
   | {
       readonly type: "step.committed";
       readonly step: number;
+      /** Undefined without a store, like `parent`. */
       readonly checkpoint: number | undefined;
+      /** Checkpoint before this one; undefined for the first checkpoint of a graph. */
+      readonly parent: number | undefined;
+      readonly source: CheckpointSource;
+      /** Run that wrote the checkpoint; for a fork, the run whose checkpoint was forked. */
+      readonly run: string;
       readonly nodes: readonly string[];
       readonly next: readonly string[];
       readonly changes: Readonly<Record<string, Delta>>;
@@ -247,7 +257,12 @@ export type RunEventBody =
    * Number of transient events dropped at this position because the reader was too slow. Durable events are never
    * dropped.
    */
-  | { readonly type: "events.dropped"; readonly count: number };
+  | { readonly type: "events.dropped"; readonly count: number }
+  /**
+   * Durable events removed by `pruneThread`: those with the sequence numbers `from` to `to`, of any branch. Only in
+   * `streamEvents`. `seq` is `to`; `at` and `branch` are those of the next event.
+   */
+  | { readonly type: "events.pruned"; readonly from: number; readonly to: number };
 
 /** Event of a run, with its position. */
 export type RunEvent = EventPosition & RunEventBody;

@@ -1,6 +1,7 @@
 /** State of a persistent subgraph on a branch that was forked after its last call. */
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { parseControl } from "../../checkpoint/control.ts";
+import { getBranchName } from "../../checkpoint/rules.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { Codec } from "../../state/codec.ts";
 
@@ -49,10 +50,6 @@ async function findNewestAtOrigin(
     before = page.length < limit ? undefined : page.at(-1)?.id;
   }
   return undefined;
-}
-
-function getBranchName(namespace: string): string | undefined {
-  return namespace.split("/")[0];
 }
 
 /**

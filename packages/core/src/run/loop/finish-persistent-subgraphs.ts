@@ -5,10 +5,12 @@
 
 import type { CheckpointSource, Control } from "../../checkpoint/checkpoint.ts";
 import { getPlan } from "../../compile/plan.ts";
+import { END } from "../../define/edge.ts";
 import { findSubgraph } from "../../define/inner-graph.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import type { Delta } from "../../state/delta.ts";
 import { emit } from "../events/event-emitter.ts";
+import { describeCheckpoint } from "../events/events.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { State } from "../session/returns.ts";
@@ -117,11 +119,6 @@ async function commitEndState(
       assignNumbers: () => ({ place: allocateEventPlace(inner.events) }),
     },
   });
-  const { id: checkpoint, step, bytes } = row;
   const changes = inner.env.redactor.redactUncommon(endState.deltas);
-  emit(
-    inner.events,
-    { type: "step.committed", step, checkpoint, nodes: [], next: [], changes, bytes, durationMs: 0 },
-    place,
-  );
+  emit(inner.events, { ...describeCheckpoint(row), nodes: [], next: [END], changes }, place);
 }

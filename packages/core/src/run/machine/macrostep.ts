@@ -7,7 +7,7 @@ import { isOpen } from "../../checkpoint/journal.ts";
 import type { MachineState } from "../../compile/durable-machine.ts";
 import { END } from "../../define/edge.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { describeStep, noCheckpoint } from "../events/events.ts";
+import { describeCheckpoint, describeStep, describeUnsavedStep, noCheckpoint } from "../events/events.ts";
 import type { RecordedOutcome } from "../journal/decide-effect.ts";
 import {
   type ActorTree,
@@ -53,7 +53,7 @@ export async function commitMacrostep(
   options: MacrostepOptions,
 ): Promise<void> {
   const saved = await saveMacrostep(session, tree, options);
-  if (session.events.stream.hasReaders()) emitMacrostep(session, macrostep, options.nodes, saved);
+  if (session.events.stream.hasReaders()) emitMacrostep(session, macrostep, options, saved);
   inspectTurn(session.position, session.events, macrostep.transitions, options.settled);
   runActions(session.position, session.events, macrostep);
 }
@@ -138,23 +138,19 @@ async function writeMacrostep(
 function emitMacrostep(
   { env, position, progress: { control }, events }: MacrostepSession,
   { transitions }: Macrostep,
-  nodes: readonly string[],
+  { nodes, source }: MacrostepOptions,
   { numbers: { row, started, received = [], place, ended }, deltas, durationMs }: SavedMacrostep,
 ): void {
   const changes = env.redactor.redactUncommon(deltas);
-  // The stored value, equal to a later read.
-  const measured = { bytes: row?.bytes ?? 0, durationMs: row?.durationMs ?? durationMs };
+  const committed = row === undefined ? describeUnsavedStep(position, source, durationMs) : describeCheckpoint(row);
   const next = control.tasks.length === 0 ? [END] : control.tasks.map(({ node }) => node);
   started?.emit();
   for (const event of received) event.emit();
-  emit(
-    events,
-    { type: "step.committed", step: position.step, checkpoint: row?.id, nodes, next, changes, ...measured },
-    place,
-  );
+  emit(events, { ...committed, nodes, next, changes }, place);
   transitions.forEach(({ path, event, from, step }, index) => {
     // The changes of the macrostep are reported with its first transition, the cause of all others.
-    const saved = index === 0 ? { changes, ...measured } : noCheckpoint;
+    const { bytes, durationMs } = committed;
+    const saved = index === 0 ? { changes, bytes, durationMs } : noCheckpoint;
     emit(events, {
       type: "transition.taken",
       path: [position.plan.graph.name, ...path],

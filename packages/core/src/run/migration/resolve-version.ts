@@ -18,7 +18,7 @@ import { END } from "../../define/edge.ts";
 import type { GraphDefinition } from "../../define/graph.ts";
 import { type Codec, encodeWrapper } from "../../state/codec.ts";
 import type { Delta } from "../../state/delta.ts";
-import type { EventStream } from "../events/events.ts";
+import { describeCheckpoint, type EventStream } from "../events/events.ts";
 import type { CommonOptions } from "../session/options/options.ts";
 import { awaitDurable } from "../session/parts/persistence.ts";
 import { armTimers, disarmTimers } from "../session/timers/interrupt-timers.ts";
@@ -240,7 +240,7 @@ async function parkRun(
     events: [{ seq: nextSeq, branch, at, text: encodeWrapper(codec, body, "the event run.paused") }],
   };
   await awaitDurable((onCommitted) => store.commit(commit, onCommitted));
-  if (events.hasReaders()) events.emit({ ...body, seq: nextSeq, at });
+  if (events.hasReaders()) events.emit({ ...body, seq: nextSeq, at, branch });
 }
 
 function toParkedRow({ endedAt: _, ...run }: RunRow, error: ErrorRecord): RunRow {
@@ -275,16 +275,13 @@ async function writeMigration(options: ResolveVersionOptions, to: MigratedSnapsh
     const next = [...new Set(each.control.tasks.map(({ node }) => node))];
     if (events.hasReaders())
       events.emit({
-        type: "step.committed",
-        step: row.step,
-        checkpoint: id,
+        ...describeCheckpoint(row),
         nodes: [],
         next: next.length === 0 ? [END] : next,
         changes: deltas.changes,
-        bytes: row.bytes,
-        durationMs: 0,
         seq,
         at,
+        branch: claim.branch,
         ...(isOutermost
           ? {}
           : { within: each.path.join("."), withinId: each.namespace.slice(each.namespace.indexOf("/") + 1) }),

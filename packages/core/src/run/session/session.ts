@@ -46,7 +46,7 @@ export function createSession({ events, journal, ...parts }: SessionParts): Sess
   const { saved, longTerm, outcomes, ledger } = journal;
   return {
     ...parts,
-    events: { stream, sequence, world, nesting: parts.position.nesting },
+    events: { stream, sequence, world, branch: parts.position.run.branch, nesting: parts.position.nesting },
     journal: { saved, longTerm, outcomes, ledger, world, codec, redactor },
   };
 }

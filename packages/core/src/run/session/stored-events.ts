@@ -4,41 +4,74 @@ import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import { parseDelta } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
+import { getBranchName } from "../../checkpoint/rules.ts";
 import type { CheckpointWithDeltas, Store, StoredEvent } from "../../checkpoint/store.ts";
 import { END } from "../../define/edge.ts";
 import type { Codec } from "../../state/codec.ts";
+import { describeCheckpoint } from "../events/events.ts";
 import type { RunEvent } from "../events/run-event.ts";
 import type { DurableEventBody } from "./durable-event.ts";
 
 const pageSize = 100;
 
-/**
- * Streams the durable events of a thread with sequence numbers above `after`, in order, up to the last event at the
- * time of reading.
- */
-export async function* streamStoredEvents(
-  store: Store,
-  codec: Codec,
-  thread: string,
-  after: number,
-): AsyncGenerator<RunEvent, undefined, undefined> {
+/** Reader of the durable events of a thread, equal to the events emitted when they were committed. */
+export interface StoredEventReader {
+  /**
+   * Streams the events above the last event read so far, in order of their sequence numbers, up to the last event at
+   * the time of reading. Missing numbers are reported by `events.pruned`.
+   */
+  readNew(): AsyncGenerator<RunEvent, undefined, undefined>;
+}
+
+interface StoredEventsOptions {
+  readonly store: Store;
+  readonly codec: Codec;
+  readonly thread: string;
+  /** Last sequence number already read. */
+  readonly after: number;
+  /** Highest sequence number of each branch to read; other branches are left out. Default: all events. */
+  readonly lastSeqs?: ReadonlyMap<string, number> | undefined;
+}
+
+/** Creates a reader of the stored events of a thread. */
+export function createStoredEventReader({
+  store,
+  codec,
+  thread,
+  after,
+  lastSeqs,
+}: StoredEventsOptions): StoredEventReader {
   let lastSeq = after;
-  for (let from: number | undefined; ; ) {
-    const page = await store.events(thread, { after: lastSeq, from, limit: pageSize });
-    for (const stored of page) {
-      const event = toRunEvent(codec, stored);
-      lastSeq = event.seq;
-      if ("checkpoint" in stored) from = stored.checkpoint.id;
-      yield event;
-    }
-    if (page.length < pageSize) return undefined;
-  }
+  let from: number | undefined;
+  const isIncluded = (namespace: string, seq: number): boolean =>
+    lastSeqs === undefined || seq <= (lastSeqs.get(getBranchName(namespace)) ?? 0);
+  return {
+    readNew: async function* () {
+      for (;;) {
+        const page = await store.events(thread, { after: lastSeq, from, limit: pageSize });
+        for (const stored of page) {
+          const { seq, at, branch } = getEventRow(stored);
+          const gap = { from: lastSeq + 1, to: seq - 1 };
+          lastSeq = seq;
+          if ("checkpoint" in stored) from = stored.checkpoint.id;
+          if (gap.from <= gap.to)
+            yield { type: "events.pruned", ...gap, seq: gap.to, at, branch: getBranchName(branch) };
+          if (isIncluded(branch, seq)) yield toRunEvent(codec, stored);
+        }
+        if (page.length < pageSize) return undefined;
+      }
+    },
+  };
+}
+
+function getEventRow(stored: StoredEvent): Pick<EventRow, "seq" | "at" | "branch"> {
+  return "checkpoint" in stored ? stored.checkpoint : stored.durableEvent;
 }
 
 function toRunEvent(codec: Codec, stored: StoredEvent): RunEvent {
   if ("checkpoint" in stored) return toCommittedEvent(codec, stored.checkpoint);
-  const { seq, at } = stored.durableEvent;
-  return { ...deepFreeze(parseDurableEvent(codec, stored.durableEvent)), seq, at };
+  const { seq, at, branch } = stored.durableEvent;
+  return { ...deepFreeze(parseDurableEvent(codec, stored.durableEvent)), seq, at, branch: getBranchName(branch) };
 }
 
 /** Parses a durable event. Throws `store_corrupt`. */
@@ -63,16 +96,13 @@ function toCommittedEvent(codec: Codec, row: CheckpointWithDeltas): RunEvent {
   const { tasks, caller } = parseControl(codec, row);
   const next = [...new Set(tasks.map(({ node }) => node))];
   return {
-    type: "step.committed",
-    step: row.step,
-    checkpoint: row.id,
+    ...describeCheckpoint(row),
     nodes: row.nodes,
     next: next.length === 0 ? [END] : next,
     changes: deepFreeze(Object.fromEntries(row.deltas.map((delta) => [delta.channel, parseDelta(codec, delta)]))),
-    bytes: row.bytes,
-    durationMs: row.durationMs,
     seq: row.seq,
     at: row.at,
+    branch: getBranchName(row.branch),
     ...(caller === undefined
       ? {}
       : { within: caller.nesting, withinId: row.branch.slice(row.branch.indexOf("/") + 1) }),

@@ -9,7 +9,7 @@ import { END, START } from "../../define/edge.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
-import { describeStep, noCheckpoint } from "../events/events.ts";
+import { describeCheckpoint, describeStep, describeUnsavedStep, noCheckpoint } from "../events/events.ts";
 import type { EventPosition, Transition } from "../events/run-event.ts";
 import { listOrphanEntries } from "../journal/ledger.ts";
 import { collectChanges } from "../journal/long-term-writes.ts";
@@ -256,24 +256,11 @@ export async function commit(
   started?.emit();
   emitDelivered(session.events, options.inboxMessages ?? []);
   // Model arguments are saved without masking, since the run acts on them, and emitted with secrets masked.
-  const saved = {
-    changes: session.env.redactor.redactUncommon(result.deltas),
-    bytes: row?.bytes ?? 0,
-    // The stored value, equal to a later read.
-    durationMs: row?.durationMs ?? durationMs,
-  };
-  emit(
-    session.events,
-    {
-      type: "step.committed",
-      step: session.position.step,
-      checkpoint: row?.id,
-      nodes: options.nodes,
-      next: done ? [END] : next,
-      ...saved,
-    },
-    place,
-  );
+  const changes = session.env.redactor.redactUncommon(result.deltas);
+  const committed =
+    row === undefined ? describeUnsavedStep(session.position, options.source, durationMs) : describeCheckpoint(row);
+  emit(session.events, { ...committed, nodes: options.nodes, next: done ? [END] : next, changes }, place);
+  const saved = { changes, bytes: committed.bytes, durationMs: committed.durationMs };
   emitTransition(session.position, session.events, event, { from, step, saved });
   ended?.emit();
 }

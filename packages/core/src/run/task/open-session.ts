@@ -72,6 +72,8 @@ export interface OpenSessionOptions {
   /** Idempotency key, metadata, tenant and owner of a new run. */
   readonly labels?: RunLabels;
   readonly mustExist: boolean;
+  /** True for a resume: on a finished thread the session has the id of the finished run, and starts no run. */
+  readonly resumes?: boolean;
   /** True when the first commit precedes any work, so that the thread can be claimed with this commit. */
   readonly claimsOnCommit?: boolean;
   /**
@@ -307,7 +309,7 @@ async function loadSession(
   const row =
     open && claim.run !== undefined
       ? toResumedRow(claim.run, claim, graph.version, { recovers: opening.isRecovery === true })
-      : createRunRow(opening, world, claim);
+      : createRunRow({ ...opening, runId: findFinishedRun(opening, claim, control) ?? opening.runId }, world, claim);
   const run = replaceBreakpoints(row, breakpoints);
   const saved: Persistence = {
     store,
@@ -391,6 +393,15 @@ function toResumedRow(
   const resumed = { ...run, version, status: "running", attempt: run.attempt + 1, ...cleared } as const;
   if (!recovers || run.status !== "running") return resumed;
   return { ...resumed, recovered: { count: recovered?.at === at ? recovered.count + 1 : 1, at } };
+}
+
+/** Finds the run of a finished thread, which its resume refers to. The resume writes no row. */
+function findFinishedRun(
+  { resumes = false }: OpenSessionOptions,
+  { run, head }: Claim,
+  { tasks }: Control,
+): string | undefined {
+  return resumes && tasks.length === 0 ? (run?.id ?? head?.run) : undefined;
 }
 
 function createRunRow(

@@ -288,7 +288,7 @@ test("a persistent subgraph continues with the next input of the thread, in anot
   const store = memoryStore();
   await run(loop("per-thread"), { store, thread: "t", input: { goal: 2 } }).result;
   const peer = store.peer();
-  store.close();
+  await store.close();
   const { state } = await run(loop("per-thread"), { store: peer, thread: "t", input: { goal: 3 } }).result;
   expect(state.turns).toEqual([1, 3, 6]);
   const entries = [];

@@ -56,6 +56,7 @@ describe("transition record", () => {
     expect(records.slice(0, 3)).toEqual([
       {
         type: "transition.taken",
+        branch: "main",
         ...{ seq: 2, at: 1_000, path: ["line"], event: "step.commit", from: "start", to: { count: "executing" } },
         guards: [{ guard: "to", params: { target: "count" }, result: true }],
         effects: ["count"],
@@ -63,6 +64,7 @@ describe("transition record", () => {
       },
       {
         type: "transition.taken",
+        branch: "main",
         ...{ seq: 2, at: 1_007, path: ["line"], event: "xstate.done.actor.count" },
         ...{ from: { count: "executing" }, to: { count: "committing" } },
         guards: [],
@@ -71,6 +73,7 @@ describe("transition record", () => {
       },
       {
         type: "transition.taken",
+        branch: "main",
         ...{ seq: 3, at: 1_007, path: ["line"], event: "step.commit" },
         ...{ from: { count: "committing" }, to: { check: "executing" } },
         guards: [{ guard: "to", params: { target: "check" }, result: true }],

@@ -176,7 +176,7 @@ test("event views filter the stream, and the values stream gives the state after
   expect(states).toEqual([[], ["begin"]]);
 });
 
-const place = { seq: 1, at: 0 };
+const place = { seq: 1, at: 0, branch: "main" };
 const delta = (task: string, text: string): RunEvent => ({
   ...place,
   type: "message.delta",

@@ -11,4 +11,4 @@ const result = await run(graph, { store, thread: "t", input: first, maxSteps: 10
 const [row] = await store.runs();
 const code = "cause" in result ? result.cause.code : undefined;
 process.stdout.write(JSON.stringify({ status: result.status, code, row: row?.status, cause: row?.error?.code }));
-store.close();
+await store.close();

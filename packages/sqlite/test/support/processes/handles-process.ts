@@ -45,4 +45,4 @@ useUp(1);
 const further = await attempt(() => run(graph, { store, thread: "u", input: first }).result);
 giveBack();
 process.stdout.write(JSON.stringify({ opened, runOutcome, threads, did, again, further }));
-store.close();
+await store.close();

@@ -24,7 +24,7 @@ try {
     process.stdin.pause();
     process.stdout.write(`${JSON.stringify({ items: await readItems(store, "t") })}\n`);
   }
-  store.close();
+  await store.close();
 } catch (thrown) {
   if (!isStatewrightError(thrown)) throw thrown;
   process.stdout.write(`${JSON.stringify({ code: thrown.code, message: thrown.message })}\n`);

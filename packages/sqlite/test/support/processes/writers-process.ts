@@ -21,4 +21,4 @@ await Promise.all(
   ),
 );
 process.stdout.write(JSON.stringify(failures));
-store.close();
+await store.close();

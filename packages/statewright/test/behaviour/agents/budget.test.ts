@@ -102,7 +102,7 @@ describe.each(places)("%s", (where, open) => {
       const wholly = { count: 0 };
       const whole = await finish(counting.store, options, wholly, more);
       const commits = counting.commits();
-      place.close();
+      await place.close();
       const { turns, toolCalls, tokens, extended } = sumSpent(whole.state);
       expect([turns, tokens]).toEqual([wholly.count, wholly.count * 10]);
       for (let nth = 1; nth <= commits; nth += where === "in a file" ? 5 : 1)
@@ -115,7 +115,7 @@ describe.each(places)("%s", (where, open) => {
           // With parallel sub-agents a crash may change the number of commits.
           await Promise.race([dying.dead, dies]);
           const end = await finish(there.crash(), options, asked, more);
-          there.close();
+          await there.close();
           const spent = sumSpent(end.state);
           expect([nth, when, end.status, spent.extended]).toEqual([nth, when, "done", extended]);
           // The cost of a request whose reply was lost counts as spent when it was already known.

@@ -182,14 +182,14 @@ async function live({ args, hidden, does, asks, calls }: Described): Promise<Run
     });
     first.on((event) => events.push(event));
     let end = await first.result;
-    store.close();
+    await store.close();
     if (end.status === "waiting") {
       const later = sqliteStore(path, { durability: "normal" });
       const answers = Object.fromEntries(end.interrupts.map(({ id }) => [id, true]));
       const second = resume(graph, { ...common("SENTINEL-two"), store: later, answers });
       second.on((event) => events.push(event));
       end = await second.result;
-      later.close();
+      await later.close();
     }
     expect(end.status).toBe("done");
     const bytes = readdirSync(folder)

@@ -65,7 +65,7 @@ test("interrupts of two sub-agents are answered after the file was reopened, and
     interrupts: [{ key: "clerk.approve" }, { key: "clerk.approve" }],
   });
   const ids = waits.status === "waiting" ? waits.interrupts.map(({ id }) => id) : [];
-  first.close();
+  await first.close();
 
   const store = sqliteStore(path);
   const { agent, clerk, model } = createDesk();
@@ -82,7 +82,7 @@ test("interrupts of two sub-agents are answered after the file was reopened, and
   expect([...lines]).toEqual(["main/1:0:1", "main/1:0:0"]);
   await pruneThread(store, { thread: "t", keepLast: 1 });
   expect((await getState(agent, { store, thread: "t" })).state).toEqual(end.state);
-  store.close();
+  await store.close();
 });
 
 test("a team continues with its active agent after the file was reopened", async () => {
@@ -101,10 +101,10 @@ test("a team continues with its active agent after the file was reopened", async
   };
   const first = sqliteStore(path);
   await createOffice().run({ store: first, thread: "t", input: "Is it paid?" }).result;
-  first.close();
+  await first.close();
   const store = sqliteStore(path);
   const { state } = await createOffice().run({ store, thread: "t", input: "When?" }).result;
   expect(state.messages.map(getMessageText).at(-1)).toBe("On Monday.");
   expect(state.activeAgent).toBe("billing");
-  store.close();
+  await store.close();
 });

@@ -76,7 +76,7 @@ async function runs(): Promise<readonly (readonly [string, RunRow["status"], num
   try {
     return (await listRuns(store)).map(({ thread, status, attempt }) => [thread, status, attempt] as const);
   } finally {
-    store.close();
+    await store.close();
   }
 }
 
@@ -160,6 +160,6 @@ async function waitUntilDone(...threads: string[]): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   } finally {
-    store.close();
+    await store.close();
   }
 }

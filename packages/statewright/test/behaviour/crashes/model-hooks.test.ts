@@ -109,7 +109,7 @@ describe.each(places)("%s", (_, open) => {
     const commits = counted.commits();
     expect(end).toMatchObject({ status: "done", state: { begun: 1, sent: 2, said: 2, ended: 1 } });
     expect(whole.hooks).toEqual({ beforeAgent: 1, beforeModel: 2, afterModel: 2, afterAgent: 1 });
-    place.close();
+    await place.close();
     expect(commits).toBeGreaterThan(8);
     for (let nth = 1; nth <= commits; nth++)
       for (const when of ["before", "after"] as const) {
@@ -134,7 +134,7 @@ describe.each(places)("%s", (_, open) => {
             hook,
             true,
           ]);
-        there.close();
+        await there.close();
       }
   });
 });

@@ -43,7 +43,7 @@ test("1,000 unfinished runs of a killed process are found and continued by anoth
   expect(ends.filter(({ status }) => status === "done")).toHaveLength(count);
   expect(await listRuns(store, { status: "done", limit: count + 1 })).toHaveLength(count);
   expect((await getState(graph, { store, thread: `t${count - 1}` })).state.log).toEqual(["first", "second"]);
-  store.close();
+  await store.close();
   if (asked === undefined) return;
   console.log(`unfinished runs: ${count} recovered in ${seconds.toFixed(2)} s`);
   expect(seconds).toBeLessThan((2 * count) / 1_000);

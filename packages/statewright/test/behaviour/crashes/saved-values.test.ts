@@ -28,5 +28,5 @@ test("any value is equal after it was saved, the process was killed, and another
     ({ state }) => JSON.stringify((state as { seen: unknown }).seen) !== "[true,true,true,true]",
   );
   expect(other).toEqual([]);
-  store.close();
+  await store.close();
 }, 60_000);

@@ -31,8 +31,8 @@ beforeEach(() => {
   store = sqliteStore(join(home, "agent.db"), { durability: "normal" });
 });
 
-afterEach(() => {
-  store.close();
+afterEach(async () => {
+  await store.close();
   rmSync(home, { recursive: true, force: true });
 });
 

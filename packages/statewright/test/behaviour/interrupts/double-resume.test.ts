@@ -79,8 +79,8 @@ test("of two clients that answer at the same moment exactly one wins, and the ot
   if (one === undefined || other === undefined) throw new Error("no stores");
   const observed = await race(one, other, listTurns(2));
   expect(new Set(observed)).toEqual(new Set(["done", "thread_busy", "already_answered"]));
-  one.close();
-  other.close();
+  await one.close();
+  await other.close();
   tell("in a file", races, 2);
 }, 600_000);
 
@@ -98,7 +98,7 @@ test("of two processes that answer at the same moment exactly one wins, and the 
     }
   } finally {
     for (const child of children) child.kill("SIGKILL");
-    store.close();
+    await store.close();
   }
   tell("of two processes", processRaces, undefined);
 }, 600_000);

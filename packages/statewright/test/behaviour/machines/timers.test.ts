@@ -43,8 +43,8 @@ beforeEach(() => {
   stores = [];
 });
 
-afterEach(() => {
-  for (const store of stores) store.close();
+afterEach(async () => {
+  for (const store of stores) await store.close();
   rmSync(home, { recursive: true, force: true });
 });
 
@@ -79,7 +79,7 @@ test("in a file, a process that was down past the timers of several threads fire
   await send(first, "t", "ARM_b", 500);
   await send(first, "u", "ARM_a", 400);
   await send(first, "v", "ARM_a", weeks + 1);
-  first.close();
+  await first.close();
   await world.advance(weeks);
   const second = open();
   const due = await second.timers({ dueBy: world.clock.now() });

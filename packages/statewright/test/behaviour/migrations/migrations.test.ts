@@ -769,7 +769,7 @@ describe.each(places)("%s", (_name, open) => {
             const page = await after.history("t", { branch: "main/study", limit: 50 });
             expect(page.filter(({ source }) => source === "migration")).toHaveLength(1);
           } finally {
-            fresh.close();
+            await fresh.close();
           }
         }
         expect(deaths).toBeGreaterThan(4);

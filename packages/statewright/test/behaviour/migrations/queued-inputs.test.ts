@@ -82,7 +82,7 @@ test("an input queued for an older version starts migrated under the new version
     euros: 9.9,
     log: ["2.5 euros true", "9.9 euros false"],
   });
-  store.close();
+  await store.close();
 });
 
 test("an update of a thread written by an older version migrates the thread first [E50, E45]", async () => {
@@ -91,5 +91,5 @@ test("an update of a thread written by an older version migrates the thread firs
   expect((await run(cents, { ...given, input: { cents: 100 } }).result).status).toBe("waiting");
   await updateState(euros, { ...given, migrations: [toEuros], as: "pay", values: { log: ["by hand"] } });
   expect((await getState(euros, given)).state).toEqual({ euros: 1, log: ["by hand"] });
-  store.close();
+  await store.close();
 });

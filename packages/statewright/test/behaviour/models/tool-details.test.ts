@@ -102,7 +102,7 @@ describe("tool output for programs", () => {
         const handle = agent.run({ thread: "t1", input: words });
         handle.on((event) => events.push(event));
         expect([name, index, (await handle.result).status]).toEqual([name, index, "done"]);
-        store.close();
+        await store.close();
       }
       expect(asked(), name).toContain("Rain");
       expect(asked(), name).not.toContain("SENTINEL");
@@ -135,7 +135,7 @@ describe("tool output for programs", () => {
       if (event.type === "tool.completed") observed.push(event.result);
     });
     expect((await handle.result).status).toBe("done");
-    store.close();
+    await store.close();
     const again = sqliteStore(path, { durability: "normal" });
     const rows = (await again.effects("t1", "main")).filter(({ kind }) => kind === "tool");
     const [storedResult] = rows.map(({ outcome }) => createCodec().decode(outcome ?? "") as ToolResult);
@@ -146,7 +146,7 @@ describe("tool output for programs", () => {
       1,
     ]);
     expect(storedResult?.artifacts?.[0]).toMatchObject({ name: "radar.txt", mimeType: "text/plain", bytes: 5_000 });
-    again.close();
+    await again.close();
   });
 });
 

@@ -54,8 +54,8 @@ test("a run overtaken by another process starts after that run, on its result", 
   await run(chat, { input: { said: ["d"] }, store: gone, thread: "t" }).result;
   expect((await getState(chat, { store: one, thread: "t" })).state.said).toEqual(["d", "1"]);
   expect(await one.verify()).toMatchObject({ faults: [] });
-  one.close();
-  other.close();
+  await one.close();
+  await other.close();
 });
 
 test("a run whose thread was claimed in the meantime is refused", async () => {
@@ -72,8 +72,8 @@ test("a run whose thread was claimed in the meantime is refused", async () => {
     code: "thread_busy",
   });
   expect(isHeld).toBe(true);
-  one.close();
-  other.close();
+  await one.close();
+  await other.close();
 });
 
 test("concurrent inputs to a new thread are all accepted", async () => {
@@ -85,7 +85,7 @@ test("concurrent inputs to a new thread are all accepted", async () => {
   const results = await Promise.all(inputs.map((options) => run(chat, options).result));
   expect(results.map(({ status }) => status)).toEqual(["done", "done", "done"]);
   expect((await getState(chat, { store, thread: "t" })).state.said).toEqual(["a", "1", "b", "3", "c", "5"]);
-  store.close();
+  await store.close();
 });
 
 test("an input that fails to start does not take later queued inputs of a new thread with it", async () => {
@@ -106,7 +106,7 @@ test("an input that fails to start does not take later queued inputs of a new th
       (error: unknown) => String(error),
     );
   expect(await Promise.all([begin("bad"), begin("good")])).toEqual([expect.stringContaining("no way"), "done"]);
-  store.close();
+  await store.close();
 });
 
 test("a run overtaken before its thread is migrated starts after the other runs", async () => {
@@ -122,8 +122,8 @@ test("a run overtaken before its thread is migrated starts after the other runs"
   const migrations = [defineMigration({ from: chat, to: next, state: ({ said }) => ({ said }) })];
   await run(next, { input: { said: ["c"] }, store: late, thread: "t", migrations }).result;
   expect((await getState(next, { store: one, thread: "t" })).state.said).toEqual(["a", "1", "b", "3", "c", "5"]);
-  one.close();
-  other.close();
+  await one.close();
+  await other.close();
 });
 
 test("a run that fails to read the queue releases its thread", async () => {
@@ -143,5 +143,5 @@ test("a run that fails to read the queue releases its thread", async () => {
   const broken = { ...store, runs: () => Promise.reject(new Error("no runs")) };
   await expect(run(chat, { ...options, store: broken }).result).rejects.toThrow("no runs");
   expect((await store.claim({ graph: "chat", version: 1, shape: "s", at: 1, thread: "t" })).queued).toBe(1);
-  store.close();
+  await store.close();
 });

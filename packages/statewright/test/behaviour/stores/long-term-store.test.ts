@@ -139,7 +139,7 @@ test.each(places)("%s the long-term store behaves like a map", async (_, open) =
       try {
         await compare(changes, below, place);
       } finally {
-        place.close();
+        await place.close();
       }
     }),
     { seed: 11, numRuns: 60 },

@@ -29,9 +29,9 @@ beforeEach(() => {
   [owner, other] = [open(), open()];
 });
 
-afterEach(() => {
-  owner.close();
-  other.close();
+afterEach(async () => {
+  await owner.close();
+  await other.close();
   rmSync(home, { recursive: true, force: true });
 });
 

@@ -11,7 +11,7 @@ async function fileStore() {
   const folder = await mkdtemp(join(tmpdir(), "memory-"));
   const store = sqliteStore(join(folder, "agent.db"));
   onTestFinished(async () => {
-    store.close();
+    await store.close();
     await rm(folder, { recursive: true, force: true });
   });
   return store;

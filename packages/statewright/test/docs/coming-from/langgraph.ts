@@ -122,7 +122,7 @@ await run(app, {
   thread: "t2",
   input: { topic: "bees" },
 }).result;
-file.close();
+await file.close();
 
 // history and fork
 let at = 0;

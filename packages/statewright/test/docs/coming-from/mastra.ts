@@ -52,4 +52,4 @@ const first = await run(order, { store, thread: "o1", input: { item: "lamp" } })
 console.log(first.status);
 const second = await resume(order, { store, thread: "o1", answers: { approve: true } }).result;
 console.log(second.status, second.state.approved);
-store.close();
+await store.close();

@@ -75,6 +75,6 @@ for await (const event of working.events()) if (event.type === "task.started") b
 const sent = await resume(order, { store, thread: "order-10", answers: { CANCEL: {} }, by: "ann" }).result;
 if (sent.status === "delivered") console.log(sent.delivered.map(({ key }) => key).join());
 console.log((await working.result).state.value);
-store.close();
+await store.close();
 
 export { order };

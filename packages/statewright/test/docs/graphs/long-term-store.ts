@@ -47,7 +47,7 @@ const notes = longTermStore(near).under("notes");
 await notes.put("cat", { text: "A cat sleeps on the roof", kind: "animal" });
 await notes.put("tax", { text: "The tax is due in May", kind: "money" });
 for (const { key, score } of await notes.search({ near: "kitten", limit: 1 })) console.log(key, score?.toFixed(2));
-near.close();
+await near.close();
 
 // expiry
 await ann.put("code", "4711", { ttlMs: 60_000, refreshOnRead: true, index: false });
@@ -94,4 +94,4 @@ const model = { id: "scripted", respond: async () => replies.shift() ?? { conten
 const assistant = createAgent({ name: "assistant", model, context: Guest, tools: [remember], store });
 await assistant.run({ thread: "chat", input: "I have a cat", context: { user: "ann" } }).result;
 console.log((await ann.get("pet"))?.value);
-store.close();
+await store.close();

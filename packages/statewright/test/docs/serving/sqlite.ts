@@ -40,24 +40,24 @@ async function keepPlain(): Promise<void> {
   const { faults } = await store.verify();
 
   for (const { id } of await store.threads()) console.log(id, (await otherStore.threads()).length, faults.length);
-  store.close();
+  await store.close();
 }
 
 async function inspectFile(): Promise<void> {
   const reader = sqliteStore("agent.db", { readOnly: true });
   console.log((await reader.threads()).length, (await reader.verify()).faults.length);
-  reader.close();
+  await reader.close();
 }
 
 async function keepBodiesOutside(): Promise<void> {
   const store = sqliteStore("agent.db", { artifactBodies: folderArtifactBodies("agent-artifacts") });
-  store.close();
+  await store.close();
 }
 
 async function encrypt(): Promise<void> {
   const plain = sqliteStore("private.db");
   await run(logs, { store: plain, thread: "t8", input: { log: ["private"] } }).result;
-  plain.close();
+  await plain.close();
 
   const older: Key[] = [{ id: "2026-10", key: randomBytes(32) }];
   let ring = older;
@@ -72,7 +72,7 @@ async function changeKeys(keys: () => Key[], put: (newest: Key) => void): Promis
   const store = sqliteStore("private.db", { encryption: { keys } });
   put({ id: "2026-11", key: randomBytes(32) });
   console.log(await store.rotate(), await store.rotate());
-  store.close();
+  await store.close();
 }
 
 interface Key {

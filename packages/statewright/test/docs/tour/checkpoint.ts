@@ -110,4 +110,4 @@ const codec = createCodec([
 const paid = await run(till, { store: memoryStore(), codec }).result;
 console.log(paid.state.paid);
 
-store.close();
+await store.close();

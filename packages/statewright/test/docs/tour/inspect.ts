@@ -85,4 +85,4 @@ for (const row of await listRuns(store, { thread, status: "done" })) console.log
 
 // check the graph
 console.log(checkGraph(purchase).violations);
-store.close();
+await store.close();

@@ -115,7 +115,7 @@ const programs: Record<string, () => Promise<void>> = {
   },
 };
 await programs[process.argv[2] ?? "order"]?.();
-store.close();
+await store.close();
 
 function read(file: string): readonly string[] {
   return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];

@@ -95,4 +95,4 @@ try {
   if (isStatewrightError(error, "step_limit")) console.log(error.code, error.place.step);
 }
 console.log((await resume(digest, { store, thread: "friday", maxSteps: 10 }).result).status);
-store.close();
+await store.close();

@@ -41,7 +41,7 @@ else {
   const { state } = await resume(approval, { store, thread }).result;
   console.log(JSON.stringify({ status, log: state.log, second: await answerAgain(false) }));
 }
-store.close();
+await store.close();
 
 /** Answers open interrupts; without any, an earlier process answered or the interrupt was never recorded. */
 async function continueRun(): Promise<string> {

@@ -41,4 +41,4 @@ else {
   const { turns, tokens, extended } = Reflect.get(result.state, "budgetSpent");
   console.log(JSON.stringify({ status: result.status, turns, tokens, extended }));
 }
-store.close();
+await store.close();

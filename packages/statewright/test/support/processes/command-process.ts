@@ -30,4 +30,4 @@ handle.on((event) => {
 const result = await handle.result;
 const questions = "interrupts" in result ? result.interrupts.map(({ key }) => key) : [];
 process.stdout.write(JSON.stringify({ status: result.status, questions }));
-store.close();
+await store.close();

@@ -120,7 +120,7 @@ const store = crashPoints(sqliteStore("agent.db", { durability: "normal" }));
 const result = await continueRun();
 if (result.status === "waiting") process.exitCode = restartExitCode;
 else console.log(JSON.stringify({ status: result.status, state: result.state }));
-store.close();
+await store.close();
 
 async function continueRun() {
   if ((await store.head(thread)) === undefined) return run(errands, { store, thread }).result;

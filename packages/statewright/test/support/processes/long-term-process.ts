@@ -87,4 +87,4 @@ const { status } =
     : await resume(counting, { store, thread }).result;
 const counts = await longTermStore(store).under("counts").list();
 process.stdout.write(JSON.stringify({ status, counts: counts.map(({ key, value }) => `${key} ${value}`) }));
-store.close();
+await store.close();

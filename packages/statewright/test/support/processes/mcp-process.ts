@@ -43,5 +43,5 @@ const mcp = serveMcp({
   world: systemWorld({ log: (_level, line) => process.stderr.write(`${line}\n`) }),
 });
 await mcp.stdio();
-store.close();
+await store.close();
 recordWork("process ended");

@@ -129,4 +129,4 @@ if (result.status === "done") {
     states.push(`${nodes.join()} → ${next.join()}`);
   console.log(JSON.stringify({ state: result.state, states }));
 } else process.exitCode = restartExitCode;
-store.close();
+await store.close();

@@ -68,7 +68,7 @@ const said = result.state.messages.flatMap((message) =>
   message.role === "tool" ? [[message.name, message.isError, getMessageText(message)]] : [],
 );
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
-store.close();
+await store.close();
 
 /** Returns whether the file has the outcomes of two calls and the starts of the other two. */
 async function hasTwoResults(): Promise<boolean> {

@@ -38,4 +38,4 @@ const result =
     : await resume(payment, { store, thread: "t7", answers: { approve: JSON.parse(answer) } }).result;
 const asked = result.status === "waiting" ? result.interrupts.map(({ key, payload }) => ({ key, payload })) : [];
 process.stdout.write(JSON.stringify({ pid: process.pid, status: result.status, state: result.state, asked, log }));
-store.close();
+await store.close();

@@ -47,4 +47,4 @@ while ((await listRuns(store, { status: "done" })).length < 3) await new Promise
 const { state } = await getState(graph, { store, thread });
 const rows = (await listRuns(store)).map(({ key, status }) => `${key} ${status}`);
 process.stdout.write(JSON.stringify({ log: state.log, rows }));
-store.close();
+await store.close();

@@ -49,7 +49,7 @@ if (hasStarted) {
       states.unshift(`${nodes.join()} → ${next.join()} at ${at}`);
     console.log(JSON.stringify({ state, states, timers: await store.timers() }));
   } else process.exitCode = restartExitCode;
-  store.close();
+  await store.close();
 } else {
   const handle = run(reminder, { store, thread, world });
   await new Promise<void>((resolve) => {

@@ -46,5 +46,5 @@ const { state } = await agent.run({
 }).result;
 const said = state.messages.map((message) => `${message.role}: ${getMessageText(message)}`);
 process.stdout.write(JSON.stringify({ said, waits: (await store.inbox(thread, "main")).length }));
-other.close();
-store.close();
+await other.close();
+await store.close();

@@ -44,7 +44,7 @@ for await (const event of handle.events()) {
 }
 const { status, state } = await handle.result;
 process.stdout.write(JSON.stringify({ status, messages: state.messages, observed, text: (await texts).join("") }));
-store.close();
+await store.close();
 
 /** Returns whether the file has the start of the request. */
 async function isAsked(): Promise<boolean> {

@@ -85,4 +85,4 @@ const end = await run.result;
 if (end.status !== "done") process.exit(restartExitCode);
 const answers = end.state.messages.flatMap((message) => (message.role === "tool" ? getMessageText(message) : []));
 console.log(JSON.stringify({ answers, last: getMessageText(end.state.messages.at(-1) as never) }));
-store.close();
+await store.close();

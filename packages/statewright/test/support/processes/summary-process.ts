@@ -78,4 +78,4 @@ process.stdout.write(
     memories: memories.map(({ key, value }) => [key, value]),
   }),
 );
-store.close();
+await store.close();

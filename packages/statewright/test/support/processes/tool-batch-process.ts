@@ -79,7 +79,7 @@ const said = result.state.messages.flatMap((message) =>
   message.role === "tool" ? [[message.name, message.isError, getMessageText(message)]] : [],
 );
 process.stdout.write(JSON.stringify({ status: result.status, asked, said }));
-store.close();
+await store.close();
 
 /**
  * Whether every call has reached its final state for this process: all but one have started, and one has its outcome.

@@ -305,10 +305,16 @@ export type RunOf<Types extends GraphTypes> = RunHandle<Types["result"], Types["
 /** Handle of an active run. */
 export interface RunHandle<State, Output = unknown, Interrupt = OpenInterrupt> {
   /**
-   * Id of the run that this handle starts. If a run with the same key exists, `run` of the result is the id of that
-   * run.
+   * Id of this call, known at once: the id of the run that it starts. A `resume`, and a `run` whose key exists, starts
+   * no run: use {@link run}.
    */
   readonly id: string;
+  /**
+   * Id of the run that this handle drives, as in the store and in the result: the run that a `resume` continues, and
+   * the existing run of a key. Known before the first node runs; for a queued input when it is in the queue. Rejects
+   * with the error of `result` when that comes first, and needs no handler.
+   */
+  readonly run: Promise<string>;
   readonly thread: string;
   /**
    * Result of the run; rejects with the run's error. The rejection needs no handler when a reader of the events
