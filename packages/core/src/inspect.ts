@@ -12,6 +12,7 @@ export {
   updateThread,
 } from "./inspect/create-thread.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
+export { getSavedOutline, type SavedOutline, type SavedOutlineOptions } from "./inspect/get-saved-outline.ts";
 export {
   type ClosedInterrupt,
   getState,
@@ -63,6 +64,7 @@ export {
   type SuperstepDetail,
   type SuperstepEffect,
 } from "./inspect/read/get-superstep.ts";
+export { type GetUsageOptions, getUsage, type ThreadUsage, type UsageSum } from "./inspect/read/get-usage.ts";
 export { type ListSuperstepsOptions, listSupersteps } from "./inspect/read/list-supersteps.ts";
 export { type ForkPreview, type PreviewForkOptions, previewFork } from "./inspect/read/preview-fork.ts";
 export {

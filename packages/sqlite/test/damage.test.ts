@@ -14,6 +14,7 @@ import {
   type World,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
+import { getSavedOutline } from "@statewright/core/inspect";
 import type { SqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
@@ -291,4 +292,23 @@ test("the history of a thread is returned up to a damaged checkpoint", async () 
   await refusal(damaged.history("t", { limit: 10 }));
   expect((await damaged.history("t", { limit: 3 })).map(({ id }) => id)).toEqual([6, 5, 4]);
   await damaged.close();
+});
+
+test("a changed outline is refused with the name of its graph version, verify reports it, and threads run on [ND7] [F6]", async () => {
+  const rounds = createGrowingGraph(diary, 20, 2);
+  const store = sqliteStore(file);
+  await run(rounds, { store, thread: "t", input: first }).result;
+  store.close();
+  expect(
+    change(file, (db) => db.prepare("UPDATE graphs SET outline = replace(outline, 'grow', 'glow')").run().changes),
+  ).toBe(1);
+  const damaged = sqliteStore(file);
+  expect((await refusal(getSavedOutline(damaged, { thread: "t" }))).message).toContain(
+    'the outline of graph "growing"',
+  );
+  expect((await damaged.verify()).faults).toMatchObject([
+    { what: expect.stringContaining('the outline of graph "growing"') },
+  ]);
+  expect((await run(rounds, { store: damaged, thread: "u", input: first }).result).status).toBe("done");
+  damaged.close();
 });

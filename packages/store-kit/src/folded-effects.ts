@@ -6,6 +6,7 @@
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core/store";
 import { createCorruptError } from "./corrupt-error.ts";
+import { fromUsageColumns, toUsageColumns, type UsageColumns } from "./usage-columns.ts";
 import { isWellFormed } from "./well-formed.ts";
 
 /**
@@ -24,7 +25,17 @@ export interface CheckpointLocation {
   readonly checkpoint: number;
 }
 
-/** The idempotency key is stored only if it differs from the default key of the effect's location and the salt. */
+/** What few effects have: kept out of the text of the others. */
+type FoldedExtras = readonly [
+  usage: UsageColumns | null,
+  processes?: number | null,
+  attemptLog?: EffectRow["attemptLog"] | null,
+];
+
+/**
+ * The idempotency key is stored only if it differs from the default key of the effect's location and the salt: `null`
+ * stands for the default key before extras.
+ */
 type FoldedEffect = readonly [
   task: string,
   key: string,
@@ -36,7 +47,8 @@ type FoldedEffect = readonly [
   startedAt: number,
   endedAt: number | null,
   stage: string | null,
-  idempotencyKey?: string,
+  idempotencyKey?: string | null,
+  extras?: FoldedExtras,
 ];
 
 type Folded = readonly [step: number, salt: string, ...effects: readonly FoldedEffect[]];
@@ -81,8 +93,26 @@ function findSalt({ thread, namespace }: CheckpointLocation, effects: readonly E
 
 function toFoldedEffect(location: CheckpointLocation, salt: string, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
+  const extras = toFoldedExtras(row);
   const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
-  return idempotencyKey === createDefaultKey(location, salt, { task, key }) ? folded : [...folded, idempotencyKey];
+  const hasDefaultKey = idempotencyKey === createDefaultKey(location, salt, { task, key });
+  if (extras !== undefined) return [...folded, hasDefaultKey ? null : idempotencyKey, extras];
+  return hasDefaultKey ? folded : [...folded, idempotencyKey];
+}
+
+function toFoldedExtras(row: EffectRow): FoldedExtras | undefined {
+  const { processes, attemptLog } = row;
+  const usage = toUsageColumns(row) ?? null;
+  if (processes === undefined && attemptLog === undefined) return usage === null ? undefined : [usage];
+  return [usage, processes ?? null, attemptLog ?? null];
+}
+
+function fromFoldedExtras([usage, processes = null, attemptLog = null]: FoldedExtras): Partial<EffectRow> {
+  return {
+    ...(usage === null ? {} : { usage: fromUsageColumns(usage) }),
+    ...(processes === null ? {} : { processes }),
+    ...(attemptLog === null ? {} : { attemptLog }),
+  };
 }
 
 /** Reads the folded effects of a checkpoint. Throws `store_corrupt` on a checksum mismatch. */
@@ -99,7 +129,7 @@ export function readFoldedEffects(
   const [step, salt, ...rows] = JSON.parse(effects) as Folded;
   // The last of several effects with one key counts, as in rows.
   const byKey = new Map<string, EffectRow>();
-  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey] of rows)
+  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey, more] of rows)
     byKey.set(JSON.stringify([task, key]), {
       step,
       task,
@@ -113,6 +143,7 @@ export function readFoldedEffects(
       startedAt,
       ...(endedAt === null ? {} : { endedAt }),
       ...(stage === null ? {} : { stage }),
+      ...(more === undefined ? {} : fromFoldedExtras(more)),
     });
   return [...byKey.values()];
 }

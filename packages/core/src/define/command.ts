@@ -13,6 +13,7 @@ export interface AnyRecipe {
 
 /** Recipe over a draft of the state; may change only last-value channels. */
 export interface Recipe<State, Drafted = Draft<State>> extends AnyRecipe {
+  /** Changes the draft. */
   readonly recipe: (draft: Drafted) => void;
 }
 

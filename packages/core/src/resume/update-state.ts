@@ -40,7 +40,7 @@ import {
   cancelUnansweredCalls,
   mergeCancelledWrites,
 } from "../run/superstep/cancel-pending-calls.ts";
-import { commit } from "../run/superstep/commit.ts";
+import { commit, hasToolTask } from "../run/superstep/commit.ts";
 import { checkRequiredChannels, parseInputWrites } from "../run/superstep/input.ts";
 import { planFirstTasks, reduceInput, reduceSuperstep } from "../run/superstep/superstep.ts";
 import { getCodec, getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
@@ -431,10 +431,7 @@ async function closeRemainingCalls(
   { state }: StepResult,
   { saved, next }: { readonly saved: Persistence; readonly next: readonly Task[] },
 ): Promise<CancelledCalls | undefined> {
-  const { plan } = position;
-  const { control } = progress;
-  const isToolTask = ({ node }: Task): boolean => plan.nodes.get(node)?.logic.answersCalls === true;
-  if (!control.tasks.some(isToolTask) || next.some(isToolTask)) return undefined;
+  if (!hasToolTask(position, progress.control.tasks) || hasToolTask(position, next)) return undefined;
   return cancelUnansweredCalls(position, progress, saved, {
     nextState: state,
     reason: "an update replaced the tool node",

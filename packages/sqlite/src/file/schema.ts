@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "0a49ce03a39ea1e18f39619ea75c4c5fbab0aea1466efab9333227498adc4251";
+export const schemaHash = "3a61a1ff023aa902bf55f51e9e5c2225c89508dd18659d12b4e7e0fecc9afaa2";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -40,6 +40,8 @@ export const migrations: readonly (readonly string[])[] = [
   name TEXT NOT NULL,
   version INTEGER NOT NULL,
   shape TEXT NOT NULL,
+  outline TEXT,
+  outline_sum INTEGER,
   UNIQUE (name, version, shape)
 ) STRICT`,
     `CREATE TABLE settings (
@@ -200,6 +202,9 @@ export const migrations: readonly (readonly string[])[] = [
   stage TEXT,
   args ANY,
   sum INTEGER,
+  processes INTEGER,
+  attempt_log TEXT,
+  usage TEXT,
   outcome ANY,
   UNIQUE (branch, step, task, call)
 ) STRICT`,

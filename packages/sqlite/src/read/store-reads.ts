@@ -27,6 +27,7 @@ type ThreadReads = Required<
     | "branches"
     | "checkpoint"
     | "writtenBy"
+    | "outline"
     | "head"
     | "history"
     | "state"
@@ -157,6 +158,7 @@ function createThreadReads(transactions: ReadSource): ThreadReads {
     checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),
     writtenBy: (thread, checkpoint) =>
       transactions.read((from) => from.checkpoints.getGraphVersion(thread, checkpoint), thread),
+    outline: (version) => transactions.read((from) => from.outlines.get(version)),
     head: (thread, branch) => transactions.read((from) => from.checkpoints.getHead(thread, branch), thread),
     history: (thread, page) =>
       transactions.read((from) => {

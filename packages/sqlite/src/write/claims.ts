@@ -88,7 +88,7 @@ export class Claims {
     const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
     checkClaimTenant(request, found);
     const known = found && threads.updateStoredHead(thread, found);
-    const writer = graphs.getWriter(request);
+    const writer = graphs.getWriter(request, request.outline);
     const state = known ?? this.#createThread(request, { graph: writer.key, hasRun });
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
@@ -114,7 +114,7 @@ export class Claims {
     if (state.owner !== null || state.epoch === 0 || state.graph === null) return undefined;
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
-    const key = this.#rows.graphs.findKey(request);
+    const key = this.#rows.graphs.findSavedKey(request);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
     const read = this.#readBranch(thread, namespace.key, namespace);

@@ -46,6 +46,25 @@ ${bodies
       `start.nodes({\n  read: ${body},\n  check: (state) => ({ total: state.cart.length }),\n  pack: inputNode(Item, () => undefined),\n});\n`,
   )
   .join("")}`;
+/** Unfinished edges of the node `read`, and the names that each may take. */
+const edges = {
+  '""': ["__end__", "check", "read"],
+  '["check", ""]': ["__end__", "check", "read"],
+  'join("")': ["__end__", "check", "read"],
+  'route(["check", END], () => "")': ["__end__", "check"],
+  'fanOut("", () => [{ item: "tea", count: 1 }], { otherwise: END })': ["pack"],
+  'fanOut("pack", () => [], { otherwise: "" })': ["__end__", "check", "read"],
+};
+const edgeProgram = `import { defineGraph, END, fanOut, inputNode, join, route, START } from "statewright";
+import { Item, Shop } from "./shop.ts";
+const start = defineGraph({ name: "shop", state: Shop }).nodes({
+  read: () => undefined,
+  check: () => undefined,
+  pack: inputNode(Item, () => undefined),
+});
+${Object.keys(edges)
+  .map((edge) => `start.edges({ [START]: "read", read: ${edge}, check: END, pack: END });\n`)
+  .join("")}`;
 /** Position in the empty name of the command of a body. */
 const findName = (body: string): number => commands.indexOf(body) + body.search(/(goto|send)\(""/) + 'goto("'.length;
 
@@ -55,17 +74,20 @@ beforeAll(async () => {
   await project.write("src/shop.ts", readFileSync(new URL("mistakes/shop.ts", import.meta.url), "utf8"));
   await project.write("src/program.ts", program);
   await project.write("src/commands.ts", commands);
+  await project.write("src/edges.ts", edgeProgram);
 });
 afterAll(() => project.remove());
 
 describe.each(Object.keys(compilers) as CompilerName[])("%s", (compiler) => {
   let editor: Editor;
   let commandEditor: Editor;
+  let edgeEditor: Editor;
   beforeAll(async () => {
     editor = await createEditor(compiler, project.folder, "src/program.ts");
     commandEditor = await createEditor(compiler, project.folder, "src/commands.ts");
+    edgeEditor = await createEditor(compiler, project.folder, "src/edges.ts");
   });
-  afterAll(() => Promise.all([editor.close(), commandEditor.close()]));
+  afterAll(() => Promise.all([editor.close(), commandEditor.close(), edgeEditor.close()]));
 
   test.each([
     [".nodes({", 21],
@@ -122,5 +144,10 @@ describe.each(Object.keys(compilers) as CompilerName[])("%s", (compiler) => {
   test.each(Object.entries(sendBodies))("send offers the nodes with an input, in %s [FX35]", async (_place, body) => {
     const offered = await commandEditor.complete(findName(body));
     expect(offered.filter((name) => name !== "")).toEqual(["pack"]);
+  });
+
+  test.each(Object.entries(edges))("the edge %s offers the nodes that it can name [FX35]", async (edge, names) => {
+    const offered = await edgeEditor.complete(edgeProgram.indexOf(`read: ${edge}`) + `read: ${edge}`.indexOf('""') + 1);
+    expect(offered.filter((name) => name !== "")).toEqual(names);
   });
 });

@@ -39,6 +39,7 @@ export interface ToolPack extends PackWorld {
 /** One test of the suite. `run` throws when a tool of the pack violates `name`. */
 export interface ToolTest {
   readonly name: string;
+  /** Runs the test with fresh instances from `open`. Rejects when the test fails. */
   run(open: () => ToolPack | Promise<ToolPack>): Promise<void>;
 }
 

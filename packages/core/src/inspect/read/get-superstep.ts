@@ -172,7 +172,8 @@ async function listReceived(
   row: CheckpointRow,
   parent: CheckpointRow | undefined,
 ): Promise<SuperstepDetail["inbox"]> {
-  if (parent === undefined || parseControl(codec, row).pending === undefined) return [];
+  // Only machines have pending actors and timers; a final state has none.
+  if (parent === undefined || parseControl(codec, parent).pending === undefined) return [];
   const { branch, seq } = row;
   const entries = await listTimeline(reads, thread, { branch, before: seq, limit: maxReceived });
   return entries.toReversed().flatMap((entry) => {

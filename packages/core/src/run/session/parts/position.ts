@@ -36,6 +36,15 @@ export function getErrorPlace(position: Position, more: ErrorPlace = {}): ErrorP
   };
 }
 
+/** Returns the location of a task for errors. */
+export function getTaskPlace(
+  position: Position,
+  { node, id }: Pick<Task, "node" | "id">,
+  more?: ErrorPlace,
+): ErrorPlace {
+  return getErrorPlace(position, { node, task: id, ...more });
+}
+
 /** Returns the path from the outermost graph to the session's machine. */
 export function getMachinePath({ run, nesting }: Position): readonly string[] {
   return nesting === undefined ? [run.graph] : [run.graph, ...nesting.path];
