@@ -33,8 +33,8 @@ type FoldedExtras = readonly [
 ];
 
 /**
- * The idempotency key is stored only if it differs from the default key of the effect's location and the salt: `null`
- * stands for the default key before extras.
+ * Short, because every superstep has this text: a time is relative to an earlier one, and 0 stands for an absent text.
+ * The idempotency key is stored only if it differs from the default key of the effect's location and the salt.
  */
 type FoldedEffect = readonly [
   task: string,
@@ -45,9 +45,9 @@ type FoldedEffect = readonly [
   state: EffectRow["state"],
   attempts: number,
   startedAt: number,
-  endedAt: number | null,
-  stage: string | null,
-  idempotencyKey?: string | null,
+  durationMs: number | null,
+  stage: string | 0,
+  idempotencyKey?: string | 0,
   extras?: FoldedExtras,
 ];
 
@@ -94,9 +94,10 @@ function findSalt({ thread, namespace }: CheckpointLocation, effects: readonly E
 function toFoldedEffect(location: CheckpointLocation, salt: string, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
   const extras = toFoldedExtras(row);
-  const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
+  const durationMs = endedAt === undefined ? null : endedAt - startedAt;
+  const folded = [task, key, kind, name, effect, state, attempts, startedAt, durationMs, stage ?? 0] as const;
   const hasDefaultKey = idempotencyKey === createDefaultKey(location, salt, { task, key });
-  if (extras !== undefined) return [...folded, hasDefaultKey ? null : idempotencyKey, extras];
+  if (extras !== undefined) return [...folded, hasDefaultKey ? 0 : idempotencyKey, extras];
   return hasDefaultKey ? folded : [...folded, idempotencyKey];
 }
 
@@ -129,7 +130,7 @@ export function readFoldedEffects(
   const [step, salt, ...rows] = JSON.parse(effects) as Folded;
   // The last of several effects with one key counts, as in rows.
   const byKey = new Map<string, EffectRow>();
-  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey, more] of rows)
+  for (const [task, key, kind, name, effect, state, attempts, startedAt, durationMs, stage, ownKey = 0, more] of rows)
     byKey.set(JSON.stringify([task, key]), {
       step,
       task,
@@ -139,10 +140,10 @@ export function readFoldedEffects(
       effect,
       state,
       attempts,
-      idempotencyKey: idempotencyKey ?? createDefaultKey(location, salt, { task, key }),
+      idempotencyKey: ownKey === 0 ? createDefaultKey(location, salt, { task, key }) : ownKey,
       startedAt,
-      ...(endedAt === null ? {} : { endedAt }),
-      ...(stage === null ? {} : { stage }),
+      ...(durationMs === null ? {} : { endedAt: startedAt + durationMs }),
+      ...(stage === 0 ? {} : { stage }),
       ...(more === undefined ? {} : fromFoldedExtras(more)),
     });
   return [...byKey.values()];

@@ -2,7 +2,7 @@
 import type { EffectRow, EffectUsage } from "@statewright/core/store";
 
 /** Tokens of a result in a row: the model, then the counts in the order of their names here; `null` for an unknown one. */
-export type UsageColumns = readonly [model: string | null, ...counts: readonly (number | null)[]];
+export type UsageColumns = readonly [model: string | 0, ...counts: readonly (number | null)[]];
 
 const usageFields = ["inputTokens", "outputTokens", "cachedTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
@@ -10,7 +10,7 @@ const usageFields = ["inputTokens", "outputTokens", "cachedTokens", "cacheWriteT
 export function toUsageColumns({ usage }: EffectRow): UsageColumns | undefined {
   if (usage === undefined) return undefined;
   const counts = usageFields.map((field) => usage[field] ?? null);
-  return [usage.model ?? null, ...counts.slice(0, counts.findLastIndex((count) => count !== null) + 1)];
+  return [usage.model ?? 0, ...counts.slice(0, counts.findLastIndex((count) => count !== null) + 1)];
 }
 
 /** Returns the tokens of an effect as JSON text; null for unknown tokens. */
@@ -25,5 +25,5 @@ export function fromUsageColumns([model, ...counts]: UsageColumns): EffectUsage 
     const count = counts[nth];
     return typeof count === "number" ? [[field, count]] : [];
   });
-  return { ...Object.fromEntries(known), ...(model === null ? {} : { model }) };
+  return { ...Object.fromEntries(known), ...(model === 0 ? {} : { model }) };
 }

@@ -30,6 +30,7 @@ import {
   graphToolOptionNames,
   invalidOption,
   listOptionNames,
+  toBranchPrefix,
   toSnakeCase,
 } from "@statewright/core/adapter";
 import { getAgentEnd, getAnswerText } from "../agent/agent-end.ts";
@@ -212,12 +213,13 @@ function toJson(args: unknown): string {
 }
 
 /**
- * Gives the prompt message an id derived from the call id, because a restarted call must write the same first
+ * Gives the prompt message an id derived from branch and call id, because a restarted call must write the same first
  * checkpoint.
  */
-function toPromptMessages(input: AgentInput, { callId }: GraphCall): readonly Message[] {
+function toPromptMessages(input: AgentInput, { branch, callId }: GraphCall): readonly Message[] {
   const messages = toMessages(input);
-  return messages === input ? messages : messages.map((message) => ({ ...message, id: `${callId}:prompt` }));
+  const id = `${toBranchPrefix(branch)}${callId}:prompt`;
+  return messages === input ? messages : messages.map((message) => ({ ...message, id }));
 }
 
 /** Describes in sentences why an end is not accepted; undefined for an accepted end. */

@@ -308,9 +308,9 @@ interface ExpectedUpdate<Types extends GraphTypes, Update, Listed> {
   };
 }
 
-/** Goto with the update that the state takes. */
+/** Goto with the update that the state takes. Every value has `toString`, so that no property is missing. */
 interface GotoWithUpdate<Target, Update> {
-  readonly target: { readonly name: Target; readonly update: Update };
+  readonly toString: () => readonly [Target, Update];
 }
 
 /** The written value when it is valid; otherwise the type of the channel, without the alternatives of every channel. */

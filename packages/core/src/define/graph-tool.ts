@@ -32,6 +32,8 @@ const defaultMaxDepth = 5;
 /** Tool call of a graph tool, with the context and state of the calling graph. */
 export interface GraphCall<Context = unknown, State = unknown, Injected = unknown> {
   readonly callId: string;
+  /** Branch of the run. */
+  readonly branch: string;
   /** Context of the calling graph. */
   readonly context: Context;
   /** State of the calling graph when the call started or resumed; its type is the state that `inject` reads. */

@@ -10,6 +10,7 @@ import { describeValue } from "../base/json.ts";
 import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import { describeIssues, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
+import { removeBranchPrefix, toBranchPrefix } from "../checkpoint/branch-prefix.ts";
 import { checkWriter } from "../checkpoint/check-writer.ts";
 import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import { createStateWriter, restoreState } from "../checkpoint/codec/saved-state.ts";
@@ -106,7 +107,7 @@ export async function fork<Types extends GraphTypes>(
     branch,
     from: outermost.id,
     checkpoint: outermost === from ? edited : copyCheckpoint(outermost, now),
-    interrupts: await listRetainedAnswers(store, thread, calls),
+    interrupts: await listRetainedAnswers(store, thread, calls, branch),
     ...(options.moveHead === true ? { head: true } : {}),
     ...(inner.length === 0 ? {} : { inner }),
   });
@@ -145,7 +146,12 @@ async function findParentCopy(
 /** Applies the update of a fork to the state at a checkpoint; writes nothing. Throws errors of an invalid update. */
 export async function applyForkUpdate<Types extends GraphTypes>(
   graph: Graph,
-  { store, thread, update }: Pick<ForkOptions<Types>, "thread" | "update"> & { readonly store: Pick<Store, "state"> },
+  {
+    store,
+    thread,
+    name = "",
+    update,
+  }: Pick<ForkOptions<Types>, "thread" | "update"> & { readonly store: Pick<Store, "state">; readonly name?: string },
   from: CheckpointRow,
   { codec, now }: { readonly codec: Codec; readonly now: number },
 ): Promise<CheckpointWrite> {
@@ -158,7 +164,7 @@ export async function applyForkUpdate<Types extends GraphTypes>(
     before,
     update === undefined
       ? []
-      : assignMessageIds(plan, parseEdit(plan, codec, thread, update), `${thread}/${from.id}/update ${now}`),
+      : assignMessageIds(plan, parseEdit(plan, codec, thread, update), `${thread}/${name}/update ${now}`),
   );
   const separatedCalls = findIntroducedIssue(plan, before, state);
   if (separatedCalls !== undefined) throw createSeparatedCallsError(plan, thread, separatedCalls);
@@ -221,13 +227,14 @@ function copyCheckpoint(row: CheckpointRow, now: number): CheckpointWrite {
 }
 
 /**
- * Lists the answers given since the checkpoint if it is the head of its namespace; for an older checkpoint interrupts
- * are raised again.
+ * Lists the answers given since the checkpoint if it is the head of its namespace, with the ids of the new branch; for
+ * an older checkpoint interrupts are raised again.
  */
 async function listRetainedAnswers(
   store: Store,
   thread: string,
   calls: readonly Call[],
+  branch: string,
 ): Promise<readonly InterruptRow[]> {
   const [outermost] = calls;
   const from = calls[calls.length - 1]?.row;
@@ -237,9 +244,12 @@ async function listRetainedAnswers(
   const answered = (await listReadableInterrupts(store, thread, row.branch)).filter(
     ({ step, answer }) => step === row.step && answer !== undefined,
   );
-  if (from === row || (await isHead(store, thread, from))) return answered;
+  const rows = answered.map((row) => ({ ...row, branch, id: removeBranchPrefix(row.id, row.branch) }));
+  const isWhole = from === row || (await isHead(store, thread, from));
   const call = calls.slice(1).reduce((ids, { caller }) => `${ids}${caller?.task ?? ""}/`, "");
-  return answered.filter(({ id }) => !id.startsWith(call) || Number.parseInt(id.slice(call.length), 10) < from.step);
+  const isRetained = (id: string): boolean =>
+    isWhole || !id.startsWith(call) || Number.parseInt(id.slice(call.length), 10) < from.step;
+  return rows.filter(({ id }) => isRetained(id)).map((each) => ({ ...each, id: toBranchPrefix(branch) + each.id }));
 }
 
 function createMissingCallerError(thread: string, at: number, caller: number): StatewrightError {

@@ -37,9 +37,12 @@ const sendBodies = {
   "a conditional command": 'async (state) => (state.total > 3 ? send("", { item: "tea", count: 1 }) : undefined)',
 };
 const bodies = [...Object.values(gotoBodies), ...Object.values(sendBodies)];
-const commands = `import { defineGraph, END, goto, inputNode, send } from "statewright";
-import { Item, Shop } from "./shop.ts";
+const commands = `import { call } from "@statewright/testing";
+import { defineGraph, END, goto, inputNode, send } from "statewright";
+import { Item, search, Shop } from "./shop.ts";
 const start = defineGraph({ name: "shop", state: Shop });
+start.nodes({ read: (state) => ({ /*update*/ }) });
+call(search, { /*args*/ });
 ${bodies
   .map(
     (body) =>
@@ -131,6 +134,20 @@ describe.each(Object.keys(compilers) as CompilerName[])("%s", (compiler) => {
     expect(offered).toEqual(
       ["cache", "defer", "effect", "idleTimeoutMs", "interrupts", "onError", "retry", "timeoutMs", "writes"].toSorted(),
     );
+  });
+
+  test("the update that a body returns completes channels, and no part of a command [FX35]", async () => {
+    expect(await commandEditor.complete(commands.indexOf("/*update*/"))).toEqual([
+      "cart",
+      "messages",
+      "notes",
+      "total",
+      "verdict",
+    ]);
+  });
+
+  test("a call of a tool completes its arguments [FX34]", async () => {
+    expect(await commandEditor.complete(commands.indexOf("/*args*/"))).toEqual(["limit", "query"]);
   });
 
   test.each(Object.entries(gotoBodies))(

@@ -56,7 +56,11 @@ export const threadMoveTests: readonly StoreTest[] = [
       const outlines = [{ graph: "other", version: 9, shape: "s9", outline: "[9]" }];
       const runs = exported.runs.map((run) => ({ ...run, thread: "copy" }));
       await store.importThread({ ...exported, id: "copy", runs, outlines });
-      assertEqual(await (await peer()).outline({ graph: "other", version: 9, shape: "s9" }), "[9]", "an imported outline");
+      assertEqual(
+        await (await peer()).outline({ graph: "other", version: 9, shape: "s9" }),
+        "[9]",
+        "an imported outline",
+      );
     },
   ),
 

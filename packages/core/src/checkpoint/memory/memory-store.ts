@@ -215,7 +215,8 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
     supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
     timers: (filter = {}) => read(self, () => listTimers(all(), filter)),
-    exportThread: (id, options) => read(self, () => toThreadExport(all(), requireThread(find(id), id), options?.bodies)),
+    exportThread: (id, options) =>
+      read(self, () => toThreadExport(all(), requireThread(find(id), id), options?.bodies)),
     vacuum: () => read(self, () => undefined),
   };
 }

@@ -87,8 +87,7 @@ async function loadDetail(
   const changes = diffValues(...(await loadChangedChannels(reader, row, work.parent)));
   const from = work.parent === undefined ? null : parseControl(codec, work.parent).machine;
   const { machine: to } = parseControl(codec, row);
-  const guards =
-    graph === undefined ? undefined : recomputeGuards(graph, { from, row: superstep?.checkpoint ?? row, codec });
+  const guards = graph === undefined ? undefined : recomputeGuards(graph, { from, row, codec });
   const writtenBy = await reads.writtenBy(thread, row.id);
   return {
     ...toSuperstepSummary(codec, superstep ?? { checkpoint: row, changes: [], effects: [] }),

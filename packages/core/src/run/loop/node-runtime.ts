@@ -35,8 +35,7 @@ import { emitCustomEvent } from "../session/custom-event.ts";
 import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { type Persistence, recordEffect, taskKey, toRowKey } from "../session/parts/persistence.ts";
-import type { Position } from "../session/parts/position.ts";
-import { getErrorPlace, getTaskPlace } from "../session/parts/position.ts";
+import { getErrorPlace, getInterruptIdPrefix, getTaskPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
@@ -94,7 +93,7 @@ export function createNodeRuntime(
           const text = codec.encode(payload, `the payload of the interrupt "${key}"`);
           const baseId = keyPrefix === "" ? `${task.id}:${key}` : `${task.id}/${keyPrefix}${key}`;
           raisedIds ??= new Set();
-          const id = findInterruptId(interrupts, raisedIds, session.position.nesting?.idPrefix ?? "", {
+          const id = findInterruptId(interrupts, raisedIds, getInterruptIdPrefix(session.position), {
             baseId,
             payload: text,
           });

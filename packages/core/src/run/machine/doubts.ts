@@ -15,6 +15,7 @@ import {
 import type { PriorEffect } from "../journal/prior-effects.ts";
 import type { InvokedPromise } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
+import { getInterruptIdPrefix, type Position } from "../session/parts/position.ts";
 import { type LoopState, setOutcome } from "./loop-state.ts";
 import { getPromiseRow } from "./machine-effect.ts";
 
@@ -74,8 +75,13 @@ function findDoubt({ session, priorEffects }: LoopState, work: InvokedPromise): 
 }
 
 /** A prior effect on another branch and a start on this branch are different events: each has its own interrupt. */
-export function getInDoubtId(found: PriorEffect | undefined, { task }: InvokedPromise): string {
-  return found === undefined ? `${task.id}:${inDoubtKey}` : `${task.id}:prior_effect:${inDoubtKey}`;
+export function getInDoubtId(
+  position: Pick<Position, "run" | "nesting">,
+  found: PriorEffect | undefined,
+  { task }: InvokedPromise,
+): string {
+  const kind = found === undefined ? inDoubtKey : `prior_effect:${inDoubtKey}`;
+  return `${getInterruptIdPrefix(position)}${task.id}:${kind}`;
 }
 
 /** Row and payload of the interrupt about a promise in doubt; undefined for a promise without a start. */
@@ -88,7 +94,7 @@ export function describeDoubt(
   const { row, about, prior } = doubt;
   const { idempotencyKey, startedAt } = row;
   const payload = { actor: work.task.node, input: work.input, idempotencyKey, startedAt, ...describePrior(prior) };
-  return { id: getInDoubtId(loop.priorEffects.get(work), work), about, payload };
+  return { id: getInDoubtId(loop.session.position, loop.priorEffects.get(work), work), about, payload };
 }
 
 function describePrior(prior: EffectDoubt<unknown>["prior"]): object {
@@ -105,7 +111,8 @@ export function isDenied({ session, answers }: LoopState, work: InvokedPromise):
   const row = getPromiseRow(session.position, session.journal, work);
   if (row === undefined) return false;
   return (
-    decodeAnswer(session.journal, createStartDoubt(row), answers.get(getInDoubtId(undefined, work)))?.happened === false
+    decodeAnswer(session.journal, createStartDoubt(row), answers.get(getInDoubtId(session.position, undefined, work)))
+      ?.happened === false
   );
 }
 
@@ -114,7 +121,11 @@ function findAnswer(
   work: InvokedPromise,
   doubt: EffectDoubt<unknown>,
 ): ActorInDoubt | undefined {
-  return decodeAnswer(session.journal, doubt, answers.get(getInDoubtId(priorEffects.get(work), work)));
+  return decodeAnswer(
+    session.journal,
+    doubt,
+    answers.get(getInDoubtId(session.position, priorEffects.get(work), work)),
+  );
 }
 
 /** Decodes the answer to an interrupt about this start; undefined for another start. */

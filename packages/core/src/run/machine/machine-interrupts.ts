@@ -5,6 +5,7 @@ import { inDoubtKey } from "../../tool/policy/approval.ts";
 import { emit } from "../events/event-emitter.ts";
 import { listAcceptedTypes } from "../kernel/actor-tree.ts";
 import { awaitCommit } from "../session/parts/persistence.ts";
+import { getInterruptIdPrefix } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 import { actorInDoubt, describeDoubt } from "./doubts.ts";
 import type { LoopState } from "./loop-state.ts";
@@ -26,8 +27,9 @@ export function listDoubtInterrupts(loop: LoopState): readonly InterruptRow[] {
 
 function listEventInterrupts({ session, definition, tree }: LoopState): readonly InterruptRow[] {
   const node = session.progress.control.tasks.map((task) => task.node).join(" ");
+  const prefix = getInterruptIdPrefix(session.position);
   return listAcceptedTypes(definition, tree).map((type) =>
-    createMachineInterrupt(session, `${session.position.step}:${type}`, type, { node, payload: null }),
+    createMachineInterrupt(session, `${prefix}${session.position.step}:${type}`, type, { node, payload: null }),
   );
 }
 

@@ -88,7 +88,8 @@ async function applyQueuedAnswer(loop: LoopState, event: QueuedEvent): Promise<v
   loop.answers.set(id, row);
   await removeEvent(loop, event, createReceivedEvent(session, event), [row]);
   for (const [work, state] of loop.running)
-    if (state === "in doubt" && getInDoubtId(loop.priorEffects.get(work), work) === id) loop.running.delete(work);
+    if (state === "in doubt" && getInDoubtId(loop.session.position, loop.priorEffects.get(work), work) === id)
+      loop.running.delete(work);
 }
 
 /** Removes an event from the inbox together with its durable event. */

@@ -2,9 +2,11 @@
  * Applies migrations to a thread snapshot: renames, and conversion of the state. Pure: the result describes the rows
  * to write. Ids and idempotency keys stay unchanged, so that an effect in flight is found under its own key.
  */
+
 import { describeThrown, StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, describeValue, isPlainObject } from "../../base/json.ts";
 import { describeIssues } from "../../base/schema.ts";
+import { removeBranchPrefix } from "../../checkpoint/branch-prefix.ts";
 import type { Control, Task } from "../../checkpoint/checkpoint.ts";
 import { createInitialState } from "../../checkpoint/codec/saved-state.ts";
 import { type InterruptRow, isOpen, isStartInDoubt } from "../../checkpoint/journal.ts";
@@ -251,7 +253,7 @@ function renameInterrupt(row: InterruptRow, migration: Migration): InterruptRow 
   const path = row.node.split(".");
   const nodeName = path[path.length - 1] ?? "";
   const ownKey = row.key.slice(row.node.length - nodeName.length);
-  const segments = row.id.split("/");
+  const segments = removeBranchPrefix(row.id, row.branch).split("/");
   let level: Migration | undefined = migration;
   const nodes = path.map((name, index) => {
     const isLast = index === path.length - 1;

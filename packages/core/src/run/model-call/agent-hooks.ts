@@ -9,6 +9,7 @@ import type { Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
+import { createMessageId } from "../session/parts/position.ts";
 import type { Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
@@ -65,7 +66,7 @@ export async function runBeforeAgentHooks(
       const answerPart =
         hookContext.ending === undefined
           ? {}
-          : { answer: createEndingMessage(hookContext.ending, `${task.id}:${key}`) };
+          : { answer: createEndingMessage(hookContext.ending, createMessageId(session.position, task, key)) };
       return { ...(hookContext.writes.length === 0 ? {} : { writes: hookContext.writes }), ...answerPart };
     },
     onCommitted: ({ answer: message }, reused) => {

@@ -23,7 +23,7 @@ import { readPayload } from "../conversation/interrupt-payload.ts";
 import { cancelStart } from "../journal/commit-start.ts";
 import { createStepLongTerm, recordChanges } from "../journal/long-term-writes.ts";
 import { createHookRuntime } from "../journal/middleware-runtime.ts";
-import { getErrorPlace } from "../session/parts/position.ts";
+import { getErrorPlace, getInterruptIdPrefix } from "../session/parts/position.ts";
 import type { State, Write } from "../session/returns.ts";
 import type { InterruptRequest, TaskScope } from "../session/scope.ts";
 import type { Lineage, Session } from "../session/session.ts";
@@ -267,7 +267,7 @@ function locateInterrupt(session: Session, task: Task, key: string, id: string):
   let declaring = { session, task };
   for (let level: Lineage["parent"] = declaring; level !== undefined; level = level.session.lineage.parent)
     if (Object.hasOwn(level.session.position.plan.graph.interrupts, key)) declaring = level;
-  return `${declaring.session.position.nesting?.idPrefix ?? ""}${declaring.task.id}/${id}`;
+  return `${getInterruptIdPrefix(declaring.session.position)}${declaring.task.id}/${id}`;
 }
 
 /** Returns the expiry of the interrupt: from the hook, else from the declaration. */

@@ -22,6 +22,7 @@ import { recordAttemptFailure } from "../journal/effect-attempts.ts";
 import { toKnownUsage } from "../journal/effect-usage.ts";
 import { addAbortListener } from "../session/abort.ts";
 import { toJournalKey } from "../session/parts/persistence.ts";
+import { createMessageId } from "../session/parts/position.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { sleep, type TaskScope } from "../session/scope.ts";
@@ -116,7 +117,8 @@ class ModelRequests {
     this.#scope = scope;
     this.#parts = parts;
     this.#failedAttempts = [...previous.attempts];
-    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`);
+    const messageId = createMessageId(session.position, task, key);
+    this.#stream = parts.stream ?? createMessageStream(session.events, session.env.redactor, task, messageId);
     if (previous.isFromOtherProcess)
       this.#stream.retract(previous.attempts.at(-1)?.model ?? primaryModel.id, "unrecorded");
   }
@@ -302,13 +304,13 @@ class ModelRequests {
     { thrown, kind, details: { usage } }: FailedRequest,
     next: { readonly model: Model; readonly delayMs: number },
   ): void {
-    const { events, env } = this.#session;
+    const { events, env, position } = this.#session;
     const { task } = this.#scope;
     emit(events, {
       type: "model.retried",
       node: task.node,
       task: task.id,
-      messageId: `${task.id}:${this.#parts.key}`,
+      messageId: createMessageId(position, task, this.#parts.key),
       attempt: this.#failedAttempts.length,
       delayMs: next.delayMs,
       model: model.id,

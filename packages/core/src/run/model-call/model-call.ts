@@ -22,7 +22,7 @@ import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
-import { countTurn, type Position } from "../session/parts/position.ts";
+import { countTurn, createMessageId, type Position } from "../session/parts/position.ts";
 import { mergeMiddleware } from "../session/parts/run-environment.ts";
 import { readUpdate, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
@@ -170,7 +170,7 @@ async function generateMessage(
       pass.model = model.id;
       const stream = createFilteredStream(
         session.env.world,
-        createMessageStream(session.events, session.env.redactor, task, `${task.id}:${key}`),
+        createMessageStream(session.events, session.env.redactor, task, createMessageId(session.position, task, key)),
         middleware,
       );
       const { auxiliaryAttempts } = pass;
@@ -231,7 +231,7 @@ async function generateWithoutHooks(
     reply,
     sentRequest,
     attempts,
-    id: `${scope.task.id}:${key}`,
+    id: createMessageId(position, scope.task, key),
   });
 }
 
@@ -246,7 +246,7 @@ async function generateWithHooks(
 ): Promise<RecordedReply> {
   const { events, position, env, scope, effect } = pass;
   const { model } = call;
-  const id = `${scope.task.id}:${effect}`;
+  const id = createMessageId(position, scope.task, effect);
   if (previous.attempts.length > 0) await notifyPreviousAttempts(pass, previous.attempts, createAttemptKey);
   const request = await applyBeforeModel(pass, middleware, await selectTools(pass, middleware, call.request));
   if (pass.ending !== undefined)
@@ -373,7 +373,7 @@ function recordTurnLimitMessage(
     kind: "step",
     name: "maxTurns",
     effect: "pure",
-    execute: () => createEndingMessage(limit, `${task.id}:${key}`),
+    execute: () => createEndingMessage(limit, createMessageId(session.position, task, key)),
     onCommitted: (message, reused) => {
       if (!reused) emit(session.events, { type: "message.completed", node: task.node, task: task.id, message });
     },

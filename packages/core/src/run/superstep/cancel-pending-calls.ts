@@ -12,7 +12,7 @@ import type { ToolResult } from "../../tool/result.ts";
 import { listPendingCalls, type PendingCall } from "../conversation/pending-calls.ts";
 import { findJournaledChanges } from "../journal/long-term-writes.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
-import type { Position } from "../session/parts/position.ts";
+import { createMessageId, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { readUpdate, type State, type Write } from "../session/returns.ts";
 
@@ -33,7 +33,7 @@ interface CancelPendingCallsOptions {
  * Creates the answers to the pending calls of the last assistant message, or to the calls that `isIncluded` selects.
  */
 export function cancelPendingCalls(
-  { plan, step }: Position,
+  { plan, step, run }: Position,
   codec: Codec,
   journal: readonly EffectRow[],
   { state, reason, isIncluded }: CancelPendingCallsOptions,
@@ -49,7 +49,7 @@ export function cancelPendingCalls(
       row === undefined ? `Not executed: ${reason}.` : `Stopped: ${reason}. It is not known if the call took effect.`;
     const message: ToolMessage = {
       role: "tool",
-      id: `${step}:end:${block.id}`,
+      id: createMessageId({ run }, { id: `${step}:end` }, block.id),
       callId: block.id,
       name: block.name,
       content: result?.content ?? [{ type: "text", text }],

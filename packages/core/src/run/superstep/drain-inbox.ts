@@ -39,7 +39,7 @@ export async function drainInbox(
   const choices = [steering, ...(ends ? [selectMessages(session.position, waiting, "followUp")] : [])];
   for (const choice of choices) {
     if (choice.length === 0) continue;
-    const messages = assignNewIds(result.state["messages"] as readonly Message[], choice);
+    const messages = assignNewIds(result.state["messages"] as readonly Message[], choice, session.position.run.branch);
     const next = tryDeliver(session.position, session.events, session.env.codec, {
       inboxMessages: messages,
       reduceWith,
@@ -63,7 +63,11 @@ export async function listUndeliveredSteering(
 ): Promise<readonly QueuedMessage[]> {
   if (!canDeliver(session, session.progress.state)) return [];
   const waiting = filterSteering(await listWaitingMessages(session));
-  const messages = assignNewIds(session.progress.state["messages"] as readonly Message[], waiting);
+  const messages = assignNewIds(
+    session.progress.state["messages"] as readonly Message[],
+    waiting,
+    session.position.run.branch,
+  );
   return [...session.inboxes.inbox.listUnreadable(), ...messages];
 }
 

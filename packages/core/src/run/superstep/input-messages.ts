@@ -3,8 +3,10 @@
  * does that sends the whole conversation on each turn. An input must not separate a tool call from its answers, or
  * replace a message with a message of another role. Inbox messages always get new ids.
  */
+
 import { StatewrightError } from "../../base/errors.ts";
 import { isPlainObject } from "../../base/json.ts";
+import { toBranchPrefix } from "../../checkpoint/branch-prefix.ts";
 import type { Plan } from "../../compile/plan.ts";
 import { listToolCalls, type Message, type MessageWrite } from "../../model/message.ts";
 import { hasAnyId } from "../../state/message-index.ts";
@@ -97,6 +99,7 @@ function isPartOfToolCall(message: Message): boolean {
 export function assignNewIds(
   known: readonly Message[],
   inboxMessages: readonly QueuedMessage[],
+  branch: string,
 ): readonly QueuedMessage[] {
   const incoming = inboxMessages.flatMap(({ messages }) => messages);
   const distinct = new Set(incoming.map(({ id }) => id)).size === incoming.length && !incoming.some(hasEmptyId);
@@ -105,7 +108,7 @@ export function assignNewIds(
   return inboxMessages.map((inboxMessage) => ({
     ...inboxMessage,
     messages: inboxMessage.messages.map((message, index) => {
-      const id = usedIds.has(message.id) ? `${inboxMessage.id}:${index}` : message.id;
+      const id = usedIds.has(message.id) ? `${toBranchPrefix(branch)}${inboxMessage.id}:${index}` : message.id;
       usedIds.add(id);
       return id === message.id ? message : { ...message, id };
     }),

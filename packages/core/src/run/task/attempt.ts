@@ -14,7 +14,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath } from "../session/parts/nesting.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
-import { getErrorPlace, getTaskPlace, type Position } from "../session/parts/position.ts";
+import { getErrorPlace, getInterruptIdPrefix, getTaskPlace, type Position } from "../session/parts/position.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
@@ -317,7 +317,7 @@ function createInterruptRow(
   const path = nesting === undefined ? "" : `${formatNestingPath(nesting)}.`;
   const raisedAt = world.clock.now();
   return {
-    id: sharedId ?? `${nesting?.idPrefix ?? ""}${id}`,
+    id: sharedId ?? `${getInterruptIdPrefix(position)}${id}`,
     branch: run.branch,
     step: nesting?.step ?? step,
     task: nesting?.task ?? task.id,

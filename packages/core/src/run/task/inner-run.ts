@@ -30,7 +30,7 @@ import { createBufferedView } from "../session/long-term-view.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import type { Nesting, UpdateCall } from "../session/parts/nesting.ts";
 import { awaitCommit, type Persistence, toRowKey } from "../session/parts/persistence.ts";
-import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
+import { countSteps, getErrorPlace, getInterruptIdPrefix, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
 import type { State } from "../session/returns.ts";
@@ -341,13 +341,14 @@ function createNesting(
 
 /** Finds pending tasks of the call with answered or expired interrupts. */
 function findAnsweredTasks({
-  position: { nesting },
+  position,
   progress: { control },
   journal: { saved },
 }: Pick<Session, "position" | "progress" | "journal">): ReadonlySet<string> {
   const answered = [...(saved?.interrupts.values() ?? [])].filter((row) => !isOpen(row));
+  const prefix = getInterruptIdPrefix(position);
   const hasAnswer = (id: string): boolean =>
-    answered.some((row) => [":", "/"].some((end) => row.id.startsWith(`${nesting?.idPrefix ?? ""}${id}${end}`)));
+    answered.some((row) => [":", "/"].some((end) => row.id.startsWith(`${prefix}${id}${end}`)));
   return new Set(control.tasks.flatMap(({ id }) => (hasAnswer(id) ? [id] : [])));
 }
 

@@ -23,6 +23,7 @@ import { createModelAttempts } from "../model-call/model-attempts.ts";
 import { redactReply } from "../model-call/model-call.ts";
 import { sendReviewed } from "../model-call/reply-review.ts";
 import { createBeforeRequest } from "../model-call/request-hooks.ts";
+import { createMessageId } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { listCallMiddleware, type ToolCallContext } from "./context.ts";
 
@@ -89,7 +90,7 @@ async function askModel(
         beforeRequest: createBeforeRequest(pass),
       });
       const reply = redactReply(env.redactor, await sendReviewed(attempts.generate, request, review));
-      return attempts.finishMessage({ ...reply, role: "assistant", id: `${task.id}:${key}` });
+      return attempts.finishMessage({ ...reply, role: "assistant", id: createMessageId(position, task, key) });
     },
     onCommitted: ({ answeredBy = model.id, usage }, reused) => {
       if (reused) return;

@@ -94,8 +94,8 @@ export async function attemptGraphCall(
   }
 }
 
-function getCallContext({ block, env, progress }: ToolCallContext, injected: unknown = {}): object {
-  return { callId: block.id, context: env.context, state: progress.state, injected };
+function getCallContext({ block, env, position, progress }: ToolCallContext, injected: unknown = {}): object {
+  return { callId: block.id, branch: position.run.branch, context: env.context, state: progress.state, injected };
 }
 
 function checkDepth({ position, block }: ToolCallContext, { maxDepth }: GraphToolRecord): void {

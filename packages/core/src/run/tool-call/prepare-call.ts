@@ -7,7 +7,7 @@ import { applyErrorPolicy, toErrorResult } from "../../tool/result.ts";
 import { isRunnable, type PendingCall } from "../conversation/pending-calls.ts";
 import { formatAdvertisedTools, isAdvertised } from "../model-call/advertised-tools.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import type { Position } from "../session/parts/position.ts";
+import { getInterruptIdPrefix, type Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { parseCallArgs } from "./call-args.ts";
@@ -130,12 +130,12 @@ export function hasCallInterrupt(position: Position, journal: Journal, scope: Ta
 }
 
 function findCallInterrupts(
-  { nesting }: Position,
+  position: Position,
   { saved }: Journal,
   { task }: TaskScope,
   { key }: PendingCall,
 ): readonly InterruptRow[] {
   if (saved === undefined || saved.interrupts.size === 0) return [];
   const ids = [`${task.id}:${key}`, getClientInterruptId(task, key), getPriorCallInterruptId(task, key)];
-  return ids.flatMap((id) => saved.interrupts.get(`${nesting?.idPrefix ?? ""}${id}`) ?? []);
+  return ids.flatMap((id) => saved.interrupts.get(`${getInterruptIdPrefix(position)}${id}`) ?? []);
 }

@@ -16,7 +16,7 @@ import { resolveTool } from "../model-call/advertised-tools.ts";
 import { runAfterAgentHooks } from "../model-call/agent-hooks.ts";
 import { mapBounded } from "../session/concurrency.ts";
 import { hasConversation, type QueuedMessage } from "../session/inbox/inbox.ts";
-import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import { createMessageId, getErrorPlace, type Position } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import { readReturn, type Write } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
@@ -127,10 +127,12 @@ function toToolMessages(
   );
   let nth = 0;
   let other = 0;
+  const { position } = scope.session;
   return open.flatMap((call): readonly ToolMessage[] => {
     const { id, name } = call.block;
     const final = isFinalCall(node, call) ? finals[nth++] : undefined;
-    if (final !== undefined) return [{ role: "tool", id: `${scope.task.id}:${id}`, callId: id, name, ...final }];
+    if (final !== undefined)
+      return [{ role: "tool", id: createMessageId(position, scope.task, id), callId: id, name, ...final }];
     return answers.slice(other, ++other);
   });
 }
@@ -139,7 +141,7 @@ function toToolMessages(
 function toToolMessage(scope: TaskScope, result: ToolResult): ToolMessage {
   return {
     role: "tool",
-    id: `${scope.task.id}:${result.callId}`,
+    id: createMessageId(scope.session.position, scope.task, result.callId),
     callId: result.callId,
     name: result.name,
     content: result.content,

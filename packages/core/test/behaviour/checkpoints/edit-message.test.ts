@@ -61,3 +61,18 @@ test("editing a message and continuing from it is one call; later messages are e
   const never = editMessage(graph, { store, thread: "t", message: createUserMessage("four", "quatre") });
   expect((await getFailure(never, "unknown_checkpoint")).message).toContain('"four"');
 });
+
+test("an edited message has an id of its branch, keeps its place among the messages of its checkpoint, and can be edited again [SE1]", async () => {
+  const graph = echo([]);
+  const store = memoryStore();
+  const messages = ["one", "two", "three"].map((text) => createUserMessage(text, text));
+  await run(graph, { store, thread: "t", input: { messages } }).result;
+  const edit = { store, thread: "t", message: createUserMessage("two", "deux"), name: "french" };
+  const first = (await (await editMessage(graph, edit)).result).state.messages;
+  expect(first.slice(0, 3).map(({ id }) => id)).toEqual(["one", "french.two", "three"]);
+  expect(first.slice(0, 3).map(getMessageText)).toEqual(["one", "deux", "three"]);
+  const message = createUserMessage("french.two", "zwei");
+  const again = await editMessage(graph, { store, thread: "t", branch: "french", message, name: "german" });
+  const second = (await again.result).state.messages;
+  expect(second.slice(0, 3).map(({ id }) => id)).toEqual(["one", "german.two", "three"]);
+});

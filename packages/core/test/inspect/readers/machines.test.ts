@@ -53,8 +53,7 @@ test("a superstep shows the event that a running machine received, with its send
   const sender = store.peer();
   const handle = run(graph, { store, thread: "t", world });
   await world.waitUntilIdle();
-  const sent = await resume(graph, { store: sender, thread: "t", world, answers: { CANCEL: {} }, by: "ann" })
-    .result;
+  const sent = await resume(graph, { store: sender, thread: "t", world, answers: { CANCEL: {} }, by: "ann" }).result;
   await world.advance(1_000);
   await handle.result;
   const newest = (await listSupersteps(store, { thread: "t" })).find(isSuperstep);

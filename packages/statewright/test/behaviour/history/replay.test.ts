@@ -205,7 +205,7 @@ describe.each(places)("%s", (_name, open) => {
       const branch = await fork(chat, { store, thread: "t", at, name: "other" });
       expect(await resume(chat, { store, thread: "t", branch }).result).toMatchObject({
         status: "waiting",
-        interrupts: [{ id: "0:0:say:2" }],
+        interrupts: [{ id: "other.0:0:say:2" }],
       });
       for (const [name, said] of [
         ["main", "b"],

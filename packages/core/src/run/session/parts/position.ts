@@ -1,6 +1,7 @@
 /** Position of a session: the graph, the run and the step; the count of its supersteps and of the turns of agents. */
 
 import type { ErrorPlace } from "../../../base/errors.ts";
+import { toBranchPrefix } from "../../../checkpoint/branch-prefix.ts";
 import type { Control, RunRow, Task } from "../../../checkpoint/checkpoint.ts";
 import type { Plan } from "../../../compile/plan.ts";
 import type { TurnLimit } from "../../../define/agent-turn.ts";
@@ -43,6 +44,16 @@ export function getTaskPlace(
   more?: ErrorPlace,
 ): ErrorPlace {
   return getErrorPlace(position, { node, task: id, ...more });
+}
+
+/** Returns the id of a message that a task makes: unique over the branches of the thread. */
+export function createMessageId({ run }: Pick<Position, "run">, { id }: Pick<Task, "id">, key: string): string {
+  return `${toBranchPrefix(run.branch)}${id}:${key}`;
+}
+
+/** Returns the prefix of the ids of interrupts raised at a position: the branch, then the tasks and calls on the path. */
+export function getInterruptIdPrefix({ run, nesting }: Pick<Position, "run" | "nesting">): string {
+  return `${toBranchPrefix(run.branch)}${nesting?.idPrefix ?? ""}`;
 }
 
 /** Returns the path from the outermost graph to the session's machine. */
