@@ -8,8 +8,13 @@ import { bundleForTests } from "./scripts/bundle-for-tests.mjs";
 export default defineConfig({
   test: {
     include: ["**/test/**/*.test.ts"],
-    // Long, and proof of no rule: they run with `npm run gates -- whole`.
-    exclude: [...configDefaults.exclude, ...(process.env["STATEWRIGHT_WHOLE"] === "1" ? [] : ["**/*.whole.test.ts"])],
+    exclude: [
+      ...configDefaults.exclude,
+      // Long, and proof of no rule: they run with `npm run gates -- whole`.
+      ...(process.env["STATEWRIGHT_WHOLE"] === "1" ? [] : ["**/*.whole.test.ts"]),
+      // Each gate runs the tests of its folder.
+      ...(process.env["STATEWRIGHT_GATE"] === undefined ? ["**/test/gates/**"] : []),
+    ],
     // A process runs many files with the modules that it has loaded: loading them anew for each file took as long as the tests.
     isolate: false,
     // Node loads the sources as they are, as in the programs that the tests start: no test needs them rewritten first.

@@ -1,6 +1,6 @@
-// Lists the options of the public option types without a doc sentence, as `<type>.<option>`. Public option types are
-// the exported interfaces and types of the published entries whose names end with `Options`, and the definitions of
-// tools and middleware.
+// Lists the options of the public option types and the methods of all public types without a doc sentence, as
+// `<type>.<member>`. Public option types are the exported interfaces and types of the published entries whose names end
+// with `Options`, and the definitions of tools and middleware.
 //
 // ```
 // node scripts/option-docs.mjs
@@ -13,12 +13,24 @@ const isOptionType = (name) => /Options$|^ToolDefinition$|^Middleware$|^NodePoli
 
 /** Returns the options without a doc sentence, sorted. */
 export function listUndocumentedOptions() {
+  return listUndocumented((_member, type) => isOptionType(type));
+}
+
+/** Returns the methods and functions of all public types without a doc sentence, sorted. */
+export function listUndocumentedMethods() {
+  return listUndocumented(isMethod);
+}
+
+function listUndocumented(isListed) {
   const found = new Set();
   for (const { name, declaration, hasDoc } of listPublicTypes())
-    if (isOptionType(name))
-      for (const member of listMembers(declaration.body ?? declaration.typeAnnotation))
-        if (!hasDoc(member)) found.add(`${name}.${member.key.name ?? member.key.value}`);
+    for (const member of listMembers(declaration.body ?? declaration.typeAnnotation))
+      if (isListed(member, name) && !hasDoc(member)) found.add(`${name}.${member.key.name ?? member.key.value}`);
   return [...found].sort();
+}
+
+function isMethod({ type, typeAnnotation }) {
+  return type === "TSMethodSignature" || typeAnnotation?.typeAnnotation?.type === "TSFunctionType";
 }
 
 /** Returns the properties and methods that a type declares itself, also in the parts of an intersection. */
@@ -33,4 +45,6 @@ function isMember({ type }) {
   return type === "TSPropertySignature" || type === "TSMethodSignature";
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) console.log(listUndocumentedOptions().join("\n"));
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  console.log([...listUndocumentedOptions(), ...listUndocumentedMethods()].join("\n"));
+}

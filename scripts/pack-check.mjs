@@ -2,7 +2,8 @@
 // and attw, installs the tarballs into an empty project, imports and requires them on the oldest and the newest Node,
 // and type-checks them with the oldest and the newest TypeScript with skipLibCheck off. Compiles the first program of
 // the README with each TypeScript and runs it on each Node, against a local server with the provider's wire format.
-// Type-checks the folder `examples` of `statewright` and runs programs of it.
+// Type-checks the folder `examples` of `statewright`, runs programs and tests of it, and runs the tests of all programs
+// of the docs with the installed packages: each test compares the output of a program with its page.
 // Needs the package registry.
 
 import { spawn, spawnSync } from "node:child_process";
@@ -20,6 +21,7 @@ import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { anthropicServer } from "../packages/statewright/test/support/anthropic-server.ts";
 import { bundlePackages } from "./bundle.mjs";
+import { copyDocsPrograms, listTestDependencies } from "./copy-docs-programs.mjs";
 import { packPackage } from "./pack-package.mjs";
 import { findDocProblems } from "./package-docs.mjs";
 import { createExampleFiles } from "./package-examples.mjs";
@@ -130,9 +132,10 @@ async function main() {
     await runFirstProgram(what, oldest, outDir, (code, printed) => code === 1 && printed.includes("Use Node 22.14"));
   }
   checkExamples();
+  checkDocsPrograms();
 }
 
-/** Type-checks a copy of the packed programs, and runs some of them, each in its own folder. */
+/** Type-checks a copy of the packed programs, runs some of them, each in its own folder, and runs its tests. */
 function checkExamples() {
   const examples = join(project, "examples");
   cpSync(join(project, "node_modules/statewright/examples"), examples, { recursive: true });
@@ -146,6 +149,23 @@ function checkExamples() {
     runStep(`run examples/${program}`, process.execPath, [basename(program)], {
       cwd: join(examples, dirname(program)),
     });
+  runTests("the tests in the folder examples", examples);
+}
+
+/** Runs the tests of all programs of the docs, with the installed packages in place of the sources. */
+function checkDocsPrograms() {
+  const folder = join(project, "programs");
+  copyDocsPrograms(".", folder);
+  runTests("the tests of the programs of the docs", folder);
+}
+
+function runTests(what, cwd) {
+  const vitest = join(project, "node_modules/vitest/vitest.mjs");
+  // Programs start processes: on a busy machine a test takes longer than the default of 5 seconds.
+  runStep(what, process.execPath, [vitest, "run", "--testTimeout=120000"], {
+    cwd,
+    env: { NODE_COMPILE_CACHE: join(project, "compiled") },
+  });
 }
 
 /** Checks the unpacked tarballs: pages and SKILL.md exist, and every relative link leads to a file in the tarball. */
@@ -192,7 +212,7 @@ function installInto(folder, packed) {
   const manifest = {
     private: true,
     type: "module",
-    dependencies: { ...packed, ...brought, ...Object.fromEntries(typescripts) },
+    dependencies: { ...listTestDependencies("."), ...brought, ...Object.fromEntries(typescripts), ...packed },
   };
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest));
   runStep("install into an empty project", "npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
@@ -221,9 +241,15 @@ function attempt(what, work) {
   if (failure !== undefined) problems.push(`${what} failed: ${failure.message}`);
 }
 
-function runStep(what, program, args, { cwd } = {}) {
-  const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) };
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd, env, encoding: "utf8", shell: windows });
+function runStep(what, program, args, { cwd, env: added } = {}) {
+  const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter), ...added };
+  const { status, stdout, stderr, error } = spawnSync(program, args, {
+    cwd,
+    env,
+    encoding: "utf8",
+    shell: windows,
+    maxBuffer: 2 ** 28,
+  });
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${what}`);
   if (status !== 0) problems.push(`${what} failed: ${error?.message ?? ""}\n${stdout ?? ""}${stderr ?? ""}`);
   return status === 0;

@@ -61,7 +61,7 @@ const tsconfig = {
 function isProgram(file) {
   if (!file.endsWith(".test.ts")) return !file.includes(join("docs", "pictures"));
   const code = readFileSync(file, "utf8");
-  return !/"(?:\.\.\/){2,}/.test(code) && !code.includes("../support/");
+  return !/"(?:\.\.\/){2,}/.test(code) && !/\.\.\/(?:support|fixtures)\//.test(code);
 }
 
 function createManifest(root) {

@@ -1,5 +1,6 @@
 // Checks that every rule of docs/rules has a green test. Reads the rule ids, and the test names of the vitest reports:
-// a test proves the ids that its name lists at the end, in brackets. Writes a coverage table to
+// a test proves the ids that its name lists at the end, in brackets. Tests of gates are not part of the reports: the
+// gate proves their ids, and the names are read from the sources. Writes a coverage table to
 // .reports/rules-coverage.md. With `--check`, a rule without a green test is an error.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,6 +9,7 @@ import { dirname, join } from "node:path";
 const RULES = "docs/rules";
 const TABLE = ".reports/rules-coverage.md";
 const REPORT = ".reports/tests.json";
+const GATE_TESTS = "apps/gates/test/gates";
 
 /** Families of rule ids, in the order of the table. The table omits families without rules. */
 const FAMILIES = [
@@ -48,6 +50,7 @@ const ENTRY = new RegExp(String.raw`^- \*\*(${ID})\*\* \S`);
 const LEADING_ID = new RegExp(String.raw`^\[?(${ID})(?![\w.]*\w)`);
 const TRAILING_BRACKETS = /\[([^[\]]*)\]\s*$/;
 const EARLIER_IDS = new RegExp(String.raw`\[\s*(${ID}(?:\s*,\s*${ID})*)\s*\](?=\s*\S)`);
+const GATE_TEST_NAME = /^\s*test(?:\.each\(.*\))?\(\s*"([^"]+)"/gm;
 const RANGE = new RegExp(String.raw`(?<![\w.])${ID}\s*(?:-|–|\.\.|to\s)\s*(?:${ID}|\d)`);
 
 process.exitCode = main(process.cwd(), process.argv.includes("--check"));
@@ -63,7 +66,7 @@ function main(root, check) {
   if (reports.length === 0)
     return fail([`${REPORT}: expected a test report in at least one package, found none. Run \`npm test\` first.`]);
 
-  const tests = reports.flatMap((name) => readReport(root, name));
+  const tests = [...reports.flatMap((name) => readReport(root, name)), ...readGateTests(root)];
   const { proven, problems: testProblems } = matchTests(ids, tests);
   const problems = [...ruleProblems, ...listMissingReports(root, packages, reports), ...testProblems];
   if (check) problems.push(...listUnproven(ids, proven));
@@ -129,6 +132,17 @@ function readReport(root, name) {
   });
 }
 
+/** Returns the tests that a gate runs and `npm test` does not, by the literal names in their sources. */
+function readGateTests(root) {
+  return listFiles(join(root, GATE_TESTS), { recursive: true })
+    .filter((name) => name.endsWith(".test.ts"))
+    .flatMap((name) => {
+      const file = `${GATE_TESTS}/${name.replaceAll("\\", "/")}`;
+      const titles = [...readFileSync(join(root, file), "utf8").matchAll(GATE_TEST_NAME)].map(([, title]) => title);
+      return titles.map((title) => ({ file, status: "gate", title }));
+    });
+}
+
 /** Cuts an absolute path at the package folder. A cached report may hold paths of another machine. */
 function toRepositoryPath(name, path) {
   const slashed = path.replaceAll("\\", "/");
@@ -153,7 +167,7 @@ function matchTests(ids, tests) {
     for (const id of listed) {
       if (!known.has(id))
         problems.push(`${test}: expected ids of ${RULES}, got ${id}. Fix the id, or add the rule to a page.`);
-      else if (status === "passed") proven.set(id, [...(proven.get(id) ?? []), { file, title }]);
+      else if (status === "passed" || status === "gate") proven.set(id, [...(proven.get(id) ?? []), { file, title }]);
       else if (status === "failed")
         problems.push(`${test}: failed, so ${id} is not proven. Fix it and run \`npm test\`.`);
     }

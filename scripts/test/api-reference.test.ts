@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createApiPage, listPublicTypes } from "../api-reference.mjs";
 import { listExportedNames } from "../exported-names.mjs";
-import { listUndocumentedOptions } from "../option-docs.mjs";
+import { listUndocumentedMethods, listUndocumentedOptions } from "../option-docs.mjs";
 
 const root = join(import.meta.dirname, "../..");
 const page = readFileSync(join(root, "docs/reference/api.md"), "utf8");
@@ -52,4 +52,8 @@ function readGuides(): string {
 test("each option of each public option type has a doc sentence [FX35]", () => {
   expect(listPublicTypes().filter(({ name }) => name === "RunHandle")).not.toEqual([]);
   expect(listUndocumentedOptions()).toEqual([]);
+});
+
+test("each method of each public type has a doc sentence [FX35]", () => {
+  expect(listUndocumentedMethods()).toEqual([]);
 });

@@ -47,6 +47,21 @@ describe("the table of rules", () => {
     expect(runRules("--check")).toEqual({ code: 0, output: "Rules with a green test: E 2/2, T 1/1\n" });
   });
 
+  test("a test that only a gate runs proves the ids that its source names", () => {
+    writeRules("- **E1** a\n- **E2** b");
+    writeReport("packages/core", [pass("works [E1]")]);
+    writeReport("apps/gates", [pass("counts kills")]);
+    const folder = join(root, "apps/gates/test/gates/packs");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "packs.test.ts"), 'test("programs run from tarballs [E2]", async () => {});\n');
+    expect(runRules("--check")).toEqual({ code: 0, output: "Rules with a green test: E 2/2\n" });
+    expect(readTable()).toContain(
+      "| E2 | programs run from tarballs [E2] (apps/gates/test/gates/packs/packs.test.ts) |",
+    );
+    writeFileSync(join(folder, "packs.test.ts"), 'test("programs run from tarballs [E3]", async () => {});\n');
+    expect(runRules("--check").output).toContain("expected ids of docs/rules, got E3");
+  });
+
   test("a failed or skipped test proves no rule, and a failed one fails the check", () => {
     writeRules("- **E1** a\n- **E2** b");
     writeReport("packages/core", [fail("breaks [E1]"), skip("waits [E2]")]);

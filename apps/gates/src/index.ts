@@ -16,6 +16,8 @@
  * npm run gates -- machines [--seeds 20000] [--from 0] | --seed 7
  * npm run gates -- owner-lock   every way to touch the files of an open store; writes docs/design/owner-lock.md
  * npm run gates -- large [--count 400]   export and deletion of a thread of 400 MB, and a queue of 3,000 inputs
+ * npm run gates -- packs     the packed packages in an empty project, and all programs of the docs with them; needs the
+ *                            package registry
  * npm run gates -- vitests   the packed test kit in the latest vitest 4 and 5; needs the package registry
  * npm run gates -- whole     the full matrices that `npm test` samples
  * npm run gates -- ci        the share of .ci/run: 2,000 simulations, 200 kills, 5,000 hostile calls, 10,000 aborts,
@@ -33,7 +35,7 @@ import { runLines } from "./lines/run-lines.ts";
 import { runMachine, runMachines } from "./machines/run-machines.ts";
 import { runMutants } from "./mutants/run-mutants.ts";
 import { runRows } from "./rows/run-rows.ts";
-import { runFullTests, runScript, runTests } from "./run-tests.ts";
+import { runFullTests, runGateTests, runScript, runTests } from "./run-tests.ts";
 import { simulateMany, simulateOne } from "./simulate.ts";
 import { runVitests } from "./vitests/run-vitests.ts";
 
@@ -87,6 +89,7 @@ const gates: Readonly<Record<string, () => Promise<boolean>>> = {
   },
   "owner-lock": () => runScript("packages/sqlite/test/owner-lock/report.ts", ["--write"]),
   large: () => runLarge(readNumber("count") ?? 400),
+  packs: () => runGateTests("packs"),
   vitests: runVitests,
   whole: runFullTests,
   ci: async () => {

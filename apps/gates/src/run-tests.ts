@@ -20,6 +20,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
     "test/behaviour/hostile-calls.test.ts",
   ],
   "packages/sqlite": [
+    "test/read/many-threads.test.ts",
     "test/durability.test.ts",
     "test/gates.test.ts",
     "test/node-sqlite.test.ts",
@@ -63,6 +64,11 @@ export function runTests(
     child.once("error", reject);
     child.once("close", (code) => resolve(code === 0));
   });
+}
+
+/** Runs the tests in `test/gates/<gate>`, which `npm test` does not run. Returns true if all passed. */
+export function runGateTests(gate: string): Promise<boolean> {
+  return runTests("apps/gates", [`test/gates/${gate}/`], { STATEWRIGHT_GATE: gate });
 }
 
 /** Runs a script of the repository. Returns true if it succeeded. */

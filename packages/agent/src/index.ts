@@ -22,7 +22,6 @@ export type { AgentFinish, OnFinish } from "./agent/on-finish.ts";
 export type { AgentToolChoice, PreparedStep, PrepareStep, StepInput } from "./agent/prepare-step.ts";
 export * as agentRoutes from "./agent/routes.ts";
 export { hasToolCall, type StopCondition, type StopInput, type StopWhen, turnCountIs } from "./agent/stop-when.ts";
-export { estimateCost, type ModelPrice } from "./budget/prices.ts";
 export type { MemorySearch } from "./memory/find-memories.ts";
 export type { Memory, MemoryNamespace } from "./memory/memory-namespace.ts";
 export { type MemoryToolsOptions, memoryTools } from "./memory/memory-tools.ts";

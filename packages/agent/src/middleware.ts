@@ -3,7 +3,6 @@
 export type { BudgetAnswer, BudgetInterrupt } from "./budget/budget-answer.ts";
 export type { BudgetOptions, ExceededLimit } from "./budget/budget-options.ts";
 export type { BudgetKind, BudgetLimits, BudgetSpent } from "./budget/budget-spent.ts";
-export type { PricesInput, PriceTable } from "./budget/prices.ts";
 export { type CountTokens, estimateTokens } from "./context/count-tokens.ts";
 export {
   type RecalledMemories,

@@ -44,6 +44,7 @@ export { toFileBlocks } from "./model/message-files.ts";
 export { isModel, settingNames } from "./model/model.ts";
 export { getModelFailureKind, modelFailureKinds, toModelFailureKind } from "./model/model-failure.ts";
 export { checkModels, copyModelsOption, isAnyModel, withDefaultModels } from "./model/model-source.ts";
+export { type Prices, parsePrices, sumTokens } from "./model/prices.ts";
 export { isAiSdkProviderTool } from "./model/provider-tool.ts";
 export { sumTokenCounts } from "./model/sum-token-counts.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";

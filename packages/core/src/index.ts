@@ -41,7 +41,7 @@ export {
   type MachineState,
   type MachineTypes,
 } from "./compile/durable-machine.ts";
-export type { Graph, GraphDefaults, GraphMachine, GraphOptions, ToolDefaults } from "./compile/graph.ts";
+export type { Graph, GraphDefaults, GraphMachine, GraphOptions, GraphTypesOf, ToolDefaults } from "./compile/graph.ts";
 export { defineMigration, type MigratedState, type Migration, type MigrationOptions } from "./compile/migration.ts";
 export type { AgentEndCheck, AgentTurn, TurnLimit } from "./define/agent-turn.ts";
 export { edit, type Goto, goto, type Recipe, type Send, send } from "./define/command.ts";
@@ -176,6 +176,7 @@ export {
   type UserContent,
   userMessage,
 } from "./model/new-message.ts";
+export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";

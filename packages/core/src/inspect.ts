@@ -13,6 +13,7 @@ export {
   updateThread,
 } from "./inspect/create-thread.ts";
 export { getHistory, type HistoryEntry, type HistoryOptions } from "./inspect/get-history.ts";
+export { getSavedOutline, type SavedOutline, type SavedOutlineOptions } from "./inspect/get-saved-outline.ts";
 export {
   type ClosedInterrupt,
   getState,
@@ -64,6 +65,7 @@ export {
   type SuperstepDetail,
   type SuperstepEffect,
 } from "./inspect/read/get-superstep.ts";
+export { type GetUsageOptions, getUsage, type ThreadUsage, type UsageSum } from "./inspect/read/get-usage.ts";
 export { type ListSuperstepsOptions, listSupersteps } from "./inspect/read/list-supersteps.ts";
 export { type ForkPreview, type PreviewForkOptions, previewFork } from "./inspect/read/preview-fork.ts";
 export {
@@ -74,6 +76,13 @@ export {
   type TimelineRow,
 } from "./inspect/read/superstep-summary.ts";
 export type { ReadOptions } from "./inspect/read/thread-reader.ts";
+export {
+  type MessageMatch,
+  type SearchThreadsOptions,
+  searchThreads,
+  type ThreadMatch,
+  type ThreadSearch,
+} from "./inspect/search-threads.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
 export { toPublicEvent, toPublicState } from "./inspect/to-public-state.ts";
 export type { GuardResult } from "./run/kernel/kernel.ts";

@@ -12,11 +12,13 @@ export type {
 } from "./checkpoint/checkpoint.ts";
 export { type ClaimableKind, type ClaimablePage, getClaimableKind } from "./checkpoint/claimable.ts";
 export type { EventRow } from "./checkpoint/event.ts";
+export { listGraphVersions } from "./checkpoint/export/list-graph-versions.ts";
 export type {
   ArtifactExport,
   CheckpointExport,
   GraphVersion,
   NamespaceExport,
+  OutlineExport,
   PrunedDelta,
   PrunedRange,
   ThreadExport,
@@ -27,7 +29,16 @@ export type {
   InboxMessageKind,
   InboxMessageWrite,
 } from "./checkpoint/inbox-message.ts";
-export type { EffectRow, EffectState, InterruptRow, OpenInterruptRow } from "./checkpoint/journal.ts";
+export {
+  attemptStopped,
+  type EffectAttempt,
+  type EffectRow,
+  type EffectState,
+  type EffectUsage,
+  type InterruptRow,
+  type OpenInterruptRow,
+  processDied,
+} from "./checkpoint/journal.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
 export type {

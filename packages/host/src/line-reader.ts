@@ -2,6 +2,7 @@
 
 /** Reader of text chunks. */
 export interface LineReader {
+  /** Adds a chunk: each complete line is passed on. */
   readonly add: (chunk: string) => void;
   /** Returns the text after the last line break, at the end of the stream. */
   readonly flush: () => string;

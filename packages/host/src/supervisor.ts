@@ -3,6 +3,7 @@ import { isToolError, ToolError } from "@statewright/core";
 
 /** Supervised resource, from its start to its end. */
 export interface SupervisedResource {
+  /** Returns false after the end of the resource. */
   readonly isAlive: () => boolean;
   /** Requests the end of the resource, then forces it. */
   readonly close: () => Promise<void>;
@@ -46,6 +47,7 @@ export interface Supervisor<Resource extends SupervisedResource> {
    * active.
    */
   restart(start: () => Promise<Resource>): Promise<void>;
+  /** Closes the resource; it is not restarted again. */
   close(): Promise<void>;
 }
 

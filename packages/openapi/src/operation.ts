@@ -35,6 +35,7 @@ export interface OperationFilter {
   readonly tags?: readonly string[];
   /** HTTP methods in upper or lower case. */
   readonly methods?: readonly string[];
+  /** Returns true for the operations to keep. */
   readonly where?: (operation: OpenApiOperation) => boolean;
 }
 

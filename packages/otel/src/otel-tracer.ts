@@ -16,8 +16,11 @@ export interface OtelTracerOptions {
 /** A started span for `traceRun`; `span` is the OpenTelemetry span. */
 export interface OtelSpan {
   readonly span: Span;
+  /** Sets attributes of the span. */
   readonly set: (attributes: OtelAttributes) => void;
+  /** Marks the span as failed, with the error type. */
   readonly fail: (type: string) => void;
+  /** Ends the span; `at` is in epoch milliseconds. */
   readonly end: (at: number) => void;
 }
 

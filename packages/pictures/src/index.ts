@@ -1,4 +1,5 @@
 /** SVG diagrams of graphs. */
 
 export type { Mark } from "./paint.ts";
-export { drawOutline, type SvgOptions, toSvg } from "./to-svg.ts";
+export { type PictureStyleOptions, pictureStyle } from "./style.ts";
+export { drawOutline, getPictureSize, type SvgOptions, toSvg } from "./to-svg.ts";

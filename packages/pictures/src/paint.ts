@@ -21,17 +21,19 @@ export type Mark = "good" | "bad" | "current";
 export interface PaintOptions {
   readonly name: string;
   readonly direction: Direction;
+  /** False for a picture without a style sheet of its own. */
+  readonly style: boolean;
   readonly mark: (part: OutlineNode | OutlineEdge) => Mark | undefined;
 }
 
 /** Renders a diagram. Regions come first, then lines, then nodes and labels, so that no shape covers a name. */
 export function paint(layout: Layout, options: PaintOptions): string {
   const { boxes, lines } = layout;
-  const { width, height } = toRenderedSize(layout, options.direction);
-  const size = `${round(width)} ${round(height)}`;
+  const { width, height } = getRoundedSize(layout, options.direction);
+  const size = `${width} ${height}`;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" class="statewright" viewBox="0 0 ${size}" width="${round(width)}" height="${round(height)}" role="img" aria-label="${escapeXml(`Graph ${options.name}`)}">`,
-    `<style>${style}</style>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" class="statewright" viewBox="0 0 ${size}" width="${width}" height="${height}" role="img" aria-label="${escapeXml(`Graph ${options.name}`)}">`,
+    ...(options.style ? [`<style>${style}</style>`] : []),
     `<rect class="canvas" width="100%" height="100%" rx="10"/>`,
     ...boxes.filter(({ node }) => node.inside !== undefined).map((box) => renderRegion(box, options)),
     ...lines.map((line) => renderLine(line, options)),
@@ -40,6 +42,12 @@ export function paint(layout: Layout, options: PaintOptions): string {
     "</svg>",
     "",
   ].join("\n");
+}
+
+/** Returns the size of a picture, in pixels with one decimal. */
+export function getRoundedSize(layout: Layout, direction: Direction): RenderedSize {
+  const { width, height } = toRenderedSize(layout, direction);
+  return { width: round(width), height: round(height) };
 }
 
 interface Rect extends RenderedPoint, RenderedSize {}

@@ -52,11 +52,8 @@ const dark: Colours = {
   current: "#e879f9",
 };
 
-/**
- * Style sheet of a diagram. All selectors are scoped to the class of the diagram, so that the embedding page is
- * unaffected.
- */
-export const style: string = [
+/** Rules without colors, the same in light and dark mode. */
+const shapeRules: readonly string[] = [
   createRule(
     "text",
     'font-family:ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:13px;text-anchor:middle',
@@ -70,9 +67,86 @@ export const style: string = [
   createRule(".goto .line", "stroke-dasharray:2 4;stroke-linecap:round"),
   createRule(".each .line", "stroke-width:2.5"),
   createRule(".good>.shape,.good .line,.bad>.shape,.bad .line,.current>.shape,.current .line", "stroke-width:3"),
+];
+
+/**
+ * Style sheet of a self-contained diagram. All selectors are scoped to the class of the diagram, so that the embedding
+ * page is unaffected.
+ */
+export const style: string = [
+  ...shapeRules,
   ...createColorRules(light),
   `@media (prefers-color-scheme:dark){${createColorRules(dark).join("")}}`,
 ].join("");
+
+/** Options of `pictureStyle`. */
+export interface PictureStyleOptions {
+  /**
+   * Selectors of the page's light and dark themes, such as `:root[data-theme="dark"]`. Without them the colors follow
+   * the system.
+   */
+  readonly themes?: { readonly light: string; readonly dark: string };
+}
+
+const variablePrefix = "--statewright-";
+
+/**
+ * Returns the style sheet of pictures drawn with `style: false`, once for a page. Each color is a CSS variable, such as
+ * `--statewright-canvas`: set on the root for light and dark mode of the system, and set again for each selector of
+ * `themes`. A page changes a color by a rule of its own for the variable.
+ *
+ * @example
+ * ```ts
+ * const css = pictureStyle({ themes: { light: ':root[data-theme="light"]', dark: ':root[data-theme="dark"]' } });
+ * const svg = drawOutline(outline, { name: "review", style: false });
+ * ```
+ */
+export function pictureStyle({ themes }: PictureStyleOptions = {}): string {
+  const variables = mapColors(light, (name) => `var(${variablePrefix}${name})`);
+  return [
+    `:root{${declareColors(light)}}`,
+    `@media (prefers-color-scheme:dark){:root{${declareColors(dark)}}}`,
+    ...(themes === undefined
+      ? []
+      : [`${themes.light}{${declareColors(light)}}`, `${themes.dark}{${declareColors(dark)}}`]),
+    ...shapeRules,
+    ...createColorRules(variables),
+    "",
+  ].join("\n");
+}
+
+/** Returns colors by their names; a fill and a stroke have names with `-fill` and `-stroke`. */
+function mapColors(colours: Colours, map: (name: string, value: string) => string): Colours {
+  const mapPair = (name: string, [fill, stroke]: readonly [string, string]): readonly [string, string] => [
+    map(`${name}-fill`, fill),
+    map(`${name}-stroke`, stroke),
+  ];
+  return {
+    canvas: map("canvas", colours.canvas),
+    text: map("text", colours.text),
+    soft: map("soft", colours.soft),
+    line: map("line", colours.line),
+    region: [map("region-odd", colours.region[0]), map("region-even", colours.region[1])],
+    border: map("border", colours.border),
+    body: mapPair("body", colours.body),
+    input: mapPair("input", colours.input),
+    tools: mapPair("tools", colours.tools),
+    turn: mapPair("turn", colours.turn),
+    state: mapPair("state", colours.state),
+    good: map("good", colours.good),
+    bad: map("bad", colours.bad),
+    current: map("current", colours.current),
+  };
+}
+
+function declareColors(colours: Colours): string {
+  const declarations: string[] = [];
+  mapColors(colours, (name, value) => {
+    declarations.push(`${variablePrefix}${name}:${value}`);
+    return value;
+  });
+  return declarations.join(";");
+}
 
 function createRule(selectors: string, declarations: string): string {
   const scoped = selectors.split(",").map((selector) => `.statewright ${selector}`);

@@ -3,9 +3,9 @@
 import type { GraphDefinition } from "@statewright/core";
 import { describeGraph, type Outline, type OutlineEdge, type OutlineNode } from "@statewright/core/inspect";
 import { createLayout } from "./layout.ts";
-import { type Mark, paint } from "./paint.ts";
+import { getRoundedSize, type Mark, paint } from "./paint.ts";
 
-/** Direction of flow, and highlights. */
+/** Direction of flow, highlights, and the style sheet. */
 export interface SvgOptions {
   /** Direction of flow; default `down`. */
   readonly direction?: "down" | "right";
@@ -14,6 +14,11 @@ export interface SvgOptions {
    * node.
    */
   readonly mark?: (part: OutlineNode | OutlineEdge) => Mark | undefined;
+  /**
+   * False leaves out the `<style>` of the picture, for a page whose content security policy refuses it or that has a
+   * theme switch. The page has the style sheet of `pictureStyle` instead. Default true.
+   */
+  readonly style?: boolean;
 }
 
 /**
@@ -27,6 +32,23 @@ export function toSvg(graph: GraphDefinition, options: SvgOptions = {}): string 
 
 /** Renders an outline without its graph, such as an outline from another process, as SVG text. */
 export function drawOutline(outline: Outline, options: SvgOptions & { readonly name: string }): string {
-  const { name, direction = "down", mark = () => undefined } = options;
-  return paint(createLayout(outline, direction), { name, direction, mark });
+  const { name, direction = "down", mark = () => undefined, style = true } = options;
+  return paint(createLayout(outline, direction), { name, direction, mark, style });
+}
+
+/**
+ * Returns the width and height of the picture of an outline in pixels, to choose the direction that fits a page better.
+ * `direction` is `down` by default. Equal to the size of the SVG of `drawOutline` with the same direction.
+ *
+ * @example
+ * ```ts
+ * const [down, right] = [getPictureSize(outline, "down"), getPictureSize(outline, "right")];
+ * const direction = down.height > 600 && right.width <= 900 ? "right" : "down";
+ * ```
+ */
+export function getPictureSize(
+  outline: Outline,
+  direction: NonNullable<SvgOptions["direction"]> = "down",
+): { readonly width: number; readonly height: number } {
+  return getRoundedSize(createLayout(outline, direction), direction);
 }

@@ -5,7 +5,7 @@ import { describeGraph, toMermaid } from "@statewright/core/inspect";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMachine } from "xstate";
-import { drawOutline, toSvg } from "../src/index.ts";
+import { drawOutline, getPictureSize, pictureStyle, toSvg } from "../src/index.ts";
 import {
   anyMachine,
   createGraph,
@@ -337,3 +337,52 @@ function isNear(spot: Rect | undefined, rect: Rect | undefined, far: number): bo
 function compareByOrder(list: readonly string[]): (one: string, other: string) => number {
   return (one, other) => list.indexOf(one) - list.indexOf(other);
 }
+
+describe("pictures in a page with its own style sheet", () => {
+  test("a picture without its style differs from the self-contained one in the style element only [ND16]", () => {
+    const whole = toSvg(createNestedGraph());
+    const plain = toSvg(createNestedGraph(), { style: false });
+    expect(plain).toBe(whole.replace(/<style>.*<\/style>\n/, ""));
+    expect(plain).not.toMatch(/style/);
+    expect(drawOutline(describeGraph(createNestedGraph()), { name: "nested", style: false })).not.toMatch(/style/);
+  });
+
+  test("the style sheet of pictures has the rules of a self-contained picture, with each color as a variable [ND16]", () => {
+    const css = pictureStyle();
+    const inline = /<style>(.*?)@media/.exec(toSvg(createNestedGraph()))?.[1] ?? "";
+    const lightColors = new Map(
+      [...(/:root\{(.*?)\}/.exec(css)?.[1] ?? "").matchAll(/(--[\w-]+):(#\w+)/g)].map((match) => [match[1], match[2]]),
+    );
+    const rules = css.slice(css.indexOf(".statewright "));
+    const resolved = rules.replaceAll(/var\((--[\w-]+)\)/g, (_, name: string) => lightColors.get(name) ?? "missing");
+    expect(resolved.replaceAll("\n", "")).toBe(inline);
+    expect(rules.match(/#[0-9a-f]{6}/)).toBeNull();
+    expect(css).not.toMatch(/url\(|@import|<|expression/);
+  });
+
+  test("the colors of a style sheet follow the system, and the themes of a page come after the system [ND16]", () => {
+    const css = pictureStyle({ themes: { light: ":root.light", dark: ":root.dark" } });
+    const values = [...css.matchAll(/([^\n{}]*)\{[^{}]*--statewright-canvas:(#\w+)/g)].map((match) => [
+      match[1],
+      match[2],
+    ]);
+    expect(values).toEqual([
+      [":root", "#ffffff"],
+      [":root", "#0d1117"],
+      [":root.light", "#ffffff"],
+      [":root.dark", "#0d1117"],
+    ]);
+    expect(css).toContain("@media (prefers-color-scheme:dark){:root{");
+  });
+
+  test("the size of a picture is known in both directions without drawing it [ND16]", () => {
+    const outline = describeGraph(createNestedGraph());
+    for (const direction of ["down", "right"] as const) {
+      const { width, height } = getPictureSize(outline, direction);
+      const svg = drawOutline(outline, { name: "nested", direction });
+      expect(svg).toContain(`viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`);
+    }
+    expect(getPictureSize(outline)).toEqual(getPictureSize(outline, "down"));
+    expect(getPictureSize(outline, "right").width).toBeGreaterThan(getPictureSize(outline, "down").width);
+  });
+});

@@ -25,9 +25,11 @@ export interface ConfigurationDescription {
 export interface ConfigTrust {
   /** File with the approvals. */
   readonly path: string;
+  /** Returns true for a configuration that is approved with this digest. */
   has(found: Pick<ConfigurationDescription, "file" | "digest">): Promise<boolean>;
   /** Approves a configuration by its digest, and replaces an earlier approval of the same file. */
   add(found: Pick<ConfigurationDescription, "file" | "digest">): Promise<void>;
+  /** Removes the approval of a file, if any. */
   remove(file: string): Promise<void>;
 }
 

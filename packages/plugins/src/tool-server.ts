@@ -7,7 +7,9 @@ export interface ToolServer {
   readonly tools: readonly Tool[];
   /** True after `close`. */
   readonly isClosed: boolean;
+  /** Closes the connection and opens another one. */
   restart(): Promise<void>;
+  /** Closes the connection and ends the process of the server, if any. */
   close(): Promise<void>;
 }
 

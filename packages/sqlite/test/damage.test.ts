@@ -1,6 +1,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  createThread,
   defineGraph,
   defineState,
   END,
@@ -9,9 +10,11 @@ import {
   resume,
   run,
   START,
+  updateThread,
   type World,
 } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
+import { getSavedOutline } from "@statewright/core/inspect";
 import type { SqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { change } from "./support/database-file.ts";
@@ -213,6 +216,55 @@ test("verify reports a run that is missing from the metadata index", async () =>
   await damaged.close();
 });
 
+test("a changed title, metadata entry, tenant or owner of a thread is refused on reading, skipped by lists and reported by verify [SE4]", async () => {
+  for (const damage of [
+    "UPDATE thread_details SET title = 'another' WHERE title = 'Plan'",
+    "UPDATE thread_details SET metadata = '{}' WHERE title = 'Plan'",
+    "UPDATE threads SET tenant = 'other' WHERE id = 't'",
+    "UPDATE threads SET user = 'eve' WHERE id = 't'",
+    "DELETE FROM thread_details WHERE title = 'Plan'",
+  ]) {
+    const path = join(home.path, `${damage.length}.db`);
+    const lines: string[] = [];
+    const world = { ...systemWorld(), log: (_level: string, message: string) => void lines.push(message) };
+    const store = sqliteStore(path, { world });
+    for (const thread of ["t", "u"])
+      await createThread(store, { thread, title: thread === "t" ? "Plan" : "Other", tenant: "acme", owner: "ada" });
+    await updateThread(store, "t", { metadata: { project: "atlas" } });
+    change(path, (db) => db.exec(damage));
+    const failure: unknown = await store.thread("t").catch((error: unknown) => error);
+    expect([damage, failure]).toEqual([damage, expect.objectContaining({ code: "store_corrupt" })]);
+    expect([damage, (await store.threads()).map(({ id }) => id)]).toEqual([damage, ["u"]]);
+    expect(lines).toEqual(["a list skipped a damaged row"]);
+    const what = "the details of a thread do not match their checksum";
+    expect([damage, (await store.verify()).faults]).toEqual([
+      damage,
+      [{ thread: "t", what: expect.stringContaining(what) }],
+    ]);
+    await store.close();
+  }
+});
+
+test("verify reports a thread that is not indexed by its metadata, has another status than its newest run, or a run of another tenant [SE4, SE10]", async () => {
+  const faults = {
+    "DELETE FROM thread_metadata WHERE name = 'project'": "the thread is not indexed by its metadata",
+    "UPDATE thread_metadata SET tenant = 'other'": "the thread is not indexed by its metadata",
+    "UPDATE threads SET status = 'failed'": "the status of the thread is not that of its newest run",
+    "UPDATE runs SET tenant = 'other'": "a run has another tenant than its thread",
+  };
+  for (const [damage, what] of Object.entries(faults)) {
+    const path = join(home.path, `${damage.length}.db`);
+    const store = sqliteStore(path);
+    await createThread(store, { thread: "t", metadata: { project: "atlas" }, tenant: "acme" });
+    await run(createGrowingGraph(diary, 20, 2), { store, thread: "t", input: first }).result;
+    expect(await store.verify()).toMatchObject({ faults: [] });
+    change(path, (db) => db.exec(damage));
+    const found = (await store.verify()).faults.map((fault) => fault.what);
+    expect([damage, found.includes(what)]).toEqual([damage, true]);
+    await store.close();
+  }
+});
+
 test("a file with damaged rows of threads, branches or channels is not opened", async () => {
   const store = sqliteStore(file);
   for (let index = 0; index < 5; index++) await store.claim({ ...graph, thread: `t${index}` });
@@ -240,4 +292,23 @@ test("the history of a thread is returned up to a damaged checkpoint", async () 
   await refusal(damaged.history("t", { limit: 10 }));
   expect((await damaged.history("t", { limit: 3 })).map(({ id }) => id)).toEqual([6, 5, 4]);
   await damaged.close();
+});
+
+test("a changed outline is refused with the name of its graph version, verify reports it, and threads run on [ND7] [F6]", async () => {
+  const rounds = createGrowingGraph(diary, 20, 2);
+  const store = sqliteStore(file);
+  await run(rounds, { store, thread: "t", input: first }).result;
+  store.close();
+  expect(
+    change(file, (db) => db.prepare("UPDATE graphs SET outline = replace(outline, 'grow', 'glow')").run().changes),
+  ).toBe(1);
+  const damaged = sqliteStore(file);
+  expect((await refusal(getSavedOutline(damaged, { thread: "t" }))).message).toContain(
+    'the outline of graph "growing"',
+  );
+  expect((await damaged.verify()).faults).toMatchObject([
+    { what: expect.stringContaining('the outline of graph "growing"') },
+  ]);
+  expect((await run(rounds, { store: damaged, thread: "u", input: first }).result).status).toBe("done");
+  damaged.close();
 });

@@ -24,6 +24,7 @@ export interface EncryptionKey {
 
 /** Key provider: returns the keys of a thread, the encryption key first, then older keys for decryption. */
 export interface Encryption {
+  /** Returns the keys of a thread: the encryption key first, then older keys. */
   readonly keys: (thread: string) => readonly EncryptionKey[];
   /**
    * Returns the keys of a namespace of the long-term store, in the same order. Without it, an encrypted store has no
@@ -40,11 +41,13 @@ export type ValueContext = readonly (string | number | boolean | null | undefine
 
 /** Encrypts and decrypts the values of one thread. */
 export interface ThreadCipher {
+  /** Encrypts a text with the newest key. */
   encrypt(text: string, context: ValueContext): Uint8Array;
   /** Throws `store_corrupt` for a value of another context or a modified value, `missing_key`. */
   decrypt(value: Payload, context: ValueContext): string;
   /** Encrypts bytes instead of text. */
   encryptBytes(bytes: Uint8Array, context: ValueContext): Uint8Array;
+  /** Decrypts bytes. Throws as `decrypt`. */
   decryptBytes(value: Payload, context: ValueContext): Uint8Array;
   /** Returns true if the encryption key is still the newest: keys can change while a thread is claimed. */
   hasNewestKey(): boolean;

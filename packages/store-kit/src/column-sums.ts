@@ -16,17 +16,37 @@ type Folded = readonly [
   ended: number | null,
   stage: string | null,
   args: string | Uint8Array | null,
+  processes: number | null,
+  attempt_log: string | null,
+  usage: string | null,
 ];
 
 /**
- * Computes the checksum of an effect without its outcome, from the columns of its row up to the arguments. Encrypted
+ * Computes the checksum of an effect without its outcome, from the columns of its row up to the tokens. Encrypted
  * arguments are excluded.
  */
 export function computeFoldedSum(columns: readonly unknown[]): number {
-  const [step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args] =
-    columns as Folded;
+  const [
+    step,
+    task,
+    call,
+    kind,
+    name,
+    effect,
+    state,
+    attempts,
+    idempotency,
+    started,
+    ended,
+    stage,
+    args,
+    processes,
+    attempt_log,
+    usage,
+  ] = columns as Folded;
   const plain = typeof args === "string" ? args : null;
-  const row = { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage };
+  const repeats = { processes, attempt_log, usage };
+  const row = { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, ...repeats };
   return computeEffectSum(toEffectRow({ ...row, args: plain, sum: null, outcome: null }));
 }
 

@@ -6,6 +6,7 @@
 import { crc32 } from "node:zlib";
 import type { EffectRow } from "@statewright/core/store";
 import { createCorruptError } from "./corrupt-error.ts";
+import { fromUsageColumns, toUsageColumns, type UsageColumns } from "./usage-columns.ts";
 import { isWellFormed } from "./well-formed.ts";
 
 /**
@@ -24,7 +25,17 @@ export interface CheckpointLocation {
   readonly checkpoint: number;
 }
 
-/** The idempotency key is stored only if it differs from the default key of the effect's location and the salt. */
+/** What few effects have: kept out of the text of the others. */
+type FoldedExtras = readonly [
+  usage: UsageColumns | null,
+  processes?: number | null,
+  attemptLog?: EffectRow["attemptLog"] | null,
+];
+
+/**
+ * Short, because every superstep has this text: a time is relative to an earlier one, and 0 stands for an absent text.
+ * The idempotency key is stored only if it differs from the default key of the effect's location and the salt.
+ */
 type FoldedEffect = readonly [
   task: string,
   key: string,
@@ -34,9 +45,10 @@ type FoldedEffect = readonly [
   state: EffectRow["state"],
   attempts: number,
   startedAt: number,
-  endedAt: number | null,
-  stage: string | null,
-  idempotencyKey?: string,
+  durationMs: number | null,
+  stage: string | 0,
+  idempotencyKey?: string | 0,
+  extras?: FoldedExtras,
 ];
 
 type Folded = readonly [step: number, salt: string, ...effects: readonly FoldedEffect[]];
@@ -81,8 +93,27 @@ function findSalt({ thread, namespace }: CheckpointLocation, effects: readonly E
 
 function toFoldedEffect(location: CheckpointLocation, salt: string, row: EffectRow): FoldedEffect {
   const { task, key, kind, name, effect, state, attempts, idempotencyKey, startedAt, endedAt, stage } = row;
-  const folded = [task, key, kind, name, effect, state, attempts, startedAt, endedAt ?? null, stage ?? null] as const;
-  return idempotencyKey === createDefaultKey(location, salt, { task, key }) ? folded : [...folded, idempotencyKey];
+  const extras = toFoldedExtras(row);
+  const durationMs = endedAt === undefined ? null : endedAt - startedAt;
+  const folded = [task, key, kind, name, effect, state, attempts, startedAt, durationMs, stage ?? 0] as const;
+  const hasDefaultKey = idempotencyKey === createDefaultKey(location, salt, { task, key });
+  if (extras !== undefined) return [...folded, hasDefaultKey ? 0 : idempotencyKey, extras];
+  return hasDefaultKey ? folded : [...folded, idempotencyKey];
+}
+
+function toFoldedExtras(row: EffectRow): FoldedExtras | undefined {
+  const { processes, attemptLog } = row;
+  const usage = toUsageColumns(row) ?? null;
+  if (processes === undefined && attemptLog === undefined) return usage === null ? undefined : [usage];
+  return [usage, processes ?? null, attemptLog ?? null];
+}
+
+function fromFoldedExtras([usage, processes = null, attemptLog = null]: FoldedExtras): Partial<EffectRow> {
+  return {
+    ...(usage === null ? {} : { usage: fromUsageColumns(usage) }),
+    ...(processes === null ? {} : { processes }),
+    ...(attemptLog === null ? {} : { attemptLog }),
+  };
 }
 
 /** Reads the folded effects of a checkpoint. Throws `store_corrupt` on a checksum mismatch. */
@@ -99,7 +130,7 @@ export function readFoldedEffects(
   const [step, salt, ...rows] = JSON.parse(effects) as Folded;
   // The last of several effects with one key counts, as in rows.
   const byKey = new Map<string, EffectRow>();
-  for (const [task, key, kind, name, effect, state, attempts, startedAt, endedAt, stage, idempotencyKey] of rows)
+  for (const [task, key, kind, name, effect, state, attempts, startedAt, durationMs, stage, ownKey = 0, more] of rows)
     byKey.set(JSON.stringify([task, key]), {
       step,
       task,
@@ -109,10 +140,11 @@ export function readFoldedEffects(
       effect,
       state,
       attempts,
-      idempotencyKey: idempotencyKey ?? createDefaultKey(location, salt, { task, key }),
+      idempotencyKey: ownKey === 0 ? createDefaultKey(location, salt, { task, key }) : ownKey,
       startedAt,
-      ...(endedAt === null ? {} : { endedAt }),
-      ...(stage === null ? {} : { stage }),
+      ...(durationMs === null ? {} : { endedAt: startedAt + durationMs }),
+      ...(stage === 0 ? {} : { stage }),
+      ...(more === undefined ? {} : fromFoldedExtras(more)),
     });
   return [...byKey.values()];
 }

@@ -52,6 +52,7 @@ export {
   computeEventSum,
   computeInboxMessageSum,
   computeInterruptSum,
+  computeOutlineSum,
   computeTimerSum,
   type DeltaColumns,
   type EffectColumns,
@@ -64,6 +65,7 @@ export {
   type RunColumns,
   type ThreadColumns,
   type TimerColumns,
+  toAttemptLogText,
   toCheckpointRow,
   toDeltaRow,
   toEffectRow,
@@ -77,5 +79,6 @@ export {
 } from "./rows.ts";
 export { fromStoredStatus, type StoredStatus, statusFromRow, toStoredStatus, toStoredStatuses } from "./run-status.ts";
 export { type DetailColumns, type DetailPayload, readDetails, toDetailPayload } from "./thread-details.ts";
+export { toUsageText } from "./usage-columns.ts";
 export { type Read, type StoreVerifier, verifyStore } from "./verify-store.ts";
 export { checkWellFormed, isWellFormed } from "./well-formed.ts";

@@ -11,8 +11,11 @@ export interface ReadableList<Parameters extends { readonly limit: number }, Col
   /** Thread of the list; undefined for a list over many threads. */
   readonly thread?: string | undefined;
   readonly parameters: Parameters;
+  /** Reads the columns of the rows, in order. */
   query(wider: Parameters): readonly Columns[];
+  /** Converts the columns to a row. Throws `store_corrupt` for an unreadable row. */
   read(columns: Columns): Row;
+  /** Called with the error of each omitted row. */
   onFault(fault: StatewrightError): void;
 }
 

@@ -14,6 +14,7 @@ import type {
   TimerRow,
 } from "@statewright/core/store";
 import type { ThreadCipher } from "./cipher.ts";
+import { fromUsageColumns, toUsageText, type UsageColumns } from "./usage-columns.ts";
 
 /** SQL value; null when absent. */
 type Nullable<Value> = Value | null;
@@ -67,6 +68,11 @@ export interface EffectColumns {
   readonly stage: Nullable<string>;
   readonly args: Nullable<string>;
   readonly sum: Nullable<number>;
+  readonly processes: Nullable<number>;
+  /** Attempts of an effect with several, as a JSON list. */
+  readonly attempt_log: Nullable<string>;
+  /** Tokens of the result, as a JSON list. */
+  readonly usage: Nullable<string>;
   readonly outcome: Nullable<string>;
 }
 
@@ -189,6 +195,7 @@ export function toDeltaRow({ channel, kind, base, count, text }: DeltaColumns): 
 export function toEffectRow(columns: EffectColumns): EffectRow {
   const { step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, outcome, stage, args } =
     columns;
+  const { processes, attempt_log: attemptLog, usage } = columns;
   return {
     step,
     task,
@@ -204,7 +211,15 @@ export function toEffectRow(columns: EffectColumns): EffectRow {
     ...(outcome === null ? {} : { outcome }),
     ...(stage === null ? {} : { stage }),
     ...(args === null ? {} : { args }),
+    ...(processes === null ? {} : { processes }),
+    ...(attemptLog === null ? {} : { attemptLog: JSON.parse(attemptLog) as NonNullable<EffectRow["attemptLog"]> }),
+    ...(usage === null ? {} : { usage: fromUsageColumns(JSON.parse(usage) as UsageColumns) }),
   };
+}
+
+/** Returns the attempts of an effect as JSON text; null for an effect without a list. */
+export function toAttemptLogText({ attemptLog }: EffectRow): string | null {
+  return attemptLog === undefined ? null : JSON.stringify(attemptLog);
 }
 
 /** Converts the columns of an interrupt to its row; absent columns are absent properties. */
@@ -375,6 +390,9 @@ export function computeEffectSum(row: EffectRow): number {
     endedAt,
     stage,
     args,
+    row.processes,
+    row.attemptLog,
+    toUsageText(row),
   ]);
   return crc32(head + (outcome ?? ""));
 }
@@ -386,6 +404,11 @@ export function computeInterruptSum(interrupt: InterruptRow): number {
   return crc32(
     JSON.stringify([id, step, task, node, key, payload, schema, raisedAt, answer, answeredAt, expiresAt, more]),
   );
+}
+
+/** Computes the checksum of the outline of a graph version. */
+export function computeOutlineSum({ graph, version, shape }: GraphVersion, outline: string): number {
+  return crc32(`${JSON.stringify([graph, version, shape])}${outline}`);
 }
 
 /** Computes the checksum of a durable event. */

@@ -15,6 +15,8 @@ export interface StoreVerifier {
   listThreads(after: number, until: number): readonly { readonly key: number; readonly id: string }[];
   /** Verifies the items of the long-term store. */
   verifyItems(read: Read, onFault: (fault: Fault) => void): Promise<void>;
+  /** Verifies the outlines of all graph versions. */
+  verifyOutlines(read: Read, onFault: (fault: Fault) => void): Promise<void>;
   /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
   verifyThread(
     id: string,
@@ -42,6 +44,7 @@ export async function verifyStore(
   };
   if (thread === undefined) for (const what of await read(() => verifier.checkStructure())) addFault({ what });
   if (thread === undefined) await verifier.verifyItems(read, addFault);
+  if (thread === undefined) await verifier.verifyOutlines(read, addFault);
   if (thread !== undefined) await verifyOne(thread);
   const until = await read(() => verifier.getNewestThreadKey());
   for (let after = 0; thread === undefined; ) {

@@ -180,6 +180,7 @@ test("a verification names the damage of each thread once, skips deleted threads
     getNewestThreadKey: () => 3,
     listThreads: (after: number) => listed.filter(({ key }) => key > after).slice(0, 2),
     verifyItems: async () => undefined,
+    verifyOutlines: async () => undefined,
     verifyThread: async (id: string, _read: unknown, onFault: (fault: { thread: string; what: string }) => void) => {
       if (id === "gone") throw storeRules.createUnknownThreadError(id);
       if (id === "b") for (const what of ["a row is damaged", "a row is damaged"]) onFault({ thread: id, what });

@@ -26,6 +26,7 @@ export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
     countRuns: (filter) => inner.countRuns(filter),
     checkpoint: (thread, id) => inner.checkpoint(thread, id),
     writtenBy: (thread, checkpoint) => inner.writtenBy(thread, checkpoint),
+    outline: (version) => inner.outline(version),
     head: (thread, branch) => inner.head(thread, branch),
     history: (thread, page) => inner.history(thread, page),
     state: (thread, checkpoint) => inner.state(thread, checkpoint),

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -7,6 +7,7 @@ import {
   defineState,
   defineTool,
   END,
+  fork,
   type Graph,
   inject,
   type Message,
@@ -166,5 +167,91 @@ describe("recorded steps and answers", () => {
     await expect(other).rejects.toThrowErrorMatchingInlineSnapshot(
       `[StatewrightError: invalid_option: exportTest: \`graph\` must be a graph that replays the run of the thread "t", got the graph "quote" with a difference: the channel "log" is ["fetched","booked","good"], but was ["fetched","booked","fine"]. Not recorded: the step "rate" of the node "fetch" has no saved outcome: the test contains the writes of the node and does not run its body. Pass the context of the run, and export with the code version of the run. Move values that change from run to run into once steps or tools. See node_modules/statewright/docs/errors.md#invalid_option.]`,
     );
+  });
+});
+
+describe("a part of a run as a test", () => {
+  const Count = defineState({ n: z.number().default(0), log: channel.list(z.string()) });
+
+  function createCounter(word = "at"): Graph {
+    return defineGraph({ name: "counter", state: Count, interrupts: { go: z.boolean() } })
+      .nodes({
+        first: ({ n }) => ({ n: n + 1, log: [`${word} ${n}`] }),
+        ask: async ({ n }, { interrupt }) => ({ n: n + 1, log: [(await interrupt("go")) ? "went" : "stayed"] }),
+        last: ({ n }) => ({ n: n + 1, log: [`${word} ${n}`] }),
+      })
+      .edges({ [START]: "first", first: "ask", ask: "last", last: END });
+  }
+
+  /** Thread with a finished run, and a branch that forked before the answer and got another one. */
+  async function createForkedThread() {
+    const store = memoryStore();
+    await run(createCounter(), { store, thread: "t", input: { n: 10 } }).result;
+    const waiting = await store.head("t");
+    await resume(createCounter(), { store, thread: "t", answers: { go: true } }).result;
+    await fork(createCounter(), { store, thread: "t", at: waiting?.id ?? 0, name: "b" });
+    await resume(createCounter(), { store, thread: "t", branch: "b" }).result;
+    await resume(createCounter(), { store, thread: "t", branch: "b", answers: { go: false } }).result;
+    const history = (await store.history("t", { branch: "b", limit: 20 })).toReversed();
+    return { store, ids: history.map(({ id }) => id) };
+  }
+
+  const options = {
+    graph: createCounter(),
+    file: join(folder, "part", "counter.test.ts"),
+    from: "./counter.ts#counter",
+  };
+  const texts = { ...options, write: false } as const;
+
+  test("each checkpoint of a branch can be the last one of an exported test, which passes with the same graph [ND19]", async () => {
+    const { store, ids } = await createForkedThread();
+    const seen: unknown[] = [];
+    for (const upTo of ids) {
+      const { recordingText } = await exportTest(store, "t", { ...texts, branch: "b", upTo });
+      const recorded = JSON.parse(recordingText) as { path: unknown; state: unknown; status: string };
+      const replayed = await replayRun(createCounter(), recorded);
+      expect(replayed).toEqual({ path: recorded.path, state: recorded.state, status: recorded.status });
+      seen.push([recorded.path, recorded.state, recorded.status]);
+    }
+    const [n, log] = [12, ["at 10", "stayed"]];
+    expect(seen).toEqual([
+      [[], { n: 10, log: [] }, "held"],
+      [[["first"]], { n: 11, log: ["at 10"] }, "held"],
+      [[["first"]], { n: 11, log: ["at 10"] }, "held"],
+      [[["first"], ["ask"]], { n, log }, "held"],
+      [[["first"], ["ask"], ["last"]], { n: 13, log: [...log, "at 12"] }, "done"],
+    ]);
+  });
+
+  test("a part of a run has the answers of its branch up to its end, and fails when the graph differs before its end only [ND19]", async () => {
+    const { store, ids } = await createForkedThread();
+    const [, second = 0, , asked = 0] = ids;
+    const { recordingText, text } = await exportTest(store, "t", { ...texts, branch: "b", upTo: asked });
+    const recorded = JSON.parse(recordingText) as { answers: unknown; state: unknown };
+    expect(recorded.answers).toEqual([{ node: "ask", key: "go", answer: false }]);
+    expect((await replayRun(createCounter("after"), recorded)).state).not.toEqual(recorded.state);
+    expect(text).toContain("// Part of a run: the replay is held after the last recorded superstep.");
+    expect(text).toContain('test("the graph counter follows the recorded path: first → ask"');
+    const early = await exportTest(store, "t", { ...texts, upTo: second });
+    expect((JSON.parse(early.recordingText) as { answers: unknown }).answers).toEqual([]);
+  });
+
+  test("an export with `write: false` returns the texts that it would write, and writes no file [ND19]", async () => {
+    const { store } = await createForkedThread();
+    const { file, recording, ...shown } = await exportTest(store, "t", texts);
+    expect([existsSync(file), existsSync(recording)]).toEqual([false, false]);
+    const written = await exportTest(store, "t", options);
+    expect([readFileSync(file, "utf8"), readFileSync(recording, "utf8")]).toEqual([shown.text, shown.recordingText]);
+    expect(written).toEqual({ file, recording, ...shown });
+  });
+
+  test("an export up to a checkpoint that the branch does not have is refused [ND19]", async () => {
+    const { store, ids } = await createForkedThread();
+    const end = ids.at(-1) ?? 0;
+    await expect(exportTest(store, "t", { ...texts, branch: "main", upTo: end })).rejects.toThrow(
+      `\`upTo\` must be a checkpoint of the branch "main", got the checkpoint ${end} of "b"`,
+    );
+    await expect(exportTest(store, "t", { ...texts, upTo: 999 })).rejects.toMatchObject({ code: "unknown_checkpoint" });
+    await expect(exportTest(store, "x", { ...texts, upTo: 1 })).rejects.toMatchObject({ code: "unknown_thread" });
   });
 });

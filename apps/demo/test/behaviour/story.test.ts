@@ -99,6 +99,31 @@ describe("the demo on a repository", () => {
     );
   });
 
+  test("a program without the graph prints who wrote what, which calls ran, and who wrote a value on each branch [ND2, ND3, ND4]", () => {
+    const printed = printThread();
+    expect(printed).toMatch(
+      /^superstep \d+ {2}main .*\n {4}tools {2}tasks \d:0\n {4}tool list_files {2}ok, 2 attempts/m,
+    );
+    expect(printed).toMatch(/^ {4}interrupt write_report {2}answered by \w+: \{"ok":true\}\n {2}\+ \/decision/m);
+    expect(printed).toMatch(/^superstep \d+ {2}other-answer .*\n {4}decline {2}tasks \d:0$/m);
+    expect(printed).toContain("run.completed  main");
+    expect(printThread("/decision").split("\n")).toEqual([
+      expect.stringMatching(/^main add superstep \d+ of main \[ 'ask' \]/),
+      expect.stringMatching(/^other-answer add superstep \d+ of other-answer \[ 'ask' \]/),
+      "",
+    ]);
+    expect(printThread("/verdict").split("\n")[1]).toMatch(/^other-answer add superstep \d+ of main \[ 'judge' \]/);
+  });
+
+  /** Prints the thread of the demo, or the writes of one value, by a program of the docs that has no graph. */
+  function printThread(...path: readonly string[]): string {
+    const program = join(import.meta.dirname, "../../../../packages/statewright/test/docs/serving/thread-log.ts");
+    const args = [program, join(played.state, "audit.db"), "audit", ...path];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect(stderr).toBe("");
+    return stdout;
+  }
+
   test("the demo report contains the findings", () => {
     const report = readFileSync(/^Report: {3}(.+)$/m.exec(played.out)?.[1] ?? "", "utf8");
     expect(report).toContain("**act now.**");

@@ -45,29 +45,27 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a step in doubt is repeated",
     file: "packages/core/src/run/journal/journal.ts",
-    find: "const found = await resolveDoubt(session.position, request, row);",
+    find: 'if (request.effect !== "once") return repeatEffect(session, request, row);',
     replace:
-      "const found = request.reconcile === undefined ? undefined : await resolveDoubt(session.position, request, row);",
+      'if (request.effect !== "once" || (request.kind === "step" && request.reconcile === undefined)) return repeatEffect(session, request, row);',
   },
   {
     name: "reconcile is not called",
     file: "packages/core/src/run/journal/journal.ts",
-    find: "const value = await reconcile(row.idempotencyKey);",
-    replace: "const value = await Promise.resolve<Value | undefined>(undefined);",
+    find: "return reconcile(row.idempotencyKey).then((value) =>",
+    replace: "return Promise.resolve<Value | undefined>(undefined).then((value) =>",
   },
   {
     name: "a result is emitted although the commit failed",
     file: "packages/core/src/run/journal/journal.ts",
-    find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure === undefined) request.onCommitted?.(value, false);",
-    replace:
-      "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure !== null) request.onCommitted?.(value, false);",
+    find: "if (failure === undefined) request.onCommitted?.(value, false);",
+    replace: "if (failure !== null) request.onCommitted?.(value, false);",
   },
   {
     name: "a result is emitted before the commit",
     file: "packages/core/src/run/journal/journal.ts",
-    find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: (failure) => {\n      if (failure === undefined) request.onCommitted?.(value, false);\n    },\n  });\n  return value;",
-    replace:
-      "    artifacts: request.getArtifacts?.(),\n    onCommitted: undefined,\n  });\n  request.onCommitted?.(value, false);\n  return value;",
+    find: "    artifacts: request.getArtifacts?.(),\n    onCommitted: notifyCommitted(request, value),\n  });",
+    replace: "    artifacts: request.getArtifacts?.(),\n  });\n  request.onCommitted?.(value, false);",
   },
   // Writes.
   {
@@ -98,8 +96,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a replaced writer can commit",
     file: "packages/core/src/checkpoint/memory/memory-commit.ts",
-    find: "if (thread === undefined || thread.owner !== self || thread.epoch !== commit.epoch) throw createFencedError(commit);",
-    replace: "if (thread === undefined) throw createFencedError(commit);",
+    find: "if (thread?.writer === undefined || thread.owner !== self || thread.epoch !== commit.epoch)",
+    replace: "if (thread?.writer === undefined)",
   },
   {
     name: "a thread with a live owner can be claimed",
@@ -142,9 +140,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "answers to interrupts are not saved",
-    file: "packages/core/src/run/loop/loop.ts",
-    find: "{ run: session.position.run, interrupts: answered, timers, events: startEvent.rows }",
-    replace: "{ run: session.position.run, timers, events: startEvent.rows }",
+    file: "packages/core/src/run/superstep/start-event.ts",
+    find: "{ run: session.position.run, interrupts, timers, events: event.rows }",
+    replace: "{ run: session.position.run, timers, events: event.rows }",
   },
   {
     name: "a second answer replaces the first",
@@ -156,7 +154,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the journal is not read after a crash",
     file: "packages/core/src/run/task/open-session.ts",
-    find: "    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),\n    interrupts: new Map(",
+    find: "    rows: new Map(effects.map((row) => [toRowKey(row), row])),\n    interrupts: new Map(",
     replace: "    rows: new Map(effects.slice(0, 0).map((row) => [row.key, row])),\n    interrupts: new Map(",
   },
   {
@@ -258,15 +256,16 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a started once node runs again",
-    file: "packages/core/src/run/task/once.ts",
-    find: 'if (row !== undefined && (row.state === "error" || isInFlight(row))) {',
-    replace: 'if (row !== undefined && row.state === "error") {',
+    file: "packages/core/src/run/journal/decide-effect.ts",
+    find: "return isInFlight(row) || (row.kind",
+    replace: 'return (row.kind !== "task" && isInFlight(row)) || (row.kind',
   },
   {
     name: 'the answer "not happened" for the first start also counts for the second start',
     file: "packages/core/src/run/task/once.ts",
-    find: "askInDoubt(scope, row.attempts, about, buildInDoubtPayload(",
-    replace: 'askInDoubt(scope, 1, "", buildInDoubtPayload(',
+    find: "const response = consultAboutTask(scope, doubt, {",
+    replace:
+      'const response = consultAboutTask(scope, doubt.prior ? doubt : { ...doubt, about: "", row: { ...doubt.row, attempts: 1 } }, {',
   },
   {
     name: "an answer counts for an interrupt about another start",

@@ -35,6 +35,10 @@ export type AgentTypes<
   Output = never,
   Tools extends string = string,
 > = GraphTypesWithNodes<
+  string,
+  "model" | "tools",
+  "approve",
+  Tools,
   GraphTypesWithoutNodes<
     AgentState<Types>,
     Context,
@@ -43,10 +47,7 @@ export type AgentTypes<
     never,
     never,
     [Output] extends [never] ? never : Output | undefined
-  >,
-  "model" | "tools",
-  Record<never, never>,
-  Tools
+  >
 >;
 
 /**

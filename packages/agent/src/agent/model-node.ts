@@ -41,6 +41,7 @@ type TurnUpdate = { readonly messages: readonly Message[] };
 /** Node that takes one turn of an agent: a model call, between the hooks of the agent's run. */
 export interface ModelNode<State = unknown, Context = unknown> {
   readonly [nodeKind]: NodeKind;
+  /** Takes one turn: returns the answer of the model as an update of `messages`. */
   readonly run: (state: State, runtime: ModelNodeRuntime<Context>) => Promise<TurnUpdate>;
 }
 

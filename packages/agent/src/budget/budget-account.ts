@@ -1,5 +1,14 @@
 /** Checks and records the spending of a run or thread in a ledger. */
-import type { FailedAttempt, Ledger, ModelHookRuntime, ModelRequest, ToolResult, Usage } from "@statewright/core";
+import {
+  estimateCost,
+  type FailedAttempt,
+  type Ledger,
+  type ModelHookRuntime,
+  type ModelRequest,
+  type ToolResult,
+  type Usage,
+} from "@statewright/core";
+import { type Prices, sumTokens } from "@statewright/core/adapter";
 import type { BudgetAnswer, BudgetInterrupt } from "./budget-answer.ts";
 import type { ParsedBudgetOptions } from "./budget-options.ts";
 import {
@@ -13,7 +22,6 @@ import {
   type Spending,
   toActiveTime,
 } from "./budget-spent.ts";
-import { estimateCost, getPrice, type Prices, sumTokens } from "./prices.ts";
 
 export type BudgetLedger = Ledger<BudgetSpent, Spending>;
 
@@ -172,7 +180,7 @@ export class BudgetAccount {
 
 /** Returns the spending of a model reply. */
 function toReplySpending(usage: Usage | undefined, model: string, prices: Prices | undefined): Omit<Spending, "run"> {
-  const price = prices === undefined ? undefined : getPrice(prices, model);
+  const price = prices === undefined ? undefined : prices(model);
   const used = sumTokens(usage);
   const spent = price === undefined ? undefined : estimateCost(price, usage);
   return {

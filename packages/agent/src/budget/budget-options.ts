@@ -1,5 +1,6 @@
 /** Parses and validates the options of `budget`. */
 
+import type { PricesInput } from "@statewright/core";
 import {
   checkChoice,
   checkCount,
@@ -8,10 +9,11 @@ import {
   checkTime,
   invalidOption,
   listOptionNames,
+  type Prices,
+  parsePrices,
   requireOneOf,
 } from "@statewright/core/adapter";
 import { type BudgetKind, type BudgetLimits, budgetKinds } from "./budget-spent.ts";
-import { type Prices, type PricesInput, parsePrices } from "./prices.ts";
 
 /** Limit at which a budget ends an agent. */
 export interface ExceededLimit {

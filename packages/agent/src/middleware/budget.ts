@@ -17,7 +17,6 @@ import { createBudgetChannel } from "../budget/budget-channel.ts";
 import { type BudgetOptions, type ParsedBudgetOptions, parseBudgetOptions } from "../budget/budget-options.ts";
 import type { BudgetSpent } from "../budget/budget-spent.ts";
 import { markAsBudget } from "../budget/is-budget.ts";
-import { getPrice } from "../budget/prices.ts";
 
 /** Budget middleware, with its spending channel and interrupt for the state of a user-defined graph. */
 export type Budget<Name extends string = string> = Middleware & {
@@ -88,7 +87,7 @@ export function budget<const Name extends string = "budget">(
 /** Rejects a cost limit without a price of the model before the first paid request. */
 function checkPriced({ name, limits, prices, onUnknown }: ParsedBudgetOptions, model: string | undefined): void {
   if (limits.cost === undefined || onUnknown === "allow" || model === undefined || prices === undefined) return;
-  if (getPrice(prices, model) !== undefined) return;
+  if (prices(model) !== undefined) return;
   throw invalidOption({
     where: `middleware "${name}"`,
     option: "prices",

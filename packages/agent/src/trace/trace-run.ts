@@ -14,6 +14,7 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean |
 
 /** Started span. */
 export interface TracedSpan {
+  /** Sets attributes of the span; an attribute that is set twice has its last value. */
   readonly set: (attributes: SpanAttributes) => void;
   /** Marks the span as failed, with the error type. */
   readonly fail: (type: string) => void;
@@ -33,11 +34,13 @@ export interface SpanStart<Span extends TracedSpan = TracedSpan> {
 
 /** Receiver of spans: an OpenTelemetry adapter, or a user-defined tracer. */
 export interface Tracer<Span extends TracedSpan = TracedSpan> {
+  /** Starts a span, at the time and under the parent of `start`. */
   readonly startSpan: (start: SpanStart<Span>) => Span;
 }
 
 /** Source of run events, such as a run handle. */
 export interface Traceable {
+  /** Calls `reader` with each event until the returned function is called. */
   on(reader: (event: RunEvent) => void): () => void;
 }
 

@@ -37,6 +37,7 @@ export interface InjectionSource {
 
 /** Source of secrets: `env([...])` or a function. `undefined` means that the secret does not exist. */
 export interface SecretSource {
+  /** Returns the secret of this name; undefined when it does not exist. */
   get(name: string): string | undefined | Promise<string | undefined>;
 }
 
@@ -46,7 +47,9 @@ export type InjectionKind = "context" | "state" | "run" | "store" | "secret" | "
 /** A hidden argument: its kind and the function that resolves its value. `needs` exists only in types. */
 export interface Injection<Value, Context = unknown, State = unknown> {
   readonly kind: InjectionKind;
+  /** Returns the value for one call. */
   readonly resolve: (source: InjectionSource) => Value | Promise<Value>;
+  /** Exists only in types. */
   readonly needs?: (context: Context, state: State) => void;
 }
 

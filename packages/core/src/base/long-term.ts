@@ -92,6 +92,7 @@ export interface LongTerm {
   readonly namespace: readonly string[];
   /** Returns the handle of a nested namespace. */
   under(...ids: readonly string[]): LongTerm;
+  /** Returns the item of this key; undefined without an item. */
   get(key: string): Promise<LongTermItem | undefined>;
   /**
    * Stores an item, replacing the item of the same key. Throws `unencodable_value` for a value that cannot be saved.

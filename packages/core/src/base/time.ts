@@ -8,7 +8,9 @@
 
 /** Time in milliseconds: `now` since the epoch; `monotonic` from an arbitrary start, never backwards. */
 export interface Clock {
+  /** Returns the time in milliseconds since the epoch. */
   now(): number;
+  /** Returns milliseconds from an arbitrary start; never goes backwards. */
   monotonic(): number;
 }
 

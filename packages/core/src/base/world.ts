@@ -7,6 +7,7 @@ import { type Clock, createSchedule, type Schedule } from "./time.ts";
 
 /** Random source: `next` returns a number in [0, 1). */
 export interface Random {
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   next(): number;
 }
 

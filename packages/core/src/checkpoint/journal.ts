@@ -1,6 +1,7 @@
 /** Journal rows: each external effect of a superstep with its start and outcome, and each interrupt. */
 import type { EffectClass, EffectKind } from "../base/effect.ts";
 import type { Json } from "../base/json.ts";
+import type { Usage } from "../model/message.ts";
 import { inDoubtKey } from "../tool/policy/approval.ts";
 
 /**
@@ -19,9 +20,11 @@ export interface EffectRow {
   readonly name: string;
   readonly effect: EffectClass;
   readonly state: EffectState;
+  /** Attempts over all processes; 0 before the end of the first attempt. */
   readonly attempts: number;
   /** The same in every attempt and after every resume. */
   readonly idempotencyKey: string;
+  /** Start of the effect in the process that began it last: the time between a crash and the restart is excluded. */
   readonly startedAt: number;
   /** With the state `started`: the start was cancelled before execution. */
   readonly endedAt?: number | undefined;
@@ -33,7 +36,44 @@ export interface EffectRow {
    * For a `once` tool call: digest of the arguments. A model that is called again assigns new ids to its tool calls.
    */
   readonly args?: string | undefined;
+  /** Number of processes that began the effect; absent for one. The death of an owner is the reason for another one. */
+  readonly processes?: number | undefined;
+  /** Every attempt, oldest first; absent for an effect with one attempt that did not die. */
+  readonly attemptLog?: readonly EffectAttempt[] | undefined;
+  /**
+   * Tokens of the result of a model call, or of a tool that calls models by itself; absent when unknown. Kept after the
+   * outcome is removed.
+   */
+  readonly usage?: EffectUsage | undefined;
 }
+
+/** Tokens of a recorded result. */
+export interface EffectUsage extends Usage {
+  /** Model that answered; absent when the row names the model, and for a tool. */
+  readonly model?: string | undefined;
+}
+
+/** One attempt of an effect. An attempt without an end and without an error is running, or its owner has died since. */
+export interface EffectAttempt {
+  readonly startedAt: number;
+  /** Absent for a running attempt, and for an attempt whose process died or was stopped. */
+  readonly endedAt?: number | undefined;
+  /**
+   * Reason why the attempt has no result: `process_died`, `stopped` (the run stopped before the end), an error code,
+   * the kind of a tool or model failure, or `error`. Absent for a result.
+   */
+  readonly error?: string | undefined;
+  /** Requested model of a model call. */
+  readonly model?: string | undefined;
+  /** Tokens of a failed request of a model call; absent when unknown. */
+  readonly usage?: Usage | undefined;
+}
+
+/** Error of an attempt whose owner died before the outcome was durable. */
+export const processDied = "process_died";
+
+/** Error of an attempt that its run stopped: a pause, a shutdown or a failed store. */
+export const attemptStopped = "stopped";
 
 /** Returns true if an effect has started and its outcome is unknown. A cancelled start has an end and no outcome. */
 export function isInFlight({ state, endedAt }: EffectRow): boolean {

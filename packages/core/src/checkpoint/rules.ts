@@ -455,8 +455,8 @@ export function createUnknownBranchError(thread: string, branch: string): Statew
 /** Creates the error for a missing checkpoint. */
 export function createUnknownCheckpointError(thread: string, checkpoint: number): StatewrightError {
   return new StatewrightError("unknown_checkpoint", {
-    what: `there is no checkpoint ${checkpoint}`,
-    next: "Use a checkpoint listed by getHistory",
+    what: `thread "${thread}" has no checkpoint ${checkpoint}`,
+    next: "Use a checkpointId from getHistory",
     place: { thread },
   });
 }

@@ -32,6 +32,8 @@ export interface ClaimRequest {
   readonly version: number;
   /** Fingerprint of channels, nodes, edges and tools. */
   readonly shape: string;
+  /** Outline of the graph as JSON text, saved with the first claim of this graph version. */
+  readonly outline?: string | undefined;
   readonly at: number;
   /** Random part of the idempotency keys of a thread that this claim creates. Default: none. */
   readonly keySalt?: string | undefined;
@@ -350,6 +352,7 @@ export type StoreReads = Pick<
   | "countRuns"
   | "checkpoint"
   | "writtenBy"
+  | "outline"
   | "head"
   | "history"
   | "state"
@@ -427,6 +430,7 @@ export interface Store {
   snapshot?<Value>(read: (reads: StoreReads) => Promise<Value>): Promise<Value>;
   // Missing rows read as `undefined` or an empty list; only `state` throws `unknown_checkpoint`. Reads of a branch
   // accept a child namespace; lists of threads, runs and branches exclude child namespaces.
+  /** Row of a thread. */
   thread(thread: string): Promise<ThreadRow | undefined>;
   /** Threads, most recently changed first; `status` is the status of the newest run, ignoring queued runs. */
   threads(filter?: ThreadFilter): Promise<readonly ThreadRow[]>;
@@ -449,9 +453,12 @@ export interface Store {
   countThreads(filter?: ThreadCountFilter): Promise<ThreadCounts>;
   /** Number of runs by status. */
   countRuns(filter?: RunCountFilter): Promise<RunCounts>;
+  /** Row of a checkpoint, on any branch of the thread. */
   checkpoint(thread: string, id: number): Promise<CheckpointRow | undefined>;
   /** Writer of a checkpoint: graph, version and shape of its claim. */
   writtenBy(thread: string, checkpoint: number): Promise<GraphVersion | undefined>;
+  /** Outline of a graph version as JSON text; undefined for a version whose claims had none. */
+  outline(version: GraphVersion): Promise<string | undefined>;
   /** Newest checkpoint of a branch (default: the head branch). */
   head(thread: string, branch?: string): Promise<CheckpointRow | undefined>;
   /** Page of a branch's checkpoints with deltas, through its ancestors, newest first. */

@@ -44,12 +44,17 @@ export interface GraphTypesWithoutNodes<
 
 type Without<State, Private extends string> = [Private] extends [never] ? State : Omit<State, Private>;
 
-/** Types of a graph with known nodes. */
+/**
+ * Types of a graph with known nodes. Hovers begin with the first parameters: the name, the nodes, the interrupts and the
+ * tools of the graph. `_Name` and `_Interrupts` exist only for hovers.
+ */
 export interface GraphTypesWithNodes<
-  Types extends GraphTypes,
+  _Name extends string,
   Nodes extends string,
+  _Interrupts extends string,
+  Tools extends string,
+  Types extends GraphTypes,
   Inner extends InterruptShape = Record<never, never>,
-  Tools extends string = string,
   InnerNodes extends string = never,
 > extends GraphTypes {
   readonly state: Types["state"];
@@ -69,21 +74,24 @@ export interface GraphTypesWithNodes<
 }
 
 /** A graph definition without nodes and edges yet. */
-export interface GraphWithoutNodes<Types extends GraphTypes> {
-  nodes<const Nodes extends NodeMap<Types>>(nodes: CheckedNodes<Types, Nodes>): GraphWithoutEdges<Types, Nodes>;
+export interface GraphWithoutNodes<Name extends string, Types extends GraphTypes> {
+  /** Adds the nodes by name. A node is a function, an object with `run`, or a result of inputNode, toolNode or subgraph. */
+  nodes<const Nodes extends NodeMap<Types>>(nodes: CheckedNodes<Types, Nodes>): GraphWithoutEdges<Name, Types, Nodes>;
 }
 
 /** A graph definition without edges yet. */
-export interface GraphWithoutEdges<Types extends GraphTypes, Nodes> {
+export interface GraphWithoutEdges<Name extends string, Types extends GraphTypes, Nodes> {
   /** Completes the graph. Throws `invalid_graph` with all problems of the definition. */
   edges<const Edges extends EdgeMap<Types["state"], Nodes, Types["context"]>>(
     edges: CheckedEdges<Types, Nodes, Edges>,
   ): Graph<
     GraphTypesWithNodes<
-      Types,
+      Name,
       NodeTypes<Nodes>["names"],
-      NodeTypes<Nodes>["interrupts"],
+      keyof Types["interrupts"] & string,
       NodeTypes<Nodes>["tools"],
+      Types,
+      NodeTypes<Nodes>["interrupts"],
       NodeTypes<Nodes>["inner"]
     >
   >;
@@ -98,9 +106,10 @@ export function defineGraph<
   const Private extends keyof Types["state"] & string = never,
   Input = never,
   Output = never,
+  const Name extends string = string,
 >(
-  options: GraphOptions<Types, Context, ContextInput, Interrupts, Private, Input, Output>,
-): GraphWithoutNodes<GraphTypesWithoutNodes<Types, Context, ContextInput, Interrupts, Private, Input, Output>> {
+  options: GraphOptions<Types, Context, ContextInput, Interrupts, Private, Input, Output> & { readonly name: Name },
+): GraphWithoutNodes<Name, GraphTypesWithoutNodes<Types, Context, ContextInput, Interrupts, Private, Input, Output>> {
   checkGraphOptions(options);
   const { name, version = 1 } = options;
   checkId("graph name", name);

@@ -18,6 +18,7 @@ export interface GraphMachine extends AnyStateMachine {}
 
 /** A compiled graph: the argument of `run`, `resume`, `getHistory` and the test functions. */
 export interface Graph<Types extends GraphTypes = GraphTypes> extends GraphDefinition {
+  /** Exists only in types. */
   readonly types?: Types;
   /**
    * XState machine of the graph, compiled on first access. A plain `createActor` can run the machine without
@@ -28,6 +29,18 @@ export interface Graph<Types extends GraphTypes = GraphTypes> extends GraphDefin
    */
   readonly machine: GraphMachine;
 }
+
+/**
+ * Types of a graph or an agent. An interface that extends them gives them a name, which hovers and errors show instead
+ * of the types.
+ *
+ * @example
+ * ```ts
+ * interface OrderTypes extends GraphTypesOf<typeof order> {}
+ * export const shown: Graph<OrderTypes> = order;
+ * ```
+ */
+export type GraphTypesOf<Defined extends Graph> = Defined extends Graph<infer Types> ? Types : never;
 
 /** Options of `defineGraph`. */
 export interface GraphOptions<

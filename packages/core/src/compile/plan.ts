@@ -10,6 +10,7 @@ import { toJsonSchema, toModelTool } from "../tool/definition/model-tool.ts";
 import { getAnswerSchema } from "../tool/policy/interrupt.ts";
 import { isParallel } from "./compile-machine.ts";
 import { getMachineDefinition, type MachineDefinition } from "./durable-machine.ts";
+import { describeGraph } from "./outline.ts";
 import { getProgramDefinition } from "./program.ts";
 import type { ProgramDefinition } from "./programs/program-definition.ts";
 
@@ -34,6 +35,8 @@ export interface Plan {
    * saved runs may be incompatible. Computed on first access.
    */
   readonly shape: string;
+  /** Outline of the graph as JSON text, saved with the first claim of the graph version. Computed on first access. */
+  readonly outline: string;
 }
 
 /** Version of the encoding of control state and values; incremented for every incompatible change of the encoding. */
@@ -52,6 +55,7 @@ export function getPlan(graph: GraphDefinition): Plan {
   const known = plans.get(graph);
   if (known !== undefined) return known;
   let shape: string | undefined;
+  let outline: string | undefined;
   const plan: Plan = {
     graph,
     nodes: graph.nodes,
@@ -67,6 +71,10 @@ export function getPlan(graph: GraphDefinition): Plan {
     get shape() {
       shape ??= `${checkpointFormat}:${fingerprint(JSON.stringify(describeShape(graph)))}`;
       return shape;
+    },
+    get outline() {
+      outline ??= JSON.stringify(describeGraph(graph));
+      return outline;
     },
   };
   plans.set(graph, plan);

@@ -88,9 +88,11 @@ type ValidEdge<State, Nodes, Plain extends string, Context> =
   | Join<Plain>
   | Route<State, Plain, Context>
   | ModelRoute<State, Plain, Context>
-  | {
-      [Name in InputNodeNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain, Context>;
-    }[InputNodeNames<Nodes>];
+  | ValidFanOut<State, Nodes, Plain, Context>;
+
+type ValidFanOut<State, Nodes, Plain extends string, Context> = {
+  [Name in InputNodeNames<Nodes>]: FanOut<State, Name, TaskInput<Nodes[Name]>, Plain, Context>;
+}[InputNodeNames<Nodes>];
 
 /** Edge of a node that returns commands: `commandTargets` with every target of the commands. */
 interface CommandEdge<Listed extends string, Named extends string> {
@@ -99,13 +101,19 @@ interface CommandEdge<Listed extends string, Named extends string> {
   readonly accepts?: ((target: Named) => void) | undefined;
 }
 
+/**
+ * Editors infer `fanOut("` and other edges without the argument, as an edge to any string or to all nodes, and offer the
+ * names in the expected type.
+ */
 type ExpectedEdge<State, Nodes, Name, Edge, Context> = Name extends keyof Nodes | typeof START
   ? [CommandNames<Nodes, Name>] extends [never]
     ? ExpectedPlainEdge<State, Nodes, Edge, EdgeTargets<Nodes>["plain"], Context>
     : Edge extends CommandTargets<infer Target>
-      ? [Exclude<Target, EdgeTargets<Nodes>["all"]>] extends [never]
-        ? UnlistedTarget<Exclude<CommandNames<Nodes, Name>, Target>>
-        : NoNode<Exclude<Target, EdgeTargets<Nodes>["all"]>>
+      ? string extends Target
+        ? CommandTargets<EdgeTargets<Nodes>["all"]>
+        : [Exclude<Target, EdgeTargets<Nodes>["all"]>] extends [never]
+          ? UnlistedTarget<Exclude<CommandNames<Nodes, Name>, Target>>
+          : NoNode<Exclude<Target, EdgeTargets<Nodes>["all"]>>
       : `the node returns a command to ${CommandNames<Nodes, Name>}: use commandTargets`
   : NoNode<Name>;
 
@@ -118,11 +126,17 @@ type ExpectedPlainEdge<State, Nodes, Edge, Plain extends string, Context> = Edge
   : Edge extends readonly string[]
     ? readonly Plain[]
     : Edge extends Join<infer Target> | Route<never, infer Target, never> | ModelRoute<never, infer Target, never>
-      ? [Exclude<Target, Plain>] extends [never]
-        ? Route<State, Plain, Context>
-        : NoTarget<Nodes, Exclude<Target, Plain>>
+      ? [Plain] extends [Target]
+        ? Edge extends Join<string>
+          ? Join<Plain>
+          : Route<State, Plain, Context>
+        : [Exclude<Target, Plain>] extends [never]
+          ? Route<State, Plain, Context>
+          : NoTarget<Nodes, Exclude<Target, Plain>>
       : Edge extends FanOut<never, infer Target, unknown, infer Otherwise, never>
-        ? ExpectedFanOut<Nodes, Target, Exclude<Otherwise, Plain>>
+        ? [Plain] extends [Target]
+          ? ValidFanOut<State, Nodes, Plain, Context>
+          : ExpectedFanOut<Nodes, Target, Exclude<Otherwise, Plain>>
         : Edge extends { readonly kind: "commandTargets" }
           ? "the node returns no command: use the name of the next node, or route"
           : Plain;

@@ -80,8 +80,9 @@ type UnnamedNodes<Types extends GraphTypes> = {
 };
 
 /**
- * The nodes when all are valid; otherwise the nodes with an error message as the type of each invalid part. The first
- * condition is distributive, so that the contextual type of the nodes is its result for {@link NodeMap}.
+ * {@link NodeMap} when all nodes are valid, which is short in hovers; otherwise the nodes with an error message as the
+ * type of each invalid part. The first condition is distributive, so that the contextual type of the nodes is its result
+ * for {@link NodeMap}.
  */
 export type CheckedNodes<Types extends GraphTypes, Nodes> =
   Nodes extends LooseNodes<Nodes>
@@ -89,7 +90,7 @@ export type CheckedNodes<Types extends GraphTypes, Nodes> =
     : string extends keyof Nodes
       ? UnnamedNodes<Types>
       : [NodesProblem<Types, Nodes>] extends [never]
-        ? Nodes
+        ? NodeMap<Types>
         : {
             readonly [Name in keyof Nodes]: Name extends ReservedNodeName
               ? ReservedName<Name>
@@ -307,9 +308,9 @@ interface ExpectedUpdate<Types extends GraphTypes, Update, Listed> {
   };
 }
 
-/** Goto with the update that the state takes. */
+/** Goto with the update that the state takes. Every value has `toString`, so that no property is missing. */
 interface GotoWithUpdate<Target, Update> {
-  readonly target: { readonly name: Target; readonly update: Update };
+  readonly toString: () => readonly [Target, Update];
 }
 
 /** The written value when it is valid; otherwise the type of the channel, without the alternatives of every channel. */

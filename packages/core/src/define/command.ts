@@ -4,7 +4,15 @@
  */
 import type { Draft } from "immer";
 
+/**
+ * The parts of a command have symbols as keys: editors offer the properties of each possible return value of a body, and
+ * the parts of a command are no channels.
+ */
 const kind: unique symbol = Symbol.for("statewright.command") as never;
+const recipeKey: unique symbol = Symbol.for("statewright.command.recipe") as never;
+const targetKey: unique symbol = Symbol.for("statewright.command.target") as never;
+const updateKey: unique symbol = Symbol.for("statewright.command.update") as never;
+const inputKey: unique symbol = Symbol.for("statewright.command.input") as never;
 
 /** Recipe over a draft of any state. */
 export interface AnyRecipe {
@@ -13,7 +21,8 @@ export interface AnyRecipe {
 
 /** Recipe over a draft of the state; may change only last-value channels. */
 export interface Recipe<State, Drafted = Draft<State>> extends AnyRecipe {
-  readonly recipe: (draft: Drafted) => void;
+  /** Changes the draft. */
+  readonly [recipeKey]: (draft: Drafted) => void;
 }
 
 /** Draft of a state: only the editable channels can be changed. */
@@ -26,15 +35,15 @@ export type DraftOf<State, Editable extends string> = string extends Editable
 /** Next node with an optional update; replaces the node's edges for this step. */
 export interface Goto<Target extends string = string, Update = unknown> {
   readonly [kind]: "goto";
-  readonly target: Target;
-  readonly update?: Update;
+  readonly [targetKey]: Target;
+  readonly [updateKey]?: Update;
 }
 
 /** Task of a node with its own input; replaces the node's edges for this step. */
 export interface Send<Target extends string = string, Input = unknown> {
   readonly [kind]: "send";
-  readonly target: Target;
-  readonly input: Input;
+  readonly [targetKey]: Target;
+  readonly [inputKey]: Input;
 }
 
 /** Object that is not a command, a list or a promise. */
@@ -52,7 +61,7 @@ type Synchronous<Returned> = Returned extends PromiseLike<unknown> ? "a recipe c
 export function edit<State, Returned = void, Drafted = Draft<State>>(
   recipe: ((draft: Drafted) => Returned) & ((draft: Drafted) => Synchronous<NoInfer<Returned>>),
 ): Recipe<State, Drafted> {
-  return { [kind]: "recipe", recipe };
+  return { [kind]: "recipe", [recipeKey]: recipe };
 }
 
 /** Routes to `target` next, instead of the node's edges. Declare the targets of the node with `commandTargets`. */
@@ -63,22 +72,30 @@ export function goto<const Target extends string, Update>(
   update: Update | undefined,
 ): Goto<Target, Update>;
 export function goto(target: string, update?: unknown): Goto {
-  return { [kind]: "goto", target, ...(update === undefined ? {} : { update }) };
+  return { [kind]: "goto", [targetKey]: target, ...(update === undefined ? {} : { [updateKey]: update }) };
 }
 
 /** Starts a task of `target` with `input`. Declare the targets of the node with `commandTargets`. */
 export function send<const Target extends string, Input>(target: Target, input: Input): Send<Target, Input> {
-  return { [kind]: "send", target, input };
+  return { [kind]: "send", [targetKey]: target, [inputKey]: input };
 }
 
-/** Returns the value if it is a command, otherwise undefined. */
-export function toCommand(value: unknown): Recipe<unknown> | Goto | Send | undefined {
-  return typeof value === "object" && value !== null && kind in value
-    ? (value as Recipe<unknown> | Goto | Send)
-    : undefined;
-}
+/** Parts of a command. */
+export type Command =
+  | { readonly kind: "recipe"; readonly recipe: (draft: unknown) => void }
+  | { readonly kind: "goto"; readonly target: string; readonly update: unknown }
+  | { readonly kind: "send"; readonly target: string; readonly input: unknown };
 
-/** Returns the kind of a command. */
-export function getCommandKind(command: Recipe<unknown> | Goto | Send): "recipe" | "goto" | "send" {
-  return command[kind];
+/** Returns the parts of a command; undefined for any other value. */
+export function toCommand(value: unknown): Command | undefined {
+  if (typeof value !== "object" || value === null || !(kind in value)) return undefined;
+  const command = value as Recipe<unknown, unknown> | Goto | Send;
+  switch (command[kind]) {
+    case "recipe":
+      return { kind: "recipe", recipe: command[recipeKey] };
+    case "goto":
+      return { kind: "goto", target: command[targetKey], update: command[updateKey] };
+    case "send":
+      return { kind: "send", target: command[targetKey], input: command[inputKey] };
+  }
 }

@@ -12,6 +12,7 @@ export const END = "__end__" as const;
 export interface Route<State, Target extends string, Context = unknown> {
   readonly kind: "route";
   readonly targets: readonly Target[];
+  /** Returns the next node, or several with `many`. */
   readonly choose: (state: State, context: Context) => Target | readonly Target[];
   /** True when the function may choose several targets at once. */
   readonly many: boolean;
@@ -21,6 +22,7 @@ export interface Route<State, Target extends string, Context = unknown> {
 export interface FanOut<State, Target extends string, Input, Otherwise extends string = string, Context = unknown> {
   readonly kind: "fanOut";
   readonly target: Target;
+  /** Returns the inputs of the tasks, one for each task. */
   readonly select: (state: State, context: Context) => readonly Input[];
   /** Target when there are no items. */
   readonly otherwise?: Otherwise | undefined;
@@ -30,6 +32,7 @@ export interface FanOut<State, Target extends string, Input, Otherwise extends s
 export interface CommandTargets<Target extends string> {
   readonly kind: "commandTargets";
   readonly targets: readonly Target[];
+  /** Exists only in types. */
   readonly accepts?: (target: Target) => void;
 }
 

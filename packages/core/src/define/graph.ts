@@ -89,8 +89,11 @@ type NodeToolNames<Node> = Node extends { readonly kind: "tools"; readonly names
 export interface SubgraphRecord {
   readonly graph: GraphDefinition;
   readonly persistence: SubgraphPersistence;
+  /** Creates the input of the inner graph. */
   readonly input: (state: never, outer: never) => unknown;
+  /** Creates the return value of the outer node. */
   readonly output: (output: never, outer: never) => unknown;
+  /** Creates the context of the inner graph. Default: the context of the parent graph. */
   readonly context?: (context: never) => unknown;
 }
 
@@ -166,6 +169,7 @@ export interface NodeKind {
   readonly answersCalls: boolean;
   /** True when its interrupts are those that the graph declares; false when tools and middleware raise them. */
   readonly raisesDeclared: boolean;
+  /** Lists the tool nodes whose tools this node calls. */
   readonly listTools: (node: NodeRecord) => readonly ToolNode<never, never>[];
   /** Lists the graphs that run in place of a body. */
   readonly listSubgraphs: (node: NodeRecord) => readonly SubgraphRecord[];
@@ -174,7 +178,9 @@ export interface NodeKind {
 
   // Check and outline.
 
+  /** Lists the problems of a definition, for `invalid_graph`. */
   readonly findProblems: (node: NodeRecord, graph: GraphDefinition) => readonly GraphProblem[];
+  /** Returns the outline of the inner graph; undefined without one. */
   readonly outline: (node: NodeRecord, path: string, context: OutlineContext) => Outline | undefined;
   /** Returns the schema of a task's input; undefined without one. */
   readonly getInputSchema: (node: NodeRecord) => Schema | undefined;
@@ -189,12 +195,14 @@ export interface NodeKind {
   ) => string | undefined;
   /** True when a task of the node can have recorded this journal row. */
   readonly canRecord: (row: { readonly kind: "task" | "step" | "model" | "tool"; readonly key: string }) => boolean;
+  /** Returns why the node cannot answer a pending tool call. */
   readonly findCallProblem: (
     node: NodeRecord,
     name: string,
     call: ToolCallBlock,
     checksArgs: () => boolean,
   ) => string | undefined;
+  /** Returns why the node cannot continue with the answer of an open interrupt. */
   readonly findInterruptProblem: (interrupt: NodeInterrupt) => string | undefined;
   /** Returns the fixed schema of an answer; undefined when the graph or the engine defines the schema. */
   readonly getAnswerSchema: (node: NodeRecord, key: string) => Schema | undefined;

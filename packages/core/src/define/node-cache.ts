@@ -14,8 +14,11 @@ export interface CacheEntry {
  * entry at any time and may ignore `expiresAt`. A cache error counts as a miss.
  */
 export interface NodeCache {
+  /** Returns the entry of this key, possibly expired; undefined without an entry. */
   get(key: string): CacheEntry | undefined | Promise<CacheEntry | undefined>;
+  /** Adds or replaces the entry of this key. */
   put(key: string, entry: CacheEntry): void | Promise<void>;
+  /** Removes the entry of this key, if any. */
   delete(key: string): void | Promise<void>;
 }
 

@@ -97,6 +97,7 @@ export interface ToolNode<State = unknown, Context = unknown, Names extends stri
   readonly limits: ResultLimits | undefined;
   readonly artifacts: ArtifactStore | undefined;
   readonly final: FinalCall | undefined;
+  /** Exists only in types: the state and the context that the tools inject. */
   readonly needs?: (state: State, context: Context) => void;
 }
 

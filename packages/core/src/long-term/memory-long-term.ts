@@ -1,4 +1,5 @@
 /** Long-term store in memory: sorted rows. */
+import { findFirstIndex, findTextIndex } from "./find-first-index.ts";
 import type {
   LongTermChange,
   LongTermLocation,
@@ -110,20 +111,4 @@ interface Expiry {
 /** Returns the index of the first expiry ≥ the given expiry; the location breaks ties. */
 function findExpiryIndex(ends: readonly Expiry[], { at, location }: Expiry): number {
   return findFirstIndex(ends, (end) => end.at < at || (end.at === at && end.location < location));
-}
-
-/** Returns the index of the first text ≥ `text`. */
-function findTextIndex(texts: readonly string[], text: string): number {
-  return findFirstIndex(texts, (each) => each < text);
-}
-
-/** Binary search: returns the index of the first item for which `isBefore` is false, in a sorted list. */
-function findFirstIndex<Item>(items: readonly Item[], isBefore: (item: Item) => boolean): number {
-  let [low, high] = [0, items.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (isBefore(items[middle] as Item)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

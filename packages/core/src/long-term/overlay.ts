@@ -1,4 +1,5 @@
 /** Overlay of the long-term store: reads see changes that are buffered until the end of their superstep. */
+import { findTextIndex } from "./find-first-index.ts";
 import type { LongTermChange, LongTermLocation, LongTermQuery, LongTermReader, LongTermRow } from "./rows.ts";
 import { compareLocations, isLive, matchesQuery, toLocationText } from "./rules.ts";
 
@@ -61,7 +62,7 @@ function applyChange({ rows, locations }: OverlayState, change: LongTermChange):
   if ("touch" in change) return;
   const put = "put" in change ? change.put : undefined;
   const text = toLocationText("put" in change ? change.put : change.drop);
-  if (!rows.has(text)) locations.splice(findFirstIndex(locations, text), 0, text);
+  if (!rows.has(text)) locations.splice(findTextIndex(locations, text), 0, text);
   rows.set(text, put);
 }
 
@@ -70,24 +71,13 @@ function listPuts(query: LongTermQuery, rows: OverlayState["rows"], places: read
   const { namespace, deep, after, limit } = query;
   const from = after === undefined || toLocationText(after) < namespace ? namespace : toLocationText(after);
   const puts: Put[] = [];
-  for (let index = findFirstIndex(places, from); index < places.length && puts.length < limit; index++) {
+  for (let index = findTextIndex(places, from); index < places.length && puts.length < limit; index++) {
     const location = places[index] as string;
     if (!(deep ? location.startsWith(namespace) : location.startsWith(`${namespace} `))) break;
     const put = rows.get(location);
     if (put !== undefined && matchesQuery(put, query)) puts.push(put);
   }
   return puts;
-}
-
-/** Returns the index of the first text ≥ `text`. */
-function findFirstIndex(texts: readonly string[], text: string): number {
-  let [low, high] = [0, texts.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((texts[middle] as string) < text) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Completes a put to a row; an existing row retains its `createdAt`. */

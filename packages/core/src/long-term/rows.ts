@@ -69,6 +69,7 @@ export interface LongTermQuery {
 export interface LongTermReader {
   /** Embedding of the store; absent without an embedding function. */
   readonly vectors?: LongTermVectors | undefined;
+  /** Returns the row of a location; undefined without a row, or when the row has expired at this time. */
   get(place: LongTermLocation, at: number): Promise<LongTermRow | undefined>;
   /**
    * Lists rows sorted by namespace, then by key, by character. Throws `invalid_option` for `words` when the store has

@@ -8,6 +8,7 @@ export interface LanguageModel {
   readonly specificationVersion: string;
   readonly provider: string;
   readonly modelId: string;
+  /** Requests an answer, as defined by the AI SDK. */
   doStream(options: never): PromiseLike<unknown>;
   readonly script?: undefined;
 }

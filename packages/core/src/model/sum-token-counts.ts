@@ -1,7 +1,14 @@
 /** Sums the token usage of model calls. */
 import type { AssistantMessage, Usage } from "./message.ts";
 
-const countedFields = ["inputTokens", "outputTokens", "cachedTokens", "cacheWriteTokens", "reasoningTokens"] as const;
+/** Fields of usage with a number of tokens. */
+export const countedFields = [
+  "inputTokens",
+  "outputTokens",
+  "cachedTokens",
+  "cacheWriteTokens",
+  "reasoningTokens",
+] as const;
 
 /** Sums tokens. Unknown usage counts as 0; undefined when all usage is unknown. */
 export function sumTokenCounts(parts: readonly (Usage | undefined)[]): Usage | undefined {

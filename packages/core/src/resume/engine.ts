@@ -7,7 +7,7 @@ import { StatewrightError, toErrorRecord } from "../base/errors.ts";
 import { checkCount, checkFunction, listOptionNames } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { Graph } from "../compile/graph.ts";
-import type { GraphTypes } from "../define/graph.ts";
+import type { GraphDefinition, GraphTypes } from "../define/graph.ts";
 import { copyModelsOption } from "../model/model-source.ts";
 import { startRun } from "../run/run.ts";
 import { createSlots } from "../run/session/concurrency.ts";
@@ -99,6 +99,12 @@ export function engine(options: EngineOptions): Engine {
   });
   const track = (handle: RunHandle<unknown>): void => void activeRuns.track(handle);
   const host = createHost(options, { canStart: isServing, onLaunch: track });
+  const addEngineOptions = <Given extends object>(graph: GraphDefinition, given: Given) => ({
+    ...getVersionOptions(options, graph),
+    ...copyModelsOption(options),
+    ...given,
+    ...getSharedOptions(options),
+  });
   const isClaimed = (thread: string): boolean => claimedThreads.has(thread);
   const listHalted = (): Promise<readonly RunRow[]> => halted.list(isClaimed);
   const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
@@ -171,12 +177,7 @@ export function engine(options: EngineOptions): Engine {
     },
     run: (graph, runOptions) => {
       checkNotStopped();
-      const all = {
-        ...getVersionOptions(options, graph),
-        ...copyModelsOption(options),
-        ...runOptions,
-        ...getSharedOptions(options),
-      };
+      const all = addEngineOptions(graph, runOptions);
       checkRunOptions("run", graph, all);
       const handle = startRun({ graph: graph as Graph, options: all as RunOptions<GraphTypes>, host });
       track(handle);
@@ -184,12 +185,7 @@ export function engine(options: EngineOptions): Engine {
     },
     resume: (graph, runOptions) => {
       checkNotStopped();
-      const all = {
-        ...getVersionOptions(options, graph),
-        ...copyModelsOption(options),
-        ...runOptions,
-        ...getSharedOptions(options),
-      };
+      const all = addEngineOptions(graph, runOptions);
       checkRunOptions("resume", graph, all);
       const handle = resumeRun({ graph: graph as Graph, options: all as ResumeOptions<GraphTypes>, host });
       track(handle);

@@ -16,7 +16,7 @@ import type { CheckpointRow, Control } from "../checkpoint/checkpoint.ts";
 import { createStateWriter, restoreState } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
-import { createUnknownThreadError, getBranchName } from "../checkpoint/rules.ts";
+import { createUnknownCheckpointError, createUnknownThreadError, getBranchName } from "../checkpoint/rules.ts";
 import type { CheckpointWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan, type Plan } from "../compile/plan.ts";
@@ -278,12 +278,4 @@ async function listReadableInterrupts(store: Store, thread: string, branch: stri
     if (isStatewrightError(error, "store_corrupt")) return [];
     throw error;
   }
-}
-
-function createUnknownCheckpointError(thread: string, at: number): StatewrightError {
-  return new StatewrightError("unknown_checkpoint", {
-    what: `thread "${thread}" has no checkpoint ${at}`,
-    next: "Use a checkpointId from getHistory",
-    place: { thread },
-  });
 }

@@ -13,7 +13,7 @@ import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getEdge, type Plan } from "../compile/plan.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
-import { type Goto, getCommandKind, goto, type Send, send, toCommand } from "../define/command.ts";
+import { type Goto, goto, type Send, send, toCommand } from "../define/command.ts";
 import { END, START } from "../define/edge.ts";
 import type { GraphTypes } from "../define/graph.ts";
 import { programs } from "../run/begin.ts";
@@ -40,7 +40,7 @@ import {
   cancelUnansweredCalls,
   mergeCancelledWrites,
 } from "../run/superstep/cancel-pending-calls.ts";
-import { commit } from "../run/superstep/commit.ts";
+import { commit, hasToolTask } from "../run/superstep/commit.ts";
 import { checkRequiredChannels, parseInputWrites } from "../run/superstep/input.ts";
 import { planFirstTasks, reduceInput, reduceSuperstep } from "../run/superstep/superstep.ts";
 import { getCodec, getWorld, isUnfinished, openSession, release } from "../run/task/open-session.ts";
@@ -147,12 +147,12 @@ function copyUpdate<Types extends GraphTypes>(
 
 /** Copies a send; an invalid one is refused later, with the node's name. */
 function copySend<Target extends string>(codec: Codec, given: Send<Target>): Send<Target> {
-  return isSend(given) ? send(given.target, copyInput(codec, given.input)) : given;
+  const command = toCommand(given);
+  return command?.kind === "send" ? send(command.target as Target, copyInput(codec, command.input)) : given;
 }
 
 function isSend(value: unknown): value is Send {
-  const command = toCommand(value);
-  return command !== undefined && getCommandKind(command) === "send";
+  return toCommand(value)?.kind === "send";
 }
 
 async function openAndApply(
@@ -431,10 +431,7 @@ async function closeRemainingCalls(
   { state }: StepResult,
   { saved, next }: { readonly saved: Persistence; readonly next: readonly Task[] },
 ): Promise<CancelledCalls | undefined> {
-  const { plan } = position;
-  const { control } = progress;
-  const isToolTask = ({ node }: Task): boolean => plan.nodes.get(node)?.logic.answersCalls === true;
-  if (!control.tasks.some(isToolTask) || next.some(isToolTask)) return undefined;
+  if (!hasToolTask(position, progress.control.tasks) || hasToolTask(position, next)) return undefined;
   return cancelUnansweredCalls(position, progress, saved, {
     nextState: state,
     reason: "an update replaced the tool node",

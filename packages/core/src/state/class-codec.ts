@@ -13,8 +13,11 @@ export interface ClassCodec<Instance = unknown> {
   readonly version?: number;
   /** Converts data that `encode` of version `from` wrote. */
   readonly upgrade?: (data: unknown, from: number) => unknown;
+  /** Returns true for the values that this codec encodes. */
   readonly matches: (value: unknown) => value is Instance;
+  /** Converts an instance to plain data. */
   encode(value: Instance): unknown;
+  /** Creates an instance from the plain data of the current version. */
   readonly decode: (data: unknown) => Instance;
 }
 

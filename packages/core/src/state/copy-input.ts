@@ -3,6 +3,7 @@ import { isPlainObject, maxSavedDepth } from "../base/json.ts";
 import { isOverwrite, overwrite } from "./channel.ts";
 import type { Codec } from "./codec.ts";
 import type { StateDefinition } from "./definition.ts";
+import { copyObject } from "./delta.ts";
 
 /** A copy in progress: copied containers by original, so that shared and circular references stay so. */
 interface CopyTraversal {
@@ -20,7 +21,7 @@ export function copyChannels<Input>(state: Pick<StateDefinition, "channels">, co
   const isTracked = (name: string): boolean => !Object.hasOwn(channels, name) || channels[name]?.kind !== "untracked";
   return copySafely(input, () => {
     const traversal = createTraversal(codec);
-    return copyObject(input, (name, item) => (isTracked(name) ? copyValue(item, 1, traversal) : item));
+    return copyItems(input, (name, item) => (isTracked(name) ? copyValue(item, 1, traversal) : item));
   });
 }
 
@@ -58,7 +59,7 @@ function copyValue(value: unknown, level: number, traversal: CopyTraversal): unk
     return items;
   }
   if (isPlainObject(value)) {
-    const copy = copyShallow(value);
+    const copy = copyObject(value);
     copies.set(value, copy);
     return assignItems(copy, (_name, item) => copyValue(item, level + 1, traversal));
   }
@@ -77,12 +78,8 @@ function isDeepFrozen(value: unknown, visited: Set<object>): boolean {
   return true;
 }
 
-function copyObject(value: Record<string, unknown>, copyItem: (name: string, item: unknown) => unknown): object {
-  return assignItems(copyShallow(value), copyItem);
-}
-
-function copyShallow(value: Record<string, unknown>): Record<string, unknown> {
-  return Object.getPrototypeOf(value) === null ? Object.assign(Object.create(null), value) : { ...value };
+function copyItems(value: Record<string, unknown>, copyItem: (name: string, item: unknown) => unknown): object {
+  return assignItems(copyObject(value), copyItem);
 }
 
 function assignItems(

@@ -49,7 +49,9 @@ export interface PiTool<Schema extends object = object, Details = unknown> exten
   readonly label: string;
   /** `sequential` runs alone among the calls of its batch. */
   readonly executionMode?: "parallel" | "sequential";
+  /** Converts the arguments of a model before their validation. */
   readonly prepareArguments?: (args: unknown) => unknown;
+  /** Executes a call with validated arguments. */
   execute(
     toolCallId: string,
     params: StaticOf<Schema>,

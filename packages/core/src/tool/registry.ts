@@ -19,7 +19,9 @@ export interface ToolRegistry<State = unknown, Context = unknown> {
    * Replaces all tools; keeps the aliases of names that stay. Atomic: an invalid tool leaves the registry unchanged.
    */
   replaceAll(tools: readonly Tool<State, Context>[]): ToolRegistry<State, Context>;
+  /** Removes a tool; returns false when the registry has no tool of this name. */
   unregister(name: string): boolean;
+  /** Returns the tool of this name; undefined without a tool. */
   get(name: string): Tool<State, Context> | undefined;
   /** Lists the names, sorted: a stable order keeps prompt caches valid. */
   names(): readonly string[];

@@ -33,7 +33,9 @@ export type McpResourceContents = { readonly uri: string; readonly mimeType?: st
 
 /** Resources of an MCP server. */
 export interface McpResources {
+  /** Lists the resources of the server. */
   list(options?: McpRequestOptions): Promise<readonly McpResource[]>;
+  /** Lists the templates of resources of the server. */
   listTemplates(options?: McpRequestOptions): Promise<readonly McpResourceTemplate[]>;
   /** Throws `mcp_failed` for an unknown resource. */
   read(uri: string, options?: McpRequestOptions): Promise<readonly McpResourceContents[]>;
@@ -49,6 +51,7 @@ export interface McpPrompt {
 
 /** Prompts of an MCP server. */
 export interface McpPrompts {
+  /** Lists the prompts of the server. */
   list(options?: McpRequestOptions): Promise<readonly McpPrompt[]>;
   /** Returns the messages of a prompt, for the input of an agent. Throws `mcp_failed` for an unknown prompt. */
   get(

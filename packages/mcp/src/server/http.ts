@@ -18,7 +18,9 @@ export interface McpHttpOptions extends McpAccess {
 
 /** Handler of web requests. */
 export interface McpHttpHandler {
+  /** Answers a web request. */
   readonly fetch: (request: Request) => Promise<Response>;
+  /** Closes the sessions; later requests are refused. */
   readonly close: () => Promise<void>;
 }
 
@@ -42,6 +44,7 @@ export interface McpListener {
   readonly port: number;
   /** Generated token; undefined if the options contain a token. */
   readonly token: string | undefined;
+  /** Closes the sessions and stops listening. */
   readonly close: () => Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { loadPlugin } from "@statewright/plugins";
 import { type ToolPack, toolConformance } from "@statewright/testing/conformance";
 import { afterAll, describe, test } from "vitest";
 
-const program = join(import.meta.dirname, "../fixtures/plugin.mjs");
+const program = join(import.meta.dirname, "echo-plugin.mjs");
 
 describe("custom plugins", async () => {
   const plugin = await loadPlugin({ command: "node", args: [program] });

@@ -41,7 +41,7 @@ function prepareStatements(db: Database) {
     ),
     putDelta: db.prepare<[number, Payload, number]>("UPDATE deltas SET sum = ?, text = ? WHERE key = ?"),
     effects: db.prepare<[number, number, number], Keyed<EffectColumns>>(
-      "SELECT key, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome" +
+      "SELECT key, step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, processes, attempt_log, usage, outcome" +
         " FROM effects WHERE branch = ? AND key > ? ORDER BY key LIMIT ?",
     ),
     putEffect: db.prepare<[number | null, Payload | null, Payload | null, number]>(

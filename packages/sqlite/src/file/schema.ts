@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "b4d044f3bec23e5b1d70f23e513e8741fb6ae70b3c42096cf8f76910ca68f9e6";
+export const schemaHash = "b36cafb448ceea4f77f213e283112464cc63c8cb62fc02db0606f822add5688b";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -40,6 +40,8 @@ export const migrations: readonly (readonly string[])[] = [
   name TEXT NOT NULL,
   version INTEGER NOT NULL,
   shape TEXT NOT NULL,
+  outline TEXT,
+  outline_sum INTEGER,
   UNIQUE (name, version, shape)
 ) STRICT`,
     `CREATE TABLE settings (
@@ -200,6 +202,9 @@ export const migrations: readonly (readonly string[])[] = [
   stage TEXT,
   args ANY,
   sum INTEGER,
+  processes INTEGER,
+  attempt_log TEXT,
+  usage TEXT,
   outcome ANY,
   UNIQUE (branch, step, task, call)
 ) STRICT`,

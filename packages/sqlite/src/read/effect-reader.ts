@@ -8,7 +8,7 @@ import type { NamespaceReader, NamespaceRow } from "./namespace-reader.ts";
 import type { ThreadCiphers } from "./thread-ciphers.ts";
 
 const effectColumns =
-  "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, outcome FROM effects";
+  "SELECT step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, sum, processes, attempt_log, usage, outcome FROM effects";
 
 function prepareStatements(db: Database) {
   return {

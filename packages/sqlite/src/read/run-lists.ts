@@ -103,10 +103,6 @@ function prepareStatements(db: Database) {
   /** Prepares a query of runs with their stored status. */
   const prepareStoredRuns = <Parameters extends readonly unknown[]>(from: string) =>
     db.prepare<Parameters, RunColumns>(runColumns + statusFromRow + " AS status" + from);
-  const prepareCount = <Parameters extends object>(from: string) =>
-    db.prepare<[Parameters], StatusCount>(
-      "SELECT " + effectiveStatus + " AS status, count(*) AS count" + from + " GROUP BY 1",
-    );
   return {
     runsInOrderOfKeys: prepareEffectiveRuns<RunParameters>(selectFromRuns() + " WHERE true" + runFilter),
     runsOfThread: prepareEffectiveRuns<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runFilter),
@@ -143,13 +139,6 @@ function prepareStatements(db: Database) {
     runById: prepareEffectiveRuns<{ id: string; dead: string }>(
       selectFromRuns("runs_by_id") + " WHERE r.id = @id ORDER BY r.key LIMIT 1",
     ),
-    count: {
-      all: prepareCount<RunParameters>(selectFromRuns() + " WHERE true" + runConditions),
-      thread: prepareCount<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runConditions),
-      pair: prepareCount<RunParameters & Pair>(runsOfPair),
-      tenant: prepareCount<RunParameters>(ofTenant + runConditions),
-      owner: prepareCount<RunParameters>(ofOwner + runConditions),
-    },
     claimableOfQueue: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableQueued),
     claimableOfEvents: prepareEffectiveRuns<Omit<ClaimableParameters, "stored">>(claimableNotified),
     claimableOfStatus: prepareEffectiveRuns<ClaimableParameters>(claimableByStatus),
@@ -173,9 +162,25 @@ function prepareStatements(db: Database) {
   };
 }
 
+/** Prepares the counts of runs by effective status. */
+function prepareCounts(db: Database) {
+  const prepareCount = <Parameters extends object>(from: string) =>
+    db.prepare<[Parameters], StatusCount>(
+      "SELECT " + effectiveStatus + " AS status, count(*) AS count" + from + " GROUP BY 1",
+    );
+  return {
+    all: prepareCount<RunParameters>(selectFromRuns() + " WHERE true" + runConditions),
+    thread: prepareCount<RunParameters>(selectFromRuns("runs_of_thread") + ofThread + runConditions),
+    pair: prepareCount<RunParameters & Pair>(runsOfPair),
+    tenant: prepareCount<RunParameters>(ofTenant + runConditions),
+    owner: prepareCount<RunParameters>(ofOwner + runConditions),
+  };
+}
+
 /** Reads runs: one run with its stored status, lists with the effective status. */
 export class RunLists {
   readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #counts: ReturnType<typeof prepareCounts>;
   readonly #indexes: ListIndexes;
   readonly #getCipher: (thread: string) => ThreadCipher | undefined;
   readonly #onFault: (fault: StatewrightError) => void;
@@ -194,6 +199,7 @@ export class RunLists {
     },
   ) {
     this.#sql = prepareStatements(db);
+    this.#counts = prepareCounts(db);
     this.#indexes = indexes;
     this.#getCipher = getCipher;
     this.#onFault = onFault;
@@ -238,14 +244,14 @@ export class RunLists {
   /** Counts the runs of a filter by effective status. */
   count(filter: RunCountFilter, dead: readonly number[]): readonly StatusCount[] {
     const parameters = toRunParameters(filter, undefined, dead);
-    const { count } = this.#sql;
+    const counts = this.#counts;
     const { thread, tenant, owner } = filter;
-    if (thread !== undefined) return count.thread.all(parameters);
+    if (thread !== undefined) return counts.thread.all(parameters);
     const rarest = this.#indexes.findRarestPair(filter.metadata);
     if (rarest !== undefined && rarest.count < this.#indexes.countRunsOfParties(tenant, owner))
-      return count.pair.all({ ...parameters, ...rarest.pair });
-    if (owner !== undefined) return count.owner.all(parameters);
-    return (tenant === undefined ? count.all : count.tenant).all(parameters);
+      return counts.pair.all({ ...parameters, ...rarest.pair });
+    if (owner !== undefined) return counts.owner.all(parameters);
+    return (tenant === undefined ? counts.all : counts.tenant).all(parameters);
   }
 
   /** Lists runs that any process can claim, in key order. */

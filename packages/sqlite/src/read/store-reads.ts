@@ -25,6 +25,7 @@ type ThreadReads = Required<
     | "branches"
     | "checkpoint"
     | "writtenBy"
+    | "outline"
     | "head"
     | "history"
     | "state"
@@ -123,6 +124,7 @@ function createThreadReads(transactions: ReadSource): ThreadReads {
     checkpoint: (thread, id) => transactions.read((from) => from.checkpoints.get(thread, id), thread),
     writtenBy: (thread, checkpoint) =>
       transactions.read((from) => from.checkpoints.getGraphVersion(thread, checkpoint), thread),
+    outline: (version) => transactions.read((from) => from.outlines.get(version)),
     head: (thread, branch) => transactions.read((from) => from.checkpoints.getHead(thread, branch), thread),
     history: (thread, page) =>
       transactions.read((from) => {

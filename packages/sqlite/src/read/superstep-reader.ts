@@ -48,7 +48,7 @@ const superstepColumns =
 
 const superstepsOfNamespace =
   superstepColumns +
-  " FROM checkpoints c JOIN branches b ON b.key = c.key >> 24 JOIN graphs g ON g.key = c.graph WHERE c.key BETWEEN ? AND ? ORDER BY c.key";
+  " FROM checkpoints c CROSS JOIN branches b ON b.key = c.key >> 24 CROSS JOIN graphs g ON g.key = c.graph WHERE c.key BETWEEN ? AND ? ORDER BY c.key";
 
 /** `parts` lists the namespaces of the branch with their last checkpoint id and sequence number; null for all. */
 const superstepsOfChildren =
@@ -67,7 +67,7 @@ type ChildPage = { from: number; until: number; parts: string | null; limit: num
 type EventPage = { thread: number; after: number; before: number; parts: string | null; limit: number };
 
 function prepareStatements(db: Database) {
-  const pageOf = (sql: string, order: "" | " DESC", limit: "?" | "@limit") => `${sql}${order} LIMIT ${limit}`;
+  const addLimit = (sql: string, order: "" | " DESC", limit: "?" | "@limit") => `${sql}${order} LIMIT ${limit}`;
   return {
     threadKey: db.prepare<[string], number>("SELECT key FROM threads WHERE id = ?").pluck(),
     branchKeys: db
@@ -83,12 +83,12 @@ function prepareStatements(db: Database) {
       "SELECT x.key, (SELECT c.seq FROM checkpoints c WHERE c.key = (x.branch << 24) + (x.key & 0xffffff)) AS seq" +
         " FROM child_checkpoints x WHERE x.key BETWEEN ? AND ? ORDER BY x.key LIMIT 1",
     ),
-    newest: db.prepare<[number, number, number], SuperstepColumns>(pageOf(superstepsOfNamespace, " DESC", "?")),
-    oldest: db.prepare<[number, number, number], SuperstepColumns>(pageOf(superstepsOfNamespace, "", "?")),
-    newestOfChildren: db.prepare<[ChildPage], SuperstepColumns>(pageOf(superstepsOfChildren, " DESC", "@limit")),
-    oldestOfChildren: db.prepare<[ChildPage], SuperstepColumns>(pageOf(superstepsOfChildren, "", "@limit")),
-    newestEvents: db.prepare<[EventPage], EventColumns>(pageOf(eventsOfBranches, " DESC", "@limit")),
-    oldestEvents: db.prepare<[EventPage], EventColumns>(pageOf(eventsOfBranches, "", "@limit")),
+    newest: db.prepare<[number, number, number], SuperstepColumns>(addLimit(superstepsOfNamespace, " DESC", "?")),
+    oldest: db.prepare<[number, number, number], SuperstepColumns>(addLimit(superstepsOfNamespace, "", "?")),
+    newestOfChildren: db.prepare<[ChildPage], SuperstepColumns>(addLimit(superstepsOfChildren, " DESC", "@limit")),
+    oldestOfChildren: db.prepare<[ChildPage], SuperstepColumns>(addLimit(superstepsOfChildren, "", "@limit")),
+    newestEvents: db.prepare<[EventPage], EventColumns>(addLimit(eventsOfBranches, " DESC", "@limit")),
+    oldestEvents: db.prepare<[EventPage], EventColumns>(addLimit(eventsOfBranches, "", "@limit")),
     changes: db.prepare<[string], ChangeColumns>(
       "SELECT p.value ->> 1 AS checkpoint, n.name AS channel, d.kind, d.count, octet_length(d.text) AS bytes FROM json_each(?) p" +
         " CROSS JOIN channels n ON n.branch = p.value ->> 0 CROSS JOIN deltas d ON d.key = (n.key << 24) + (p.value ->> 1)" +
@@ -96,7 +96,7 @@ function prepareStatements(db: Database) {
     ),
     effects: db.prepare<[string], EffectSummaryColumns>(
       "SELECT p.value ->> 1 AS checkpoint, e.step, e.task, e.call, e.kind, e.name, e.effect, e.state, e.attempts, e.idempotency," +
-        " e.started, e.ended, e.stage FROM json_each(?) p CROSS JOIN effects e ON e.branch = p.value ->> 0" +
+        " e.started, e.ended, e.stage, e.processes, e.attempt_log, e.usage FROM json_each(?) p CROSS JOIN effects e ON e.branch = p.value ->> 0" +
         " AND e.step = p.value ->> 2 ORDER BY p.key, e.key",
     ),
     branches: db.prepare<[string], NamespaceColumns>(

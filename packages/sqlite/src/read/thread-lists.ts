@@ -151,26 +151,7 @@ function prepareStatements(db: Database) {
     db.prepare<[ThreadParameters], ListedThread>(
       selectThreads("t.updated") + orderedThreads[order] + inactiveThreadFilter,
     );
-  const prepareRareCount = (source: keyof typeof rareThreads) =>
-    db.prepare<[ThreadQuery & RareSource["values"]], StatusCount>(
-      countByStatus + rareThreads[source] + threadConditions + " GROUP BY 1",
-    );
-  const prepareOrderedCount = (order: keyof typeof orderedThreads) =>
-    db.prepare<[ThreadQuery], StatusCount>(countByStatus + orderedThreads[order] + threadConditions + " GROUP BY 1");
   return {
-    countRare: {
-      status: prepareRareCount("status"),
-      runPair: prepareRareCount("runPair"),
-      pair: prepareRareCount("pair"),
-      pairOfTenant: prepareRareCount("pairOfTenant"),
-      owner: prepareRareCount("owner"),
-      search: prepareRareCount("search"),
-    },
-    countOrdered: {
-      all: prepareOrderedCount("all"),
-      tenant: prepareOrderedCount("tenant"),
-      owner: prepareOrderedCount("owner"),
-    },
     threadById: db.prepare<[{ id: string; dead: string }], ListedThread>(
       selectThreads(threadHeadTime) + " FROM threads t" + joinAll + " WHERE t.id = @id",
     ),
@@ -209,6 +190,31 @@ function prepareStatements(db: Database) {
   };
 }
 
+/** Prepares the counts of threads by effective status. */
+function prepareCounts(db: Database) {
+  const prepareRareCount = (source: keyof typeof rareThreads) =>
+    db.prepare<[ThreadQuery & RareSource["values"]], StatusCount>(
+      countByStatus + rareThreads[source] + threadConditions + " GROUP BY 1",
+    );
+  const prepareOrderedCount = (order: keyof typeof orderedThreads) =>
+    db.prepare<[ThreadQuery], StatusCount>(countByStatus + orderedThreads[order] + threadConditions + " GROUP BY 1");
+  return {
+    rare: {
+      status: prepareRareCount("status"),
+      runPair: prepareRareCount("runPair"),
+      pair: prepareRareCount("pair"),
+      pairOfTenant: prepareRareCount("pairOfTenant"),
+      owner: prepareRareCount("owner"),
+      search: prepareRareCount("search"),
+    },
+    ordered: {
+      all: prepareOrderedCount("all"),
+      tenant: prepareOrderedCount("tenant"),
+      owner: prepareOrderedCount("owner"),
+    },
+  };
+}
+
 /** Dependencies of the lists of threads. */
 interface ThreadListParts {
   readonly indexes: ListIndexes;
@@ -219,6 +225,7 @@ interface ThreadListParts {
 /** Reads threads with the effective status of their newest run. */
 export class ThreadLists {
   readonly #sql: ReturnType<typeof prepareStatements>;
+  readonly #counts: ReturnType<typeof prepareCounts>;
   readonly #parts: ThreadListParts;
   readonly #readRow: (columns: ListedThread) => ThreadRow = (columns) => ({
     ...toThreadRow(columns),
@@ -228,6 +235,7 @@ export class ThreadLists {
 
   constructor(db: Database, parts: ThreadListParts) {
     this.#sql = prepareStatements(db);
+    this.#counts = prepareCounts(db);
     this.#parts = parts;
   }
 
@@ -268,8 +276,8 @@ export class ThreadLists {
     const query = toThreadQuery(filter, undefined, dead);
     const rare = this.#findRareSource(filter, undefined, query);
     return rare === undefined
-      ? this.#sql.countOrdered[selectOrder(filter)].all(query)
-      : this.#sql.countRare[rare.source].all({ ...query, ...rare.values });
+      ? this.#counts.ordered[selectOrder(filter)].all(query)
+      : this.#counts.rare[rare.source].all({ ...query, ...rare.values });
   }
 
   /** Finds a value of the filter that few threads have. */

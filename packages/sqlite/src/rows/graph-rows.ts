@@ -1,14 +1,21 @@
 /** Rows of graph versions. */
-import type { GraphVersion } from "@statewright/store-kit";
+import type { ClaimRequest } from "@statewright/core/store";
+import { computeOutlineSum, type GraphVersion } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import type { ClaimedThread } from "../write/claimed-thread.ts";
 
+interface GraphColumns {
+  readonly key: number;
+  readonly hasOutline: 0 | 1;
+}
+
 function prepareStatements(db: Database) {
   return {
-    graphKey: db
-      .prepare<[string, number, string], number>("SELECT key FROM graphs WHERE name = ? AND version = ? AND shape = ?")
-      .pluck(),
-    addGraph: db.prepare<[string, number, string]>("INSERT INTO graphs (name, version, shape) VALUES (?, ?, ?)"),
+    find: db.prepare<[string, number, string], GraphColumns>(
+      "SELECT key, outline IS NOT NULL AS hasOutline FROM graphs WHERE name = ? AND version = ? AND shape = ?",
+    ),
+    add: db.prepare<[string, number, string]>("INSERT INTO graphs (name, version, shape) VALUES (?, ?, ?)"),
+    setOutline: db.prepare<[string, number, number]>("UPDATE graphs SET outline = ?, outline_sum = ? WHERE key = ?"),
   };
 }
 
@@ -19,16 +26,19 @@ export class GraphRows {
     this.#sql = prepareStatements(db);
   }
 
-  /** Finds the row key of a graph version. */
-  findKey({ graph, version, shape }: GraphVersion): number | undefined {
-    return this.#sql.graphKey.get(graph, version, shape);
+  /** Finds the row key of a graph version whose outline is saved, or needs no saving. */
+  findSavedKey({ graph, version, shape, outline }: ClaimRequest): number | undefined {
+    const found = this.#sql.find.get(graph, version, shape);
+    return outline !== undefined && found?.hasOutline === 0 ? undefined : found?.key;
   }
 
-  /** Returns a graph version with its row key; creates a missing row. */
-  getWriter({ graph, version, shape }: GraphVersion): ClaimedThread["writer"] {
-    const key =
-      this.#sql.graphKey.get(graph, version, shape) ??
-      Number(this.#sql.addGraph.run(graph, version, shape).lastInsertRowid);
+  /** Returns a graph version with its row key; creates a missing row, and saves a missing outline. */
+  getWriter(writer: GraphVersion, outline?: string): ClaimedThread["writer"] {
+    const { graph, version, shape } = writer;
+    const found = this.#sql.find.get(graph, version, shape);
+    const key = found?.key ?? Number(this.#sql.add.run(graph, version, shape).lastInsertRowid);
+    if (outline !== undefined && found?.hasOutline !== 1)
+      this.#sql.setOutline.run(outline, computeOutlineSum(writer, outline), key);
     return { graph, version, shape, key };
   }
 }

@@ -20,7 +20,7 @@ export const putRunSum: string = "UPDATE runs AS r SET sum = " + runSum + " WHER
 
 /** SQL for the checksum of an effect whose outcome was removed by a fold. */
 export const foldedEffectSum: string =
-  "sum_of_folded(step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args)";
+  "sum_of_folded(step, task, call, kind, name, effect, state, attempts, idempotency, started, ended, stage, args, processes, attempt_log, usage)";
 
 /** Registers the checksum functions on this connection. */
 export function registerRowSums(db: Database): void {

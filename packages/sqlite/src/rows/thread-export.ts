@@ -1,5 +1,5 @@
 /** Export of a thread: all rows of the thread, each verified. */
-import { type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
+import { listGraphVersions, type NamespaceExport, storeRules, type ThreadExport } from "@statewright/core/store";
 import type { Database } from "../driver/database.ts";
 import { maxCheckpointId } from "../file/schema.ts";
 import type { NamespaceRow } from "../read/namespace-reader.ts";
@@ -64,13 +64,19 @@ export function createThreadExporter(
     const found = head.get(thread);
     if (found === undefined) throw storeRules.createUnknownThreadError(thread);
     const { graph, version, shape, run, ...rest } = found;
+    const writtenBy = graph === null || version === null || shape === null ? undefined : { graph, version, shape };
+    const namespaces = reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace));
     return {
       id: thread,
       ...details.get(thread, reader.ciphers.get(thread)).details,
       ...rest,
       run: run ?? undefined,
-      writtenBy: graph === null || version === null || shape === null ? undefined : { graph, version, shape },
-      namespaces: reader.namespaces.list(thread).map((namespace) => exportNamespace(thread, namespace)),
+      writtenBy,
+      outlines: listGraphVersions({ namespaces, writtenBy }).flatMap((each) => {
+        const outline = reader.outlines.get(each);
+        return outline === undefined ? [] : [{ ...each, outline }];
+      }),
+      namespaces,
       runs: reader.runs.listOfThread(thread),
       events: reader.events.listDurable(thread),
       artifacts: artifacts.listExports(thread, bodies),

@@ -129,6 +129,20 @@ export class Verifier implements StoreVerifier {
     }
   }
 
+  /** Verifies the outlines of all graph versions. */
+  async verifyOutlines(read: Read, onFault: (fault: Fault) => void): Promise<void> {
+    const { outlines } = this.#sources.reader;
+    for (const version of await read(() => outlines.listVersions()))
+      await read(() => {
+        try {
+          outlines.get(version);
+        } catch (thrown) {
+          if (!isUnreadable(thrown)) throw thrown;
+          onFault({ what: thrown.message });
+        }
+      });
+  }
+
   /** Verifies one thread; returns its number of checkpoints and artifact bodies. Throws `unknown_thread`. */
   async verifyThread(
     id: string,

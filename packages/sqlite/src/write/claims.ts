@@ -88,8 +88,8 @@ export class Claims {
     const recovered = found !== undefined && threads.refuseLiveOwner(thread, found, releasedEpoch);
     checkClaimTenant(request, found);
     const known = found && threads.updateStoredHead(thread, found);
-    const writer = graphs.getWriter(request);
-    const state = known ?? this.#createThread(request, writer.key, hasRun);
+    const writer = graphs.getWriter(request, request.outline);
+    const state = known ?? this.#createThread(request, { graph: writer.key, hasRun });
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined) refuseMissingBranch(request, branch, known);
@@ -114,7 +114,7 @@ export class Claims {
     if (state.owner !== null || state.epoch === 0 || state.graph === null) return undefined;
     const branch = request.branch ?? state.head;
     const namespace = this.#reader.namespaces.find(thread, branch);
-    const key = this.#rows.graphs.findKey(request);
+    const key = this.#rows.graphs.findSavedKey(request);
     if (namespace === undefined || key === undefined) return undefined;
     const writer = { key, graph, version, shape };
     const read = this.#readBranch(thread, namespace.key, namespace);
@@ -141,8 +141,7 @@ export class Claims {
 
   #createThread(
     { thread: id, branch: head = "main", keySalt: salt = "", ...request }: ClaimRequest,
-    graph: number,
-    hasRun: boolean,
+    { graph, hasRun }: { readonly graph: number; readonly hasRun: boolean },
   ): ThreadState {
     const { at, tenant, owner } = request;
     const details = threadRules.toThreadDetails({ tenant, owner });

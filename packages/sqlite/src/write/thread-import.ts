@@ -47,6 +47,7 @@ export class ThreadImport {
       at: createdAt,
       details,
     });
+    for (const version of threadExport.outlines ?? []) graphs.getWriter(version, version.outline);
     const thread: ImportedThread = { id, key, run: undefined, cipher: this.#reader.ciphers.get(id) };
     this.#rows.details.put({ key, id }, thread.cipher, details);
     const states = this.#insertNamespaces(key, threadExport);

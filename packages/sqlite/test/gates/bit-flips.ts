@@ -27,8 +27,11 @@ const threads = ["alpha", "beta"];
 async function image(path: string): Promise<Buffer> {
   const store = sqliteStore(path);
   for (const thread of threads) {
+    const parties = { tenant: `tenant of ${thread}`, owner: "ada" };
+    await store.createThread({ thread, at: 1, title: `Title of ${thread}`, metadata: { project: thread }, ...parties });
     const claim = await store.claim({ ...graph, thread });
-    const run: RunRow = { ...createRunRow("r1", thread), key: `key-${thread}`, metadata: { customer: thread } };
+    const about = { key: `key-${thread}`, metadata: { customer: thread }, ...parties };
+    const run: RunRow = { ...createRunRow("r1", thread), ...about };
     await saveCommit(store, {
       ...createSuperstep(thread, claim, 1),
       run,
@@ -99,11 +102,15 @@ async function readAll(store: SqliteStore): Promise<ReadonlyMap<string, Read>> {
   };
   await read("threads", () => store.threads());
   await read("runs", () => store.runs());
+  await read("counts", () => Promise.all([store.countThreads(), store.countRuns()]));
+  await read("run", () => store.run("r2-beta"));
   await read("questions", () => store.openInterrupts());
   await read("timers", () => store.timers());
   for (const thread of threads) {
     const of = (name: string, work: () => Promise<unknown>): Promise<void> => read(`${name} of ${thread}`, work);
     await of("thread", () => store.thread(thread));
+    await of("thread by its tenant", () => store.threads({ tenant: `tenant of ${thread}` }));
+    await of("thread by its metadata", () => store.threads({ metadata: { project: thread } }));
     await of("branches", () => store.branches(thread));
     await of("runs", () => store.runs({ thread }));
     await of("questions", () => store.openInterrupts({ thread }));

@@ -57,6 +57,11 @@ const keys = [
   "dueBy",
   "from",
   "at",
+  "tenant",
+  "owner",
+  "search",
+  "runMetadata",
+  "title",
 ];
 
 const strange = ["where", "order", "__proto__", "constructor", "Thread", "limit ", "", "0", "toString", "\ud800"];
@@ -85,17 +90,22 @@ function createObject(random: Random, value: () => unknown, names: readonly stri
 /** Untyped call: any value in any place. */
 type Border = (store: SqliteStore, given: never, random: Random) => unknown;
 
+const threadKeys = ["graph", "tenant", "owner", "metadata", "runMetadata", "search", "since", "until"];
+const runKeys = ["thread", "branch", "graph", "key", "tenant", "owner", "metadata", "since", "until"];
+
 const lists: Readonly<Record<string, { readonly known: readonly string[]; readonly ask: Border }>> = {
   threads: {
-    known: ["status", "graph", "metadata", "since", "until", "before", "limit"],
+    known: [...threadKeys, "status", "before", "limit"],
     ask: (store, given) => store.threads(given),
   },
+  countThreads: { known: threadKeys, ask: (store, given) => store.countThreads(given) },
   runs: {
-    known: ["thread", "branch", "status", "graph", "key", "metadata", "since", "until", "before", "order", "limit"],
+    known: [...runKeys, "status", "before", "order", "limit"],
     ask: (store, given) => store.runs(given),
   },
+  countRuns: { known: runKeys, ask: (store, given) => store.countRuns(given) },
   openInterrupts: {
-    known: ["thread", "graph", "key", "metadata", "at", "before", "limit"],
+    known: ["thread", "graph", "key", "tenant", "owner", "metadata", "at", "before", "limit"],
     ask: (store, given) => store.openInterrupts(given),
   },
   timers: { known: ["thread", "dueBy", "limit"], ask: (store, given) => store.timers(given) },
@@ -106,6 +116,9 @@ const lists: Readonly<Record<string, { readonly known: readonly string[]; readon
 /** Reads by id: an unknown id returns nothing or is refused. */
 const reads: readonly Border[] = [
   (store, id) => store.thread(id),
+  (store, id) => store.run(id),
+  (store, id) => store.updateThread(id, { at: 1, title: "fuzz" }),
+  (store, patch) => store.updateThread("none", patch),
   (store, id) => store.branches(id),
   (store, id) => store.checkpoint(id, 1),
   (store, id) => store.checkpoint("t", id),
@@ -129,6 +142,7 @@ const reads: readonly Border[] = [
 /** Writes that would create a row with an id. */
 const writes: readonly Border[] = [
   (store, id) => store.claim({ ...graph, thread: id }),
+  (store, id) => store.createThread({ thread: id, at: 1 }),
   (store, id) => store.claim({ ...graph, thread: "free", branch: id }),
   (store, id) => store.enqueue({ thread: "t", run: { ...createRunRow(id, "t"), status: "queued", input: "1" } }),
   (store, id) => store.enqueue({ thread: id, run: { ...createRunRow("r", "t"), status: "queued", input: "1" } }),

@@ -1,7 +1,7 @@
 /** Lists of runs and threads in a large file. */
 import { join } from "node:path";
 import { memoryStore, type RunStatus, type Store } from "@statewright/core";
-import type { RunFilter, RunRow, ThreadRow } from "@statewright/core/store";
+import type { RunFilter, RunRow, ThreadFilter, ThreadRow } from "@statewright/core/store";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createReader } from "../../src/read/reader.ts";
@@ -12,18 +12,22 @@ import { PrunedRanges } from "../../src/write/pruned-ranges.ts";
 import { Retention } from "../../src/write/retention.ts";
 import { createCheckpoint, createRunRow, saveCommit } from "../support/rows.ts";
 import { sqliteStore } from "../support/sqlite-store.ts";
-import { createFolder } from "../support/stores.ts";
+import { createFolder, createMemoryFolder } from "../support/stores.ts";
 
 test("paged lists of many runs and threads equal those of a full scan, for any filter", async () => {
-  const home = createFolder();
+  const home = createMemoryFolder();
   const stores = [sqliteStore(join(home.path, "agent.db"), { durability: "normal" }), memoryStore()];
   const statuses: readonly RunStatus[] = ["done", "waiting", "waiting", "done", "failed"];
   for (const store of stores)
     for (let nth = 0; nth < 2_600; nth++) {
       const [thread, graph] = [`t${nth}`, nth % 100 === 0 ? "rare" : "common"];
-      const { epoch, branch } = await store.claim({ thread, graph, version: 1, shape: "s", at: nth });
+      const parties = nth % 2 === 0 ? { tenant: "acme", owner: `u${nth % 40}` } : nth % 3 === 0 ? { owner: "u1" } : {};
+      const labels = { kind: nth % 4 === 0 ? "a" : "b", nth: nth % 50 };
+      if (nth % 5 !== 0) await store.createThread({ thread, at: nth, title: `T${nth}`, metadata: labels, ...parties });
+      if (nth % 500 === 1) continue;
+      const { epoch, branch } = await store.claim({ thread, graph, version: 1, shape: "s", at: nth, ...parties });
       const isAtWork = nth % 130 === 7;
-      const about = { key: `k${nth % 9}`, metadata: { app: "x", user: nth % 300 } };
+      const about = { key: `k${nth % 9}`, metadata: { app: "x", user: nth % 300 }, ...parties };
       const run = { ...createRunRow(`r${nth}`, thread), ...about, graph, startedAt: (nth * 7) % 2_600 };
       const status = isAtWork ? "running" : statuses[nth % statuses.length];
       const saved = isAtWork
@@ -49,16 +53,52 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
     { since: 300, until: 2_000, status: "failed" },
     { until: 2_000, graph: "rare" },
   ] as const;
-  for (const filter of [...ofBoth, ...more, ...windows, { key: "k3", since: 100 }, { key: "k3", graph: "rare" }]) {
+  const parties: readonly RunFilter[] = [
+    { tenant: "acme" },
+    { owner: "u2" },
+    { owner: "u1" },
+    { tenant: "acme", owner: "u2" },
+    { tenant: "acme", status: ["failed", "running"] },
+    { tenant: "acme", metadata: { app: "x" } },
+    { tenant: "acme", metadata: { user: 8 } },
+    { tenant: "none" },
+  ];
+  for (const filter of [
+    ...[...ofBoth, ...more, ...windows, ...parties],
+    ...[
+      { key: "k3", since: 100 },
+      { key: "k3", graph: "rare" },
+    ],
+  ]) {
     const [found, wanted] = await Promise.all(stores.map((store) => pages(store, filter)));
     expect([filter, found]).toEqual([filter, wanted]);
+  }
+  const ofThreads: readonly ThreadFilter[] = [
+    { metadata: { kind: "a" } },
+    { metadata: { nth: 6 } },
+    { metadata: { kind: "a", nth: 6 }, tenant: "acme" },
+    { metadata: { kind: "b" }, tenant: "acme", status: "waiting" },
+    { metadata: { kind: "b" }, owner: "u1", until: 2_000 },
+    ...["t12", "a", "7", "common", "rare", "b", "t"].map((search) => ({ search })),
+    { search: "t1", tenant: "acme" },
+  ];
+  for (const filter of ofThreads) {
+    const [found, wanted] = await Promise.all(stores.map((store) => listThreadPages(store, filter)));
+    expect([filter, found]).toEqual([filter, wanted]);
+    const { status: _, ...counted } = filter;
+    const [count, wantedCount] = await Promise.all(stores.map((store) => store.countThreads(counted)));
+    expect([counted, count]).toEqual([counted, wantedCount]);
+  }
+  for (const { status: _, ...filter } of [{}, ...more, ...parties] as readonly RunFilter[]) {
+    const [count, wantedCount] = await Promise.all(stores.map((store) => store.countRuns(filter)));
+    expect([filter, count]).toEqual([filter, wantedCount]);
   }
   for (const store of stores) await store.close();
   home.remove();
 });
 
 /** Reads the first pages of the runs of a filter and, without a key, of its threads. */
-async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[]> {
+async function pages(store: Store, filter: Omit<RunFilter, "before">): Promise<readonly unknown[]> {
   const found: unknown[] = [];
   for (let before: RunRow | undefined, nth = 0; nth < 4; nth++) {
     const page = await store.runs({ ...filter, limit: 13, before });
@@ -67,9 +107,15 @@ async function pages(store: Store, filter: RunFilter): Promise<readonly unknown[
   }
   const { key, metadata: runMetadata, ...rest } = filter;
   const ofThreads = runMetadata === undefined ? rest : { ...rest, runMetadata };
-  for (let before: ThreadRow | undefined, nth = 0; nth < 4 && key === undefined; nth++) {
-    const page = await store.threads({ ...ofThreads, limit: 13, before });
-    found.push(...page.map(({ id, status, updatedAt }) => `${id} ${status} ${updatedAt}`));
+  return key === undefined ? [...found, ...(await listThreadPages(store, ofThreads))] : found;
+}
+
+/** Reads the first pages of the threads of a filter. */
+async function listThreadPages(store: Store, filter: ThreadFilter): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (let before: ThreadRow | undefined, nth = 0; nth < 4; nth++) {
+    const page = await store.threads({ ...filter, limit: 13, before });
+    found.push(...page.map(({ id, status, updatedAt, title }) => `${id} ${status} ${updatedAt} ${title}`));
     before = page.at(-1);
   }
   return found;

@@ -36,6 +36,7 @@ function openInService(folder: string, path: string): Editor {
     getDefaultLibFileName: (settings) => ts.getDefaultLibFilePath(settings),
     fileExists: ts.sys.fileExists,
     readFile: ts.sys.readFile,
+    realpath: ts.sys.realpath ?? ((path) => path),
     directoryExists: ts.sys.directoryExists,
     getDirectories: ts.sys.getDirectories,
   });

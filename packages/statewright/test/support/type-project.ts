@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 const packages = fileURLToPath(new URL("../../..", import.meta.url));
 const repository = join(packages, "..");
 const own = join(packages, "statewright");
-const ownPackages = ["core", "sqlite", "agent", "ai-sdk", "testing", "statewright"];
+const ownPackages = ["core", "store-kit", "sqlite", "agent", "ai-sdk", "testing", "statewright"];
 const libraries = ["zod", "xstate", "vitest"];
 
 /** Compilers of the consumer project. */

@@ -14,6 +14,7 @@ import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-
  */
 export interface ArtifactTest {
   readonly name: string;
+  /** Runs the test with fresh instances from `open`. Rejects when the test fails. */
   run(open: () => ArtifactStore | Promise<ArtifactStore>): Promise<void>;
 }
 

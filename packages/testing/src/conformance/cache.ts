@@ -5,6 +5,7 @@ import { assertEqual } from "./assert.ts";
 /** One test of the suite. `run` throws when the cache violates `name`; `open` returns a fresh, empty cache. */
 export interface CacheTest {
   readonly name: string;
+  /** Runs the test with fresh instances from `open`. Rejects when the test fails. */
   run(open: () => NodeCache | Promise<NodeCache>): Promise<void>;
 }
 

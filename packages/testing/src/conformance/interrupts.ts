@@ -224,6 +224,31 @@ export const interruptTests: readonly StoreTest[] = [
       );
     },
   ),
+
+  defineStoreTest(
+    "the attempts, processes and tokens of an effect survive the checkpoint that folds its superstep [ND8, ND13]",
+    async ({ store }) => {
+      const thread = await startThread(store, "t");
+      await thread.writeStep(1);
+      const attemptLog = [
+        { startedAt: 110, error: "process_died" },
+        { startedAt: 190, endedAt: 195, error: "rate_limit", model: "small", usage: { inputTokens: 7 } },
+        { startedAt: 200, endedAt: 240 },
+      ];
+      const usage = { inputTokens: 7, outputTokens: 0, reasoningTokens: 2, model: "other" };
+      const repeated = { attempts: 3, processes: 2, attemptLog, startedAt: 190, endedAt: 240, usage };
+      const plain = createEffect({ step: 1, key: "plain", usage: { outputTokens: 3 } });
+      const folded = createEffect({ step: 1, key: "folded", ...repeated });
+      const once = createEffect({ step: 1, task: "1:1", key: "once", effect: "once", outcome: "1", ...repeated });
+      await thread.commit({ checkpoint: createCheckpoint(2, 1), effects: [plain, folded] });
+      assertEqual(await store.effects("t", "main", 1), [plain, folded], "effects without rows of their own");
+      const later = [plain, folded, once].map((row) => ({ ...row, step: 2 }));
+      await thread.commit({ effects: later.map((row) => ({ ...row, state: "started" })) });
+      await thread.commit({ effects: later });
+      await thread.commit({ checkpoint: createCheckpoint(3, 2) });
+      assertEqual(await store.effects("t", "main", 2), later, "effects with rows of their own");
+    },
+  ),
 ];
 
 /** Commits the run of a thread as waiting, with interrupts. */

@@ -30,6 +30,7 @@ export type OpenModel = (answers: readonly ModelReply[]) => ModelUnderTest | Pro
 /** One test of the suite. `run` throws when the adapter violates `name`. */
 export interface ModelTest {
   readonly name: string;
+  /** Runs the test with fresh instances from `open`. Rejects when the test fails. */
   run(open: OpenModel): Promise<void>;
 }
 

@@ -28,6 +28,7 @@ import {
 import { defineSharedStoreTest, defineStoreTest, type StoreTest } from "./store-test.ts";
 import { threadMoveTests } from "./thread-moves.ts";
 import { threadTests } from "./threads.ts";
+import { timelineTests } from "./timelines.ts";
 
 /** Tests for every store. */
 export const storeConformance: readonly StoreTest[] = [
@@ -569,6 +570,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,
+  ...timelineTests,
   ...artifactTests,
 
   defineStoreTest("history is read in pages, newest checkpoint first", async ({ store }) => {

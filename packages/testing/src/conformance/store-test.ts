@@ -20,6 +20,7 @@ export interface StoreTest {
   readonly name: string;
   /** True when the test needs more than one owner: a peer, or a new owner after a crash. */
   readonly shared: boolean;
+  /** Runs the test with fresh instances from `open`. Rejects when the test fails. */
   run(open: () => StoreUnderTest | Promise<StoreUnderTest>): Promise<void>;
 }
 

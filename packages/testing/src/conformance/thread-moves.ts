@@ -21,6 +21,50 @@ import { filledNamespaces, fillThread, readThreadSnapshot } from "./thread-snaps
 
 export const threadMoveTests: readonly StoreTest[] = [
   defineSharedStoreTest(
+    "the outline of a graph version is saved with its first claim, survives the owner, and moves with a thread [ND7]",
+    async ({ store, peer }) => {
+      const [first, second] = [
+        { graph: "g", version: 1, shape: "s1" },
+        { graph: "g", version: 2, shape: "s2" },
+      ];
+      const plain = await startThread(store, "plain");
+      await plain.writeStep(1);
+      assertEqual(await store.outline(first), undefined, "the outline of a version whose claims had none");
+      const claimed = await startThread(store, "t", { outline: '{"nodes":[],"edges":[]}' });
+      await claimed.writeStep(1);
+      await claimed.commit({ release: true });
+      await startThread(store, "later", { outline: '{"nodes":[{}],"edges":[]}' });
+      assertEqual(
+        await (await peer()).outline(first),
+        '{"nodes":[],"edges":[]}',
+        "the outline of the first claim that had one",
+      );
+      const deferred = await startThread(store, "t", { ...second, outline: "[2]", startsRun: true });
+      await deferred.writeStep(2);
+      await deferred.commit({ release: true });
+      assertEqual(await (await peer()).outline(second), "[2]", "the outline of a claim that starts a run");
+      assertEqual(await store.outline({ ...second, shape: "other" }), undefined, "the outline of another shape");
+      const exported = await store.exportThread("t");
+      assertEqual(
+        exported.outlines?.map(({ version, outline }) => [version, outline]).sort(),
+        [
+          [1, '{"nodes":[],"edges":[]}'],
+          [2, "[2]"],
+        ],
+        "the outlines of the export",
+      );
+      const outlines = [{ graph: "other", version: 9, shape: "s9", outline: "[9]" }];
+      const runs = exported.runs.map((run) => ({ ...run, thread: "copy" }));
+      await store.importThread({ ...exported, id: "copy", runs, outlines });
+      assertEqual(
+        await (await peer()).outline({ graph: "other", version: 9, shape: "s9" }),
+        "[9]",
+        "an imported outline",
+      );
+    },
+  ),
+
+  defineSharedStoreTest(
     "the random part of the idempotency keys stays with its thread: after a release, in a fork, in an export and in a copy [FX75]",
     async ({ store, peer }) => {
       const held = await startThread(store, "t", { keySalt: "first" });

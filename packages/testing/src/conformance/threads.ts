@@ -1,6 +1,15 @@
 /** Conformance tests of threads as rows of their own: creation, change, tenants, runs by id, counts. */
 
-import { countThreads, createThread, getRun, listRuns, listThreads, type Store, updateThread } from "@statewright/core";
+import {
+  countThreads,
+  createThread,
+  getRun,
+  listInterrupts,
+  listRuns,
+  listThreads,
+  type Store,
+  updateThread,
+} from "@statewright/core";
 import { copyThread, exportThread, importThread } from "@statewright/core/inspect";
 import type { RunRow, ThreadFilter } from "@statewright/core/store";
 import { assertEqual, assertRejected, assertTrue } from "./assert.ts";
@@ -306,6 +315,11 @@ const listTests: readonly StoreTest[] = [
       }
       for (const cursor of ["", "t2", "eyJ9", `${threads[0]?.cursor}x`, runs[0]?.cursor])
         await assertRejected(listThreads(store, { before: cursor ?? "" }), "invalid_option", `the cursor ${cursor}`);
+      await assertRejected(
+        listInterrupts(store, { before: threads[0]?.cursor }),
+        "invalid_option",
+        "a cursor of threads in a list of interrupts",
+      );
       await assertRejected(
         listRuns(store, { before: threads[0]?.cursor ?? "" }),
         "invalid_option",

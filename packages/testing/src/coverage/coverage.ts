@@ -41,7 +41,9 @@ export interface CoverageOptions {
 
 /** Subset of the vitest reporter interface, identical in vitest 4 and 5. */
 export interface CoverageReporter {
+  /** Called by vitest at the start. */
   onInit(vitest: VitestPart): void;
+  /** Called by vitest at the end: prints and writes the coverage. */
   onTestRunEnd(modules: readonly ModulePart[]): Promise<void>;
 }
 

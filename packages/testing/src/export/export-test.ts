@@ -37,8 +37,15 @@ export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extend
    * into the test.
    */
   readonly contextFrom?: string;
-  /** Branch to export, with the part before its fork. Default: the branch `main`. */
+  /** Branch to export, with the part before its fork. Default: the branch of `upTo`, or the head branch. */
   readonly branch?: string;
+  /**
+   * Id of the last checkpoint to export: the test replays the run up to that superstep and holds it there. Default: the
+   * newest checkpoint of the branch.
+   */
+  readonly upTo?: number;
+  /** False returns the texts of the files without writing them. Default true. */
+  readonly write?: boolean;
   /**
    * Additional texts to redact from the files. Key-like texts and values under names such as `password` are always
    * redacted.
@@ -46,10 +53,14 @@ export interface ExportTestOptions<Types extends GraphTypes = GraphTypes> extend
   readonly redact?: readonly (string | RegExp)[];
 }
 
-/** Files written by `exportTest`. */
+/** Files of `exportTest`: their paths and their texts. */
 export interface ExportedTest {
   readonly file: string;
   readonly recording: string;
+  /** Source text of the test. */
+  readonly text: string;
+  /** JSON text of the recording. */
+  readonly recordingText: string;
   /** Parts of the run that the recording lacks, as sentences. Also written to the test file. */
   readonly unrecorded: readonly string[];
 }
@@ -57,18 +68,60 @@ export interface ExportedTest {
 /**
  * Exports a run as a test. Model replies, tool results and interrupt answers come from the store. Model requests come
  * from one replay of the run with these replies only: no tool, model or step is called, also in subgraphs and
- * sub-agents. A node whose steps or model calls have no saved outcome is recorded by its writes. Throws `invalid_option` when the current graph does not replay the run
- * with the same result, and `unknown_thread`.
+ * sub-agents. A node whose steps or model calls have no saved outcome is recorded by its writes.
+ *
+ * Throws `invalid_option` when the current graph does not replay the run with the same result, and for an `upTo` that
+ * is no checkpoint of the outermost graph on the branch; `unknown_thread`, `unknown_checkpoint`.
+ *
+ * @example
+ * ```ts
+ * const { text } = await exportTest(store, "t7", {
+ *   graph: refunds,
+ *   file: "test/refund.test.ts",
+ *   from: "../src/refunds.ts#refunds",
+ *   branch: "careful",
+ *   upTo: 12,
+ *   write: false,
+ * });
+ * ```
  */
 export async function exportTest<Types extends GraphTypes>(
   store: Store,
   thread: string,
   options: ExportTestOptions<Types>,
 ): Promise<ExportedTest> {
-  const { file: target, from, contextFrom, branch, redact = [], codec = plainCodec, context } = options;
-  const graph = options.graph as Graph;
+  const { file: target, from, contextFrom, redact = [], context, write = true } = options;
   const redactValue = createPatternRedactor("exportTest", redact);
-  const loaded = await loadRecording(graph, store, { thread, branch }, codec);
+  const { recorded, unrecorded } = await recordReplay(store, thread, options, redactValue);
+  const file = target instanceof URL ? fileURLToPath(target) : resolve(target);
+  const recording = file.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, ".run.json");
+  const recordingText = `${JSON.stringify(recorded, undefined, 2)}\n`;
+  const text = renderTestFile({
+    recorded,
+    recording: basename(recording),
+    from,
+    contextFrom,
+    context: redactValue(context),
+    unrecorded,
+  });
+  if (write) {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(recording, recordingText);
+    writeFileSync(file, text);
+  }
+  return { file, recording, text, recordingText, unrecorded };
+}
+
+/** Loads the recording of a run, and completes it with the model requests of its replay. */
+async function recordReplay<Types extends GraphTypes>(
+  store: Store,
+  thread: string,
+  options: ExportTestOptions<Types>,
+  redactValue: <Value>(value: Value) => Value,
+): Promise<{ readonly recorded: RecordedRun; readonly unrecorded: readonly string[] }> {
+  const { contextFrom, branch, upTo, codec = plainCodec, context } = options;
+  const graph = options.graph as Graph;
+  const loaded = await loadRecording(graph, store, { thread, branch, upTo }, codec);
   const unrecorded = [...loaded.unrecorded];
   let recorded = redactValue(loaded.recorded);
   const replayOptions = { ...options, context: contextFrom === undefined ? redactValue(context) : context };
@@ -89,25 +142,9 @@ export async function exportTest<Types extends GraphTypes>(
     const difference = findDifference(recorded, run, error);
     if (difference !== undefined) throw createMismatchError(graph.name, thread, { difference, unrecorded });
     unrecorded.push(...listTimeChannels(recorded.state, run.state));
-    recorded = { ...recorded, models, state: run.state };
-    break;
+    const status = recorded.commits === undefined ? recorded.status : run.status;
+    return { recorded: { ...recorded, models, state: run.state, status }, unrecorded };
   }
-  const file = target instanceof URL ? fileURLToPath(target) : resolve(target);
-  const recording = file.replace(/(\.test|\.spec)?\.[cm]?[jt]sx?$/, ".run.json");
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(recording, `${JSON.stringify(recorded, undefined, 2)}\n`);
-  writeFileSync(
-    file,
-    renderTestFile({
-      recorded,
-      recording: basename(recording),
-      from,
-      contextFrom,
-      context: redactValue(context),
-      unrecorded,
-    }),
-  );
-  return { file, recording, unrecorded };
 }
 
 /** Graph and thread of an export. */

@@ -12,10 +12,10 @@ import {
   type ToolMessage,
 } from "@statewright/core";
 import { invalidOption } from "@statewright/core/adapter";
-import type { Delta } from "@statewright/core/store";
+import { type CheckpointRow, type Delta, storeRules } from "@statewright/core/store";
 import { normalizeIds } from "../run/normalize-ids.ts";
 import { omitFailedAttempts } from "../run/omit-failed-attempts.ts";
-import { type LineCheckpoint, listLineParts, loadLine } from "./thread-line.ts";
+import { type LineCheckpoint, type LineEnd, listLineParts, loadLine } from "./thread-line.ts";
 
 /** A model request and the reply. The request is undefined until the run was replayed once. */
 export interface RecordedReply {
@@ -68,6 +68,8 @@ export interface RecordedRun {
   readonly path: readonly (readonly string[])[];
   readonly status: string;
   readonly state: Readonly<Record<string, Json>>;
+  /** Number of commits, of inputs and supersteps, after which the replay is held; absent for a whole run. */
+  readonly commits?: number;
 }
 
 /** Version of the form of recordings. */
@@ -80,23 +82,35 @@ export interface LoadedRecording {
   readonly line: readonly LineCheckpoint[];
 }
 
-/** Loads the recording of a branch, with the part before a fork. Throws `unknown_thread` and `unknown_branch`. */
+/** Part of a thread to record: a branch, up to a checkpoint. */
+export interface RecordedPart {
+  readonly thread: string;
+  readonly branch: string | undefined;
+  /** Last checkpoint; undefined for the newest one. */
+  readonly upTo: number | undefined;
+}
+
+/**
+ * Loads the recording of a branch, with the part before a fork, up to a checkpoint. Throws `unknown_thread` and
+ * `unknown_checkpoint`.
+ */
 export async function loadRecording(
   graph: Graph,
   store: Store,
-  at: { readonly thread: string; readonly branch: string | undefined },
+  part: RecordedPart,
   codec: Codec,
 ): Promise<LoadedRecording> {
-  const { thread } = at;
+  const { thread } = part;
   const options = { store, thread, codec };
+  const last = part.upTo === undefined ? undefined : await loadLast(store, part, part.upTo);
   const { state, branch, status } = await getState(graph, {
     ...options,
-    ...(at.branch === undefined ? {} : { branch: at.branch }),
+    ...(last !== undefined ? { at: last.id } : part.branch === undefined ? {} : { branch: part.branch }),
   });
-  const line = await loadLine(store, thread, branch, codec);
+  const line = await loadLine(store, thread, { branch, last }, codec);
   const ownIds = new Set<number>();
-  for await (const { checkpointId } of getHistory(graph, { ...options, branch, pageSize: 200 }))
-    ownIds.add(checkpointId);
+  const page = { branch, pageSize: 200, ...(last === undefined ? {} : { before: last.id + 1 }) };
+  for await (const { checkpointId } of getHistory(graph, { ...options, ...page })) ownIds.add(checkpointId);
   const outer = line.filter(({ row, inside }) => inside === "" && ownIds.has(row.id));
   const unrecorded: string[] = [];
   for (const { row, changes } of outer) {
@@ -125,14 +139,39 @@ export async function loadRecording(
       inputs: outer.flatMap(({ row, changes, values }) => (row.source === "input" ? [toInput(changes, values)] : [])),
       models,
       tools,
-      steps: await loadSteps(store, thread, line, codec),
-      answers: await loadAnswers(store, thread, branch, codec),
+      steps: await loadSteps(store, thread, { line, last }, codec),
+      answers: await loadAnswers(store, thread, { branch, last }, codec),
       written: {},
       path: outer.flatMap(({ row: { source, nodes } }) => (source === "step" && nodes.length > 0 ? [nodes] : [])),
       status: status ?? "running",
       state: toRecordedState(graph, state, codec),
+      ...(last === undefined
+        ? {}
+        : { commits: outer.filter(({ row }) => row.source === "input" || row.source === "step").length }),
     },
   };
+}
+
+/** Loads the last checkpoint of a part. Throws unless it is a checkpoint of the outermost graph on the branch. */
+async function loadLast(store: Store, { thread, branch }: RecordedPart, upTo: number): Promise<CheckpointRow> {
+  const row = await store.checkpoint(thread, upTo);
+  if (row === undefined && (await store.thread(thread)) !== undefined)
+    throw storeRules.createUnknownCheckpointError(thread, upTo);
+  if (row === undefined) throw storeRules.createUnknownThreadError(thread);
+  const isOnBranch =
+    branch === undefined ||
+    (await listLineParts(store, thread, { branch, last: undefined })).some(
+      (part) => part.branch === row.branch && row.seq <= part.until,
+    );
+  if (isOnBranch && !row.branch.includes("/")) return row;
+  throw invalidOption({
+    where: "exportTest",
+    option: "upTo",
+    expected: branch === undefined ? "a checkpoint of the outermost graph" : `a checkpoint of the branch "${branch}"`,
+    found: `the checkpoint ${upTo} of "${row.branch}"`,
+    fix: "Pass the id of a checkpoint that getHistory lists for the branch",
+    place: { thread },
+  });
 }
 
 /** Collects the model replies and the tool results that checkpoints of a line contain. */
@@ -180,14 +219,19 @@ export function toEffectPlace(idempotencyKey: string): string {
 async function loadSteps(
   store: Store,
   thread: string,
-  line: readonly LineCheckpoint[],
+  { line, last }: { readonly line: readonly LineCheckpoint[]; readonly last: CheckpointRow | undefined },
   codec: Codec,
 ): Promise<Record<string, Json>> {
   const steps: Record<string, Json> = {};
   const namespaces = new Map(line.map(({ row, inside }) => [row.branch, inside]));
   for (const [namespace, inside] of namespaces)
     for (const row of await store.effects(thread, namespace))
-      if (row.kind === "step" && row.state === "ok" && row.outcome !== undefined)
+      if (
+        row.kind === "step" &&
+        row.state === "ok" &&
+        row.outcome !== undefined &&
+        (inside !== "" || last === undefined || row.step < last.step)
+      )
         steps[`${inside}/${row.task}/${row.key}`] = toPlainJson(codec.decode(row.outcome));
   return steps;
 }
@@ -196,11 +240,11 @@ async function loadSteps(
 async function loadAnswers(
   store: Store,
   thread: string,
-  branch: string,
+  end: LineEnd,
   codec: Codec,
 ): Promise<readonly RecordedInterruptAnswer[]> {
   const found = new Map<string, RecordedInterruptAnswer>();
-  const parts = await listLineParts(store, thread, branch);
+  const parts = await listLineParts(store, thread, end);
   for (const part of parts.toReversed())
     for (const { id, step, node, key, answer } of await store.interrupts(thread, part.branch))
       if (answer !== undefined && step < part.step)

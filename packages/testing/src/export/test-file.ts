@@ -33,9 +33,13 @@ export function renderTestFile({
   ];
   const contextSource = contextImport?.name ?? (context === undefined ? undefined : JSON.stringify(context));
   const options = contextSource === undefined ? "" : `, { context: ${contextSource} }`;
-  const title = `the graph ${recorded.graph} follows the recorded path: ${recorded.path.map((nodes) => nodes.join(" + ")).join(" → ")}`;
+  const path = recorded.path.map((nodes) => nodes.join(" + ")).join(" → ");
+  const title = `the graph ${recorded.graph} follows the recorded path${path === "" ? " of its input" : `: ${path}`}`;
   return [
     "// Written by exportTest. Export the run again when the graph changes on purpose.",
+    ...(recorded.commits === undefined
+      ? []
+      : ["// Part of a run: the replay is held after the last recorded superstep."]),
     ...(unrecorded.length === 0 ? [] : ["// Not recorded:", ...unrecorded.map((line) => `// - ${line}`)]),
     'import { readFileSync } from "node:fs";',
     'import { replayRun } from "@statewright/testing";',

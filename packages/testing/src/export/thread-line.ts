@@ -1,6 +1,6 @@
 /** Checkpoints of one branch of a thread, with those before its forks and those of the graphs inside. */
 import type { Codec, Store } from "@statewright/core";
-import { applyDelta, type CheckpointWithDeltas, type Delta } from "@statewright/core/store";
+import { applyDelta, type CheckpointRow, type CheckpointWithDeltas, type Delta } from "@statewright/core/store";
 
 /** A checkpoint on the line of a branch. */
 export interface LineCheckpoint {
@@ -23,14 +23,20 @@ interface LinePart {
   readonly step: number;
 }
 
-/** Loads the checkpoints that lead to the head of a branch, in the order in which they were saved. */
+/** End of a line: a checkpoint of the branch, or undefined for its newest one. */
+export interface LineEnd {
+  readonly branch: string;
+  readonly last: CheckpointRow | undefined;
+}
+
+/** Loads the checkpoints that lead to the end of a line, in the order in which they were saved. */
 export async function loadLine(
   store: Store,
   thread: string,
-  branch: string,
+  end: LineEnd,
   codec: Codec,
 ): Promise<readonly LineCheckpoint[]> {
-  const parts = await listLineParts(store, thread, branch);
+  const parts = await listLineParts(store, thread, end);
   const found: LineCheckpoint[] = [];
   /** Channel values of each namespace below the branch. */
   const states = new Map<string, Record<string, unknown>>();
@@ -54,9 +60,14 @@ export async function loadLine(
 }
 
 /** Lists the branches of a line, newest first, each with the last sequence number that counts. */
-export async function listLineParts(store: Store, thread: string, branch: string): Promise<readonly LinePart[]> {
+export async function listLineParts(
+  store: Store,
+  thread: string,
+  { branch, last }: LineEnd,
+): Promise<readonly LinePart[]> {
   const origins = new Map((await store.branches(thread)).map(({ name, from }) => [name, from]));
-  const parts: LinePart[] = [{ branch, until: Number.POSITIVE_INFINITY, step: Number.POSITIVE_INFINITY }];
+  const { seq: until, step } = last ?? { seq: Number.POSITIVE_INFINITY, step: Number.POSITIVE_INFINITY };
+  const parts: LinePart[] = [{ branch, until, step }];
   for (let from = origins.get(branch); from !== undefined; ) {
     const origin = await store.checkpoint(thread, from);
     if (origin === undefined) return parts;

@@ -7,6 +7,7 @@ export interface Chance {
   getInteger(limit: number): number;
   /** Returns true with this probability. */
   flip(probability: number): boolean;
+  /** Returns one of the items. */
   pick<Item>(items: readonly Item[]): Item;
 }
 

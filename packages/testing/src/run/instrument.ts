@@ -195,14 +195,20 @@ function instrumentRuntime(
   });
 }
 
-/** Symbol key of node commands. */
+/** Symbol keys of node commands. */
 const command: unique symbol = Symbol.for("statewright.command") as never;
+const commandTarget: unique symbol = Symbol.for("statewright.command.target") as never;
+const commandUpdate: unique symbol = Symbol.for("statewright.command.update") as never;
 
 /** Lists the updates by channel and the targets of a node's return. Recipes are skipped. */
 function toReturnEntries(node: string, input: unknown, returned: unknown): readonly (NodeReturned | EdgeChosen)[] {
   return [returned].flat().flatMap((item): readonly (NodeReturned | EdgeChosen)[] => {
     if (typeof item !== "object" || item === null) return [];
-    const { [command]: kind, target, update } = item as { [command]?: string; target?: string; update?: object };
+    const {
+      [command]: kind,
+      [commandTarget]: target,
+      [commandUpdate]: update,
+    } = item as { [command]?: string; [commandTarget]?: string; [commandUpdate]?: object };
     if (kind === "recipe") return [];
     if (kind === undefined) return [{ type: "node.returned", node, input, update: item as NodeReturned["update"] }];
     return [

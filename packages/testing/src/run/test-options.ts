@@ -36,6 +36,7 @@ export type TestRunOptions<Types extends GraphTypes, Words> = Omit<RunOptions<Ty
 
 /** Graph, or an agent with a function that converts text to its input. */
 export type Testable<Types extends GraphTypes, Words> = Graph<Types> & {
+  /** Converts a text to the input of the graph. */
   readonly toInput?: (words: Words, world: World) => object;
 };
 

@@ -64,5 +64,6 @@ function mergeGroup(codec: Codec, { base, last, deltas }: Group): PrunedDelta {
   const delta: Delta =
     first.kind === "replace" ? { kind: "replace", value: rest.reduce(applyDelta, first.value) } : first;
   const { channel, checkpoint } = last;
-  return { ...toDeltaRow(codec, channel, delta, base), checkpoint };
+  const row = toDeltaRow(codec, channel, delta);
+  return { ...row, base: base || row.base, checkpoint };
 }

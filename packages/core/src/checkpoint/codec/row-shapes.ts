@@ -3,12 +3,13 @@
  * field without a check is a compile error.
  */
 import { isPlainObject } from "../../base/json.ts";
+import type { Usage } from "../../model/message.ts";
 import type { ArtifactRow } from "../../tool/artifacts/artifact.ts";
 import { type CheckpointRow, type DeltaRow, type RunRow, runStatuses, type SavedBreakpoints } from "../checkpoint.ts";
 import type { EventRow } from "../event.ts";
 import type { GraphVersion, PrunedDelta } from "../export/thread-export.ts";
 import type { InboxMessage } from "../inbox-message.ts";
-import type { EffectRow, InterruptRow } from "../journal.ts";
+import type { EffectAttempt, EffectRow, EffectUsage, InterruptRow } from "../journal.ts";
 import type { TimerRow } from "../timer.ts";
 
 type Check = (value: unknown) => boolean;
@@ -92,6 +93,24 @@ export const deltaShape: RowShape<DeltaRow> = {
 
 export const prunedDeltaShape: RowShape<PrunedDelta> = { ...deltaShape, checkpoint: isCount };
 
+const usageShape: RowShape<Usage> = {
+  inputTokens: checkOptional(isDuration),
+  outputTokens: checkOptional(isDuration),
+  cachedTokens: checkOptional(isDuration),
+  cacheWriteTokens: checkOptional(isDuration),
+  reasoningTokens: checkOptional(isDuration),
+};
+
+const effectUsageShape: RowShape<EffectUsage> = { ...usageShape, model: checkOptional(isName) };
+
+const attemptShape: RowShape<EffectAttempt> = {
+  startedAt: isTime,
+  endedAt: checkOptional(isTime),
+  error: checkOptional(isName),
+  model: checkOptional(isName),
+  usage: checkOptional(checkRow(usageShape)),
+};
+
 export const effectShape: RowShape<EffectRow> = {
   step: isTime,
   task: isName,
@@ -107,6 +126,9 @@ export const effectShape: RowShape<EffectRow> = {
   outcome: checkOptional(isText),
   stage: checkOptional(isName),
   args: checkOptional(isText),
+  processes: checkOptional(isCount),
+  attemptLog: checkOptional(checkList(checkRow(attemptShape))),
+  usage: checkOptional(checkRow(effectUsageShape)),
 };
 
 export const interruptShape: RowShape<InterruptRow> = {

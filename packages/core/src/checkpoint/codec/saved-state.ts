@@ -217,12 +217,12 @@ function createInvalidDeltaError(): StatewrightError {
   });
 }
 
-/** Encodes a delta as a row. A `replace` or `clear` is a base, whatever `base` is. */
-export function toDeltaRow(codec: Codec, channel: string, delta: Delta, base = false): DeltaRow {
+/** Encodes a delta as a row. A `replace` or `clear` is a base, an `append` or `patch` is none. */
+export function toDeltaRow(codec: Codec, channel: string, delta: Delta): DeltaRow {
   const { kind } = delta;
   const text = encodeDelta(codec, channel, delta);
-  if (kind === "append") return { channel, kind, base, count: delta.items.length, text };
-  if (kind === "patch") return { channel, kind, base, count: delta.patches.length, text };
+  if (kind === "append") return { channel, kind, base: false, count: delta.items.length, text };
+  if (kind === "patch") return { channel, kind, base: false, count: delta.patches.length, text };
   return { channel, kind, base: true, text };
 }
 

@@ -1,6 +1,7 @@
 /** Consistency rules of a thread export: a store accepts foreign rows only when the rows form one thread. */
 import { checkId } from "../../base/ids.ts";
 import { isChildNamespace } from "../rules.ts";
+import { listGraphVersions, toVersionKey } from "./list-graph-versions.ts";
 import type { NamespaceExport, ThreadExport } from "./thread-export.ts";
 
 /** Highest checkpoint id in any store. */
@@ -29,6 +30,11 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
     if (run !== undefined && (newest === undefined || (name !== "" && newest.branch !== name)))
       throw refuse(`the newest run "${run}" is missing`);
   }
+  const versions = new Set(listGraphVersions(exported).map(toVersionKey));
+  for (const outline of exported.outlines ?? []) {
+    if (!versions.delete(toVersionKey(outline)))
+      throw refuse(`the outline of graph "${outline.graph}", version ${outline.version}, is unused or occurs twice`);
+  }
   let last = 0;
   for (const { seq, branch } of exported.events) {
     if (seq <= last || seq > exported.seq || !namespaces.has(branch))
@@ -37,10 +43,14 @@ export function checkExport(exported: ThreadExport, refuse: (what: string) => Er
   }
 }
 
-function checkRuns({ runs }: ThreadExport, refuse: (what: string) => Error): void {
+function checkRuns({ runs, tenant, writtenBy, namespaces }: ThreadExport, refuse: (what: string) => Error): void {
   const keys = new Set<string>();
-  for (const { id, key, status, input } of runs) {
+  if (writtenBy === undefined && namespaces.some(({ checkpoints }) => checkpoints.length > 0))
+    throw refuse("the thread has checkpoints, and no graph");
+  for (const run of runs) {
+    const { id, key, status, input } = run;
     checkId("run", id);
+    if (run.tenant !== tenant) throw refuse(`the run "${id}" has another tenant than the thread`);
     for (const each of key === undefined ? [`id ${id}`] : [`id ${id}`, `key ${key}`]) {
       if (keys.has(each)) throw refuse(`two runs have the ${each}`);
       keys.add(each);

@@ -22,11 +22,19 @@ import {
   timerShape,
   writtenByShape,
 } from "../codec/row-shapes.ts";
+import { parseOutline } from "../codec/saved-outline.ts";
 import { checkExport } from "./check-export.ts";
 import { createLineSummary, exportFormat, exportVersion } from "./export-format.ts";
-import type { ArtifactExport, CheckpointExport, NamespaceExport, PrunedRange, ThreadExport } from "./thread-export.ts";
+import type {
+  ArtifactExport,
+  CheckpointExport,
+  NamespaceExport,
+  OutlineExport,
+  PrunedRange,
+  ThreadExport,
+} from "./thread-export.ts";
 
-type Header = Omit<ThreadExport, "namespaces" | "runs" | "events" | "artifacts" | "writtenBy"> & {
+type Header = Omit<ThreadExport, "namespaces" | "runs" | "events" | "artifacts" | "outlines" | "writtenBy"> & {
   readonly by: ThreadExport["writtenBy"];
 };
 type NamespaceHeader = Pick<NamespaceExport, "name" | "from" | "run" | "awaited">;
@@ -131,7 +139,7 @@ class ExportParser {
 }
 
 function createEmptyExport(header: ReturnType<typeof parseHeader>): MutableExport {
-  return { ...header, namespaces: [], runs: [], events: [], artifacts: [] };
+  return { ...header, namespaces: [], runs: [], events: [], artifacts: [], outlines: [] };
 }
 
 /** Checks that the first row of each body includes the body, and that the body matches its key. */
@@ -174,6 +182,11 @@ const headerShape: RowShape<Header> = {
   seq: isCount,
   checkpoint: isCount,
   run: checkOptional(isName),
+};
+
+const outlineShape: RowShape<OutlineExport> = {
+  ...writtenByShape,
+  outline: (value) => typeof value === "string" && parseOutline(value) !== undefined,
 };
 
 const namespaceShape: RowShape<NamespaceHeader> = {
@@ -219,7 +232,10 @@ function parseHeader(
 type MutableRows<Image> = {
   -readonly [Field in keyof Image]: Image[Field] extends readonly (infer Row)[] ? Row[] : Image[Field];
 };
-type MutableExport = Omit<MutableRows<ThreadExport>, "namespaces"> & { namespaces: MutableRows<NamespaceExport>[] };
+type MutableExport = Omit<MutableRows<ThreadExport>, "namespaces" | "outlines"> & {
+  namespaces: MutableRows<NamespaceExport>[];
+  outlines: OutlineExport[];
+};
 
 function addRecord(exported: MutableExport, record: unknown, lineNumber: number): void {
   if (!isPlainObject(record) || typeof record["row"] !== "string")
@@ -233,6 +249,9 @@ function addRecord(exported: MutableExport, record: unknown, lineNumber: number)
   switch (kind) {
     case "run":
       exported.runs.push(parseRow(runShape, value, lineNumber));
+      return;
+    case "outline":
+      exported.outlines.push(parseRow(outlineShape, value, lineNumber));
       return;
     case "event":
       exported.events.push(parseRow(eventShape, value, lineNumber));

@@ -60,10 +60,12 @@ function* listRowLines({
   runs,
   events,
   artifacts: _,
+  outlines = [],
   writtenBy,
   ...thread
 }: ThreadExport): Generator<string, void> {
   yield `${JSON.stringify({ format: exportFormat, version: exportVersion, ...thread, by: writtenBy })}\n`;
+  for (const outline of outlines) yield toLine("outline", { outline });
   for (const run of runs) yield toLine("run", { run });
   for (const { checkpoints, prunedRanges, effects, interrupts, timers, inbox, ...namespace } of namespaces) {
     yield toLine("namespace", { namespace });

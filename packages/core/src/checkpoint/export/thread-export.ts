@@ -19,6 +19,11 @@ export interface GraphVersion {
   readonly shape: string;
 }
 
+/** Outline of a graph version, as JSON text. */
+export interface OutlineExport extends GraphVersion {
+  readonly outline: string;
+}
+
 /** Checkpoint with its deltas and its writer. */
 export interface CheckpointExport {
   readonly row: CheckpointRow;
@@ -72,6 +77,8 @@ export interface ThreadExport {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly headBranch: string;
+  /** Outlines of the graph versions that the thread names, as far as saved. */
+  readonly outlines?: readonly OutlineExport[] | undefined;
   /** Absent for a thread without a claim. */
   readonly writtenBy: GraphVersion | undefined;
   readonly title?: string | undefined;

@@ -1,6 +1,7 @@
 /** Converts a thread of the memory store to a thread export and back. */
 
-import type { ArtifactExport, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
+import { listGraphVersions, toVersionKey } from "../export/list-graph-versions.ts";
+import type { ArtifactExport, GraphVersion, NamespaceExport, ThreadExport } from "../export/thread-export.ts";
 import type { EffectRow } from "../journal.ts";
 import { toThreadDetails } from "../thread-rules.ts";
 import {
@@ -15,8 +16,13 @@ import {
 } from "./memory-thread.ts";
 
 /** Exports all stored rows of a thread; with `omit` without the bodies of artifacts. */
-export function toThreadExport(thread: Thread, bodies: "include" | "omit" = "include"): ThreadExport {
+export function toThreadExport(
+  { outlines }: Threads,
+  thread: Thread,
+  bodies: "include" | "omit" = "include",
+): ThreadExport {
   const { id, keySalt, createdAt, updatedAt, headBranch, writtenBy, seq, checkpoint, run } = thread;
+  const namespaces = [...thread.namespaces.values()].map(toNamespaceExport);
   return {
     id,
     ...thread.details,
@@ -25,10 +31,14 @@ export function toThreadExport(thread: Thread, bodies: "include" | "omit" = "inc
     updatedAt,
     headBranch,
     writtenBy,
+    outlines: listGraphVersions({ namespaces, writtenBy }).flatMap((version) => {
+      const outline = outlines.get(toVersionKey(version));
+      return outline === undefined ? [] : [{ ...version, outline }];
+    }),
     seq,
     checkpoint,
     run,
-    namespaces: [...thread.namespaces.values()].map(toNamespaceExport),
+    namespaces,
     runs: [...thread.runs.values()].toSorted((one, other) => one.nth - other.nth).map(({ row }) => row),
     events: [...thread.events],
     artifacts: bodies === "omit" ? thread.artifacts.rows.map((row) => ({ row })) : toArtifactExports(thread.artifacts),
@@ -89,7 +99,14 @@ export function insertThread(threads: Threads, exported: ThreadExport): void {
   thread.checkpoint = exported.checkpoint;
   thread.run = exported.run;
   thread.updatedAt = exported.updatedAt;
+  for (const version of exported.outlines ?? []) saveOutline(threads, version, version.outline);
   threads.set(thread.id, thread);
+}
+
+/** Saves the outline of a graph version; keeps an outline that is saved already. */
+export function saveOutline({ outlines }: Threads, version: GraphVersion, outline: string | undefined): void {
+  const key = toVersionKey(version);
+  if (outline !== undefined && !outlines.has(key)) outlines.set(key, outline);
 }
 
 function insertNamespace(

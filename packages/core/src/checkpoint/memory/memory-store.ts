@@ -8,6 +8,7 @@ import { checkId } from "../../base/ids.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
+import { toVersionKey } from "../export/list-graph-versions.ts";
 import {
   checkKeys,
   createBusyError,
@@ -21,7 +22,7 @@ import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
-import { insertThread, toThreadExport } from "./memory-export.ts";
+import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
@@ -67,6 +68,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     ownerCount: 0,
     interruptCount: 0,
     eventThreads: new Set<string>(),
+    outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
     snapshots: new Set<SavedThreads>(),
   });
@@ -193,6 +195,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(find(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     writtenBy: (id, checkpoint) => read(self, () => find(id)?.checkpoints.get(checkpoint)?.writtenBy),
+    outline: (version) => read(self, () => all().outlines.get(toVersionKey(version))),
     head: (id, name) =>
       read(self, () => toCheckpointRow(findNamespace(find(id), name)?.checkpoints.at(-1)?.checkpoint)),
     history: (id, page) => read(self, () => listHistory(find(id), page)),
@@ -212,7 +215,8 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
     supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
     timers: (filter = {}) => read(self, () => listTimers(all(), filter)),
-    exportThread: (id, options) => read(self, () => toThreadExport(requireThread(find(id), id), options?.bodies)),
+    exportThread: (id, options) =>
+      read(self, () => toThreadExport(all(), requireThread(find(id), id), options?.bodies)),
     vacuum: () => read(self, () => undefined),
   };
 }
@@ -318,6 +322,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     thread.namespaces.set(name, namespace);
   }
   threads.set(thread.id, thread);
+  saveOutline(threads, writer, request.outline);
   const recovered = thread.owner !== undefined;
   thread.owner = self;
   thread.writer = writer;

@@ -104,6 +104,8 @@ export type Threads = Map<string, Thread> & {
   ownerCount: number;
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
+  /** Outlines of graph versions, by version. */
+  readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
   /** Open snapshots, each with the threads changed since. */
   readonly snapshots: Set<Map<string, Thread | undefined>>;

@@ -7,7 +7,9 @@ import type { GraphDefinition } from "../../define/graph.ts";
 /** Input of a path exploration: serializable states, the events of each state, and the transition function. */
 export interface PathExploration<State extends object, Event extends EventObject> {
   readonly first: State;
+  /** Lists the events that a state accepts. */
   readonly events: (state: State) => readonly Event[];
+  /** Returns the state after an event. Pure. */
   readonly next: (state: State, event: Event) => State;
   /** True for a state without successors. */
   readonly isOver: (state: State) => boolean;

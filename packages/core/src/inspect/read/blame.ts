@@ -103,6 +103,7 @@ async function* streamWrites(
           value: step.op === "remove" ? previous : after,
         };
       }
+      if (step.path === undefined) return undefined;
       path = step.path;
     }
     const oldest = page.at(-1);
@@ -144,12 +145,14 @@ async function listChannelStates(
 /** Change of a value in one superstep, and the path of the value before. */
 interface BackStep {
   readonly op: "add" | "replace" | "remove" | undefined;
-  readonly path: readonly string[];
+  /** Undefined for an item that its list did not have before. */
+  readonly path: readonly string[] | undefined;
 }
 
 function followBack(before: unknown, after: unknown, path: readonly string[]): BackStep {
   if (Object.is(before, after)) return { op: undefined, path };
   const earlier = findEarlierPath(before, after, path);
+  if (earlier === undefined) return { op: "add", path: undefined };
   const [one, other] = [findPart(before, earlier), findPart(after, path)];
   if (!one.exists && !other.exists) return { op: undefined, path };
   if (!other.exists || (other.value === undefined && path.length === 0)) return { op: "remove", path };
@@ -157,15 +160,18 @@ function followBack(before: unknown, after: unknown, path: readonly string[]): B
   return { op: isSameValue(one.value, other.value) ? undefined : "replace", path: earlier };
 }
 
-/** Returns the path of the same value before: items of lists are recognised by their content, or by their `id`. */
-function findEarlierPath(before: unknown, after: unknown, path: readonly string[]): readonly string[] {
+/**
+ * Returns the path of the same value before: items of lists are recognised by their content, or by their `id`.
+ * Undefined for a new item.
+ */
+function findEarlierPath(before: unknown, after: unknown, path: readonly string[]): readonly string[] | undefined {
   const earlier: string[] = [];
   let [older, newer] = [before, after];
   for (const token of path) {
     let place = token;
-    if (Array.isArray(newer) && Array.isArray(older) && isIndex(token)) {
+    if (Array.isArray(newer) && Array.isArray(older) && isIndex(token) && Number(token) < newer.length) {
       const moved = findItem(older, newer[Number(token)], Number(token));
-      if (moved === undefined) return [...earlier, String(older.length), ...path.slice(earlier.length + 1)];
+      if (moved === undefined) return undefined;
       place = String(moved);
     }
     earlier.push(place);

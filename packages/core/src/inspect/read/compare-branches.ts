@@ -13,8 +13,9 @@ import { type ReadOptions, readThread, type ThreadReader } from "./thread-reader
 
 /** Options of `compareBranches`. */
 export interface CompareBranchesOptions extends ReadOptions {
-  /** Branch names. */
+  /** Name of the first branch. */
   readonly a: string;
+  /** Name of the second branch. */
   readonly b: string;
 }
 

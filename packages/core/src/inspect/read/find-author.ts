@@ -62,7 +62,7 @@ export async function findAuthor(
   const task = effect?.task ?? onlyTask?.id;
   const call = known ?? effect?.key;
   const answered = interrupts.filter(
-    (each) => each.answeredBy !== undefined && (task === undefined || each.task === task) && isAboutCall(each, call),
+    (each) => each.answeredBy !== undefined && each.task === task && isAboutCall(each, call),
   );
   const people = new Set(answered.map(({ answeredBy }) => answeredBy));
   const [by] = people.size === 1 ? people : [];

@@ -87,8 +87,7 @@ async function loadDetail(
   const changes = diffValues(...(await loadChangedChannels(reader, row, work.parent)));
   const from = work.parent === undefined ? null : parseControl(codec, work.parent).machine;
   const { machine: to } = parseControl(codec, row);
-  const guards =
-    graph === undefined ? undefined : recomputeGuards(graph, { from, row: superstep?.checkpoint ?? row, codec });
+  const guards = graph === undefined ? undefined : recomputeGuards(graph, { from, row, codec });
   const writtenBy = await reads.writtenBy(thread, row.id);
   return {
     ...toSuperstepSummary(codec, superstep ?? { checkpoint: row, changes: [], effects: [] }),
@@ -172,7 +171,8 @@ async function listReceived(
   row: CheckpointRow,
   parent: CheckpointRow | undefined,
 ): Promise<SuperstepDetail["inbox"]> {
-  if (parent === undefined || parseControl(codec, row).pending === undefined) return [];
+  // Only machines have pending actors and timers; a final state has none.
+  if (parent === undefined || parseControl(codec, parent).pending === undefined) return [];
   const { branch, seq } = row;
   const entries = await listTimeline(reads, thread, { branch, before: seq, limit: maxReceived });
   return entries.toReversed().flatMap((entry) => {

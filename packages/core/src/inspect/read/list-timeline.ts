@@ -1,6 +1,6 @@
 /** Timeline of a thread, also from a store that has no list of supersteps. */
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
-import { getReducedStep, isNamespaceWithin } from "../../checkpoint/rules.ts";
+import { getReducedStep, isChildNamespace, isNamespaceWithin } from "../../checkpoint/rules.ts";
 import type { CheckpointWithDeltas, StoredEvent, StoreReads } from "../../checkpoint/store.ts";
 import type { SuperstepPage, SuperstepRow, TimelineEntry } from "../../checkpoint/superstep.ts";
 
@@ -30,9 +30,9 @@ export async function listTimeline(
 export async function getSuperstepRow(
   reads: StoreReads,
   thread: string,
-  { id, seq }: Pick<CheckpointRow, "id" | "seq">,
+  { id, seq, branch }: Pick<CheckpointRow, "id" | "seq" | "branch">,
 ): Promise<SuperstepRow | undefined> {
-  const [entry] = await listTimeline(reads, thread, { before: seq + 1, limit: 1 });
+  const [entry] = await listTimeline(reads, thread, { branch, before: seq + 1, limit: 1 });
   return entry !== undefined && "superstep" in entry && entry.superstep.checkpoint.id === id
     ? entry.superstep
     : undefined;
@@ -47,11 +47,10 @@ export interface BranchPart {
 
 /** Lists a branch or child namespace and its ancestors, each up to the fork of the next; empty for an unknown name. */
 export async function listBranchParts(reads: StoreReads, thread: string, name: string): Promise<readonly BranchPart[]> {
+  // The ancestors of a branch are branches.
+  const children = isChildNamespace(name) ? await reads.namespaces(thread, "child") : [];
   const namespaces = new Map(
-    [...(await reads.namespaces(thread, "branch")), ...(await reads.namespaces(thread, "child"))].map((each) => [
-      each.name,
-      each,
-    ]),
+    [...(await reads.namespaces(thread, "branch")), ...children].map((each) => [each.name, each]),
   );
   const parts: BranchPart[] = [];
   let [until, untilSeq] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];

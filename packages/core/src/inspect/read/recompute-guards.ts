@@ -5,6 +5,7 @@ import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { getPlan } from "../../compile/plan.ts";
+import { getProgram } from "../../run/begin.ts";
 import { getKernel } from "../../run/kernel/get-kernel.ts";
 import type { GuardResult } from "../../run/kernel/kernel.ts";
 import type { Codec } from "../../state/codec.ts";
@@ -24,7 +25,8 @@ export function recomputeGuards(
   graph: Graph,
   { from, row, codec }: SavedTransition,
 ): readonly GuardResult[] | undefined {
-  if (getPlan(graph).machine !== undefined || (row.source !== "step" && row.source !== "input")) return undefined;
+  const { derivesPosition } = getProgram(getPlan(graph));
+  if (!derivesPosition || (row.source !== "step" && row.source !== "input")) return undefined;
   const kernel = getKernel(graph);
   const to = [...new Set(parseControl(codec, row).tasks.map(({ node }) => node))];
   try {

@@ -113,6 +113,6 @@ function countEffects(effects: readonly EffectSummaryRow[]): EffectCounts {
 }
 
 /** Returns true for an effect that more than one process began. */
-function isRepeated(_row: EffectSummaryRow): boolean {
-  return false;
+function isRepeated({ processes = 1 }: EffectSummaryRow): boolean {
+  return processes > 1;
 }

@@ -28,7 +28,9 @@ export interface InspectedActor {
   readonly _parent: InspectedActor | undefined;
   /** Throws `event_refused`: a view accepts no events. */
   readonly send: (event: AnyEventObject) => never;
+  /** Returns the current snapshot of the machine. */
   readonly getSnapshot: () => AnyMachineSnapshot | PlainSnapshot;
+  /** Returns the ids of the actor, for inspectors that serialize it. */
   readonly toJSON: () => object;
 }
 

@@ -42,7 +42,6 @@ export function commitStart<Value>(
     const start = new Promise<void>((resolveStart) => {
       commitEffect(saved, {
         row,
-        encode: undefined,
         onCommitted: (failure) => {
           resolveStart();
           saved.starts.delete(start);
@@ -73,8 +72,6 @@ function findStop({ failure, abort: { signal } }: ActiveThread): unknown {
 function recordCancelledStart(world: World, saved: Persistence, row: EffectRow): void {
   recordEffect(saved, {
     row: { ...row, endedAt: world.clock.now() },
-    encode: undefined,
-    onCommitted: undefined,
   });
 }
 

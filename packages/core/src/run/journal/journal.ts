@@ -13,14 +13,14 @@ import { StatewrightError } from "../../base/errors.ts";
 import { deepFreeze, isJson } from "../../base/json.ts";
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { EffectRow } from "../../checkpoint/journal.ts";
+import type { EffectRow, EffectUsage } from "../../checkpoint/journal.ts";
 import { plainCodec } from "../../state/codec.ts";
 import type { ArtifactWrite } from "../../tool/artifacts/artifact.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath, type Nesting } from "../session/parts/nesting.ts";
-import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
-import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import { type Persistence, recordEffect, toJournalKey, toRowKey } from "../session/parts/persistence.ts";
+import { getTaskPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import { validateEncodable } from "../session/validate-writes.ts";
@@ -36,6 +36,15 @@ import {
   type RecordedOutcome,
   unwrapOutcome,
 } from "./decide-effect.ts";
+import {
+  closeAttempt,
+  endAttempts,
+  openAttempt,
+  recordAttemptFailure,
+  restartRow,
+  restateAttempts,
+  toAttemptError,
+} from "./effect-attempts.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "./prior-effects.ts";
 
 /** Identity of an effect, with the callback for its outcome. */
@@ -70,6 +79,10 @@ export interface EffectRequest<Value> extends EffectIdentity<Value> {
   readonly startNumber?: number;
   /** Returns the number of attempts from the value. */
   readonly countAttempts?: (value: Value) => number;
+  /** Returns the kind of the failure that the value reports; undefined for a success. */
+  readonly getFailureKind?: (value: Value) => string | undefined;
+  /** Returns the known tokens of the value. */
+  readonly getUsage?: (value: Value) => EffectUsage | undefined;
   /** Digest of the arguments of a `once` call, to detect changed arguments. */
   readonly args?: string | undefined;
   /**
@@ -236,7 +249,7 @@ function startOrRepeat<Value>(
   row: EffectRow | undefined,
 ): Promise<Value> {
   return row === undefined || request.kind === "task"
-    ? startEffect(session.position, session.journal, request)
+    ? startEffect(session.position, session.journal, request, row)
     : repeatEffect(session, request, row);
 }
 
@@ -258,7 +271,6 @@ function reusePriorOutcome<Value>(
   recordEffect(saved, {
     row: toOwnRow(session.position, session.env.world, request, priorRow),
     encode: () => priorRow.outcome ?? "",
-    onCommitted: undefined,
   });
   throw error;
 }
@@ -277,9 +289,7 @@ export function adoptPriorEffect<Value>(
   recordEffect(saved, {
     row: { ...toOwnRow(session.position, session.env.world, request, priorRow), state: "ok" },
     encode: () => text,
-    onCommitted: (failure) => {
-      if (failure === undefined) request.onCommitted?.(value, false);
-    },
+    onCommitted: notifyCommitted(request, value),
   });
   return value;
 }
@@ -329,22 +339,33 @@ function repeatEffect<Value>(session: EffectSession, request: EffectRequest<Valu
   // A new start: a reconciled earlier start is no evidence about the new start.
   if (effect === "once" && journal.saved !== undefined)
     return startOnceEffect(position, journal, journal.saved, { request, row: toRestartedRow(env.world, row) });
-  return completeEffect(position, journal, request, { row, execute: () => request.execute(row.idempotencyKey) });
+  const restarted = restartRow(row, env.world.clock.now());
+  if (journal.saved !== undefined && restarted !== row)
+    recordEffect(journal.saved, { row: restarted, encode: undefined, onCommitted: undefined });
+  const execute = (): Value | Promise<Value> => request.execute(row.idempotencyKey);
+  return completeEffect(position, journal, request, { row: restarted, execute });
 }
 
-/** Returns the row of a restarted effect with a new start time. */
+/** Returns the row of a restarted `once` effect with a new start time, which identifies the start. */
 function toRestartedRow(world: World, row: EffectRow): EffectRow {
-  return { ...row, startedAt: Math.max(world.clock.now(), row.startedAt + 1) };
+  const startedAt = Math.max(world.clock.now(), row.startedAt + 1);
+  return { ...restartRow(row, startedAt), startedAt };
 }
 
 /**
  * Starts a new effect. The start of a `once` effect is durable before the effect runs; other effects run immediately,
- * and their start is written concurrently.
+ * and their start is written concurrently. `previous` is an earlier start of a task.
  */
-function startEffect<Value>(position: Position, journal: Journal, request: EffectRequest<Value>): Promise<Value> {
+function startEffect<Value>(
+  position: Position,
+  journal: Journal,
+  request: EffectRequest<Value>,
+  previous?: EffectRow,
+): Promise<Value> {
   const saved = journal.saved;
   if (saved?.thread.failure !== undefined) return Promise.reject(saved.thread.failure);
   const idempotencyKey = createIdempotencyKey(position, request.task, request.key);
+  const startedAt = journal.world.clock.now();
   const row: EffectRow = {
     step: position.step,
     task: request.task.id,
@@ -355,9 +376,10 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
     state: "started",
     attempts: request.startNumber ?? 0,
     idempotencyKey,
-    startedAt: journal.world.clock.now(),
+    startedAt,
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
     ...(request.args === undefined ? {} : { args: request.args }),
+    ...(previous === undefined ? {} : restateAttempts(saved, previous, startedAt)),
   };
   const execute = (): Value | Promise<Value> => request.execute(idempotencyKey);
   if (saved === undefined) {
@@ -366,7 +388,7 @@ function startEffect<Value>(position: Position, journal: Journal, request: Effec
     return completeEffect(position, journal, request, { row, execute });
   }
   if (request.effect !== "once") {
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row });
     return completeEffect(position, journal, request, { row, execute });
   }
   return startOnceEffect(position, journal, saved, { request, row });
@@ -427,48 +449,90 @@ async function completeEffect<Value>(
   request: EffectRequest<Value>,
   { row, execute }: { readonly row: EffectRow; readonly execute: () => Value | Promise<Value> },
 ): Promise<Value> {
-  const value = await execute();
-  if (request.finish !== undefined) return request.finish(row, value);
   const { saved } = journal;
+  const place = toRowKey(row);
+  let value: Value;
+  try {
+    value = await execute();
+  } catch (thrown) {
+    if (saved !== undefined && row.step === position.step) recordThrown(journal.world, saved, place, thrown);
+    throw thrown;
+  }
+  if (request.finish !== undefined) return request.finish(row, value);
   // The outcome of an abandoned attempt arrives after its superstep was committed: only `once` outcomes are still
   // recorded.
   if (row.step !== position.step && row.effect !== "once") return value;
   if (saved === undefined && request.kind !== "tool") validateEncodable(journal.codec, value, describeResult(request));
   const text = saved === undefined ? undefined : encodeOutcome(position, journal, saved, { request, value });
-  journal.outcomes.set(toJournalKey(row.step, row.task, row.key), { value });
+  journal.outcomes.set(place, { value });
   if (saved === undefined) {
     request.onCommitted?.(value, false);
     return value;
   }
+  const endedAt = journal.world.clock.now();
   const ended: EffectRow = {
     ...row,
     state: "ok",
-    attempts: request.countAttempts?.(value) ?? 1,
-    endedAt: journal.world.clock.now(),
+    ...endAttempts(saved.rows.get(place) ?? row, {
+      endedAt,
+      count: request.countAttempts?.(value) ?? 1,
+      error: request.getFailureKind?.(value),
+    }),
+    endedAt,
     ...(request.getStage === undefined ? {} : { stage: request.getStage() }),
+    ...(request.getUsage === undefined ? noUsage : toUsagePart(request.getUsage(value))),
   };
   recordEffect(saved, {
     row: ended,
     encode: () => text ?? encodeValue(saved, request, value),
     artifacts: request.getArtifacts?.(),
-    onCommitted: (failure) => {
-      if (failure === undefined) request.onCommitted?.(value, false);
-    },
+    onCommitted: notifyCommitted(request, value),
   });
   return value;
 }
 
-/** Journals the stage of a started effect with the next write. */
+function notifyCommitted<Value>(request: EffectIdentity<Value>, value: Value): (failure?: StatewrightError) => void {
+  return (failure) => {
+    if (failure === undefined) request.onCommitted?.(value, false);
+  };
+}
+
+const noUsage: Pick<EffectRow, "usage"> = {};
+
+/** Returns the usage part of a row; empty for unknown usage. */
+function toUsagePart(usage: EffectUsage | undefined): Pick<EffectRow, "usage"> {
+  return usage === undefined ? noUsage : { usage };
+}
+
+/** Records the failure of an execution that ended with a thrown value. */
+function recordThrown(world: World, saved: Persistence, place: string, thrown: unknown): void {
+  const row = saved.rows.get(place);
+  const error = row && toAttemptError(row.kind, thrown);
+  if (error !== undefined) recordAttemptFailure(saved, place, { error, endedAt: world.clock.now() });
+}
+
+/** Stage of a tool call that is tried again. */
+interface RetryStage {
+  readonly stage: string;
+  /** Failed attempts of this execution. */
+  readonly attempts: number;
+  /** Kind of the failure of the attempt that has just ended; undefined when the next attempt begins. */
+  readonly error: string | undefined;
+}
+
+/** Journals the stage of a started effect with the next write: the end of an attempt, or the start of the next one. */
 export function recordStage(
   session: Pick<Session, "position" | "journal" | "signals">,
   task: Task,
   key: string,
-  { stage, attempts }: { readonly stage: string; readonly attempts: number },
+  { stage, attempts, error }: RetryStage,
 ): void {
-  const { saved } = session.journal;
+  const { saved, world } = session.journal;
   const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row?.state !== "started" || session.signals.abort.signal.aborted) return;
-  recordEffect(saved, { row: { ...row, stage, attempts }, encode: undefined, onCommitted: undefined });
+  const at = world.clock.now();
+  const moved = error === undefined ? openAttempt(row, at) : closeAttempt(row, { error, endedAt: at });
+  recordEffect(saved, { row: { ...moved, stage, attempts } });
 }
 
 /** Journals a final failure, so that a resume does not repeat a failed `once` effect. */
@@ -482,10 +546,14 @@ export function recordFailure(
   const row = saved?.rows.get(toJournalKey(position.step, task.id, key));
   if (saved === undefined || row === undefined || row.effect !== "once") return;
   journal.outcomes.set(toJournalKey(position.step, task.id, key), { error });
+  const endedAt = journal.world.clock.now();
+  const failed =
+    row.attemptLog === undefined
+      ? row
+      : closeAttempt(row, { error: toAttemptError(row.kind, error) ?? "error", endedAt });
   recordEffect(saved, {
-    row: { ...row, state: "error", endedAt: journal.world.clock.now() },
+    row: { ...failed, state: "error", endedAt },
     encode: () => saved.codec.encode(toRedactedRecord(journal.redactor, error), `the failure of "${row.name}"`),
-    onCommitted: undefined,
   });
 }
 
@@ -493,7 +561,7 @@ function failInDoubt<Value>(position: Position, request: EffectRequest<Value>, r
   throw new StatewrightError("effect_in_doubt", {
     what: `${request.kind} "${request.name}" had started when its process died, and its outcome is unknown`,
     next: `Resume the thread and answer the interrupt "in_doubt" of the node "${request.task.node}" with { happened: true, update: { … } }, or add a reconcile function to the ${request.kind}`,
-    place: getErrorPlace(position, { node: request.task.node, task: request.task.id }),
+    place: getTaskPlace(position, request.task),
     details: { key: row.key, idempotencyKey: row.idempotencyKey, startedAt: row.startedAt },
   });
 }
@@ -509,7 +577,7 @@ function failPriorEffect<Value>(
   throw new StatewrightError("effect_in_doubt", {
     what: `${kind} "${name}" is a once effect that ${what} on the branch "${branch}"`,
     next: `Resume with ${reuseHint}onPriorEffect: "repeat" to repeat it on this branch`,
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
     details: { key, idempotencyKey, startedAt, alreadyOn: branch },
   });
 }
@@ -526,6 +594,6 @@ function createUnsavedError<Value>(
   return new StatewrightError("missing_store", {
     what: `the ${kind} "${name}" is a once effect in the subgraph "${formatNestingPath(nesting)}", which is not saved`,
     next: 'Use the persistence "per-call" for the subgraph, or declare the effect "idempotent"',
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }

@@ -19,7 +19,7 @@ import type { ToolResult } from "../../tool/result.ts";
 import { toCallKey } from "../conversation/pending-calls.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { recordEffect, toJournalKey } from "../session/parts/persistence.ts";
-import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import { getTaskPlace, type Position } from "../session/parts/position.ts";
 import type { TaskOutcome } from "../session/returns.ts";
 import type { TaskScope } from "../session/scope.ts";
 import type { FinishedTask } from "../session/step-result.ts";
@@ -239,7 +239,7 @@ function createNoStoreError(position: Position, { task }: TaskScope): Statewrigh
   return new StatewrightError("missing_store", {
     what: `the node "${task.node}" used the long-term store in a run without a store`,
     next: "Pass a store to the run: memoryStore() or sqliteStore(path)",
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }
 
@@ -249,6 +249,6 @@ function createStepConflictError(position: Position, { task }: TaskScope): State
     expected: "no write while a recorded step of the node is active",
     found: "a write",
     fix: "Write through the long-term store of the step, step(key, ({ longTerm }) => …); its writes are recorded with the step, and not lost when the step is not repeated",
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }

@@ -6,7 +6,7 @@ import type { Store } from "../../checkpoint/store.ts";
 import type { Codec } from "../../state/codec.ts";
 
 /** Store, codec and thread of the checkpoints. */
-interface ThreadReader {
+export interface ThreadReader {
   readonly store: Store;
   readonly codec: Codec;
   readonly thread: string;

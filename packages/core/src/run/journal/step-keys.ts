@@ -6,7 +6,7 @@ import type { EffectRow } from "../../checkpoint/journal.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
-import { getErrorPlace } from "../session/parts/position.ts";
+import { getTaskPlace } from "../session/parts/position.ts";
 import type { TaskScope } from "../session/scope.ts";
 
 /** Key prefix of the steps, model calls and interrupts of an error handler, separate from the body's results. */
@@ -15,8 +15,8 @@ export const handlerKeys = "onError/";
 /** Matches keys of hooks at the ends of an agent, next to the model call, and of the turn limit. */
 const hookKeyPattern = /:(beforeAgent|afterAgent|maxTurns)(?=:|$)/g;
 
-/** Options of `claimBodyKey`. */
-interface ClaimBodyKeyOptions {
+/** Key of a recorded effect of a body; `name` is undefined for a model call. */
+interface BodyKey {
   readonly keyPrefix: string;
   readonly key: string;
   readonly name: string | undefined;
@@ -30,7 +30,7 @@ export function claimBodyKey(
   position: Position,
   journal: Journal,
   scope: TaskScope,
-  { keyPrefix, key, name }: ClaimBodyKeyOptions,
+  { keyPrefix, key, name }: BodyKey,
 ): StatewrightError | undefined {
   const owner = findKeyOwner(position, journal, scope, { keyPrefix, key, name });
   scope.recordedKeys ??= new Map();
@@ -49,19 +49,12 @@ export function claimHookKey(position: Position, scope: TaskScope, key: string):
   scope.recordedKeys.set(key, "hooks");
 }
 
-/** Options of `findKeyOwner`. */
-interface FindKeyOwnerOptions {
-  readonly keyPrefix: string;
-  readonly key: string;
-  readonly name: string | undefined;
-}
-
 /** Returns the owner of a key that a body must not use. A key that the body has already recorded stays usable. */
 function findKeyOwner(
   position: Position,
   journal: Journal,
   { task, recordedKeys }: TaskScope,
-  { keyPrefix, key, name }: FindKeyOwnerOptions,
+  { keyPrefix, key, name }: BodyKey,
 ): string | undefined {
   if (recordedKeys?.get(keyPrefix + key) === "hooks") return auxiliaryCallOwner;
   const owner = findReservedOwner(keyPrefix, key);
@@ -102,6 +95,6 @@ function createKeyError(position: Position, task: Task, key: string, owner: stri
   return new StatewrightError("repeated_step", {
     what: `the node "${task.node}" ${owner === undefined ? twice : `used the step key "${key}", which is reserved for ${owner}`}`,
     next: "Use a unique key for each step of a task, such as a key with the item's id",
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }

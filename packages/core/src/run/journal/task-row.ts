@@ -16,7 +16,7 @@ import { createIdempotencyKey } from "./journal.ts";
 export function createTaskRow(
   position: Position,
   task: Task,
-  progress: Pick<EffectRow, "state" | "attempts" | "startedAt" | "endedAt">,
+  progress: Pick<EffectRow, "state" | "attempts" | "startedAt" | "endedAt" | "processes" | "attemptLog">,
 ): EffectRow {
   const { id, node } = task;
   const effect = position.plan.nodes.get(node)?.policy.effect ?? "idempotent";
@@ -68,7 +68,7 @@ export function forgetFailure(position: Position, journal: Journal, task: Task):
   const { saved } = journal;
   if (saved === undefined || row === undefined) return;
   const { endedAt: _, outcome: __, ...again } = row;
-  recordEffect(saved, { row: { ...again, state: "started" }, encode: undefined, onCommitted: undefined });
+  recordEffect(saved, { row: { ...again, state: "started" } });
 }
 
 function getTaskRow({ step }: Position, { saved }: Journal, task: Task): EffectRow | undefined {

@@ -8,16 +8,17 @@ import { findGraphIncompatibilities } from "../migration/compatibility.ts";
 import { graphMigrator } from "../migration/migrate.ts";
 import type { GivenAnswers, Program } from "../migration/program.ts";
 import { graphReader, restoreGraphPosition } from "../migration/thread-snapshot.ts";
-import { createDurableEvent, createFinalEvent } from "../session/durable-event.ts";
+import { createFinalEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import { readOutput } from "../session/output.ts";
 import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
 import type { State } from "../session/returns.ts";
-import { toResultBase, toRunRow, toRunStarted } from "../session/run-row.ts";
+import { toResultBase, toRunRow } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { disarmTimers } from "../session/timers/interrupt-timers.ts";
 import { resumeTasks } from "../superstep/commit.ts";
 import { applyInput, parseInputWrites } from "../superstep/input.ts";
+import { recordContinuation } from "../superstep/start-event.ts";
 import { isUnfinished, release } from "../task/open-session.ts";
 import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "./finish.ts";
 import { resolvePreemption } from "./resolve-preemption.ts";
@@ -54,7 +55,11 @@ async function runToEnd(session: Session, continuation?: Continuation): Promise<
   session.inboxes.mailbox?.open(session.inboxes.inbox);
   let failure: unknown;
   try {
-    if (continuation !== undefined) await recordContinuation(session, continuation.answered);
+    if (continuation !== undefined) {
+      const { answered } = continuation;
+      await recordContinuation(session, { interrupts: answered, timers: disarmTimers(answered) });
+      resumeTasks(session, new Set(answered.map((row) => row.task)));
+    }
     const stop = await runSupersteps(session, { isFresh: continuation === undefined });
     switch (stop.kind) {
       case "waiting":
@@ -79,24 +84,6 @@ async function runToEnd(session: Session, continuation?: Continuation): Promise<
 /** Continuation of a run, with the answered interrupts. */
 export interface Continuation {
   readonly answered: readonly InterruptRow[];
-}
-
-/** Records in the store, then emits, that the run continues. */
-async function recordContinuation(
-  session: Pick<Session, "position" | "progress" | "events" | "journal">,
-  answered: readonly InterruptRow[],
-): Promise<void> {
-  const { saved } = session.journal;
-  const startEvent = createDurableEvent(session.events, session.journal, {
-    type: "run.started",
-    ...toRunStarted(session.position, session.journal),
-  });
-  if (saved !== undefined) {
-    const timers = disarmTimers(answered);
-    await awaitCommit(saved, { run: session.position.run, interrupts: answered, timers, events: startEvent.rows });
-  }
-  startEvent.emit();
-  resumeTasks(session, new Set(answered.map((row) => row.task)));
 }
 
 /** Continues a run of a graph with answers. A finished thread is unchanged. */

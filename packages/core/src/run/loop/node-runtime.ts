@@ -34,8 +34,8 @@ import { replyReview } from "../model-call/reply-review.ts";
 import { emitCustomEvent } from "../session/custom-event.ts";
 import { createBodyBreakpoint } from "../session/options/breakpoints.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
-import { getErrorPlace, getInterruptIdPrefix, type Position } from "../session/parts/position.ts";
+import { type Persistence, recordEffect, taskKey, toRowKey } from "../session/parts/persistence.ts";
+import { getErrorPlace, getInterruptIdPrefix, getTaskPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { getRunIdentity, type InterruptRequest, type TaskScope } from "../session/scope.ts";
 import type { Session } from "../session/session.ts";
@@ -203,8 +203,8 @@ async function pauseBody(
     const { saved } = journal;
     if (saved === undefined) throw createUnsavedBreakpointError(position, task, key);
     const row = createAuxiliaryRow(position, world, task, { auxiliary: "breakpoint", key: keyPrefix + key });
-    if (saved.rows.has(toJournalKey(row.step, row.task, row.key))) return undefined;
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    if (saved.rows.has(toRowKey(row))) return undefined;
+    recordEffect(saved, { row });
   } catch (error) {
     return scope.fail(error);
   }
@@ -410,7 +410,7 @@ function createInvalidArgumentError(
     where: `${what} of the node "${task.node}"`,
     expected,
     got: value,
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }
 

@@ -5,7 +5,7 @@
 import { isStatewrightError } from "../../base/errors.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { createTaskRow } from "../journal/task-row.ts";
-import { type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
+import { isStoreFailure, type Persistence, recordEffect, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { Session } from "../session/session.ts";
 import type { FinishedTask } from "../session/step-result.ts";
@@ -20,8 +20,7 @@ export function rejectOutcomes(
   error: unknown,
 ): void {
   const { saved } = session.journal;
-  const isStoreFailure = isStatewrightError(error) && error.kind === "store" && error.code !== "unencodable_value";
-  if (saved === undefined || isStoreFailure || saved.thread.failure !== undefined) return;
+  if (saved === undefined || isStoreFailure(error) || saved.thread.failure !== undefined) return;
   for (const { task } of findRejected(finished, error)) rejectOutcome(session, saved, task, error);
 }
 
@@ -33,18 +32,18 @@ function rejectOutcome(
 ): void {
   const known = saved.rows.get(toJournalKey(position.step, task.id, taskKey));
   if (known?.state !== "ok") return;
-  const { attempts, startedAt, effect } = known;
-  const ended = { attempts, startedAt, endedAt: env.world.clock.now() };
+  const { attempts, startedAt, effect, processes, attemptLog } = known;
+  const log = attemptLog === undefined ? {} : { processes, attemptLog };
+  const ended = { attempts, startedAt, endedAt: env.world.clock.now(), ...log };
   if (effect !== "once") {
     const row = createTaskRow(position, task, { ...ended, state: "started" });
-    recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+    recordEffect(saved, { row });
     return;
   }
   recordEffect(saved, {
     row: createTaskRow(position, task, { ...ended, state: "error" }),
     encode: () =>
       encodeWrapper(saved.codec, toRedactedRecord(env.redactor, error), `the failure of the node "${task.node}"`),
-    onCommitted: undefined,
   });
 }
 

@@ -5,10 +5,11 @@ import { deepFreeze } from "../../base/json.ts";
 import type { Redactor } from "../../base/redaction/redactor.ts";
 import type { World } from "../../base/world.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
-import type { InterruptRow } from "../../checkpoint/journal.ts";
+import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { encodeWrapper } from "../../state/codec.ts";
 import { emit } from "../events/event-emitter.ts";
 import { waitForStarts } from "../journal/commit-start.ts";
+import { endAttempts } from "../journal/effect-attempts.ts";
 import { createTaskRow } from "../journal/task-row.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { mapBounded } from "../session/concurrency.ts";
@@ -220,12 +221,23 @@ function journalTask(
   task: Task,
   { world, outcome, startedAt }: { readonly world: World; readonly outcome: TaskOutcome; readonly startedAt: number },
 ): void {
+  const endedAt = world.clock.now();
+  const known = saved.rows.get(toJournalKey(position.step, task.id, taskKey));
+  const attempts = known?.attemptLog === undefined ? { attempts: 1, startedAt } : restateAttempts(known, endedAt);
   recordEffect(saved, {
-    row: createTaskRow(position, task, { state: "ok", attempts: 1, startedAt, endedAt: world.clock.now() }),
+    row: createTaskRow(position, task, { state: "ok", ...attempts, endedAt }),
     encode: () =>
       encodeWrapper(saved.codec, omitUntrackedWrites(position, outcome), `the result of the node "${task.node}"`),
-    onCommitted: undefined,
   });
+}
+
+/** Returns the attempts of a task that began more than once, or began again after the death of its owner. */
+function restateAttempts(
+  row: EffectRow,
+  endedAt: number,
+): Pick<EffectRow, "attempts" | "startedAt" | "processes" | "attemptLog"> {
+  const { startedAt, processes } = row;
+  return { ...(processes === undefined ? {} : { processes }), startedAt, ...endAttempts(row, { endedAt, count: 1 }) };
 }
 
 /** Removes writes to untracked channels, whose values exist in this process only. */

@@ -16,7 +16,7 @@ import { handlerKeys } from "../journal/step-keys.ts";
 import { forgetFailure, type LastFailure, loadFailure, saveFailure } from "../journal/task-row.ts";
 import { addHookWrites } from "../model-call/hook-writes.ts";
 import { assignMessageIds } from "../session/message-ids.ts";
-import { getErrorPlace, type Position } from "../session/parts/position.ts";
+import { getErrorPlace, getTaskPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import { readReturn, type TaskOutcome } from "../session/returns.ts";
@@ -199,7 +199,7 @@ async function callErrorHandler(
     throw new StatewrightError("node_failed", {
       what: `the error handler of the node "${task.node}" in graph "${position.plan.graph.name}" failed: ${describeThrown(cause)}`,
       next: "Fix the handler, then resume the thread: the body runs again, and the details hold the failure passed to the handler",
-      place: getErrorPlace(position, { node: task.node, task: task.id, attempt: failure.attempt }),
+      place: getTaskPlace(position, task, { attempt: failure.attempt }),
       details: { handling: toRedactedRecord(redactor, failure.error) },
       cause,
     });

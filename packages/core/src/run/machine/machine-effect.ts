@@ -14,11 +14,12 @@ import {
 import { deepFreeze } from "../../base/json.ts";
 import { type EffectRow, isInFlight } from "../../checkpoint/journal.ts";
 import { type DoubtAnswer, decodeOutcome, type RecordedOutcome } from "../journal/decide-effect.ts";
+import { endAttempts, recordAttemptFailure } from "../journal/effect-attempts.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { findPriorEffects, type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import { type ActorTree, type InvokedPromise, joinAddress, type RunningMachine } from "../kernel/actor-tree.ts";
 import type { Journal } from "../session/parts/journal.ts";
-import { type Persistence, recordEffect, toJournalKey } from "../session/parts/persistence.ts";
+import { type Persistence, recordEffect, toJournalKey, toRowKey } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Session } from "../session/session.ts";
 import { isFromRemovedState } from "./machine-compatibility.ts";
@@ -101,15 +102,26 @@ const deniedStart: DoubtAnswer<undefined> = { happened: false, statesValue: fals
 function recordEnd(position: Position, journal: Journal, row: EffectRow, end: PromiseEnd): void {
   const { saved, world } = journal;
   const isFailed = "failure" in end;
+  if (saved === undefined) return;
+  const endedAt = world.clock.now();
+  const error = isFailed ? (end.failure.code ?? "error") : undefined;
   // A resume retries other promises: only the failure of a `once` promise must be recorded.
-  if (saved === undefined || (isFailed && row.effect !== "once")) return;
+  if (error !== undefined && row.effect !== "once") {
+    recordAttemptFailure(saved, toJournalKey(position.step, row.task, row.key), { error, endedAt });
+    return;
+  }
   recordEffect(saved, {
-    row: { ...row, step: position.step, state: isFailed ? "error" : "ok", endedAt: world.clock.now() },
+    row: {
+      ...row,
+      step: position.step,
+      state: isFailed ? "error" : "ok",
+      ...endAttempts(row, { endedAt, count: 1, error }),
+      endedAt,
+    },
     encode: () =>
       isFailed
         ? saved.codec.encode(end.failure, `the failure of "${row.name}"`)
         : saved.codec.encode(end.value, `the result of "${row.name}"`),
-    onCommitted: undefined,
   });
 }
 
@@ -135,9 +147,9 @@ export function carryRows(
       rows.push({ ...row, outcome: saved.codec.encode(value, `the result of "${row.name}"`) });
     }
   }
-  for (const row of rows) recordEffect(saved, { row, encode: undefined, onCommitted: undefined });
+  for (const row of rows) recordEffect(saved, { row });
   return () => {
-    for (const row of rows) saved.rows.set(toJournalKey(row.step, row.task, row.key), row);
+    for (const row of rows) saved.rows.set(toRowKey(row), row);
   };
 }
 

@@ -4,7 +4,7 @@
  * macrostep is durable.
  */
 import { type AnyActorRef, createActor, createMachine } from "xstate";
-import { isStatewrightError, StatewrightError, toErrorRecord } from "../../base/errors.ts";
+import { StatewrightError, toErrorRecord } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import { listLeafNames, type MachineState } from "../../compile/durable-machine.ts";
@@ -31,18 +31,18 @@ import { finishCancelled, finishOnError, finishPaused, finishWaiting } from "../
 import { resolvePreemption } from "../loop/resolve-preemption.ts";
 import { checkStepLimit, findDrainCause } from "../loop/run-supersteps.ts";
 import { subscribeToAbort } from "../session/abort.ts";
-import { createDurableEvent } from "../session/durable-event.ts";
 import { type EventMessage, getEventKey, postEvent, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import type { RunResult } from "../session/options/options.ts";
 import { hasNoRoom, waitForOnceEffects } from "../session/parts/once-effects.ts";
-import { awaitCommit } from "../session/parts/persistence.ts";
+import { isStoreFailure } from "../session/parts/persistence.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
 import { isSuspension } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
-import { toResultBase, toRunStarted } from "../session/run-row.ts";
+import { toResultBase } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { hasTimerRows, listTimerChanges } from "../session/timers/timer-rows.ts";
 import { type FinishedPromise, inspectRestore } from "../superstep/inspect-run.ts";
+import { recordContinuation } from "../superstep/start-event.ts";
 import { isDenied, resolveDoubts } from "./doubts.ts";
 import { hasRunningPromise, type LoopState, setOutcome, type TimedOutcome } from "./loop-state.ts";
 import { findRefusal } from "./machine-answers.ts";
@@ -129,15 +129,8 @@ async function continueMachineRun(
   const { run } = session.position;
   const { control } = session.progress;
   const { saved } = session.journal;
-  const startEvent = createDurableEvent(session.events, session.journal, {
-    type: "run.started",
-    ...toRunStarted(session.position, session.journal),
-  });
-  if (saved !== undefined) {
-    const timers = hasTimerRows(saved.claim.run) ? undefined : listTimerChanges(undefined, control);
-    await awaitCommit(saved, { run, interrupts: rows, timers, events: startEvent.rows });
-  }
-  startEvent.emit();
+  const timers = hasTimerRows(saved?.claim.run) ? undefined : listTimerChanges(undefined, control);
+  await recordContinuation(session, { interrupts: rows, timers });
   if (saved === undefined || message === undefined) return postedIds;
   const { store, codec } = saved;
   return [await postEvent({ store, codec, thread: run.thread, branch: run.branch }, session.env.world, message)];
@@ -287,10 +280,6 @@ async function takeQueuedEvent(loop: LoopState, queued: QueuedEvent, time: StepT
     if (session.position.step === step && !isStoreFailure(error)) await removeFailedEvent(loop, queued, error);
     throw error;
   }
-}
-
-function isStoreFailure(error: unknown): boolean {
-  return isStatewrightError(error) && error.kind === "store" && error.code !== "unencodable_value";
 }
 
 /**

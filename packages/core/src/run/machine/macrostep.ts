@@ -22,10 +22,11 @@ import { createDurableEvent, type DurableEvent } from "../session/durable-event.
 import { getEventKey, type QueuedEvent } from "../session/inbox/event-inbox.ts";
 import { countSteps, getErrorPlace, type Position } from "../session/parts/position.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
-import { toRunRow, toRunStarted } from "../session/run-row.ts";
+import { toRunRow } from "../session/run-row.ts";
 import type { Session } from "../session/session.ts";
 import { allocateEventPlace, type EventNumbers, saveCheckpoint } from "../superstep/commit.ts";
 import { type FinishedPromise, inspectTurn } from "../superstep/inspect-run.ts";
+import { createStartEvent } from "../superstep/start-event.ts";
 import { carryRows, createActorError } from "./machine-effect.ts";
 
 /** Session parts that a macrostep changes. */
@@ -80,9 +81,7 @@ async function saveMacrostep(
   const durationMs = session.env.world.clock.monotonic() - startedAt;
   const refused = isDone ? queued : [];
   const assignNumbers = (): EventNumbers => ({
-    started: isFirst
-      ? createDurableEvent(session.events, journal, { type: "run.started", ...toRunStarted(position, journal) })
-      : undefined,
+    started: isFirst ? createStartEvent(session) : undefined,
     received: [
       ...(received === undefined ? [] : [createReceivedEvent(session, received)]),
       ...refused.map((event) => createRefusedEvent(session, event, createFinishedError(position, getEventKey(event)))),

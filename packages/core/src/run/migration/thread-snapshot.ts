@@ -10,16 +10,14 @@ import { restoreState } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { GraphVersion } from "../../checkpoint/export/thread-export.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
-import type { Store } from "../../checkpoint/store.ts";
 import { createExecutingValue } from "../../compile/compile-machine.ts";
 import type { Migration } from "../../compile/migration.ts";
 import { getPlan, type Plan } from "../../compile/plan.ts";
 import { getToolGraph } from "../../define/graph-tool.ts";
 import { findSubgraph, findTool } from "../../define/inner-graph.ts";
 import type { Message } from "../../model/message.ts";
-import type { Codec } from "../../state/codec.ts";
 import { listPendingCalls, toCallSegment } from "../conversation/pending-calls.ts";
-import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
+import { findInheritedCheckpoint, type ThreadReader } from "../journal/persistent-subgraph.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
 import type { State } from "../session/returns.ts";
 
@@ -70,13 +68,6 @@ export interface MigratedSnapshot extends ThreadSnapshot {
   readonly inner: readonly (InnerGraphCall & { readonly snapshot: MigratedSnapshot })[];
 }
 
-/** Dependencies of `loadThreadSnapshot`. */
-export interface SnapshotSource {
-  readonly store: Store;
-  readonly codec: Codec;
-  readonly thread: string;
-}
-
 /** Target of migrations: namespaces that are already migrated are read with the newest graph. */
 export interface MigrationTarget {
   readonly migrations: readonly (Migration | undefined)[];
@@ -97,7 +88,7 @@ export interface SnapshotReader {
   readonly isAwaited: (control: Control, task: string) => boolean;
   /** Loads the inner graphs. */
   readonly loadCalls: (
-    source: SnapshotSource,
+    source: ThreadReader,
     plan: Plan,
     location: SnapshotLocation,
     content: SnapshotContent,
@@ -115,7 +106,7 @@ export const graphReader: SnapshotReader = {
 
 /** Loads pending tasks, journal and interrupts of a branch, including inner graphs, as `plan` reads them. */
 export function loadThreadSnapshot(
-  source: SnapshotSource,
+  source: ThreadReader,
   plan: Plan,
   namespace: string,
   {
@@ -134,7 +125,7 @@ export function loadThreadSnapshot(
 export type SnapshotLocation = Pick<ThreadSnapshot, "namespace" | "path" | "head">;
 
 async function loadSnapshot(
-  source: SnapshotSource,
+  source: ThreadReader,
   plan: Plan,
   location: SnapshotLocation,
   {
@@ -164,7 +155,7 @@ async function loadSnapshot(
 }
 
 async function loadSubgraphCalls(
-  source: SnapshotSource,
+  source: ThreadReader,
   plan: Plan,
   { namespace, path }: SnapshotLocation,
   { control, target }: { readonly control: Control; readonly target: MigrationTarget | undefined },
@@ -199,7 +190,7 @@ async function loadSubgraphCalls(
 
 /** Loads the inner graphs of pending tool calls. */
 async function loadToolGraphCalls(
-  source: SnapshotSource,
+  source: ThreadReader,
   { namespace, path }: SnapshotLocation,
   { tasks }: Control,
   { plan, state }: { readonly plan: Plan; readonly state: State },
@@ -232,7 +223,7 @@ interface LoadSubgraphCallOptions {
 }
 
 async function loadSubgraphCall(
-  source: SnapshotSource,
+  source: ThreadReader,
   plan: Plan,
   { tasks }: Control,
   { outer, node, head, target }: LoadSubgraphCallOptions,
@@ -268,7 +259,7 @@ async function loadSubgraphCall(
 
 /** Returns the newest checkpoint of a namespace if the target version wrote it. */
 async function findMigratedHead(
-  { store, thread }: SnapshotSource,
+  { store, thread }: ThreadReader,
   { namespace, writer }: MigrationTarget,
 ): Promise<CheckpointRow | undefined> {
   const head = await store.head(thread, namespace);

@@ -18,6 +18,7 @@ import { getModelFailureKind } from "../../model/model-failure.ts";
 import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { AuxiliaryCall, Middleware } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
+import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { claimHookKey } from "../journal/step-keys.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
@@ -62,6 +63,7 @@ export async function callAuxiliaryModel(
     kind: "model",
     name: model.id,
     effect: "idempotent",
+    getUsage: toEffectUsage,
     execute: () =>
       createModelAttempts(hookContext, scope, {
         primaryModel: model,

@@ -3,6 +3,7 @@
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
 import type { FailedAttempt } from "../../model/message.ts";
+import { openAttempt } from "../journal/effect-attempts.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { awaitDurable, commitEffect, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -73,15 +74,14 @@ export function recordRequestedModels(
   key: string,
   { failedAttempts, nextModel }: { readonly failedAttempts: readonly FailedAttempt[]; readonly nextModel: string },
 ): Promise<void> {
-  const { saved } = session.journal;
+  const { saved, world } = session.journal;
   const row = saved?.rows.get(toJournalKey(session.position.step, task.id, key));
   if (saved === undefined || row === undefined || !isInFlight(row) || session.signals.abort.signal.aborted)
     return Promise.resolve();
   const stage = joinModels([...failedAttempts.map(({ model }) => model), nextModel]);
   return awaitDurable((onCommitted) =>
     commitEffect(saved, {
-      row: { ...row, stage, attempts: failedAttempts.length },
-      encode: undefined,
+      row: { ...openAttempt(row, world.clock.now(), nextModel), stage, attempts: failedAttempts.length },
       onCommitted,
     }),
   );

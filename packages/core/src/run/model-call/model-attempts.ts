@@ -18,7 +18,10 @@ import type { Model, ModelFailure, ModelReply, ModelRequest } from "../../model/
 import { getModelFailureKind, isProgrammingError, type ModelFailureKind } from "../../model/model-failure.ts";
 import type { RequestEndListener } from "../../tool/policy/middleware.ts";
 import { emit } from "../events/event-emitter.ts";
+import { recordAttemptFailure } from "../journal/effect-attempts.ts";
+import { toKnownUsage } from "../journal/effect-usage.ts";
 import { addAbortListener } from "../session/abort.ts";
+import { toJournalKey } from "../session/parts/persistence.ts";
 import { createMessageId } from "../session/parts/position.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
@@ -46,6 +49,8 @@ export interface ModelAttempts {
    * next.
    */
   readonly finishMessage: (message: AssistantMessage) => AssistantMessage;
+  /** Returns true if a request has got a reply. A hook may give the message without any request. */
+  readonly hasReply: () => boolean;
 }
 
 const noNotes: AttemptNotes = Object.freeze({});
@@ -75,6 +80,7 @@ export function createModelAttempts(session: RequestParts, scope: TaskScope, par
   return {
     generate: (request) => requests.generate(request),
     finishMessage: (message) => requests.finishMessage(message),
+    hasReply: () => requests.hasReply(),
   };
 }
 
@@ -152,6 +158,10 @@ class ModelRequests {
     }
   }
 
+  hasReply(): boolean {
+    return this.#answered !== undefined;
+  }
+
   finishMessage(message: AssistantMessage): AssistantMessage {
     this.#stream.finish((this.#answered?.model ?? this.#parts.primaryModel).id, message);
     const notes = this.#collectNotes();
@@ -168,6 +178,13 @@ class ModelRequests {
   ): Promise<void> | undefined {
     const attempt: FailedAttempt = { model: model.id, kind, ...(usage === undefined ? {} : { usage }) };
     this.#failedAttempts.push(attempt);
+    const { position, journal } = this.#session;
+    recordAttemptFailure(journal.saved, toJournalKey(position.step, this.#scope.task.id, this.#parts.key), {
+      error: kind,
+      endedAt: journal.world.clock.now(),
+      model: model.id,
+      usage: toKnownUsage(usage),
+    });
     this.#stream.retract(model.id, kind);
     // An abandoned call calls no more hooks: the next pass reports the attempt.
     return kind === "cancelled" ? undefined : this.#parts.onFailedAttempt?.(attempt, this.#failedAttempts.length - 1);

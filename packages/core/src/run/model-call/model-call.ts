@@ -19,6 +19,7 @@ import { type AnyModel, isAnyModel } from "../../model/model-source.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
 import { dedupeCallIds } from "../conversation/pending-calls.ts";
 import { type EventEmitter, emit } from "../events/event-emitter.ts";
+import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { collectHookChanges } from "../journal/long-term-writes.ts";
 import { countTurn, createMessageId, type Position } from "../session/parts/position.ts";
@@ -149,22 +150,22 @@ async function generateMessage(
   const policy = resolveCallPolicy(resolvePolicy(task, call, middleware), toModel);
   const resolved: ResolvedCall = { model: toModel(call.model), request: call.request, review: call[replyReview] };
   const previous = findPreviousAttempts(session.position, session.journal, task, key);
+  let requests: ModelAttempts | undefined;
   const outcome = await runRecordedEffect<RecordedReply>(session, {
     task,
     key,
     kind: "model",
     name: resolved.model.id,
     effect: "idempotent",
-    countAttempts: (value) => countFailedAttempts(getMessage(value)) + 1,
+    countAttempts: (value) => countFailedAttempts(getMessage(value)) + (requests?.hasReply() === false ? 0 : 1),
+    getUsage: (value) => toEffectUsage(getMessage(value)),
     execute: () => {
       const { model } = resolved;
-      if (middleware.length === 0)
-        return generateWithoutHooks(session.position, session.events, resolved, {
-          redactor: session.env.redactor,
-          scope,
-          key,
-          attempts: createModelAttempts(session, scope, { primaryModel: model, key, policy, previous }),
-        });
+      if (middleware.length === 0) {
+        const attempts = createModelAttempts(session, scope, { primaryModel: model, key, policy, previous });
+        const { redactor } = session.env;
+        return generateWithoutHooks(session.position, session.events, resolved, { redactor, scope, key, attempts });
+      }
       const pass = createHookPass(session, scope, key, { phase: "before", middleware });
       pass.model = model.id;
       const stream = createFilteredStream(
@@ -183,6 +184,7 @@ async function generateMessage(
         onFailedAttempt: (attempt, nth) => notifyFailedAttempt(pass, attempt, createAttemptKey(nth)),
         beforeRequest: createBeforeRequest(pass),
       });
+      requests = attempts;
       return generateWithHooks(pass, resolved, middleware, { attempts, previous }).finally(() =>
         releaseReservations(pass),
       );

@@ -15,7 +15,7 @@ import { ignoreRejections } from "../../base/ignore-rejections.ts";
 import { deepFreeze, describeValue, isPlainObject, isSameData } from "../../base/json.ts";
 import { describeIssues, parseWith } from "../../base/schema.ts";
 import { getEdge, type Plan } from "../../compile/plan.ts";
-import { type Goto, getCommandKind, type Recipe, type Send, toCommand } from "../../define/command.ts";
+import { type Command, toCommand } from "../../define/command.ts";
 import type { LongTermChange } from "../../long-term/rows.ts";
 import { type Channel, isOverwrite, type Parsed } from "../../state/channel.ts";
 import { applyDelta, type Patch } from "../../state/delta.ts";
@@ -179,10 +179,9 @@ function parseSafely(parse: () => Parsed): Parsed {
   }
 }
 
-function readCommand(plan: Plan, node: string, state: State, command: Recipe<unknown> | Goto | Send): TaskOutcome {
-  if (getCommandKind(command) === "recipe")
-    return { writes: readRecipe(plan, node, state, command as Recipe<unknown>), routes: [] };
-  const { target } = command as Goto | Send;
+function readCommand(plan: Plan, node: string, state: State, command: Command): TaskOutcome {
+  if (command.kind === "recipe") return { writes: readRecipe(plan, node, state, command.recipe), routes: [] };
+  const { target } = command;
   const edge = getEdge(plan, node);
   if (edge.kind !== "commandTargets" || !edge.targets.includes(target)) {
     const shownTarget = describeValue(target);
@@ -193,16 +192,15 @@ function readCommand(plan: Plan, node: string, state: State, command: Recipe<unk
     });
   }
   const takesInput = plan.nodes.get(target)?.logic.takesInput === true;
-  if (takesInput !== (getCommandKind(command) === "send")) {
+  if (takesInput !== (command.kind === "send")) {
     throw new StatewrightError("dead_route", {
       what: `the node "${node}" in graph "${plan.graph.name}" routed to "${target}" ${takesInput ? "without the input that it requires" : "with an input, which it does not accept"}`,
       next: takesInput ? `Use send("${target}", input)` : `Use goto("${target}")`,
       place: { graph: plan.graph.name, node },
     });
   }
-  if (getCommandKind(command) === "send")
-    return { writes: [], routes: [readSend(plan, node, target, (command as Send).input)] };
-  const { update } = command as Goto;
+  if (command.kind === "send") return { writes: [], routes: [readSend(plan, node, target, command.input)] };
+  const { update } = command;
   return { writes: update === undefined ? [] : readUpdate(plan, node, update), routes: [{ kind: "goto", target }] };
 }
 
@@ -244,17 +242,17 @@ enablePatches();
 enableMapSet();
 const drafts: Immer = new Immer({ autoFreeze: false });
 
-function readRecipe(plan: Plan, node: string, state: State, command: Recipe<unknown>): Write[] {
-  if (typeof command.recipe !== "function") {
+function readRecipe(plan: Plan, node: string, state: State, recipe: (draft: unknown) => void): Write[] {
+  if (typeof recipe !== "function") {
     throw new StatewrightError("invalid_update", {
-      what: `edit(…) of the node "${node}": expected a function, got ${describeValue(command.recipe)}`,
+      what: `edit(…) of the node "${node}": expected a function, got ${describeValue(recipe)}`,
       next: "Pass edit((draft) => { … }), or return the partial state itself",
       place: { graph: plan.graph.name, node },
     });
   }
   let replaces = false;
   const [changed, patches] = drafts.produceWithPatches(state, (draft: Draft<State>) => {
-    const returned: unknown = callRecipe(plan, node, () => command.recipe(draft as Draft<unknown>));
+    const returned: unknown = callRecipe(plan, node, () => recipe(draft));
     if (returned instanceof Promise) throw createAsyncError(plan, node, "recipe", returned);
     replaces = isStateReplacement(returned);
     if (replaces) ignoreRejections(returned);

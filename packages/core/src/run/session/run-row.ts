@@ -4,8 +4,8 @@ import type { World } from "../../base/world.ts";
 import type { RunRow, RunStatus } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
 import type { OpenInterrupt } from "../events/run-event.ts";
+import type { RunResultBase } from "./options/options.ts";
 import { toPublicState } from "./output.ts";
-import type { Journal } from "./parts/journal.ts";
 import type { Persistence } from "./parts/persistence.ts";
 import type { Position } from "./parts/position.ts";
 import type { State } from "./returns.ts";
@@ -18,43 +18,8 @@ export function toRunRow(position: Position, world: World, status: RunStatus): R
   return isResumable ? { ...run, status } : { ...run, status, endedAt: world.clock.now() };
 }
 
-/** Returns the fields of the event `run.started`. */
-export function toRunStarted(
-  position: Position,
-  journal: Journal,
-): {
-  readonly run: string;
-  readonly thread: string;
-  readonly branch: string;
-  readonly graph: string;
-  readonly attempt: number;
-  readonly recovered: boolean;
-  readonly writtenBy?: { readonly version: number; readonly shape: string };
-} {
-  const { run, plan } = position;
-  const { saved } = journal;
-  const before = saved?.claim.writtenBy;
-  const isOtherVersion = before !== undefined && (before.version !== plan.graph.version || before.shape !== plan.shape);
-  return {
-    run: run.id,
-    thread: run.thread,
-    branch: run.branch,
-    graph: run.graph,
-    attempt: run.attempt,
-    recovered: saved?.claim.recovered === true || saved?.claim.run?.status === "running",
-    ...(isOtherVersion ? { writtenBy: { version: before.version, shape: before.shape } } : {}),
-  };
-}
-
 /** Returns the fields common to all results of a run. */
-export function toResultBase(session: Pick<Session, "position" | "progress" | "journal">): {
-  readonly run: string;
-  readonly thread: string;
-  readonly branch: string;
-  readonly state: State;
-  readonly steps: number;
-  readonly bytes: number;
-} {
+export function toResultBase(session: Pick<Session, "position" | "progress" | "journal">): RunResultBase<State> {
   return {
     run: session.position.run.id,
     thread: session.position.run.thread,

@@ -22,7 +22,7 @@ import { awaitCommit, type Persistence } from "../session/parts/persistence.ts";
 import { countSteps, getMachinePath, getTurns, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { State, Write } from "../session/returns.ts";
-import { toRunRow, toRunStarted } from "../session/run-row.ts";
+import { toRunRow } from "../session/run-row.ts";
 import type { Lineage, Session } from "../session/session.ts";
 import type { FinishedTask, StepResult } from "../session/step-result.ts";
 import { disarmTimers } from "../session/timers/interrupt-timers.ts";
@@ -31,6 +31,7 @@ import { validateStep } from "../session/validate-writes.ts";
 import { drainInbox } from "./drain-inbox.ts";
 import { cacheFinalState } from "./final-state-cache.ts";
 import { inspectTransition } from "./inspect-run.ts";
+import { createStartEvent } from "./start-event.ts";
 import { reduceResults, reduceSuperstep } from "./superstep.ts";
 
 /** Writes the checkpoint that starts a run or an inner graph, together with the run row. */
@@ -218,13 +219,7 @@ export async function commit(
   const release = done || options.final !== undefined;
   const steps = session.position.stepsOfRun + (options.source === "step" ? 1 : 0);
   const number = (): EventNumbers => ({
-    started:
-      options.isFirst && nesting === undefined
-        ? createDurableEvent(session.events, session.journal, {
-            type: "run.started",
-            ...toRunStarted(session.position, session.journal),
-          })
-        : undefined,
+    started: options.isFirst && nesting === undefined ? createStartEvent(session) : undefined,
     place: allocateEventPlace(session.events),
     ended:
       nesting === undefined ? createEndEvent(session.events, session.journal, options, { done, steps }) : undefined,

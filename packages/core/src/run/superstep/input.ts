@@ -15,7 +15,7 @@ import { readUpdate, type State, type Write } from "../session/returns.ts";
 import type { Session } from "../session/session.ts";
 import { validateStep, validateWrites } from "../session/validate-writes.ts";
 import { cancelUnansweredCalls, mergeCancelledWrites } from "./cancel-pending-calls.ts";
-import { commitInput } from "./commit.ts";
+import { commitInput, hasToolTask } from "./commit.ts";
 import { listUndeliveredSteering, toInboxWrites } from "./drain-inbox.ts";
 import { checkInputMessages } from "./input-messages.ts";
 import { planFirstTasks, reduceInput } from "./superstep.ts";
@@ -34,7 +34,7 @@ export async function applyInput(session: Session, parsedWrites: readonly Write[
   const allWrites = [...toInboxWrites(session.position, session.env.codec, inboxMessages), ...writes];
   checkInputMessages(plan, session.progress.state, writes);
   let reduced = reduceInput(plan, session.progress.state, allWrites);
-  const hasOpenCalls = control.tasks.some(({ node }) => plan.nodes.get(node)?.logic.answersCalls === true);
+  const hasOpenCalls = hasToolTask(session.position, control.tasks);
   const closing =
     saved === undefined || !hasOpenCalls
       ? undefined

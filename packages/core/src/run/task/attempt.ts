@@ -14,7 +14,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import { formatNestingPath } from "../session/parts/nesting.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
-import { getErrorPlace, getInterruptIdPrefix, type Position } from "../session/parts/position.ts";
+import { getErrorPlace, getInterruptIdPrefix, getTaskPlace, type Position } from "../session/parts/position.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import { toRedactedRecord } from "../session/redact-error.ts";
 import type { TaskOutcome } from "../session/returns.ts";
@@ -250,7 +250,7 @@ export function toFailedResult(
 }
 
 function toNodeError(position: Position, task: Task, attempt: number, thrown: unknown): StatewrightError {
-  const place = getErrorPlace(position, { node: task.node, task: task.id, attempt });
+  const place = getTaskPlace(position, task, { attempt });
   if (isStatewrightError(thrown)) return addErrorPlace(thrown, place);
   return new StatewrightError("node_failed", {
     what: `the node "${task.node}" in graph "${position.plan.graph.name}" failed: ${describeFailure(thrown)}`,
@@ -271,7 +271,7 @@ function createTimeoutError(
   return new StatewrightError("task_timeout", {
     what: `the node "${task.node}" in graph "${position.plan.graph.name}" ${reason}`,
     next: `Increase ${options}, or add a retry`,
-    place: getErrorPlace(position, { node: task.node, task: task.id, attempt }),
+    place: getTaskPlace(position, task, { attempt }),
   });
 }
 

@@ -20,6 +20,7 @@ import { getPlan, type Plan } from "../../compile/plan.ts";
 import type { GraphDefinition, SubgraphRecord } from "../../define/graph.ts";
 import type { Codec } from "../../state/codec.ts";
 import type { Middleware } from "../../tool/policy/middleware.ts";
+import { closeLoadedAttempts } from "../journal/effect-attempts.ts";
 import { getChanges } from "../journal/long-term-writes.ts";
 import { findInheritedCheckpoint } from "../journal/persistent-subgraph.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
@@ -28,7 +29,7 @@ import { subscribeToAbort } from "../session/abort.ts";
 import { createBufferedView } from "../session/long-term-view.ts";
 import type { Journal } from "../session/parts/journal.ts";
 import type { Nesting, UpdateCall } from "../session/parts/nesting.ts";
-import { awaitCommit, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitCommit, type Persistence, toRowKey } from "../session/parts/persistence.ts";
 import { countSteps, getErrorPlace, getInterruptIdPrefix, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
@@ -282,12 +283,13 @@ export async function loadInner(
     namespace,
     parents,
     parent: previous?.id,
-    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toRowKey(row), row])),
     interrupts,
     pending: new Map(),
     starts: new Set(),
     flushing: false,
   };
+  closeLoadedAttempts(saved);
   const state = Object.freeze(restoreState(channels, codec, rows));
   checkMessages(channels, state);
   return {

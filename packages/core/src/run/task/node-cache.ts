@@ -17,7 +17,7 @@ import { encodeWrapper } from "../../state/codec.ts";
 import { sortKeys } from "../journal/args-digest.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import type { Position } from "../session/parts/position.ts";
-import { getErrorPlace } from "../session/parts/position.ts";
+import { getTaskPlace } from "../session/parts/position.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import type { Signals } from "../session/parts/signals.ts";
 import type { TaskOutcome } from "../session/returns.ts";
@@ -96,7 +96,7 @@ function computePart(position: Position, task: Task, part: "key" | "scope", comp
     expected: "a string",
     got: value,
     fix: "Return a string, not a promise",
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }
 
@@ -108,7 +108,7 @@ function callAuthor(position: Position, task: Task, part: "key" | "scope", compu
     throw new StatewrightError("node_failed", {
       what: `cache.${part} of the node "${task.node}" threw: ${describeThrown(cause)}`,
       next: `Fix cache.${part}, which gets ${reads}, then resume the thread`,
-      place: getErrorPlace(position, { node: task.node, task: task.id }),
+      place: getTaskPlace(position, task),
       cause,
     });
   }

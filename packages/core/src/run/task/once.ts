@@ -19,7 +19,7 @@ import type { PriorEffect } from "../journal/prior-effects.ts";
 import { isSameWriter } from "../migration/thread-snapshot.ts";
 import { type Persistence, taskKey, toJournalKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
-import { getErrorPlace } from "../session/parts/position.ts";
+import { getTaskPlace } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import type { RunEnvironment } from "../session/parts/run-environment.ts";
 import type { TaskOutcome } from "../session/returns.ts";
@@ -158,7 +158,7 @@ export function createOnceInterruptError(position: Position, task: Task, key: st
     expected: "no interrupt, because its body would run again with the answer",
     found: `the interrupt "${key}"`,
     fix: 'Raise the interrupt in a node before it, or put the work that must not repeat in step(key, fn, { effect: "once" })',
-    place: getErrorPlace(position, { node: task.node, task: task.id }),
+    place: getTaskPlace(position, task),
   });
 }
 

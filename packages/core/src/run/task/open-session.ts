@@ -26,6 +26,7 @@ import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile
 import { readGraphModels } from "../../model/model-source.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../../state/codec.ts";
 import type { EventStream } from "../events/events.ts";
+import { closeLoadedAttempts } from "../journal/effect-attempts.ts";
 import { noOutcomes, type Outcomes, writeUnsavedOutcomes } from "../journal/unsaved-outcomes.ts";
 import { getRunKernel } from "../kernel/get-kernel.ts";
 import type { Kernel, Snapshot } from "../kernel/kernel.ts";
@@ -38,7 +39,7 @@ import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../ses
 import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
 import { createOnceEffects } from "../session/parts/once-effects.ts";
-import { awaitDurable, type Persistence, toJournalKey } from "../session/parts/persistence.ts";
+import { awaitDurable, type Persistence, toRowKey } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
 import { createModelFinder, type RunEnvironment } from "../session/parts/run-environment.ts";
@@ -123,6 +124,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     graph: graph.name,
     version: graph.version,
     shape: plan.shape,
+    outline: plan.outline,
     at: world.clock.now(),
     keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
@@ -325,6 +327,7 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      recoveredNamespaces: claim.recovered ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,
@@ -335,12 +338,13 @@ async function loadSession(
     namespace: claim.branch,
     parents: [],
     parent: head?.id,
-    rows: new Map(effects.map((row) => [toJournalKey(row.step, row.task, row.key), row])),
+    rows: new Map(effects.map((row) => [toRowKey(row), row])),
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
     flushing: false,
   };
+  closeLoadedAttempts(saved);
   const state = finalState?.state ?? Object.freeze(restoreState(channels, codec, rows));
   if (finalState === undefined) checkMessages(channels, state);
   // A fork starts from a checkpoint of another run, whose steps do not count.

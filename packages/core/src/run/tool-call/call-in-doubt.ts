@@ -6,7 +6,8 @@ import type { Tool, ToolCall, ToolRuntime } from "../../tool/definition/tool.ts"
 import { isToolError } from "../../tool/definition/tool-error.ts";
 import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import { applyErrorPolicy, type ToolResult, toErrorResult, toResult } from "../../tool/result.ts";
-import { describeStart } from "../journal/decide-effect.ts";
+import { createStartDoubt, type DoubtAnswer, type DoubtDecision, decideDoubt } from "../journal/decide-effect.ts";
+import type { InterruptRequest, TaskScope } from "../session/scope.ts";
 import { validateResult } from "./attempt-call.ts";
 import { getResultFields, redactCallArgs, type ToolCallContext } from "./context.ts";
 import { finalizeCall } from "./finalize-call.ts";
@@ -14,39 +15,48 @@ import { loadStartedCall } from "./start-args.ts";
 import { createInjectionSource, createToolRuntime, type Execution } from "./tool-runtime.ts";
 
 /**
- * Raises the in-doubt interrupt of a `once` call that had started when its process died, if the tool cannot
- * reconcile.
+ * Decides about a `once` call that had started when its process died, by the answer of a person. Returns undefined for
+ * another call, and for a tool that can reconcile.
  */
-export function consultInDoubt(
+export function decideStartedCall(
   call: ToolCallContext,
   known: EffectRow | undefined,
-): InDoubtAnswer | { readonly open: InterruptRow } | undefined {
+): DoubtDecision<InDoubtAnswer, InterruptRow> | undefined {
   const { block, scope } = call;
   if (known === undefined || !isInFlight(known) || known.effect !== "once") return undefined;
   const startedCall = loadStartedCall(call);
   if (call.tool?.reconcile !== undefined && startedCall !== undefined) return undefined;
   const { idempotencyKey, startedAt } = known;
   const args = startedCall === undefined ? notSaved : redactCallArgs(call, startedCall.args);
-  const response = scope.consult({
-    id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
-    about: describeStart(known),
-    key: inDoubtKey,
-    payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
-    schema: toJsonSchema(inDoubtAnswer),
-  });
-  return "open" in response ? response : (response.answer as InDoubtAnswer);
+  return decideDoubt(call.env.onPriorEffect, createStartDoubt<InDoubtAnswer>(known), ({ about }) =>
+    consultAboutCall(scope, {
+      id: `${scope.task.id}:${call.key}:${inDoubtKey}`,
+      about,
+      payload: { callId: block.id, tool: block.name, args, idempotencyKey, startedAt },
+    }),
+  );
+}
+
+/** Returns the answer about a call in doubt, or the open interrupt. */
+export function consultAboutCall(
+  scope: TaskScope,
+  request: Pick<InterruptRequest, "id" | "about" | "payload">,
+): DoubtAnswer<InDoubtAnswer> | { readonly open: InterruptRow } {
+  const response = scope.consult({ ...request, key: inDoubtKey, schema: toJsonSchema(inDoubtAnswer) });
+  if ("open" in response) return response;
+  const answer = response.answer as InDoubtAnswer;
+  return { happened: answer.happened, statesValue: answer.content !== undefined, getValue: () => answer };
 }
 
 /** Placeholder for arguments that could not be saved or contain a secret. */
 const notSaved = "[not saved]";
 
-/** Returns the result from an in-doubt answer; undefined when the effect did not happen. */
+/** Returns the result of a call that happened, from the answer of a person. */
 export async function finalizeInDoubt(
   call: ToolCallContext,
-  { happened, content }: InDoubtAnswer,
+  { content }: InDoubtAnswer,
   startedCall: ToolCall | undefined,
-): Promise<ToolResult | undefined> {
-  if (!happened) return undefined;
+): Promise<ToolResult> {
   call.toolCall = startedCall ?? call.toolCall;
   if (call.getState() === "executing") call.transition("call.finished");
   const text = content ?? "A person has confirmed that this happened. Its result is not known.";

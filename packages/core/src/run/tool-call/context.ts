@@ -66,6 +66,8 @@ export interface ToolCallContext extends PendingCall, ToolCallParts {
   artifacts: readonly ArtifactWrite[] | undefined;
   /** Usage of the answers of `generate` by journal key; undefined without one. */
   modelUsage: Map<string, Usage | undefined> | undefined;
+  /** Tokens that the tool reported and that no journal row has: of its own model calls, or of an unsaved graph. */
+  ownUsage: Usage | undefined;
   /** Long-term store changes of the active attempt; undefined when no attempt is active. */
   longTerm: LongTermChange[] | undefined;
   /** Error that fails the run after the outcome of the call is recorded; undefined without one. */

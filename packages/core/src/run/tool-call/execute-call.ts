@@ -22,7 +22,7 @@ import {
 } from "./context.ts";
 import { reviewArgs } from "./decide-call.ts";
 import { addModelUsage } from "./generate-in-call.ts";
-import { addUsage, attemptGraphCall, isSuspendedCall } from "./graph-call.ts";
+import { addUsage, attemptGraphCall, hasSavedGraph, isSuspendedCall } from "./graph-call.ts";
 import { recordChangedArgs } from "./start-args.ts";
 import { type Execution, emitWithheldProgress } from "./tool-runtime.ts";
 
@@ -39,7 +39,13 @@ export async function executeCall(
     : startCall(call, tool, execution));
   emitWithheldProgress(call);
   finishExecution(call, result);
-  return addModelUsage(call, tool.graph === undefined ? result : addUsage(call, result));
+  if (tool.graph === undefined) {
+    call.ownUsage = result.usage;
+    return addModelUsage(call, result);
+  }
+  const withUsage = addUsage(call, result);
+  if (!hasSavedGraph(call)) call.ownUsage = withUsage.usage;
+  return addModelUsage(call, withUsage);
 }
 
 function runWithHooks(
@@ -169,7 +175,11 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       }
       const delayMs = getRetryAfterMs(retry, error) ?? computeRetryDelayMs(retry, attempt, env.world.random.next());
       if (call.getState() === "executing") call.transition("call.failed_attempt");
-      recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
+      recordStage(call, call.scope.task, call.key, {
+        stage: call.getState(),
+        attempts: attempt,
+        error: error.kind,
+      });
       emitCallEvent(call, {
         type: "tool.retried",
         attempt,
@@ -180,7 +190,11 @@ async function runAttempts(call: ToolCallContext, tool: Tool<never, never>, exec
       if (signals.abort.signal.aborted && !isSuspension(signals.abort.signal.reason))
         return toErrorResult(ToolError.cancelled(), getResultFields(call, attempt));
       if (call.getState() === "retryWait") call.transition("call.retried");
-      recordStage(call, call.scope.task, call.key, { stage: call.getState(), attempts: attempt });
+      recordStage(call, call.scope.task, call.key, {
+        stage: call.getState(),
+        attempts: attempt,
+        error: undefined,
+      });
     }
   }
 }

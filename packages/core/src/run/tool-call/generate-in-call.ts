@@ -11,6 +11,7 @@ import { listMessageUsage, sumTokenCounts } from "../../model/sum-token-counts.t
 import type { Generate, GenerateRequest } from "../../tool/definition/generate.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { emit } from "../events/event-emitter.ts";
+import { toEffectUsage } from "../journal/effect-usage.ts";
 import { runRecordedEffect } from "../journal/journal.ts";
 import { claimHookKey } from "../journal/step-keys.ts";
 import { discardStream } from "../model-call/auxiliary-model-call.ts";
@@ -77,6 +78,7 @@ async function askModel(
     kind: "model",
     name: model.id,
     effect: "idempotent",
+    getUsage: toEffectUsage,
     execute: async () => {
       const attempts = createModelAttempts(call, scope, {
         primaryModel: model,

@@ -229,6 +229,11 @@ function getInnerSession({ position, scope, index }: ToolCallContext): Session |
   return scope.session.lineage.innerSessions.get(`${position.namespace}/${toCallSegment(scope.task.id, index)}`);
 }
 
+/** Returns true if the graph of the call has a journal of its own in the store. */
+export function hasSavedGraph(call: ToolCallContext): boolean {
+  return getInnerSession(call)?.journal.saved !== undefined;
+}
+
 /** Adds the usage of the graph to the result, for successful and failed calls. */
 export function addUsage(call: ToolCallContext, result: ToolResult): ToolResult {
   const record = getToolGraph(call.tool);

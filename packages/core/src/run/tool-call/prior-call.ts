@@ -8,13 +8,13 @@
 import { deepFreeze } from "../../base/json.ts";
 import type { Task } from "../../checkpoint/checkpoint.ts";
 import type { InterruptRow } from "../../checkpoint/journal.ts";
-import { toJsonSchema } from "../../tool/definition/model-tool.ts";
-import { type InDoubtAnswer, inDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
+import { type InDoubtAnswer, inDoubtKey } from "../../tool/policy/approval.ts";
 import type { ToolResult } from "../../tool/result.ts";
 import { digestArgs } from "../journal/args-digest.ts";
 import { createPriorDoubt, decideDoubt, unwrapOutcome } from "../journal/decide-effect.ts";
 import { type PriorEffect, selectPriorEffect } from "../journal/prior-effects.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
+import { consultAboutCall } from "./call-in-doubt.ts";
 import { redactCallArgs, type ToolCallContext } from "./context.ts";
 
 /**
@@ -41,18 +41,13 @@ export function resolvePriorCall(
   const details = { callId: block.id, tool: block.name, args: redactCallArgs(call), idempotencyKey, startedAt };
   const outcome = result === undefined ? undefined : { value: result };
   const doubt = createPriorDoubt<ToolResult | InDoubtAnswer>(found, matches, outcome);
-  const decision = decideDoubt(call.env.onPriorEffect, doubt, ({ about }) => {
-    const response = scope.consult({
+  const decision = decideDoubt(call.env.onPriorEffect, doubt, ({ about }) =>
+    consultAboutCall(scope, {
       id: getPriorCallInterruptId(scope.task, call.key),
       about,
-      key: inDoubtKey,
       payload: { ...details, alreadyOn: found.branch, ...(result === undefined ? {} : { outcome: result }) },
-      schema: toJsonSchema(inDoubtAnswer),
-    });
-    if ("open" in response) return response;
-    const answer = response.answer as InDoubtAnswer;
-    return { happened: answer.happened, statesValue: answer.content !== undefined, getValue: () => answer };
-  });
+    }),
+  );
   if (decision.kind === "denied") return undefined;
   return decision.kind === "waiting" ? decision : { kind: "happened", found, result: unwrapOutcome(decision.outcome) };
 }

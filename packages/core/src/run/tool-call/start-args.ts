@@ -48,8 +48,6 @@ function createArgsRow(call: ToolCallContext, { codec }: Persistence): PendingEf
       ...createAuxiliaryRow(position, env.world, scope.task, { auxiliary: "args", key }),
       outcome,
     },
-    encode: undefined,
-    onCommitted: undefined,
   };
 }
 

@@ -9,9 +9,12 @@ import { getToolCallMachine, type ToolCallState } from "../../compile/tool-call-
 import type { ToolNode } from "../../define/tool-node.ts";
 import type { Tool, ToolSpec } from "../../tool/definition/tool.ts";
 import { isToolError, ToolError } from "../../tool/definition/tool-error.ts";
+import type { InDoubtAnswer } from "../../tool/policy/approval.ts";
 import { isResult, type ToolResult, toErrorResult } from "../../tool/result.ts";
 import type { PendingCall } from "../conversation/pending-calls.ts";
 import { digestArgs } from "../journal/args-digest.ts";
+import { type DoubtDecision, unwrapOutcome } from "../journal/decide-effect.ts";
+import { toKnownUsage } from "../journal/effect-usage.ts";
 import { adoptPriorEffect, createIdempotencyKey, type EffectIdentity, runRecordedEffect } from "../journal/journal.ts";
 import { exposeCallChanges } from "../journal/long-term-writes.ts";
 import { findPriorEffects } from "../journal/prior-effects.ts";
@@ -22,7 +25,7 @@ import { type Persistence, toJournalKey } from "../session/parts/persistence.ts"
 import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { inspectCall } from "../superstep/inspect-run.ts";
-import { consultInDoubt, createReconcile, finalizeInDoubt, type ReconcileCall } from "./call-in-doubt.ts";
+import { createReconcile, decideStartedCall, finalizeInDoubt, type ReconcileCall } from "./call-in-doubt.ts";
 import { type CallLocks, createCallLocks } from "./call-locks.ts";
 import { askClient } from "./client-call.ts";
 import { emitCallEvent, getResultFields, type ToolCallContext, type ToolCallParts } from "./context.ts";
@@ -74,14 +77,13 @@ export async function runToolCall(
   const preparation = prepareCall(call);
   const prepared = preparation instanceof Promise ? await preparation : preparation;
   if (prepared.kind === "waiting") return suspendForInterrupt(call, prepared.open);
-  const doubt = consultInDoubt(call, recordedRow);
-  if (doubt !== undefined && "open" in doubt) return suspendForInterrupt(call, doubt.open);
-  const finalizeInDoubtAnswer =
-    doubt === undefined ? undefined : () => finalizeInDoubt(call, doubt, loadStartedCall(call));
+  const doubt = decideStartedCall(call, recordedRow);
+  if (doubt?.kind === "waiting") return suspendForInterrupt(call, doubt.open);
+  const applyDecision = doubt === undefined ? undefined : () => applyInDoubtDecision(call, doubt);
   // A `once` call that had started before a crash stays in doubt, whatever is decided about the call now.
   const unrunEffect = recordedRow?.effect === "once" ? "once" : "pure";
   if (prepared.kind === "answer") {
-    const reconcileCall = finalizeInDoubtAnswer ?? createReconcile(call, call.tool);
+    const reconcileCall = applyDecision ?? createReconcile(call, call.tool);
     return recordUnrun(call, prepared.result, { effect: unrunEffect, reconcileCall });
   }
   let { tool } = prepared;
@@ -94,7 +96,7 @@ export async function runToolCall(
   const { saved } = session.journal;
   const args = effect === "once" && saved !== undefined ? digestArgs(session.env.codec, call.toolCall.args) : undefined;
   // Also checked when the call had started on this branch: another branch may have run it since.
-  if (effect === "once" && saved !== undefined && doubt?.happened !== true) {
+  if (effect === "once" && saved !== undefined && doubt?.kind !== "happened") {
     const journals = findPriorEffects(session.env, session.position, saved);
     const priorEffect = journals === undefined ? undefined : resolvePriorCall(call, saved, args, await journals);
     if (priorEffect?.kind === "waiting") return suspendForInterrupt(call, priorEffect.open);
@@ -102,7 +104,7 @@ export async function runToolCall(
       return { kind: "answered", result: ensureApplicable(call, await recordPriorEffect(call, saved, priorEffect)) };
   }
   const injected = tool.resolve === undefined ? undefined : await tool.resolve(createInjectionSource(call));
-  const reconcileCall = finalizeInDoubtAnswer ?? createReconcile(call, tool, () => injected);
+  const reconcileCall = applyDecision ?? createReconcile(call, tool, () => injected);
   const locks = createCallLocks(tool.spec, session.env.world);
   const lockError = locks === undefined ? undefined : await acquireCallLocks(call, locks);
   if (lockError !== undefined) return recordUnrun(call, lockError, { effect: unrunEffect, reconcileCall });
@@ -165,6 +167,7 @@ function createCallContext(
     batch,
     locks: undefined,
     modelUsage: undefined,
+    ownUsage: undefined,
     hasStarted: hasStarted(position, journal, scope, { call: open, known: recordedRow }),
     hasSlot: false,
     getState: () => snapshot.value as ToolCallState,
@@ -214,6 +217,16 @@ async function recordUnrun(
   call.transition("call.finished");
   const result = await recordResult(call, effect, () => finalizeCall(call, answer), { reconcileCall });
   return { kind: "answered", result };
+}
+
+/** Applies the decision about a started call: resolves to its result, or to undefined when it did not happen. */
+async function applyInDoubtDecision(
+  call: ToolCallContext,
+  decision: DoubtDecision<InDoubtAnswer, InterruptRow>,
+): Promise<ToolResult | undefined> {
+  return decision.kind === "happened"
+    ? finalizeInDoubt(call, unwrapOutcome(decision.outcome), loadStartedCall(call))
+    : undefined;
 }
 
 /** Waits for the locks of a call. Resolves to undefined when acquired, else to the error result of the call. */
@@ -278,7 +291,7 @@ async function recordPriorEffect(
   { found, result }: Extract<PriorCallDecision, { readonly kind: "happened" }>,
 ): Promise<ToolResult> {
   let value = result;
-  if (!isResult(value)) value = (await finalizeInDoubt(call, value, undefined)) as ToolResult;
+  if (!isResult(value)) value = await finalizeInDoubt(call, value, undefined);
   else for (const event of ["call.finished", "call.reviewed", "call.persisted"] as const) call.transition(event);
   const { scope, key, block } = call;
   const identity: EffectIdentity<ToolResult> = {
@@ -313,6 +326,8 @@ function recordResult(
     reconcile: reconcileCall,
     beforeStart: effect === "once" ? () => recordStartArgs(call) : undefined,
     countAttempts: getAttempts,
+    getFailureKind: ({ error }) => error?.kind,
+    getUsage: () => toKnownUsage(call.ownUsage),
     isResumable: call.tool?.graph !== undefined,
     getArtifacts: () => call.artifacts,
     getStage: call.getState,

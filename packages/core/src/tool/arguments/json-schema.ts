@@ -22,6 +22,7 @@ export type JsonSchemaValidator = (schema: JsonObject) => (value: unknown) => re
  */
 export interface JsonSchemaInput<Args = unknown> {
   readonly jsonSchema: JsonObject;
+  /** Returns the issues of a value; an empty list for a valid value. */
   readonly validate: (value: unknown) => readonly SchemaIssue[];
   /** Type-level only: argument type of the tool. */
   readonly types?: { readonly args: Args };

@@ -156,8 +156,8 @@ function addFindings(found: Findings, { unknown, nulls }: Pick<Findings, "unknow
   for (const each of nulls) if (found.nulls.length < maxReported) found.nulls.push(each);
 }
 
-/** Options of `visitParts`. */
-interface VisitPartsOptions {
+/** Place of a visited value in its parent, and the findings so far. */
+interface VisitPlace {
   readonly parent: ValuePath | undefined;
   readonly key: string | number | undefined;
   readonly found: Findings;
@@ -167,7 +167,7 @@ function visitParts(
   root: JsonObject,
   parts: readonly JsonObject[],
   value: unknown,
-  { parent, key, found }: VisitPartsOptions,
+  { parent, key, found }: VisitPlace,
 ): void {
   const [only] = parts;
   if (parts.length === 1) getVisitor(root, only)?.(value, parent, key, found);
@@ -205,13 +205,6 @@ function isInside(keys: KeysByOwner, { owner, key }: UnknownKey): boolean {
   return false;
 }
 
-/** Options of `visitIntersection`. */
-interface VisitIntersectionOptions {
-  readonly parent: ValuePath | undefined;
-  readonly key: string | number | undefined;
-  readonly found: Findings;
-}
-
 /**
  * Visits a value by several schemas: a key is known if any schema has the key, and the object is open if any schema
  * is open.
@@ -220,7 +213,7 @@ function visitIntersection(
   root: JsonObject,
   parts: readonly JsonObject[],
   value: unknown,
-  { parent, key, found }: VisitIntersectionOptions,
+  { parent, key, found }: VisitPlace,
 ): void {
   if (!isPlainObject(value)) {
     for (const part of parts) getVisitor(root, part)?.(value, parent, key, found);

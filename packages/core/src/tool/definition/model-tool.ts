@@ -117,7 +117,7 @@ function convertUnions(schema: Json): Json {
 }
 
 /** Returns true for keywords with a value instead of a schema. */
-function isValueKeyword(keyword: string): boolean {
+export function isValueKeyword(keyword: string): boolean {
   return keyword === "default" || keyword === "const" || keyword === "enum" || keyword === "examples";
 }
 

@@ -9,7 +9,7 @@ import { invalidOption } from "../../base/invalid-option.ts";
 import { deepFreeze, describeValue, isPlainObject, type Json, type JsonObject } from "../../base/json.ts";
 import { describeIssues, isSchema, parseWith, type Schema, type SchemaIssue } from "../../base/schema.ts";
 import type { JsonSchemaInput } from "../arguments/json-schema.ts";
-import { toEnumSchema, toJsonSchema } from "./model-tool.ts";
+import { isValueKeyword, toEnumSchema, toJsonSchema } from "./model-tool.ts";
 
 /** Input of an output schema: a zod schema, another Standard Schema, or a JSON Schema (`jsonSchemaInput`). */
 export type OutputInput<Output> = Schema<unknown, Output> | JsonSchemaInput<Output>;
@@ -25,6 +25,7 @@ export interface OutputSchema<Output = unknown> {
   readonly jsonSchema: JsonObject;
   /** True when the output is not an object: the model's answer then contains the output under `value`. */
   readonly isWrapped: boolean;
+  /** Validates an output: returns the parsed output, or its issues as text for the model. */
   readonly read: (value: unknown) => ReadOutput<Output>;
 }
 
@@ -138,9 +139,4 @@ function closeObjects(schema: Json): Json {
   return Object.fromEntries(
     isOpen && object["type"] === "object" ? [...parts, ["additionalProperties", false]] : parts,
   );
-}
-
-/** Returns true for keywords with a value instead of a schema. */
-function isValueKeyword(keyword: string): boolean {
-  return keyword === "default" || keyword === "const" || keyword === "enum" || keyword === "examples";
 }

@@ -164,6 +164,7 @@ export type ToolSpecParts = {
 /** A tool: its metadata and its call. State is read-only; changes go through the result's `command`. */
 export interface Tool<State = unknown, Context = unknown> {
   readonly spec: ToolSpec;
+  /** Executes a call with parsed arguments; returns the result, or a promise of it. */
   readonly call: (state: State, runtime: ToolRuntime<Context>, call: ToolCall) => unknown;
   /** Fixes known mistakes of models before validation. Receives a copy, which may be mutated. */
   readonly prepareArguments?: ((args: unknown) => unknown) | undefined;
@@ -322,6 +323,7 @@ export interface DefinedTool<
   readonly name: Name;
   /** Exists only in types: the arguments as a model gives them. */
   readonly given?: Given;
+  /** Returns true for a call of this tool, and narrows its arguments. */
   readonly is: (call: ToolCall) => call is ToolCall<Args> & { readonly name: Name };
   /** Narrows a result to this tool's value and details. A failed call has neither, unless its error has details. */
   readonly isResult: (result: ToolResult) => result is ToolResult & ToolResultData<Name, Value, Details>;

@@ -21,6 +21,7 @@ export interface Ledger<Value = unknown, Write = unknown> {
    * scoped to the current task, for entries that parallel hooks make together.
    */
   readonly enter: (key: string, write: Write, options?: { readonly shared?: boolean }) => void;
+  /** Removes the reservation of this key, if any. */
   readonly release: (key: string) => void;
   /** Resolves at the next change of an entry or reservation by any hook. */
   readonly waitForChange: () => Promise<void>;

@@ -6,6 +6,7 @@ import { invalidOption } from "../../base/invalid-option.ts";
 
 /** An injected secret. `reveal()` returns the text; printing and serialization show a placeholder. */
 export interface SecretValue {
+  /** Returns the secret as text. */
   readonly reveal: () => string;
 }
 

@@ -245,6 +245,18 @@ describe("thread export", () => {
     "an unknown newest run": (rows) => {
       (rows[0] as { run: string }).run = "r9";
     },
+    "a run of another tenant": (rows) => {
+      find(rows, "run")["run"]!["tenant"] = "other";
+    },
+    "a tenant that its runs do not have": (rows) => {
+      (rows[0] as { tenant: string }).tenant = "other";
+    },
+    "metadata that is no object": (rows) => {
+      (rows[0] as { metadata: unknown }).metadata = ["x"];
+    },
+    "checkpoints without a graph": (rows) => {
+      delete rows[0]?.["by"];
+    },
     "an unknown head branch": (rows) => {
       (rows[0] as { headBranch: string }).headBranch = "other";
     },

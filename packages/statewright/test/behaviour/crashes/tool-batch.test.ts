@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type CrashOutcome, killAt } from "@statewright/testing";
+import { sqliteStore } from "statewright";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const script = new URL("../../support/processes/tool-batch-process.ts", import.meta.url);
@@ -87,4 +88,23 @@ test("a once call started before a kill and without a reconciler interrupts, and
     keys: one,
     answer: [false, "ann saw it in the log"],
   });
+});
+
+test("the journal of a killed process names the attempts, the processes and the reason of each repeat [ND8] [FX19]", async () => {
+  const store = sqliteStore(join(folder, "batch.db"));
+  const rows = await store.effects("batch", "main");
+  store.close();
+  const died = { startedAt: expect.any(Number), error: "process_died" };
+  const ended = { startedAt: expect.any(Number), endedAt: expect.any(Number) };
+  const getCall = (name: string) => {
+    const { attempts, processes, attemptLog, startedAt } = rows.find(
+      (row) => row.name === name,
+    ) as (typeof rows)[number];
+    return { attempts, processes, attemptLog, restarted: startedAt === attemptLog?.at(-1)?.startedAt };
+  };
+  const repeated = { attempts: 2, processes: 2, attemptLog: [died, ended], restarted: true };
+  for (const name of ["pure", "idempotent", "not_happened"]) expect(getCall(name), name).toEqual(repeated);
+  const single = { attempts: 1, processes: undefined, attemptLog: undefined, restarted: false };
+  for (const name of ["answered", "never_started"]) expect(getCall(name), name).toEqual(single);
+  expect(getCall("happened")).toMatchObject({ attempts: 1, processes: undefined, attemptLog: [died] });
 });

@@ -80,6 +80,7 @@ describe.each(places)("%s", (_name, open) => {
       schema: expect.objectContaining({ type: "object", required: ["ok"] }),
       raisedAt: 1_000_010,
       position: all[0]?.position,
+      cursor: all[0]?.cursor,
     });
     const first = await listInterrupts(store, { limit: 3 });
     const second = await listInterrupts(store, { limit: 3, before: first[2] });

@@ -17,6 +17,7 @@ test("the busy threads program runs unchanged", async () => {
     "waiting heard start over",
     "true waiting",
     "u",
+    "Order 7, paid 1 0",
     "0 waiting",
     "",
   ]);

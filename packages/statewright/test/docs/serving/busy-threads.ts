@@ -1,16 +1,20 @@
 import {
   channel,
+  countThreads,
+  createThread,
   defineGraph,
   defineState,
   END,
   getState,
   listRuns,
+  listThreads,
   memoryStore,
   type OnBusy,
   recover,
   resume,
   run,
   START,
+  updateThread,
 } from "statewright";
 import * as z from "zod";
 
@@ -57,6 +61,18 @@ const waiting = await listRuns(store, {
   limit: 20,
 });
 console.log(waiting.map(({ thread }) => thread).join());
+
+// threads of users and tenants
+const { id } = await createThread(store, {
+  title: "Order 7",
+  tenant: "acme",
+  owner: "ada",
+  metadata: { project: "atlas" },
+});
+await updateThread(store, id, { title: "Order 7, paid", metadata: { archived: true } });
+const page = await listThreads(store, { tenant: "acme", metadata: { archived: true }, limit: 20 });
+const { total, byStatus } = await countThreads(store, { tenant: "acme" });
+console.log(page.map(({ title }) => title).join(), total, byStatus.waiting);
 
 // recover the runs of dead processes
 const handles = await recover({ store, graphs: [chat] });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { call, exportTest, replayRun, say, scriptedModel } from "@statewright/testing";
 import { testRun } from "@statewright/testing/vitest";
-import { memoryStore } from "statewright";
+import { getHistory, memoryStore } from "statewright";
 import { afterAll, expect, test } from "vitest";
 import { refunds } from "./refund-agent.ts";
 
@@ -33,5 +33,23 @@ test("an exported production run becomes a test", async () => {
     path: [["model"], ["tools"], ["model"], ["tools"], ["model"]],
     status: "done",
     state: recorded.state,
+  });
+
+  const checkpoints: number[] = [];
+  for await (const { checkpointId } of getHistory(refunds, { store, thread: "t7" })) checkpoints.unshift(checkpointId);
+  const part = await exportTest(store, "t7", {
+    graph: refunds,
+    from: "../src/refunds.ts#refunds",
+    file,
+    upTo: checkpoints[1] ?? 0,
+    write: false,
+  });
+  console.log(part.text);
+
+  const partRecorded = JSON.parse(part.recordingText);
+  expect(await replayRun(refunds, partRecorded)).toEqual({
+    path: [["model"]],
+    status: "held",
+    state: partRecorded.state,
   });
 });

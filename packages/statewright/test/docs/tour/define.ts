@@ -7,6 +7,8 @@ import {
   END,
   edit,
   fanOut,
+  type Graph,
+  type GraphTypesOf,
   goto,
   inputNode,
   join,
@@ -70,3 +72,6 @@ export const article = defineGraph({
     ask: commandTargets("publish", "plan"),
     publish: END,
   });
+
+interface ArticleTypes extends GraphTypesOf<typeof article> {}
+export const namedArticle: Graph<ArticleTypes> = article;

@@ -242,7 +242,8 @@ export interface DeliveredEvent {
   readonly key: string;
 }
 
-interface RunResultBase<State> {
+/** Fields common to all results of a run. */
+export interface RunResultBase<State> {
   readonly run: string;
   readonly thread: string;
   readonly branch: string;

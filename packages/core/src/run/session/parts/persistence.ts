@@ -1,5 +1,5 @@
 /** Persistence of a session: the claim on the store, and the buffer of journal rows for the next commit. */
-import type { StatewrightError } from "../../../base/errors.ts";
+import { isStatewrightError, type StatewrightError } from "../../../base/errors.ts";
 import type { World } from "../../../base/world.ts";
 import type { RunRow } from "../../../checkpoint/checkpoint.ts";
 import type { StateWriter } from "../../../checkpoint/codec/saved-state.ts";
@@ -18,8 +18,8 @@ import { hasNoRoom, type OnceEffects, waitForOnceEffects } from "./once-effects.
  */
 export interface PendingEffect {
   readonly row: EffectRow;
-  readonly encode: (() => string) | undefined;
-  readonly onCommitted: ((failure?: StatewrightError) => void) | undefined;
+  readonly encode?: (() => string) | undefined;
+  readonly onCommitted?: ((failure?: StatewrightError) => void) | undefined;
   /** Artifacts stored in the same commit as the outcome. */
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
 }
@@ -67,6 +67,8 @@ export interface ActiveThread extends Sequence {
   failure: StatewrightError | undefined;
   /** Number of queued runs on the thread, as of the last commit. */
   queued: number;
+  /** Namespaces loaded by this session since it claimed the thread of a dead owner; undefined for another claim. */
+  readonly recoveredNamespaces: Set<string> | undefined;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
@@ -84,7 +86,8 @@ export function toJournalKey(step: number, task: string, key: string): string {
  */
 export const taskKey = "";
 
-function toRowKey(row: EffectRow): string {
+/** Returns the key of a row in the journal of its namespace. */
+export function toRowKey(row: EffectRow): string {
   return toJournalKey(row.step, row.task, row.key);
 }
 
@@ -95,6 +98,11 @@ function toRowKey(row: EffectRow): string {
 export function recordEffect(saved: Persistence, effect: PendingEffect): void {
   bufferEffect(saved, effect);
   scheduleWrite(saved);
+}
+
+/** Buffers a journal row for the next commit, without scheduling one. */
+export function recordLater(saved: Persistence, effect: PendingEffect): void {
+  bufferEffect(saved, effect);
 }
 
 /**
@@ -147,6 +155,11 @@ function writeInBackground(saved: Persistence): void {
     if (!hasNoRoom(failure) || thread.onceEffects.active.size === 0) thread.abort.abort(failure);
     else void waitForOnceEffects(thread.onceEffects, thread.world).then(() => thread.abort.abort(failure));
   });
+}
+
+/** Returns true for a failure of the store. A value that cannot be saved is a failure of the graph. */
+export function isStoreFailure(error: unknown): boolean {
+  return isStatewrightError(error) && error.kind === "store" && error.code !== "unencodable_value";
 }
 
 /** Parts of a commit besides pending journal rows. */

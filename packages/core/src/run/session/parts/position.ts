@@ -37,6 +37,15 @@ export function getErrorPlace(position: Position, more: ErrorPlace = {}): ErrorP
   };
 }
 
+/** Returns the location of a task for errors. */
+export function getTaskPlace(
+  position: Position,
+  { node, id }: Pick<Task, "node" | "id">,
+  more?: ErrorPlace,
+): ErrorPlace {
+  return getErrorPlace(position, { node, task: id, ...more });
+}
+
 /** Returns the id of a message that a task makes: unique over the branches of the thread. */
 export function createMessageId({ run }: Pick<Position, "run">, { id }: Pick<Task, "id">, key: string): string {
   return `${toBranchPrefix(run.branch)}${id}:${key}`;

@@ -4,7 +4,7 @@ import { returns, shop } from "../shop.ts";
 
 export const graph = shop
   .nodes({
-    // @ts-expect-error Type 'SubgraphBody<GraphTypesWithNodes<GraphTypesWithoutNodes<TypesOfShape<{ readonly amount: ZodNumber; readonly note: ZodOptional<ZodString>; }>, unknown, unknown, Record<never, never>, never, never, never>, "check", {}, never, never>, { ...; }, { ...; }, unknown, { ...; }>' is not assignable to type '"the output of the subgraph: the channel notes takes another type"'.
+    // @ts-expect-error Type 'SubgraphBody<GraphTypesWithNodes<"returns", "check", never, never, GraphTypesWithoutNodes<TypesOfShape<{ readonly amount: ZodNumber; readonly note: ZodOptional<ZodString>; }>, ... 5 more ..., never>, {}, never>, { ...; }, { ...; }, unknown, { ...; }>' is not assignable to type '"the output of the subgraph: the channel notes takes another type"'.
     check: subgraph(returns, { input: () => ({ amount: 1 }), output: ({ amount }) => ({ notes: [amount] }) }),
   })
   .edges({ [START]: "check", check: END });

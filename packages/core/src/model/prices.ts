@@ -1,7 +1,9 @@
 /** Token prices, and the cost of model calls. An unknown price or usage gives undefined, never 0. */
 
-import type { StatewrightError, Usage } from "@statewright/core";
-import { checkOptions, invalidOption, listOptionNames } from "@statewright/core/adapter";
+import type { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
+import { checkOptions, listOptionNames } from "../base/options.ts";
+import type { Usage } from "./message.ts";
 
 /** Price per million tokens, in any currency. */
 export interface ModelPrice {
@@ -30,11 +32,6 @@ export function parsePrices(input: PricesInput): Prices {
   if (typeof input !== "object" || input === null || Array.isArray(input)) throw createPriceError("prices", input);
   const table = new Map(Object.entries(input).map(([model, price]) => [model, checkPrice(model, price)]));
   return (model) => table.get(model);
-}
-
-/** Returns the price of a model; undefined for an unknown model. */
-export function getPrice(prices: Prices, model: string): ModelPrice | undefined {
-  return prices(model);
 }
 
 function checkPrice(model: string, price: ModelPrice | undefined): ModelPrice | undefined {
@@ -66,7 +63,14 @@ function isTokenCount(tokens: number | undefined): tokens is number {
   return Number.isFinite(tokens) && Number(tokens) >= 0;
 }
 
-/** Returns the cost of a model call; undefined for incomplete usage or an incomplete price. */
+/**
+ * Returns the cost of a model call in the currency of the price; undefined for incomplete usage or an incomplete price.
+ *
+ * @example
+ * ```ts
+ * const cost = estimateCost({ input: 3, output: 15 }, { inputTokens: 1_200, outputTokens: 80 });
+ * ```
+ */
 export function estimateCost(price: ModelPrice, usage: Usage | undefined): number | undefined {
   const { inputTokens, outputTokens, cachedTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) return undefined;
