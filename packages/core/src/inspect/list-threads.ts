@@ -57,7 +57,7 @@ export async function listThreads(store: Store, filter: ListThreadsOptions = {})
 
 /** Returns the filter of the store: a text cursor becomes the place of its row. */
 function toThreadFilter(options: ListThreadsOptions): ThreadFilter {
-  checkOptions("listThreads", options, threadFilterKeys);
+  checkOptions("listThreads", options, [...threadFilterKeys, "limit"]);
   const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [updatedAt, id] = parseCursor("listThreads", before);
@@ -75,7 +75,7 @@ export async function listRuns(store: Store, filter: ListRunsOptions = {}): Prom
 }
 
 function toRunFilter(options: ListRunsOptions): RunFilter {
-  checkOptions("listRuns", options, runFilterKeys);
+  checkOptions("listRuns", options, [...runFilterKeys, "limit"]);
   const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [thread, id] = parseCursor("listRuns", before);
