@@ -23,7 +23,7 @@ export const sampledTests: Readonly<Record<string, readonly string[]>> = {
     "test/read/many-threads.test.ts",
     "test/durability.test.ts",
     "test/gates.test.ts",
-    "test/node-sqlite.test.ts",
+    "test/driver/node-sqlite.test.ts",
     "test/owner-lock.test.ts",
     "test/parity.test.ts",
   ],

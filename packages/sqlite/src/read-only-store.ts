@@ -2,6 +2,7 @@
 
 import type { Store } from "@statewright/core";
 import { createStoreCipher, verifyStore } from "@statewright/store-kit";
+import { createOutsideReader } from "./bodies/outside-bodies.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
 import { backUpDatabase } from "./file/back-up-database.ts";
 import { openReadOnly, type ReadOnlyDatabase } from "./file/open-read-only.ts";
@@ -17,7 +18,6 @@ import { createArtifactStore } from "./write/artifact-store.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
-import { createOutsideReader } from "./write/outside-bodies.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 
 type Writes = Pick<

@@ -3,6 +3,8 @@
 import type { World } from "@statewright/core";
 import type { ByteRange, LongTermChange } from "@statewright/core/store";
 import { createStoreCipher, type StoreCipher } from "@statewright/store-kit";
+import { createOutsideReader, OutsideBodies, type OutsideBody } from "./bodies/outside-bodies.ts";
+import { OutsideBodyRows } from "./bodies/outside-body-rows.ts";
 import type { Database } from "./driver/database.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
 import { createDiskReserve } from "./file/disk-reserve.ts";
@@ -19,8 +21,6 @@ import { Verifier } from "./verify/verifier.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { ClaimRegistry } from "./write/claim-registry.ts";
 import { LongTermTable } from "./write/long-term.ts";
-import { createOutsideReader, OutsideBodies, type OutsideBody } from "./write/outside-bodies.ts";
-import { OutsideBodyRows } from "./write/outside-body-rows.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 import { Transactions } from "./write/transactions.ts";
 import { createWriter, type Writer } from "./write/writer.ts";

@@ -76,6 +76,9 @@ const format = 1;
 const nonceBytes = 12;
 const tagBytes = 16;
 const keyBytes = 32;
+/** Bytes of an encrypted value beside its text and the id of its key, whose length is the second byte. */
+export const encryptionBytes: number = 2 + nonceBytes + tagBytes;
+
 const secretContext: ValueContext = ["threads.secret"];
 
 /** Creates the cipher of a store from its key provider. Throws `missing_key` when a thread has no key, on use. */

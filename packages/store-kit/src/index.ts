@@ -5,6 +5,7 @@ export {
   decryptPayload,
   type Encryption,
   type EncryptionKey,
+  encryptionBytes,
   type ItemCipher,
   type Payload,
   type StoreCipher,

@@ -86,6 +86,9 @@ class NodeConnection implements Database {
   }
 }
 
+/** Optional argument of the modes of a statement; true by default. */
+type Toggle = readonly [isOn?: boolean];
+
 /** Statement of `node:sqlite`; integers outside of the safe range throw. */
 class NodeStatement implements Statement {
   readonly #statement: StatementSync;
@@ -115,13 +118,13 @@ class NodeStatement implements Statement {
     for (const row of this.#statement.iterate(...(values as SQLInputValue[]))) yield this.#isPlucked ? pluck(row) : row;
   }
 
-  pluck(isOn: boolean = true): this {
+  pluck(...[isOn = true]: Toggle): this {
     this.#isPlucked = isOn;
     this.#statement.setReturnArrays(isOn);
     return this;
   }
 
-  raw(isOn: boolean = true): this {
+  raw(...[isOn = true]: Toggle): this {
     this.#isPlucked = false;
     this.#statement.setReturnArrays(isOn);
     return this;

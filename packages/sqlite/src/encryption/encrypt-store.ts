@@ -10,6 +10,7 @@ import {
   type StoreCipher,
   type ThreadCipher,
 } from "@statewright/store-kit";
+import { OutsideBodyRows } from "../bodies/outside-body-rows.ts";
 import type { Database } from "../driver/database.ts";
 import { runTransaction } from "../driver/run-transaction.ts";
 import { openDatabase } from "../file/open-database.ts";
@@ -19,7 +20,6 @@ import { createReader, type Reader } from "../read/reader.ts";
 import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
-import { OutsideBodyRows } from "../write/outside-body-rows.ts";
 import { PrunedRanges } from "../write/pruned-ranges.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";

@@ -3,10 +3,10 @@
 import { invalidOption } from "@statewright/core/adapter";
 import { storeRules } from "@statewright/core/store";
 import { type Rotation, rotateAll, rotateItems, rotateThread, verifyStore } from "@statewright/store-kit";
+import { createNoBodiesError } from "../bodies/outside-bodies.ts";
 import type { SqliteStore } from "../sqlite-store.ts";
 import type { StoreParts } from "../store-parts.ts";
 import { createLockedError } from "../write/committer.ts";
-import { createNoBodiesError } from "../write/outside-bodies.ts";
 import { backUpDatabase } from "./back-up-database.ts";
 import { fsyncDatabase } from "./fsync-database.ts";
 import { retryBusy } from "./retry-busy.ts";

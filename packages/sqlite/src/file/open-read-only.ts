@@ -66,7 +66,7 @@ export function openReadOnly(
     const file = realpathSync(path);
     const opened = openShared(driver, file) ?? openImmutable(selectImmutable(driver, file, driverName), file, world);
     try {
-      prepareReader(opened.db, file, withKeys);
+      prepareReader(opened.db, { file, withKeys });
       recordUntilClosed(opened.db, file, getDriver(opened.db).name);
       return { ...opened, file };
     } catch (thrown) {
@@ -148,7 +148,7 @@ function readStamp(file: string): Stamp {
   };
 }
 
-function prepareReader(db: Database, file: string, withKeys: boolean): void {
+function prepareReader(db: Database, { file, withKeys }: { readonly file: string; readonly withKeys: boolean }): void {
   db.pragma("query_only = ON");
   db.pragma("cell_size_check = ON");
   if (checkFile(db, file, migrations) !== migrations.length) throw createOldFormatError(file);

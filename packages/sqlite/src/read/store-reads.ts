@@ -10,8 +10,8 @@ import {
   type ThreadCounts,
   threadRules,
 } from "@statewright/core/store";
+import type { OutsideBody } from "../bodies/outside-bodies.ts";
 import type { StoreParts } from "../store-parts.ts";
-import type { OutsideBody } from "../write/outside-bodies.ts";
 import type { ReadSource } from "./read-source.ts";
 import type { Reader } from "./reader.ts";
 import type { StatusCount } from "./status-counts.ts";

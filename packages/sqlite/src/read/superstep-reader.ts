@@ -18,6 +18,7 @@ import {
   decryptPayload,
   type EffectColumns,
   type EventColumns,
+  encryptionBytes,
   type FoldedColumns,
   readEvent,
   readFoldedEffects,
@@ -36,7 +37,12 @@ interface SuperstepColumns extends Omit<CheckpointColumns, "hash" | "parentHash"
   readonly parentStep: number | null;
 }
 
-type ChangeColumns = Pick<ChangeRow, "channel" | "kind" | "bytes"> & { count: number | null; checkpoint: number };
+type ChangeColumns = Pick<ChangeRow, "channel" | "kind" | "bytes"> & {
+  count: number | null;
+  checkpoint: number;
+  /** One byte with the length of the id of the key; null for a plain text. */
+  keyLength: Uint8Array | null;
+};
 
 type EffectSummaryColumns = Omit<EffectColumns, "args" | "outcome" | "sum"> & { checkpoint: number };
 
@@ -90,7 +96,8 @@ function prepareStatements(db: Database) {
     newestEvents: db.prepare<[EventPage], EventColumns>(addLimit(eventsOfBranches, " DESC", "@limit")),
     oldestEvents: db.prepare<[EventPage], EventColumns>(addLimit(eventsOfBranches, "", "@limit")),
     changes: db.prepare<[string], ChangeColumns>(
-      "SELECT p.value ->> 1 AS checkpoint, n.name AS channel, d.kind, d.count, octet_length(d.text) AS bytes FROM json_each(?) p" +
+      "SELECT p.value ->> 1 AS checkpoint, n.name AS channel, d.kind, d.count, octet_length(d.text) AS bytes," +
+        " CASE typeof(d.text) WHEN 'blob' THEN substr(d.text, 2, 1) END AS keyLength FROM json_each(?) p" +
         " CROSS JOIN channels n ON n.branch = p.value ->> 0 CROSS JOIN deltas d ON d.key = (n.key << 24) + (p.value ->> 1)" +
         " ORDER BY p.key, n.key",
     ),
@@ -271,11 +278,11 @@ export class SuperstepReader {
   #toSuperstep(thread: string, step: SuperstepColumns, { changes, effects }: SuperstepContents): SuperstepRow {
     return {
       checkpoint: this.#toCheckpoint(thread, step),
-      changes: (changes.get(step.id) ?? []).map(({ channel, kind, count, bytes }) => ({
+      changes: (changes.get(step.id) ?? []).map(({ channel, kind, count, bytes, keyLength }) => ({
         channel,
         kind,
         count: count ?? 1,
-        bytes,
+        bytes: keyLength === null ? bytes : bytes - encryptionBytes - (keyLength[0] ?? 0),
       })),
       effects: effects.get(step.id) ?? [],
     };

@@ -2,6 +2,7 @@
 
 import { type Fault, storeRules, type VerifyReport } from "@statewright/core/store";
 import { type DetailColumns, isUnreadable, type Read, readDetails, type StoreVerifier } from "@statewright/store-kit";
+import type { OutsideBody } from "../bodies/outside-bodies.ts";
 import type { Database } from "../driver/database.ts";
 import type { Reencryption } from "../encryption/reencrypt.ts";
 import { maxCheckpointId, toRowKey } from "../file/schema.ts";
@@ -11,7 +12,6 @@ import { detailColumns } from "../rows/thread-details.ts";
 import { statusWithoutRun } from "../rows/thread-rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
-import type { OutsideBody } from "../write/outside-bodies.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
 
 /** Rows per turn of the event loop. */

@@ -13,10 +13,10 @@ import {
   type ThreadCipher,
   type ValueContext,
 } from "@statewright/store-kit";
+import type { OutsideBody } from "../bodies/outside-bodies.ts";
+import { OutsideBodyRows, toOutsideKey } from "../bodies/outside-body-rows.ts";
 import type { Database } from "../driver/database.ts";
 import { ArtifactPieces, type KeysAfter, pieceBytes } from "./artifact-pieces.ts";
-import type { OutsideBody } from "./outside-bodies.ts";
-import { OutsideBodyRows, toOutsideKey } from "./outside-body-rows.ts";
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */
 export interface ArtifactLocation {

@@ -16,8 +16,8 @@ import { createCorruptError, type ThreadCipher, type ValueContext } from "@state
 import type { Owner } from "../file/owner.ts";
 import { toStoreError } from "../file/store-errors.ts";
 import type { Reader } from "../read/reader.ts";
+import type { Transactions } from "../write/transactions.ts";
 import { type OutsideBodyRows, toOutsideKey } from "./outside-body-rows.ts";
-import type { Transactions } from "./transactions.ts";
 
 /** Time in milliseconds for which a body without an artifact is kept: a thread can be imported again meanwhile. */
 const keptUnusedMs = 24 * 3_600_000;

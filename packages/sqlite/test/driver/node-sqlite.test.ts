@@ -5,7 +5,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { createFolder } from "./support/stores.ts";
+import { createFolder } from "../support/stores.ts";
 
 /** Other files act on the database in their own process through better-sqlite3, or replace its methods. */
 const allFiles = [
@@ -35,9 +35,9 @@ test("damage, encryption, forged files, parity and long-term items behave the sa
   onTestFinished(home.remove);
   const report = join(home.path, "report.json");
   const args = ["run", "--config", "../../vitest.config.ts", "--reporter=json", `--outputFile=${report}`];
-  const program = fileURLToPath(new URL("../../../node_modules/vitest/vitest.mjs", import.meta.url));
+  const program = fileURLToPath(new URL("../../../../node_modules/vitest/vitest.mjs", import.meta.url));
   const { stderr } = spawnSync(process.execPath, [program, ...args, ...files.map((name) => `test/${name}.test.ts`)], {
-    cwd: fileURLToPath(new URL("..", import.meta.url)),
+    cwd: fileURLToPath(new URL("../..", import.meta.url)),
     env: { ...process.env, STATEWRIGHT_DRIVER: "node:sqlite", VITEST: undefined, VITEST_WORKER_ID: undefined },
     encoding: "utf8",
   });
