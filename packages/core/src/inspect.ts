@@ -5,6 +5,7 @@ export { toMachineJson } from "./compile/machine-json.ts";
 export { toMermaid } from "./compile/mermaid.ts";
 export { describeGraph } from "./compile/outline.ts";
 export type { Outline, OutlineEdge, OutlineNode } from "./define/outline.ts";
+export { type CheckAnswerOptions, type CheckedAnswer, checkAnswer } from "./inspect/check-answer.ts";
 export {
   type CreateThreadOptions,
   createThread,

@@ -1,5 +1,6 @@
 /** Lists and counts threads and runs. */
 import { checkId } from "../base/ids.ts";
+import { isPlainObject } from "../base/json.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type {
   RunCountFilter,
@@ -53,8 +54,10 @@ export async function listThreads(store: Store, filter: ListThreadsOptions = {})
   return rows.map((row) => ({ ...row, cursor: toCursor("listThreads", [row.updatedAt, row.id]) }));
 }
 
-/** Returns the filter of the store: a text cursor becomes the place of its row. */
-function toThreadFilter({ before, ...filter }: ListThreadsOptions): ThreadFilter {
+/** Returns the filter of the store: a text cursor becomes the place of its row. The store refuses other values. */
+function toThreadFilter(options: ListThreadsOptions): ThreadFilter {
+  if (!isPlainObject(options)) return options;
+  const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [updatedAt, id] = parseCursor("listThreads", before);
   return { ...filter, before: { id, updatedAt } };
@@ -70,7 +73,9 @@ export async function listRuns(store: Store, filter: ListRunsOptions = {}): Prom
   return rows.map((row) => ({ ...row, cursor: toCursor("listRuns", [row.thread, row.id]) }));
 }
 
-function toRunFilter({ before, ...filter }: ListRunsOptions): RunFilter {
+function toRunFilter(options: ListRunsOptions): RunFilter {
+  if (!isPlainObject(options)) return options;
+  const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [thread, id] = parseCursor("listRuns", before);
   return { ...filter, before: { thread, id } };

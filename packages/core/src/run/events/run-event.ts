@@ -174,7 +174,13 @@ export type RunEventBody =
       readonly effect: EffectClass;
       readonly idempotencyKey: string;
     } & TaskFields)
+  /** A call passed its checks; approval may follow. Emitted again when a resume continues the call. */
   | ({ readonly type: "tool.started"; readonly args: unknown } & CallFields)
+  /**
+   * The body of the tool is called now, with these arguments: after approval and `beforeTool` hooks, once before the
+   * attempts of the call, and again when a resume repeats the call. Never for a refused, denied or reused call.
+   */
+  | ({ readonly type: "tool.body_started"; readonly args: unknown } & CallFields)
   | ({
       readonly type: "tool.args_rewritten";
       readonly by: string;

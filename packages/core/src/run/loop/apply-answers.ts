@@ -6,6 +6,7 @@ import { isPlainObject } from "../../base/json.ts";
 import { describeIssues } from "../../base/schema.ts";
 import type { World } from "../../base/world.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
+import { createAnsweredError } from "../conversation/answered-error.ts";
 import { readAnswer } from "../conversation/interrupt-schema.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
@@ -153,20 +154,7 @@ function findInterrupt(
   const closed = asked.map((row) => saved.interrupts.get(row.id) ?? row).filter((row) => !isOpen(row));
   const before = closed.findLast((row) => row.id === name || row.key === name);
   if (before !== undefined && before.answer === undefined) throw createExpiredError(position, before);
-  if (before?.answer !== undefined) {
-    const { answeredAt, answeredBy, expiredAt } = before;
-    throw new StatewrightError("already_answered", {
-      what: `interrupt "${name}" ${expiredAt === undefined ? "is already answered" : "has expired with its declared answer"}`,
-      next: "Use the first answer, in details: later answers are ignored",
-      place: getErrorPlace(position),
-      details: {
-        answer: saved.codec.decode(before.answer),
-        answeredAt,
-        ...(answeredBy === undefined ? {} : { answeredBy }),
-        ...(expiredAt === undefined ? {} : { expiredAt }),
-      },
-    });
-  }
+  if (before?.answer !== undefined) throw createAnsweredError(saved.codec, before, getErrorPlace(position));
   throw new StatewrightError("unknown_interrupt", {
     what: `thread "${position.run.thread}" has no open interrupt "${name}"`,
     next:

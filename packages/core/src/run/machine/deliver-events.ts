@@ -2,12 +2,13 @@
  * Delivery of events to a durable machine whose thread another run owns, in this process or another: the events are
  * posted to the inbox of the branch, and the owner processes them.
  */
-import { StatewrightError } from "../../base/errors.ts";
+
 import { checkThread } from "../../checkpoint/check-writer.ts";
 import type { CheckpointRow, RunRow } from "../../checkpoint/checkpoint.ts";
 import { restoreState } from "../../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import type { MachineState } from "../../compile/durable-machine.ts";
+import { createAnsweredError } from "../conversation/answered-error.ts";
 import { type ActorTree, getDefinition, restoreActorTree } from "../kernel/actor-tree.ts";
 import type { Delivery } from "../migration/program.ts";
 import { isWriter } from "../migration/resolve-version.ts";
@@ -51,12 +52,7 @@ async function parseAnswers({ plan, store, codec, world, ...given }: Delivery, r
   const interrupts = (await store.interrupts(thread, branch)).filter((row) => row.step === head?.step);
   const parsed = parseMachineAnswers(given.answers, { interrupts, place });
   const answered = parsed.decisions.find(({ interrupt }) => interrupt.answer !== undefined);
-  if (answered !== undefined)
-    throw new StatewrightError("already_answered", {
-      what: `the interrupt "${answered.interrupt.id}" has an answer`,
-      next: "Read the state of the thread: the run continues with the first answer",
-      place,
-    });
+  if (answered !== undefined) throw createAnsweredError(codec, answered.interrupt, place);
   if (parsed.event === undefined || head === undefined) return parsed;
   const tree = await loadTree({ plan, store, codec }, thread, head);
   if (tree === undefined) return parsed;

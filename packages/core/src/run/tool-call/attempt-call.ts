@@ -14,7 +14,7 @@ import { isToolError, mergeStopError, ToolError } from "../../tool/definition/to
 import { type CopyData, type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
+import { emitBodyStart, getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
 import { createResultDataCopier } from "./result-data.ts";
 import { createToolRuntime, type Execution } from "./tool-runtime.ts";
 
@@ -91,7 +91,10 @@ export function attemptCall(
     const isOpen = (): boolean => !isFinished && stopError === undefined;
     const runtime = createToolRuntime(call, spec, execution, { attempt, signal: controller.signal, isOpen });
     Promise.resolve()
-      .then(() => tool.call(progress.state as never, runtime as never, toolCall))
+      .then(() => {
+        if (attempt === 1) emitBodyStart(call);
+        return tool.call(progress.state as never, runtime as never, toolCall);
+      })
       .then(
         (value) => end(() => toAttemptResult(value)),
         (thrown: unknown) =>

@@ -130,7 +130,7 @@ export function getTimeoutMs({ node, position }: ToolCallContext, spec: ToolSpec
 }
 
 type CallEventBody =
-  | { readonly type: "tool.started"; readonly args: unknown }
+  | { readonly type: "tool.started" | "tool.body_started"; readonly args: unknown }
   | { readonly type: "tool.args_rewritten"; readonly by: string; readonly args: unknown; readonly raw?: unknown }
   | { readonly type: "tool.forged_arg_stripped"; readonly keys: readonly string[] }
   | { readonly type: "tool.rejected"; readonly reason: string }
@@ -155,6 +155,11 @@ export function emitCallEvent(call: ToolCallContext, body: CallEventBody): void 
     tool: block.name,
     label,
   });
+}
+
+/** Emits that the body is called now, with its final arguments. */
+export function emitBodyStart(call: ToolCallContext): void {
+  if (call.events.stream.hasReaders()) emitCallEvent(call, { type: "tool.body_started", args: redactCallArgs(call) });
 }
 
 /**

@@ -654,7 +654,7 @@ describe("tool updates", () => {
     await loop.start().result;
     finishLate();
     const mine = loop.events.filter((event) => "callId" in event || event.type === "custom").map(({ type }) => type);
-    expect(mine).toEqual(["tool.started", "tool.update", "tool.completed"]);
+    expect(mine).toEqual(["tool.started", "tool.body_started", "tool.update", "tool.completed"]);
     expect(JSON.stringify(loop.events)).not.toContain("late");
   });
 

@@ -377,11 +377,11 @@ test("every tool call has exactly one end event, every started call is closed, a
       "callId" in event && event.callId === id && event.type.startsWith("tool.") ? [event.type] : [],
     );
   expect(Object.fromEntries(calls.map(({ id }) => [id, listEventTypes(id)]))).toEqual({
-    a: ["tool.started", "tool.completed"],
-    b: ["tool.started", "tool.failed"],
+    a: ["tool.started", "tool.body_started", "tool.completed"],
+    b: ["tool.started", "tool.body_started", "tool.failed"],
     c: ["tool.rejected", "tool.failed"],
     d: ["tool.rejected", "tool.failed"],
-    e: ["tool.started", "tool.failed"],
+    e: ["tool.started", "tool.body_started", "tool.failed"],
     f: ["tool.rejected", "tool.failed"],
   });
 });

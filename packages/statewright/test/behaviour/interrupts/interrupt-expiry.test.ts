@@ -190,7 +190,7 @@ describe.each(places)("%s", (_name, open) => {
     const branch = await fork(graph, { store, thread: "t", at, name: "again", world });
     expect(await resume(graph, { store, thread: "t", branch, world }).result).toMatchObject({
       status: "waiting",
-      interrupts: [{ id: "0:0:go", expiresAt: start + 2 * hour }],
+      interrupts: [{ id: "again.0:0:go", expiresAt: start + 2 * hour }],
     });
     const { state } = await resume(graph, { store, thread: "t", branch, world, answers: { go: "yes" } }).result;
     expect(state.log).toEqual(["yes"]);
