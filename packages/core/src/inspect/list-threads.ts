@@ -1,7 +1,8 @@
 /** Lists and counts threads and runs. */
 import { checkId } from "../base/ids.ts";
-import { isPlainObject } from "../base/json.ts";
+import { checkOptions } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { runFilterKeys, threadFilterKeys } from "../checkpoint/rules.ts";
 import type {
   RunCountFilter,
   RunCounts,
@@ -54,9 +55,9 @@ export async function listThreads(store: Store, filter: ListThreadsOptions = {})
   return rows.map((row) => ({ ...row, cursor: toCursor("listThreads", [row.updatedAt, row.id]) }));
 }
 
-/** Returns the filter of the store: a text cursor becomes the place of its row. The store refuses other values. */
+/** Returns the filter of the store: a text cursor becomes the place of its row. */
 function toThreadFilter(options: ListThreadsOptions): ThreadFilter {
-  if (!isPlainObject(options)) return options;
+  checkOptions("listThreads", options, threadFilterKeys);
   const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [updatedAt, id] = parseCursor("listThreads", before);
@@ -74,7 +75,7 @@ export async function listRuns(store: Store, filter: ListRunsOptions = {}): Prom
 }
 
 function toRunFilter(options: ListRunsOptions): RunFilter {
-  if (!isPlainObject(options)) return options;
+  checkOptions("listRuns", options, runFilterKeys);
   const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [thread, id] = parseCursor("listRuns", before);

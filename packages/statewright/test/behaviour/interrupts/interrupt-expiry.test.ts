@@ -132,6 +132,7 @@ describe.each(places)("%s", (_name, open) => {
     const answers = { accept: { ok: true } };
     const late = await getFailure(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
     expect(late.details).toEqual({
+      interrupt: "0:0:accept",
       answer: { ok: false, note: "none" },
       answeredAt: start + hour,
       expiredAt: start + hour,
