@@ -1,7 +1,9 @@
 /** Journal rows and interrupts of a branch from a step on, including its inner graphs. */
+import { removeBranchPrefix } from "../../checkpoint/branch-prefix.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { isNamespaceWithin } from "../../checkpoint/rules.ts";
 import { type BranchPart, listBranchParts } from "./list-timeline.ts";
+import { splitNamespace } from "./superstep-summary.ts";
 import type { ThreadReader } from "./thread-reader.ts";
 
 /** Journal row of a branch, with its place in the branch. */
@@ -20,6 +22,11 @@ export interface BranchWork {
 /** Identity of an effect on every branch: a fork repeats the ids of its tasks. */
 export function getEffectIdentity({ suffix, row: { step, task, key } }: BranchEffect): string {
   return JSON.stringify([suffix, step, task, key]);
+}
+
+/** Identity of an interrupt on every branch: its id without the prefix of its branch. */
+export function getInterruptIdentity({ suffix, row }: BranchWork["interrupts"][number]): string {
+  return `${suffix} ${removeBranchPrefix(row.id, splitNamespace(row.branch).branch)}`;
 }
 
 /** Beginning of the work: a checkpoint of the branch, or a step of any branch with the same origin. */
@@ -49,8 +56,8 @@ export async function loadBranchWork(reader: ThreadReader, branch: string, start
         if (isIncluded(row.step) && !effects.has(identity)) effects.set(identity, { suffix, row });
       }
       for (const row of await reads.interrupts(thread, name))
-        if (isIncluded(row.step) && !interrupts.has(`${suffix} ${row.id}`))
-          interrupts.set(`${suffix} ${row.id}`, { suffix, row });
+        if (isIncluded(row.step) && !interrupts.has(getInterruptIdentity({ suffix, row })))
+          interrupts.set(getInterruptIdentity({ suffix, row }), { suffix, row });
     }
   }
   return { effects: [...effects.values()], interrupts: [...interrupts.values()] };

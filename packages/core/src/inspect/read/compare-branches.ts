@@ -5,7 +5,13 @@ import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { EffectSummaryRow, SuperstepRow } from "../../checkpoint/superstep.ts";
 import { diffValues, type JsonPatchOp } from "../../state/json-patch.ts";
-import { type BranchEffect, type BranchWork, getEffectIdentity, loadBranchWork } from "./branch-work.ts";
+import {
+  type BranchEffect,
+  type BranchWork,
+  getEffectIdentity,
+  getInterruptIdentity,
+  loadBranchWork,
+} from "./branch-work.ts";
 import { findCheckpoint, loadState } from "./find-checkpoint.ts";
 import { type BranchPart, listBranchParts, listTimeline } from "./list-timeline.ts";
 import { type SuperstepSummary, toSuperstepSummary } from "./superstep-summary.ts";
@@ -21,7 +27,7 @@ export interface CompareBranchesOptions extends ReadOptions {
 
 /** Answer to one interrupt on two branches; a branch without an answer has no value. */
 export interface AnswerDifference {
-  /** Id of the interrupt, equal on both branches. */
+  /** Id of the interrupt on `a`; on `b` for an interrupt of `b` only. */
   readonly id: string;
   readonly key: string;
   readonly a?: unknown;
@@ -168,7 +174,7 @@ function listAnswerDifferences(
   workB: BranchWork,
 ): readonly AnswerDifference[] {
   const toAnswers = ({ interrupts }: BranchWork) =>
-    new Map(interrupts.map(({ suffix, row }) => [`${suffix} ${row.id}`, row]));
+    new Map(interrupts.map((each) => [getInterruptIdentity(each), each.row]));
   const [ofA, ofB] = [toAnswers(workA), toAnswers(workB)];
   const differences: AnswerDifference[] = [];
   for (const place of new Set([...ofA.keys(), ...ofB.keys()])) {

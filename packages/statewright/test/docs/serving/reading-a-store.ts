@@ -52,7 +52,7 @@ async function writeOrders(): Promise<void> {
 
 await writeOrders();
 
-const store = sqliteStore("orders.db");
+const store = sqliteStore("orders.db", { readOnly: true });
 const thread = "order-1";
 
 const page = await listSupersteps(store, { thread, branch: "main", limit: 20 });

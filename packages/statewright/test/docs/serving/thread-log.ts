@@ -3,7 +3,7 @@ import { sqliteStore } from "statewright";
 import { blame, getBranchTree, getSuperstep, isSuperstep, listSupersteps } from "statewright/inspect";
 
 const [file = "", thread = "", path] = process.argv.slice(2);
-const store = sqliteStore(file);
+const store = sqliteStore(file, { readOnly: true });
 const toShort = (value: unknown): string => (JSON.stringify(value) ?? "").slice(0, 100);
 
 async function printSuperstep(checkpoint: number): Promise<void> {
