@@ -1,7 +1,7 @@
 /** Prefix of the ids that a branch makes, which keeps message and interrupt ids unique over the branches of a thread. */
 
 /** First branch of a thread. */
-export const mainBranch = "main";
+const mainBranch = "main";
 
 /**
  * Returns the prefix of message and interrupt ids made on a branch: its name and a dot, as in `b2.0:0:model`; empty for

@@ -1,6 +1,8 @@
 /** `compareBranches`: two branches of a thread since their common ancestor. */
+
 import { deepFreeze } from "../../base/json.ts";
 import { isSameValue } from "../../base/same-value.ts";
+import { removeBranchPrefix } from "../../checkpoint/branch-prefix.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import type { EffectSummaryRow, SuperstepRow } from "../../checkpoint/superstep.ts";
@@ -21,7 +23,7 @@ export interface CompareBranchesOptions extends ReadOptions {
 
 /** Answer to one interrupt on two branches; a branch without an answer has no value. */
 export interface AnswerDifference {
-  /** Id of the interrupt, equal on both branches. */
+  /** Id of the interrupt on the first branch that has it. */
   readonly id: string;
   readonly key: string;
   readonly a?: unknown;
@@ -168,7 +170,7 @@ function listAnswerDifferences(
   workB: BranchWork,
 ): readonly AnswerDifference[] {
   const toAnswers = ({ interrupts }: BranchWork) =>
-    new Map(interrupts.map(({ suffix, row }) => [`${suffix} ${row.id}`, row]));
+    new Map(interrupts.map(({ suffix, row }) => [`${suffix} ${removeBranchPrefix(row.id, row.branch)}`, row]));
   const [ofA, ofB] = [toAnswers(workA), toAnswers(workB)];
   const differences: AnswerDifference[] = [];
   for (const place of new Set([...ofA.keys(), ...ofB.keys()])) {
