@@ -102,3 +102,4 @@ export type {
   ByteRange,
   StoredArtifacts,
 } from "./tool/artifacts/artifact.ts";
+export type { ArtifactBodies } from "./tool/artifacts/artifact-bodies.ts";

@@ -7,34 +7,49 @@
  * alive, and a few seconds longer, so that consecutive commands share the watcher.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { hash } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
 import { Socket } from "node:net";
 import { getSystemCode } from "./host-error.ts";
 
 /**
- * Process group as plain data for a journal: the pid and, where the system reports it, the start of the group leader.
+ * Process group as plain data for a journal: the pid and, where the system reports it, the start of the group leader
+ * and its place.
  */
 export interface ProcessGroup {
   readonly id: number;
   /** Boot id and start time of the leader, on Linux; differs for a later process with the same pid. */
   readonly startId?: string;
+  /** Hash of the id of the machine, on Linux with a machine id. */
+  readonly machineId?: string;
+  /** PID namespace of the pid, on Linux: another container has other processes with the same pids. */
+  readonly pidNamespace?: string;
 }
 
 /** Returns the group of a live leader. */
 export function getProcessGroup(id: number): ProcessGroup {
   const started = getStartTime(id);
-  return started === undefined ? { id } : { id, startId: `${getBootId()}/${started}` };
+  return started === undefined ? { id } : { id, startId: `${getBootId()}/${started}`, ...getPlace() };
 }
 
 /**
  * Kills a group left behind by an earlier process, identified by its journal entry. Returns `killed`; `gone` if the
- * group no longer exists (also if its pid now belongs to another process); or `unknown` without sending a signal if
- * the system cannot identify the group. Throws the system error if the group exists and may not be killed.
+ * group no longer exists (also if its pid now belongs to another process, or this machine was restarted); or `unknown`
+ * without sending a signal if the system cannot identify the group, or the group belongs to another machine or
+ * container, where it may be alive. Throws the system error if the group exists and may not be killed.
  */
 export function killProcessGroup(group: ProcessGroup): "killed" | "gone" | "unknown" {
   if (group.startId === undefined || process.platform !== "linux" || group.id <= 1) return "unknown";
-  if (getProcessGroup(group.id).startId !== group.startId) return "gone";
+  if (getProcessGroup(group.id).startId !== group.startId) return isFromHere(group) ? "gone" : "unknown";
   return sendSignal(group.id, "SIGKILL") ? "killed" : "gone";
+}
+
+/** Returns true for a group of this machine: of an earlier boot, or of this boot and of this PID namespace. */
+function isFromHere({ startId = "", machineId, pidNamespace }: ProcessGroup): boolean {
+  const here = getPlace();
+  const isThisBoot = startId.startsWith(`${getBootId()}/`);
+  if (isThisBoot) return pidNamespace !== undefined && pidNamespace === here.pidNamespace;
+  return machineId !== undefined && machineId === here.machineId;
 }
 
 /**
@@ -92,6 +107,37 @@ let knownBootId: string | undefined;
 function getBootId(): string {
   knownBootId ??= readProc("/proc/sys/kernel/random/boot_id")?.trim() ?? "";
   return knownBootId;
+}
+
+type Place = Pick<ProcessGroup, "machineId" | "pidNamespace">;
+
+let knownPlace: Place | undefined;
+
+function getPlace(): Place {
+  knownPlace ??= readPlace();
+  return knownPlace;
+}
+
+/** Files with the id of the machine, in order; images of containers often have none, or an empty one. */
+const machineIdFiles: readonly string[] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
+
+function readPlace(): Place {
+  const machine = machineIdFiles.map((path) => readProc(path)?.trim() ?? "").find((id) => /^[0-9a-f]{32}$/.test(id));
+  const pidNamespace = readPidNamespace();
+  return {
+    // The id of a machine is confidential: only its hash leaves the machine.
+    ...(machine === undefined ? {} : { machineId: hash("sha256", `statewright ${machine}`).slice(0, 32) }),
+    ...(pidNamespace === undefined ? {} : { pidNamespace }),
+  };
+}
+
+function readPidNamespace(): string | undefined {
+  if (process.platform !== "linux") return undefined;
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return undefined;
+  }
 }
 
 function readProc(path: string): string | undefined {

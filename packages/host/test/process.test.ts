@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,6 +26,7 @@ import {
   watchOutput,
 } from "./support/processes.ts";
 
+const hasMachineId = existsSync("/etc/machine-id") && readFileSync("/etc/machine-id", "utf8").trim().length === 32;
 const posix = process.platform !== "win32";
 const folder = mkdtempSync(join(tmpdir(), "statewright-process-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -490,7 +491,7 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     const recorded = await startProcess("sleep", ["1000"]);
     // Simulates a reused pid of a collected leader.
     expect(signalGroup(id, "SIGKILL", "collected")).toBe(false);
-    expect(killProcessGroup({ id, startId: `${recorded.group.startId}0` })).toBe("gone");
+    expect(killProcessGroup({ ...recorded.group, id, startId: `${recorded.group.startId}0` })).toBe("gone");
     expect(killProcessGroup({ id })).toBe("unknown");
     expect(killProcessGroup({ id: 1, startId: "x/1" })).toBe("unknown");
     expect(isRunning(id)).toBe(true);
@@ -500,6 +501,33 @@ describe.runIf(onLinux)("parents killed by SIGKILL", () => {
     stranger.kill("SIGKILL");
     await once(stranger, "exit");
   });
+
+  test.runIf(onLinux)(
+    "a group of another machine, or of another container, is unknown and not gone [FX21, PK18]",
+    async () => {
+      const recorded = await startProcess("true", []);
+      await recorded.result;
+      const { group } = recorded;
+      const place = { machineId: "0".repeat(32), pidNamespace: "pid:[1]" };
+      const otherBoot = "11111111-2222-3333-4444-555555555555/7";
+      expect(killProcessGroup(group)).toBe("gone");
+      expect(killProcessGroup({ ...group, ...place, startId: otherBoot })).toBe("unknown");
+      expect(killProcessGroup({ id: group.id, startId: otherBoot })).toBe("unknown");
+      expect(killProcessGroup({ ...group, pidNamespace: place.pidNamespace })).toBe("unknown");
+      expect(group.pidNamespace).toMatch(/^pid:\[\d+\]$/);
+    },
+  );
+
+  test.runIf(onLinux && hasMachineId)(
+    "a group of an earlier boot of this machine is gone, and its journal shows a hash of the machine [FX21, PK18]",
+    async () => {
+      const { group, result } = await startProcess("true", []);
+      await result;
+      expect(killProcessGroup({ ...group, startId: "11111111-2222-3333-4444-555555555555/7" })).toBe("gone");
+      expect(group.machineId).toMatch(/^[0-9a-f]{32}$/);
+      expect(readFileSync("/etc/machine-id", "utf8")).not.toContain(group.machineId);
+    },
+  );
 
   test("a command has argv without a shell, an allowed environment, its own group, a deadline, and dies with its parent [R11]", async () => {
     process.env["STATEWRIGHT_TEST_SECRET"] = "hidden";

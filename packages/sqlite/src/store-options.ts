@@ -1,8 +1,8 @@
 /** Options of the SQLite store. */
 
 import type { LongTermVectors, World } from "@statewright/core";
-import { checkChoice, checkCount, invalidOption } from "@statewright/core/adapter";
-import { longTermRules, storeRules } from "@statewright/core/store";
+import { checkChoice, checkCount, checkFlag, invalidOption } from "@statewright/core/adapter";
+import { type ArtifactBodies, longTermRules, storeRules } from "@statewright/core/store";
 import type { Encryption } from "@statewright/store-kit";
 import { driverNames } from "./driver/choose-driver.ts";
 import type { DriverName } from "./driver/driver.ts";
@@ -30,10 +30,22 @@ export interface SqliteStoreOptions {
    */
   readonly encryption?: Encryption;
   /**
+   * Opens an existing file for reading: no byte of the file or of its log changes, and each write throws
+   * `store_read_only`. Works beside stores that write. Default: false.
+   */
+  readonly readOnly?: boolean;
+  /** Throws `store_missing`, with the names of near files, instead of creating a file. Default: `readOnly`. */
+  readonly mustExist?: boolean;
+  /**
    * SQLite library: `better-sqlite3`, or `node:sqlite` of Node 24.15, Node 26 and newer. Default: the one with which
    * this process has the file open already, else `better-sqlite3`.
    */
   readonly driver?: DriverName | undefined;
+  /**
+   * Place of artifact bodies outside of the file, such as `folderArtifactBodies(path)`. Bodies are put before the commit
+   * that names them, and swept when no artifact names them for a day. Default: in the file.
+   */
+  readonly artifactBodies?: ArtifactBodies;
   /** Embedding of items in the long-term store, for similarity search. */
   readonly longTerm?: LongTermVectors;
 }
@@ -63,15 +75,47 @@ export function checkOptions(path: string, options: SqliteStoreOptions): void {
     "encryption",
     "longTerm",
     "driver",
+    "artifactBodies",
+    "readOnly",
+    "mustExist",
   ]);
   checkPath("sqliteStore", path);
   const { durability = "full", maxBytes, fileSystem = "local", encryption, driver = "better-sqlite3" } = options;
   longTermRules.checkVectors("sqliteStore", options.longTerm);
   checkEncryption(encryption);
+  checkBodies(options.artifactBodies);
   checkChoice("sqliteStore", { durability }, ["full", "normal"]);
   checkChoice("sqliteStore", { fileSystem }, ["local", "any"]);
   checkChoice("sqliteStore", { driver }, driverNames);
+  checkExistence(path, options);
   checkCount("sqliteStore", { maxBytes }, minFileBytes);
+}
+
+function checkBodies(bodies: ArtifactBodies | undefined): void {
+  if (bodies === undefined) return;
+  for (const method of ["put", "read", "delete"] as const) {
+    const found: unknown = bodies?.[method];
+    if (typeof found !== "function")
+      throw invalidOption({
+        where: "sqliteStore",
+        option: `artifactBodies.${method}`,
+        expected: "a function",
+        got: found,
+        fix: "Pass folderArtifactBodies(path), or an object with put, read and delete",
+      });
+  }
+}
+
+function checkExistence(path: string, { readOnly = false, mustExist = readOnly }: SqliteStoreOptions): void {
+  checkFlag("sqliteStore", { readOnly, mustExist });
+  if (path.trim() === ":memory:" && (readOnly || mustExist))
+    throw invalidOption({
+      where: "sqliteStore",
+      option: readOnly ? "readOnly" : "mustExist",
+      expected: "absent for a store in memory",
+      found: "true",
+      fix: "Pass the path of a file",
+    });
 }
 
 function checkEncryption(encryption: Encryption | undefined): void {

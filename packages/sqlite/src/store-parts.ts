@@ -1,7 +1,7 @@
 /** Parts of one open store. */
 
 import type { World } from "@statewright/core";
-import type { LongTermChange } from "@statewright/core/store";
+import type { ByteRange, LongTermChange } from "@statewright/core/store";
 import { createStoreCipher, type StoreCipher } from "@statewright/store-kit";
 import type { Database } from "./driver/database.ts";
 import { Reencryption } from "./encryption/reencrypt.ts";
@@ -19,6 +19,8 @@ import { Verifier } from "./verify/verifier.ts";
 import { Artifacts } from "./write/artifacts.ts";
 import { ClaimRegistry } from "./write/claim-registry.ts";
 import { LongTermTable } from "./write/long-term.ts";
+import { createOutsideReader, OutsideBodies, type OutsideBody } from "./write/outside-bodies.ts";
+import { OutsideBodyRows } from "./write/outside-body-rows.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
 import { Transactions } from "./write/transactions.ts";
 import { createWriter, type Writer } from "./write/writer.ts";
@@ -40,6 +42,10 @@ export interface StoreParts {
   readonly snapshots: Snapshots;
   readonly claims: ClaimRegistry;
   readonly artifacts: Artifacts;
+  /** Bodies outside of the file; undefined without the option `artifactBodies`. */
+  readonly outside: OutsideBodies | undefined;
+  /** Reads a body outside of the file. Throws `invalid_option` without the option, `store_corrupt`. */
+  readonly readOutside: (body: OutsideBody, range?: ByteRange) => Promise<Uint8Array>;
   readonly items: LongTermTable;
   /** Applies changes of the long-term store, and overwrites deleted data. */
   readonly applyLongTerm: LongTermTable["apply"];
@@ -49,7 +55,7 @@ export interface StoreParts {
 }
 
 export function createStoreParts({ db, file }: OpenedDatabase, options: ResolvedOptions): StoreParts {
-  const { durability, world, maxBytes, encryption } = options;
+  const { durability, world, maxBytes, encryption, artifactBodies } = options;
   const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
   const guard = createFileGuard(db, file, world);
   const owner = createOwner(db, file, guard);
@@ -65,6 +71,19 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
   const reencryption = new Reencryption(db, { reader, artifacts });
   const reserve = createDiskReserve(db, file, maxBytes);
   const transactions = new Transactions(db, { world, owner, reader, reserve, guard });
+  const outside =
+    artifactBodies === undefined
+      ? undefined
+      : new OutsideBodies({
+          bodies: artifactBodies,
+          rows: new OutsideBodyRows(db),
+          transactions,
+          owner,
+          reader,
+          world,
+          isEncrypted: storeCipher !== undefined,
+        });
+  const readOutside = createOutsideReader(artifactBodies);
   return {
     db,
     world,
@@ -78,10 +97,12 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
     snapshots: new Snapshots({ db, file, storeCipher, world, owner, transactions }),
     claims: new ClaimRegistry({ transactions, writer, world, owner, reader, reserve }),
     artifacts,
+    outside,
+    readOutside,
     items,
     applyLongTerm,
     exportThread: createThreadExporter(db, { reader, prunedRanges, artifacts }),
     reencryption,
-    verifier: new Verifier(db, { reader, prunedRanges, reencryption, artifacts, longTerm: items }),
+    verifier: new Verifier(db, { reader, prunedRanges, reencryption, artifacts, readOutside, longTerm: items }),
   };
 }

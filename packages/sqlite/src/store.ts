@@ -5,6 +5,7 @@ import { createFileOperations } from "./file/file-operations.ts";
 import { type OpenedDatabase, openDatabase } from "./file/open-database.ts";
 import { toStoreError } from "./file/store-errors.ts";
 import { createStoreReads } from "./read/store-reads.ts";
+import { openReadOnlyStore } from "./read-only-store.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import { checkOptions, type SqliteStoreOptions } from "./store-options.ts";
 import { createStoreParts, type ResolvedOptions, type StoreParts } from "./store-parts.ts";
@@ -14,16 +15,19 @@ import { createStoreWrites } from "./write/store-writes.ts";
 
 /**
  * Creates a store in the SQLite file at `path`; `":memory:"` creates a store in this process, for tests. Throws
- * `invalid_option`, `store_corrupt` for a foreign or modified file, `store_newer`, `store_locked`, `store_full`.
+ * `invalid_option`, `store_missing` with `readOnly` or `mustExist`, `store_corrupt` for a foreign or modified file,
+ * `store_newer`, `store_locked`, `store_full`.
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): SqliteStore {
   checkOptions(path, options);
-  const { durability = "full", world = systemWorld(), encryption, fileSystem, driver } = options;
+  const { durability = "full", world = systemWorld(), encryption, fileSystem, driver, mustExist } = options;
+  if (options.readOnly === true) return openReadOnlyStore(path, { ...options, durability, world });
   const opened = openDatabase(path, {
     durability,
     withKeys: encryption !== undefined,
     allowRemote: fileSystem === "any",
     driver,
+    mustExist,
   });
   if (opened.isLogMissing)
     world.log(
@@ -49,8 +53,11 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     longTerm: createLongTermStore(parts, options.longTerm),
     artifacts: createArtifactStore(parts),
     ...createFileOperations(parts),
-    // Async only in its result: the file is closed before this call returns.
-    close: async () => closeStore(parts),
+    // Without writes that wait for artifact bodies, the file is closed before this call returns.
+    close: async () => {
+      if (parts.outside?.hasWaiting() === true) await parts.outside.waitForWrites();
+      closeStore(parts);
+    },
   };
 }
 

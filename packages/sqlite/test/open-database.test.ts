@@ -112,7 +112,10 @@ describe("refused files", () => {
 
   test("a missing folder is named in the error", () => {
     expect(() => sqliteStore(join(home.path, "none", "agent.db"))).toThrow(
-      expect.objectContaining({ code: "store_failed", message: expect.stringContaining("directory") }),
+      expect.objectContaining({
+        code: "store_failed",
+        message: expect.stringContaining(`folder "${join(home.path, "none")}" does not exist`),
+      }),
     );
   });
 });

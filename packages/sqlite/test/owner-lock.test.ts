@@ -92,7 +92,7 @@ test("an owner of each driver writes on, whatever store of which driver its proc
   const others = results.filter(({ written, acted, work }) =>
     [...written, acted, work.own].some((each) => each !== "ok"),
   );
-  expect([results.flatMap(findViolations), others, results.length]).toEqual([[], [], 48]);
+  expect([results.flatMap(findViolations), others, results.length]).toEqual([[], [], 64]);
 }, 120_000);
 
 test("a copy of the folder by the owner's process releases no thread to another process [FX60]", async () => {

@@ -1,10 +1,13 @@
 /** Statewright: agents as graphs, compiled to XState machines, persisted step by step to SQLite. */
 export {
+  type ArtifactBodies,
   type BackupOptions,
+  type DriverName,
   type Encryption,
   type EncryptionKey,
   encryptStore,
   type Fault,
+  folderArtifactBodies,
   type SqliteStore,
   type SqliteStoreOptions,
   sqliteStore,

@@ -102,8 +102,9 @@ describe("the demo on a repository", () => {
   test("a program without the graph prints who wrote what, which calls ran, and who wrote a value on each branch [ND2, ND3, ND4]", () => {
     const printed = printThread();
     expect(printed).toMatch(
-      /^superstep \d+ {2}main .*\n {4}tools {2}tasks \d:0\n {4}tool list_files {2}ok, 2 attempts/m,
+      /^superstep \d+ {2}main .*\n {4}tools {2}tasks \d:0\n {4}tool list_files {2}ok {2}attempts 2, processes 1/m,
     );
+    expect(printed).toMatch(/^ {4}tool \w+ {2}ok {2}attempts \d, processes 2, failures: process_died$/m);
     expect(printed).toMatch(/^ {4}interrupt write_report {2}answered by \w+: \{"ok":true\}\n {2}\+ \/decision/m);
     expect(printed).toMatch(/^superstep \d+ {2}other-answer .*\n {4}decline {2}tasks \d:0$/m);
     expect(printed).toContain("run.completed  main");

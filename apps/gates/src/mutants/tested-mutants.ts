@@ -162,7 +162,7 @@ export const testedMutants: readonly TestedMutant[] = [
     find: "return found.sort((one, other) => one.nth - other.nth)[0]?.row;",
     replace: "return found.sort((one, other) => other.nth - one.nth)[0]?.row;",
     rule: "SE3",
-    test: "packages/testing/test/memory-store.test.ts",
+    test: "packages/core/test/behaviour/checkpoints/created-threads.test.ts",
   },
   {
     name: "a cursor of another list is accepted",
@@ -170,7 +170,7 @@ export const testedMutants: readonly TestedMutant[] = [
     find: "parts.length === types.length && parts.every((part, index) => typeof part === types[index])",
     replace: "parts.length > 0",
     rule: "SE10",
-    test: "packages/testing/test/memory-store.test.ts",
+    test: "packages/core/test/behaviour/checkpoints/created-threads.test.ts",
   },
   {
     name: "the counted status of a thread is that of the start of its run",
@@ -178,7 +178,7 @@ export const testedMutants: readonly TestedMutant[] = [
     find: "    this.#sql.statusOfThread.run(status, thread, key, status);\n",
     replace: "",
     rule: "SE10",
-    test: "packages/sqlite/test/conformance.test.ts",
+    test: "packages/sqlite/test/damage.test.ts",
   },
   {
     name: "a search of messages does not say that it is cut",

@@ -73,6 +73,8 @@ const kinds = {
   store_newer: "store",
   missing_key: "store",
   store_exists: "store",
+  store_missing: "store",
+  store_read_only: "store",
   store_closed: "store",
   fenced: "store",
 } as const;

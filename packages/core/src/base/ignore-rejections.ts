@@ -22,6 +22,8 @@ function ignoreNestedRejections(value: unknown, seen: Set<unknown>): void {
   }
   if (value instanceof Map || value instanceof Set) for (const item of value) ignoreNestedRejections(item, seen);
   for (const item of Object.values(value)) ignoreNestedRejections(item, seen);
+  // The parts of a command have symbols as keys.
+  for (const key of Object.getOwnPropertySymbols(value)) ignoreNestedRejections(Reflect.get(value, key), seen);
 }
 
 function doNothing(): void {

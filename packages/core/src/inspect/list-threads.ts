@@ -1,6 +1,8 @@
 /** Lists and counts threads and runs. */
 import { checkId } from "../base/ids.ts";
+import { checkOptions } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { runFilterKeys, threadFilterKeys } from "../checkpoint/rules.ts";
 import type {
   RunCountFilter,
   RunCounts,
@@ -54,7 +56,9 @@ export async function listThreads(store: Store, filter: ListThreadsOptions = {})
 }
 
 /** Returns the filter of the store: a text cursor becomes the place of its row. */
-function toThreadFilter({ before, ...filter }: ListThreadsOptions): ThreadFilter {
+function toThreadFilter(options: ListThreadsOptions): ThreadFilter {
+  checkOptions("listThreads", options, threadFilterKeys);
+  const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [updatedAt, id] = parseCursor("listThreads", before);
   return { ...filter, before: { id, updatedAt } };
@@ -70,7 +74,9 @@ export async function listRuns(store: Store, filter: ListRunsOptions = {}): Prom
   return rows.map((row) => ({ ...row, cursor: toCursor("listRuns", [row.thread, row.id]) }));
 }
 
-function toRunFilter({ before, ...filter }: ListRunsOptions): RunFilter {
+function toRunFilter(options: ListRunsOptions): RunFilter {
+  checkOptions("listRuns", options, runFilterKeys);
+  const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
   const [thread, id] = parseCursor("listRuns", before);
   return { ...filter, before: { thread, id } };

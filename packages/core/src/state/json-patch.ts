@@ -3,6 +3,7 @@
  * replaced whole.
  */
 import { StatewrightError } from "../base/errors.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import { deepFreeze, isPlainObject } from "../base/json.ts";
 import { isIndex, parseJsonPointer, toJsonPointer } from "../base/json-pointer.ts";
 import { isSameValue } from "../base/same-value.ts";
@@ -79,9 +80,11 @@ function addListChanges(
 
 /**
  * Applies a JSON Patch of `add`, `replace` and `remove` to a value and returns the frozen result; the value is
- * unchanged. Throws `invalid_option` for a path that the value does not have.
+ * unchanged. Throws `invalid_option` for a path that the value does not have, and for a patch that is no list.
  */
 export function applyJsonPatch(value: unknown, patch: readonly JsonPatchOp[]): unknown {
+  if (!Array.isArray(patch))
+    throw invalidOption({ where: "applyJsonPatch", option: "patch", expected: "a list of operations", got: patch });
   return deepFreeze(
     patch.reduce((current, op) => applyOp(current, parseJsonPointer("applyJsonPatch", op.path), op), value),
   );

@@ -1,5 +1,5 @@
 /** Driver of better-sqlite3: its objects are used directly. */
-import { pathToFileURL } from "node:url";
+import { readFileSync } from "node:fs";
 import { StatewrightError } from "@statewright/core";
 import BetterSqlite from "better-sqlite3";
 import type { Database } from "./database.ts";
@@ -20,11 +20,19 @@ export const betterSqliteDriver: Driver = {
 };
 
 function open(path: string, { timeoutMs, readOnly = false, immutable = false }: OpenOptions = {}): Database {
+  if (immutable) return new BetterSqlite(readImmutable(path), { readonly: true });
   const timeout = timeoutMs === undefined ? {} : { timeout: timeoutMs };
-  return new BetterSqlite(immutable ? `${pathToFileURL(path).href}?immutable=1` : path, {
-    ...timeout,
-    readonly: readOnly,
-  });
+  return new BetterSqlite(path, { ...timeout, readonly: readOnly });
+}
+
+/** Header bytes with the versions of the file format for writes and reads: 2 with a write-ahead log, 1 without. */
+const formatBytes = [18, 19] as const;
+
+/** Reads a whole file: better-sqlite3 opens no URI, and so no file without its log. A database in memory has no log. */
+function readImmutable(path: string): Buffer {
+  const bytes = readFileSync(path);
+  for (const offset of formatBytes) if (bytes[offset] === 2) bytes[offset] = 1;
+  return bytes;
 }
 
 /**

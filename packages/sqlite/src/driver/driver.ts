@@ -10,7 +10,10 @@ export interface OpenOptions {
   readonly timeoutMs?: number;
   /** Opens the file with SQLITE_OPEN_READONLY. */
   readonly readOnly?: boolean;
-  /** Promises that no process changes the file: SQLite uses no locks, no log and no `-shm` file. */
+  /**
+   * Promises that no process changes the file: SQLite uses no locks, no log and no `-shm` file. better-sqlite3 reads the
+   * whole file into memory.
+   */
   readonly immutable?: boolean;
 }
 

@@ -1,6 +1,7 @@
 /** `encryptStore`: converts a plain file to an encrypted file, with all of its threads. */
 
 import { StatewrightError } from "@statewright/core";
+import { invalidOption } from "@statewright/core/adapter";
 import {
   createStoreCipher,
   type Encryption,
@@ -18,6 +19,7 @@ import { createReader, type Reader } from "../read/reader.ts";
 import { checkPath } from "../store-options.ts";
 import { Artifacts } from "../write/artifacts.ts";
 import { LongTermTable } from "../write/long-term.ts";
+import { OutsideBodyRows } from "../write/outside-body-rows.ts";
 import { PrunedRanges } from "../write/pruned-ranges.ts";
 import { getEncryptionState, setEncryptionState } from "./encryption-state.ts";
 import { Reencryption } from "./reencrypt.ts";
@@ -33,6 +35,7 @@ export function encryptStore(path: string, encryption: Encryption): void {
   try {
     lockExclusively(db, path);
     if (getEncryptionState(db) === "complete") return;
+    refuseOutsideBodies(db, path);
     const storeCipher = createStoreCipher(encryption);
     const namespaces = db.prepare<[], string>("SELECT DISTINCT namespace FROM long_term").pluck().all();
     // A missing key throws before anything is changed.
@@ -54,6 +57,18 @@ export function encryptStore(path: string, encryption: Encryption): void {
   } finally {
     db.close();
   }
+}
+
+/** Bodies outside of the file are named by their plain hashes, and a call cannot change them with the file at once. */
+function refuseOutsideBodies(db: Database, path: string): void {
+  if (!new OutsideBodyRows(db).hasAny()) return;
+  throw invalidOption({
+    where: "encryptStore",
+    option: "path",
+    expected: "a file with its artifact bodies",
+    found: `"${path}", whose bodies are outside`,
+    fix: "Copy the threads with copyThread into a new encrypted store",
+  });
 }
 
 /** In journal mode DELETE with exclusive locking, SQLite allows one connection only, which keeps its lock. */

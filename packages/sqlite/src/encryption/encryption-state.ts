@@ -22,11 +22,11 @@ export function setEncryptionState(db: Database, state: EncryptionState): void {
 
 /**
  * Throws `missing_key` for an encrypted file without keys, `invalid_option` for a plain file with keys. An empty file
- * with keys becomes encrypted.
+ * with keys becomes encrypted, unless it is opened for reading.
  */
 export function checkEncryptionState(
   db: Database,
-  { path, withKeys }: { readonly path: string; readonly withKeys: boolean },
+  { path, withKeys, mode }: { readonly path: string; readonly withKeys: boolean; readonly mode: "read" | "write" },
 ): void {
   const state = getEncryptionState(db);
   if (state === "started") {
@@ -41,10 +41,17 @@ export function checkEncryptionState(
       next: "Pass encryption: { keys }",
     });
   }
-  if (state === "none" && withKeys) runTransaction(db, "immediate", () => markEmptyEncrypted(db, path));
+  if (state !== "none" || !withKeys) return;
+  if (mode === "read") refusePlainRows(db, path);
+  else runTransaction(db, "immediate", () => markEmptyEncrypted(db, path));
 }
 
 function markEmptyEncrypted(db: Database, path: string): void {
+  refusePlainRows(db, path);
+  setEncryptionState(db, "complete");
+}
+
+function refusePlainRows(db: Database, path: string): void {
   const nonEmptyTable = ["threads", "long_term"].find(
     (table) => db.prepare("SELECT 1 FROM " + table + " LIMIT 1").get() !== undefined,
   );
@@ -57,5 +64,4 @@ function markEmptyEncrypted(db: Database, path: string): void {
       fix: "Use encryptStore(path, { keys }) once to encrypt the file",
     });
   }
-  setEncryptionState(db, "complete");
 }

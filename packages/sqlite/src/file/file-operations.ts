@@ -6,6 +6,7 @@ import { type Rotation, rotateAll, rotateItems, rotateThread, verifyStore } from
 import type { SqliteStore } from "../sqlite-store.ts";
 import type { StoreParts } from "../store-parts.ts";
 import { createLockedError } from "../write/committer.ts";
+import { createNoBodiesError } from "../write/outside-bodies.ts";
 import { backUpDatabase } from "./back-up-database.ts";
 import { fsyncDatabase } from "./fsync-database.ts";
 import { retryBusy } from "./retry-busy.ts";
@@ -18,6 +19,7 @@ export function createFileOperations(parts: StoreParts): FileOperations {
   return {
     vacuum: async () => {
       transactions.refuseClosed();
+      await parts.outside?.sweep();
       await vacuum(db, world, () => transactions.isClosed());
     },
     backup: async (target, backup = {}) => {
@@ -43,19 +45,33 @@ async function rotateKeys(parts: StoreParts, thread: string | undefined): Promis
   const rows =
     thread === undefined
       ? await rotateEverything(parts, rotation)
-      : await rotateThread(rotation, (id, operation) => transactions.write(id, operation), thread);
+      : (await rotateThread(rotation, (id, operation) => transactions.write(id, operation), thread)) +
+        (await rotateOutside(parts, thread));
   // The caller may discard an older key now: a power failure must not restore values encrypted with it.
   const isClosed = (): boolean => transactions.isClosed();
   if (durability !== "full" && !(await retryBusy(world, isClosed, () => fsyncDatabase(db)))) throw createLockedError();
   return rows;
 }
 
-async function rotateEverything({ transactions, verifier, items }: StoreParts, rotation: Rotation): Promise<number> {
+async function rotateEverything(parts: StoreParts, rotation: Rotation): Promise<number> {
+  const { transactions, verifier, items } = parts;
   const until = await transactions.read(() => verifier.getNewestThreadKey());
-  const threadRows = await rotateAll(
-    rotation,
-    (id, operation) => transactions.write(id, operation),
-    (after) => transactions.read(() => verifier.listThreads(after, until)),
-  );
-  return threadRows + (await rotateItems(items, (operation) => transactions.write(undefined, operation)));
+  const list = (after: number): Promise<ReturnType<typeof verifier.listThreads>> =>
+    transactions.read(() => verifier.listThreads(after, until));
+  const threadRows = await rotateAll(rotation, (id, operation) => transactions.write(id, operation), list);
+  const itemRows = await rotateItems(items, (operation) => transactions.write(undefined, operation));
+  let bodies = 0;
+  for (let page = await list(0); page.length > 0; page = await list(page.at(-1)?.key ?? 0))
+    for (const { id } of page) bodies += await rotateOutside(parts, id);
+  return threadRows + itemRows + bodies;
+}
+
+/** Re-encrypts the bodies of a thread outside of the file; returns their number. */
+async function rotateOutside({ artifacts, outside, transactions }: StoreParts, thread: string): Promise<number> {
+  const bodies = await transactions.read(() => artifacts.listOutside(thread), thread);
+  const [first] = bodies;
+  if (outside === undefined && first !== undefined) throw createNoBodiesError(thread, first.artifact);
+  let reencrypted = 0;
+  for (const body of bodies) if ((await outside?.reencrypt(body)) === true) reencrypted += 1;
+  return reencrypted;
 }

@@ -17,6 +17,7 @@ import { checkEncryptionState } from "../encryption/encryption-state.ts";
 import { registerRowSums } from "../rows/row-sums.ts";
 import { checkCatalogue } from "./check-catalogue.ts";
 import type { Durability } from "./durability.ts";
+import { refuseMissingFile, refuseMissingFolder } from "./find-near-files.ts";
 import { type Migrations, migrate } from "./migrate.ts";
 import { hasOnlyDeadOwners } from "./owner.ts";
 import { pinQueryPlans } from "./pin-query-plans.ts";
@@ -56,6 +57,8 @@ export interface OpenDatabaseOptions {
   readonly allowRemote?: boolean;
   /** Migrations of the file format. Default: those of this version. */
   readonly steps?: Migrations;
+  /** Refuses a missing file. Default: false, which creates the file. */
+  readonly mustExist?: boolean | undefined;
   /** SQLite library. Default: that of the stores of this process with the same file, else better-sqlite3. */
   readonly driver?: DriverName | undefined;
 }
@@ -72,6 +75,7 @@ export function openDatabase(
     allowRemote = false,
     steps = migrations,
     driver: driverName,
+    mustExist = false,
   }: OpenDatabaseOptions = {},
 ): OpenedDatabase {
   const path = pathOption.trim() === memory ? memory : resolve(pathOption.trim());
@@ -82,7 +86,11 @@ export function openDatabase(
     const exists = path !== memory && existsSync(path);
     const hasNoLog = exists && !existsSync(`${path}-wal`);
     if (exists && (!hasNoLog || existsSync(`${path}-journal`))) inspect(driver, path, steps);
-    if (path !== memory && !exists) refuseOrphanedLog(path);
+    if (path !== memory && !exists) {
+      if (mustExist) refuseMissingFile(path);
+      refuseMissingFolder(path);
+      refuseOrphanedLog(path);
+    }
     const db = openWith(driver, path, { timeoutMs: openTimeoutMs });
     let wasEmpty = false;
     try {
@@ -93,7 +101,7 @@ export function openDatabase(
       // Tables created meanwhile by another process were not in a lost log.
       wasEmpty = migrate(db, path, steps, () => checkFile(db, path, steps)) && wasEmpty;
       checkCatalogue(db, path);
-      if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys });
+      if (withKeys !== undefined) checkEncryptionState(db, { path, withKeys, mode: "write" });
       pinQueryPlans(db);
       prepareOnUse(db);
       db.pragma("busy_timeout = " + String(busyTimeoutMs));
@@ -154,7 +162,11 @@ export function refuseOldSqlite(version: string): void {
 /** Names of drivers whose SQLite was checked. */
 const checkedDrivers: Set<string> = new Set();
 
-function checkFile(db: Database, path: string, steps: Migrations): void {
+/**
+ * Refuses a foreign, newer or modified file; returns the version of its format, 0 for an empty file. Throws
+ * `store_corrupt`, `store_newer`, `store_failed`.
+ */
+export function checkFile(db: Database, path: string, steps: Migrations): number {
   db.pragma("trusted_schema = OFF");
   const { name } = getDriver(db);
   if (!checkedDrivers.has(name)) {
@@ -172,7 +184,7 @@ function checkFile(db: Database, path: string, steps: Migrations): void {
         fingerprintSchema(db),
       ] as const,
   );
-  if (id === 0 && version === 0 && found === "") return;
+  if (id === 0 && version === 0 && found === "") return 0;
   if (id !== applicationId) throw createCorruptError(`"${path}" is a database of another application`);
   if (version > steps.length) {
     throw new StatewrightError("store_newer", {
@@ -180,8 +192,8 @@ function checkFile(db: Database, path: string, steps: Migrations): void {
       next: "Update Statewright, or open the file with the version that wrote it",
     });
   }
-  if (steps === migrations && version === steps.length && hashSchema(found) === schemaHash) return;
-  if (found === getExpectedFingerprint(steps.slice(0, version), getDriver(db))) return;
+  if (steps === migrations && version === steps.length && hashSchema(found) === schemaHash) return version;
+  if (found === getExpectedFingerprint(steps.slice(0, version), getDriver(db))) return version;
   if (hasUnreleasedTables(db)) throw createUnreleasedError(path);
   throw createCorruptError(`the schema of "${path}" differs from the schema of Statewright`);
 }

@@ -19,7 +19,7 @@ import { listNames } from "../rows/list-names.ts";
 import { discard } from "./discard.ts";
 import { getReservePath } from "./disk-reserve.ts";
 import type { FileGuard } from "./file-guard.ts";
-import { acquireOwnerLock, type OwnerLock, testOwnerLock } from "./owner-lock.ts";
+import { acquireOwnerLock, type LockKind, type OwnerLock, testOwnerLock } from "./owner-lock.ts";
 import { getProcessIdentity, judgeProcess, parseProcessIdentity } from "./process-identity.ts";
 import { isBusy } from "./store-errors.ts";
 
@@ -214,9 +214,13 @@ function getInode(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.ino ?? 0;
 }
 
-/** Creates the check whether an owner is alive, or cannot be proven dead. */
-function createLivenessCheck(db: Database, file: string): (id: number) => boolean {
-  const driver = getDriver(db);
+/** Creates the check whether an owner is alive, or cannot be proven dead. `testLock` tests the lock of an owner file. */
+export function createLivenessCheck(
+  db: Database,
+  file: string,
+  testLock: (path: string, kind: LockKind) => ReturnType<typeof testOwnerLock> = (path, kind) =>
+    testOwnerLock(path, kind, getDriver(db)),
+): (id: number) => boolean {
   const selectIdentity = db.prepare<[string], string>("SELECT value FROM settings WHERE name = ?").pluck();
   return (id) => {
     const path = getLockPath(file, id);
@@ -230,7 +234,7 @@ function createLivenessCheck(db: Database, file: string): (id: number) => boolea
     const judged = identity === undefined || !isOwnFile ? "unknown" : judgeProcess(identity);
     if (judged !== "unknown") return judged === "alive";
     if (size === undefined) return isOwnFile;
-    return testOwnerLock(path, identity?.lock ?? "sqlite", driver) !== "free";
+    return testLock(path, identity?.lock ?? "sqlite") !== "free";
   };
 }
 

@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "b36cafb448ceea4f77f213e283112464cc63c8cb62fc02db0606f822add5688b";
+export const schemaHash = "3a61a1ff023aa902bf55f51e9e5c2225c89508dd18659d12b4e7e0fecc9afaa2";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -295,6 +295,13 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   data ANY NOT NULL
 ) STRICT`,
+    `CREATE TABLE artifact_bodies (
+  key TEXT PRIMARY KEY,
+  uses INTEGER NOT NULL,
+  changed INTEGER NOT NULL,
+  sweeper INTEGER
+) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX unused_artifact_bodies ON artifact_bodies (changed) WHERE uses = 0`,
     `CREATE VIEW history AS
   SELECT threads.id AS thread, branches.name AS branch, checkpoints.key & 0xffffff AS id, step, checkpoints.parent, source, nodes,
     datetime(at / 1000, 'unixepoch') AS at, duration, checkpoints.seq, bytes,

@@ -28,10 +28,12 @@ export interface SnapshotParts {
   readonly db: Database;
   /** Path of the file; undefined for a store in memory. */
   readonly file: string | undefined;
+  /** Opens a connection of a snapshot. Default: a read-only connection to the file, or a copy of a store in memory. */
+  readonly openConnection?: (() => Database) | undefined;
   readonly storeCipher: StoreCipher | undefined;
   readonly world: World;
-  readonly owner: Owner;
-  readonly transactions: Transactions;
+  readonly owner: Pick<Owner, "listDead">;
+  readonly transactions: Pick<Transactions, "refuseClosed" | "readStatus">;
 }
 
 /** Opens snapshots of one store. */
@@ -64,10 +66,10 @@ export class Snapshots {
   }
 
   #begin(): Database {
-    const { db: store, file, transactions } = this.#parts;
+    const { db: store, file, openConnection, transactions } = this.#parts;
     transactions.refuseClosed();
     try {
-      const db = file === undefined ? openCopy(store) : openReadOnly(store, file);
+      const db = openConnection?.() ?? (file === undefined ? openCopy(store) : openReadOnly(store, file));
       this.#open.add(db);
       try {
         db.pragma("trusted_schema = OFF");
@@ -97,8 +99,12 @@ export class Snapshots {
       transactions.refuseClosed();
       if (!this.#open.has(db)) throw storeRules.createClosedError("sqlite");
       try {
-        return operation(reader);
+        const value = operation(reader);
+        transactions.refuseClosed();
+        return value;
       } catch (thrown) {
+        // A store whose file changed can read rows that look damaged.
+        transactions.refuseClosed();
         throw toStoreError(thrown, thread === undefined ? {} : { thread });
       }
     };

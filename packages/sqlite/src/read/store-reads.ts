@@ -1,6 +1,7 @@
 /** Reads of the store interface. */
 
 import type { RunStatus, Store } from "@statewright/core";
+import type { ArtifactExport, ThreadExport } from "@statewright/core/store";
 import {
   type ClaimableKind,
   type RunCountFilter,
@@ -10,6 +11,7 @@ import {
   threadRules,
 } from "@statewright/core/store";
 import type { StoreParts } from "../store-parts.ts";
+import type { OutsideBody } from "../write/outside-bodies.ts";
 import type { ReadSource } from "./read-source.ts";
 import type { Reader } from "./reader.ts";
 import type { StatusCount } from "./status-counts.ts";
@@ -38,10 +40,17 @@ type ThreadReads = Required<
   >
 >;
 
+/** Parts of a store that its reads need. */
+export interface ReadParts extends Pick<StoreParts, "exportThread" | "artifacts" | "readOutside"> {
+  readonly transactions: Pick<StoreParts["transactions"], "read" | "readStatus" | "isInboxEmpty">;
+  readonly snapshots: Pick<StoreParts["snapshots"], "read">;
+  readonly claims: Pick<StoreParts["claims"], "hasFailedReleases" | "retryReleases">;
+}
+
 export function createStoreReads(
-  parts: StoreParts,
+  parts: ReadParts,
 ): ListReads & ThreadReads & Pick<Store, "claimable" | "exportThread"> & Required<Pick<Store, "snapshot">> {
-  const { transactions, exportThread, snapshots, claims } = parts;
+  const { transactions, exportThread, snapshots, claims, artifacts, readOutside } = parts;
   return {
     ...createListReads(transactions),
     ...createThreadReads(transactions),
@@ -56,8 +65,33 @@ export function createStoreReads(
     },
     snapshot: (read) =>
       snapshots.read((source) => read({ name: "sqlite", ...createListReads(source), ...createThreadReads(source) })),
-    exportThread: (id, options) => transactions.read(() => exportThread(id, options?.bodies), id),
+    exportThread: async (id, options) => {
+      const { exported, outside } = await transactions.read(
+        () => ({
+          exported: exportThread(id, options?.bodies),
+          outside: options?.bodies === "omit" ? [] : artifacts.listOutside(id),
+        }),
+        id,
+      );
+      return outside.length === 0 ? exported : await addBodies(exported, outside, readOutside);
+    },
   };
+}
+
+/** Adds the bodies outside of the file to an export, each to the first artifact that has the body. */
+async function addBodies(
+  exported: ThreadExport,
+  outside: readonly OutsideBody[],
+  readOutside: StoreParts["readOutside"],
+): Promise<ThreadExport> {
+  const missing = new Map(outside.map((body) => [body.artifact, body]));
+  const artifacts: ArtifactExport[] = [];
+  for (const artifact of exported.artifacts) {
+    const body = missing.get(artifact.row.key);
+    missing.delete(artifact.row.key);
+    artifacts.push(body === undefined ? artifact : { ...artifact, body: await readOutside(body) });
+  }
+  return { ...exported, artifacts };
 }
 
 function createListReads(transactions: ReadSource): ListReads {

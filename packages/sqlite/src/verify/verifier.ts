@@ -11,6 +11,7 @@ import { detailColumns } from "../rows/thread-details.ts";
 import { statusWithoutRun } from "../rows/thread-rows.ts";
 import type { Artifacts } from "../write/artifacts.ts";
 import type { LongTermTable } from "../write/long-term.ts";
+import type { OutsideBody } from "../write/outside-bodies.ts";
 import type { PrunedRanges } from "../write/pruned-ranges.ts";
 
 /** Rows per turn of the event loop. */
@@ -82,6 +83,7 @@ export interface VerifiedSources {
   readonly prunedRanges: PrunedRanges;
   readonly reencryption: Reencryption;
   readonly artifacts: Artifacts;
+  readonly readOutside: (body: OutsideBody) => Promise<Uint8Array>;
   readonly longTerm: Pick<LongTermTable, "verify">;
 }
 
@@ -197,15 +199,27 @@ export class Verifier implements StoreVerifier {
     const getNextArtifact = this.#sources.artifacts.createCursor(id);
     for (let after: number | undefined = 0; after !== undefined; ) {
       const from: number = after;
+      let outside: OutsideBody | undefined;
       after = await read(() => {
+        outside = undefined;
         const next = getNextArtifact(from);
         if (next === undefined) return undefined;
-        runCheck(() => this.#sources.artifacts.verify(id, next));
+        runCheck(() => {
+          outside = this.#sources.artifacts.verify(id, next);
+        });
         if (next.body === next.key) bodies += 1;
         return next.key;
       });
+      if (outside !== undefined) await this.#verifyOutside(outside, runCheck);
     }
     return bodies;
+  }
+
+  async #verifyOutside(outside: OutsideBody, runCheck: (check: () => void) => void): Promise<void> {
+    const [result] = await Promise.allSettled([this.#sources.readOutside(outside)]);
+    runCheck(() => {
+      if (result.status === "rejected") throw result.reason;
+    });
   }
 
   /** Verifies the title, metadata, tenant and owner of a thread, and the status that counts read. */

@@ -7,13 +7,16 @@ import type { ArtifactExport, ArtifactFilter, ArtifactRow, ArtifactWrite, ByteRa
 import {
   createCorruptError,
   decryptPayload,
+  isUnreadable,
   type Payload,
   type RowSource,
   type ThreadCipher,
   type ValueContext,
 } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
-import { ArtifactBodies, type KeysAfter, pieceBytes } from "./artifact-bodies.ts";
+import { ArtifactPieces, type KeysAfter, pieceBytes } from "./artifact-pieces.ts";
+import type { OutsideBody } from "./outside-bodies.ts";
+import { OutsideBodyRows, toOutsideKey } from "./outside-body-rows.ts";
 
 /** Key of a row, and key of the row that holds its body: the row itself, or an earlier row with the same body. */
 export interface ArtifactLocation {
@@ -69,12 +72,14 @@ function prepareStatements(db: Database) {
 export class Artifacts {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #getCipher: (thread: string) => ThreadCipher | undefined;
-  readonly #bodies: ArtifactBodies;
+  readonly #bodies: ArtifactPieces;
+  readonly #outside: OutsideBodyRows;
 
   constructor(db: Database, getCipher: (thread: string) => ThreadCipher | undefined) {
     this.#sql = prepareStatements(db);
     this.#getCipher = getCipher;
-    this.#bodies = new ArtifactBodies(db, getCipher);
+    this.#bodies = new ArtifactPieces(db, getCipher);
+    this.#outside = new OutsideBodyRows(db);
   }
 
   /** A thread export contains the body only for the first row with that body. */
@@ -91,7 +96,11 @@ export class Artifacts {
     const bodyKey = same ?? key;
     const { handle, sum, about } = this.#toEncryptedColumns(cipher, key, bodyKey, row);
     this.#sql.add.run(key, thread, handle, bodyKey, row.bytes, sum, about);
-    if (same === undefined && body !== undefined) this.#bodies.write(cipher, key, body);
+    if (same !== undefined || body === undefined) return;
+    const outsideKey = toOutsideKey(cipher, row.key);
+    // A body outside of the file was announced and put before.
+    if (body.length > 0 && this.#outside.has(outsideKey)) this.#outside.count(outsideKey, 1, row.at);
+    else this.#bodies.write(cipher, key, body);
   }
 
   /** Lists the artifacts of a thread, oldest first. */
@@ -101,17 +110,20 @@ export class Artifacts {
       .slice(0, limit);
   }
 
-  /** Reads a body, or a range of it; undefined for an unknown key. */
-  read(thread: string, key: string, range?: ByteRange): Uint8Array | undefined {
+  /** Reads a body, or a range of it; undefined for an unknown key, and the place of a body outside of the file. */
+  read(thread: string, key: string, range?: ByteRange): Uint8Array | OutsideBody | undefined {
     const [found] = this.#listRows(thread, key).filter(({ row }) => row.key === key);
     if (found === undefined) return undefined;
+    const outside = this.#findOutside(thread, found.at, key);
+    if (outside !== undefined) return outside;
     return this.#bodies.read(thread, found.at, range ?? { offset: 0, limit: found.at.bytes });
   }
 
   /** Deletes an artifact and its body; false for an unknown key. */
-  remove(thread: string, key: string): boolean {
+  remove(thread: string, key: string, now: number): boolean {
     const found = this.#listRows(thread, key).filter(({ row }) => row.key === key);
     for (const { at } of found) {
+      if (at.body === at.key) this.#releaseOutside(this.#findOutside(thread, at, key), now);
       this.#bodies.remove(at.body);
       this.#sql.drop.run(at.key);
     }
@@ -122,14 +134,14 @@ export class Artifacts {
    * Lists the steps that delete all artifacts of a thread, each of about 4 MiB. The newest artifact is deleted first,
    * because it may share the body of an older one.
    */
-  planRemoval(thread: string): readonly (() => void)[] {
+  planRemoval(thread: string, now: number): readonly (() => void)[] {
     const steps: (() => void)[] = [];
     let keys: number[] = [];
     let bytes = 0;
     const addStep = (): void => {
       const rows = keys;
       const removeRows = (): void => {
-        for (const key of rows) this.#removeRow(key);
+        for (const key of rows) this.#removeRow(thread, key, now);
       };
       if (rows.length > 0) steps.push(removeRows);
       keys = [];
@@ -148,16 +160,54 @@ export class Artifacts {
     return steps;
   }
 
-  /** Deletes a row and the pieces with its key. */
-  #removeRow(key: number): void {
+  /** Returns true if bodies of the file are outside of it: rows are then deleted one by one, to count their bodies. */
+  hasOutsideBodies(): boolean {
+    return this.#outside.hasAny();
+  }
+
+  /** Lists the bodies of a thread outside of the file. */
+  listOutside(thread: string): readonly OutsideBody[] {
+    if (!this.#outside.hasAny()) return [];
+    return this.#listRows(thread, undefined).flatMap(({ at, row }) => {
+      const outside = at.body === at.key ? this.#findOutside(thread, at, row.key) : undefined;
+      return outside === undefined ? [] : [outside];
+    });
+  }
+
+  /** Finds the place of a body outside of the file; undefined for a body in pieces. */
+  #findOutside(thread: string, { body, bytes }: Columns, artifact: string): OutsideBody | undefined {
+    if (bytes === 0 || this.#bodies.has(body)) return undefined;
+    const cipher = this.#getCipher(thread);
+    const outsideKey = toOutsideKey(cipher, artifact);
+    return this.#outside.has(outsideKey) ? { thread, artifact, outsideKey, cipher } : undefined;
+  }
+
+  #releaseOutside(outside: OutsideBody | undefined, now: number): void {
+    if (outside !== undefined) this.#outside.count(outside.outsideKey, -1, now);
+  }
+
+  /** Deletes a row and the pieces with its key. An unreadable row keeps its body outside of the file. */
+  #removeRow(thread: string, key: number, now: number): void {
+    if (this.#outside.hasAny()) this.#releaseOutside(this.#findOutsideOfRow(thread, key), now);
     this.#bodies.remove(key);
     this.#sql.drop.run(key);
   }
 
-  /** Lists all artifacts of a thread, with or without their bodies. */
+  #findOutsideOfRow(thread: string, key: number): OutsideBody | undefined {
+    const found = this.#sql.byKey.get(thread, key);
+    if (found === undefined || found.body !== key || this.#bodies.has(key)) return undefined;
+    try {
+      return this.#findOutside(thread, found, this.#readRow(thread, this.#getCipher(thread), found).key);
+    } catch (thrown) {
+      if (isUnreadable(thrown)) return undefined;
+      throw thrown;
+    }
+  }
+
+  /** Lists all artifacts of a thread, with or without their bodies; bodies outside of the file are absent. */
   listExports(thread: string, bodies: "include" | "omit"): readonly ArtifactExport[] {
     return this.#listRows(thread, undefined).map(({ at, row }) =>
-      bodies === "include" && at.body === at.key
+      bodies === "include" && at.body === at.key && this.#findOutside(thread, at, row.key) === undefined
         ? { row, body: this.#bodies.read(thread, at, { offset: 0, limit: at.bytes }) }
         : { row },
     );
@@ -204,14 +254,19 @@ export class Artifacts {
     };
   }
 
-  /** Throws `store_corrupt` for a body that does not match the hash of its row, or has no row. */
-  verify(thread: string, { key: row, body }: ArtifactLocation): void {
+  /**
+   * Throws `store_corrupt` for a body that does not match the hash of its row, or has no row. Returns the place of a body
+   * outside of the file, which is not read.
+   */
+  verify(thread: string, { key: row, body }: ArtifactLocation): OutsideBody | undefined {
     const cipher = this.#getCipher(thread);
     const found = this.#sql.byKey.get(thread, body);
     if (found === undefined) throw createCorruptError("the row of an artifact body is missing", { thread });
-    if (row !== body) return;
+    if (row !== body) return undefined;
     const { key } = this.#readRow(thread, cipher, found);
-    if (hash("sha256", this.#bodies.read(thread, found, { offset: 0, limit: found.bytes })) === key) return;
+    const outside = this.#findOutside(thread, found, key);
+    if (outside !== undefined) return outside;
+    if (hash("sha256", this.#bodies.read(thread, found, { offset: 0, limit: found.bytes })) === key) return undefined;
     throw createCorruptError(`the artifact "${key}" does not match its hash`, { thread });
   }
 

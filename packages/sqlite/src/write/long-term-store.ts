@@ -5,7 +5,14 @@ import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 
 export function createLongTermStore(
-  { db, transactions, items, applyLongTerm }: StoreParts,
+  {
+    db,
+    transactions,
+    items,
+    applyLongTerm,
+  }: Pick<StoreParts, "db" | "items" | "applyLongTerm"> & {
+    readonly transactions: Pick<StoreParts["transactions"], "read" | "write">;
+  },
   vectors: LongTermVectors | undefined,
 ): NonNullable<Store["longTerm"]> {
   return {

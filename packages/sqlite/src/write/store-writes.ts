@@ -23,7 +23,7 @@ type StoreWrites = Pick<
 >;
 
 export function createStoreWrites(parts: StoreParts): StoreWrites {
-  const { transactions, claims, writer } = parts;
+  const { transactions, claims, writer, outside } = parts;
   return {
     createThread: async (write) => {
       threadRules.checkThreadWrite(write);
@@ -40,7 +40,11 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
       if (request.branch !== undefined) checkId("branch", request.branch);
       return await claims.claim(request);
     },
-    commit: (commit, onCommitted) => claims.commit(commit, onCommitted),
+    commit: (commit, onCommitted) => {
+      const write = (): void => claims.commit(commit, onCommitted);
+      if (outside === undefined) write();
+      else outside.putBefore(commit.thread, commit.artifacts ?? [], { write, fail: onCommitted });
+    },
     branch: async (fork) => {
       checkId("thread", fork.thread);
       checkId("branch", fork.branch);
@@ -60,6 +64,7 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
     },
     delete: (id) => deleteThread(parts, id),
     importThread: async (threadExport) => {
+      await outside?.putImported(threadExport);
       await transactions.write(threadExport.id, () => {
         if (claims.isDeferred(threadExport.id)) throw storeRules.createThreadExistsError(threadExport.id);
         writer.threadImport.insert(threadExport);

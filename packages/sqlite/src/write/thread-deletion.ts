@@ -34,8 +34,9 @@ export class ThreadDeletion {
   begin(thread: string, releasedEpoch: number | undefined, at: number): LargeDeletion | undefined {
     const state = this.#threads.get(thread);
     this.#threads.refuseLiveOwner(thread, state, releasedEpoch);
-    const removals = this.#artifacts.planRemoval(thread);
+    const removals = this.#artifacts.planRemoval(thread, at);
     if (removals.length < 2) {
+      if (this.#artifacts.hasOutsideBodies()) for (const remove of removals) remove();
       this.#eraser.eraseThread(state.key);
       return undefined;
     }

@@ -4,7 +4,7 @@ import { copyFile, cpSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { isStatewrightError } from "@statewright/core";
-import { type DriverName, sqliteStore } from "@statewright/sqlite";
+import { type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import Database from "better-sqlite3";
 
 /** Files of an owner: the database, its log, the index of the log, and the owner file. */
@@ -31,9 +31,9 @@ function readWithBetterSqlite(file: string, readonly: boolean): void {
 }
 
 /** Opens and closes a store; a file that this process has open through another driver is refused. */
-async function openStore(file: string, driver?: DriverName): Promise<void> {
+function openStore(file: string, options: SqliteStoreOptions): void {
   try {
-    await sqliteStore(file, driver === undefined ? {} : { driver }).close();
+    void sqliteStore(file, options).close();
   } catch (thrown) {
     if (!isStatewrightError(thrown, "store_failed") || !thrown.message.includes("through the driver")) throw thrown;
   }
@@ -41,9 +41,10 @@ async function openStore(file: string, driver?: DriverName): Promise<void> {
 
 /** Stores of each driver, for owners of each driver. */
 export const storeActions: Readonly<Record<string, (file: string) => void>> = {
-  "store of better-sqlite3": (file) => openStore(file, "better-sqlite3"),
-  "store of node:sqlite": (file) => openStore(file, "node:sqlite"),
-  "store without a driver": (file) => openStore(file),
+  "store of better-sqlite3": (file) => openStore(file, { driver: "better-sqlite3" }),
+  "store of node:sqlite": (file) => openStore(file, { driver: "node:sqlite" }),
+  "store without a driver": (file) => openStore(file, {}),
+  "store that only reads": (file) => openStore(file, { readOnly: true }),
 };
 
 export const actions: Readonly<Record<string, (file: string) => void>> = {

@@ -19,7 +19,7 @@ import {
 import { getArtifactHandle } from "@statewright/core/adapter";
 import { encryptStore, type SqliteStoreOptions, sqliteStore } from "@statewright/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { pieceBytes } from "../../src/write/artifact-bodies.ts";
+import { pieceBytes } from "../../src/write/artifact-pieces.ts";
 import { change, countRows, readBytes } from "../support/database-file.ts";
 import { createArtifactWrite, graph, saveCommit } from "../support/rows.ts";
 import { createFolder } from "../support/stores.ts";

@@ -1,5 +1,5 @@
 /** Rows of timelines: supersteps without values, and durable events. */
-import { deepFreeze } from "../../base/json.ts";
+import { deepFreeze, isPlainObject } from "../../base/json.ts";
 import type { CheckpointSource } from "../../checkpoint/checkpoint.ts";
 import { parseControl } from "../../checkpoint/control.ts";
 import { isInFlight } from "../../checkpoint/journal.ts";
@@ -61,7 +61,7 @@ export type TimelineRow = SuperstepSummary | TimelineEvent;
 
 /** Returns true for a superstep of a timeline. */
 export function isSuperstep(row: TimelineRow): row is SuperstepSummary {
-  return !("event" in row);
+  return isPlainObject(row) && !Object.hasOwn(row, "event");
 }
 
 export function toTimelineRow({ codec, redact }: ThreadReader, entry: TimelineEntry): TimelineRow {

@@ -61,7 +61,7 @@ export function isUnresolved(row: EffectRow): boolean {
 }
 
 /** Identifies a start in an interrupt. The answer applies to this start only. */
-export function describeStart({ startedAt }: EffectRow): string {
+function describeStart({ startedAt }: EffectRow): string {
   return `started at ${startedAt}`;
 }
 

@@ -12,9 +12,9 @@ export function toEffectUsage({
   return known === undefined || answeredBy === undefined ? known : { ...known, model: answeredBy };
 }
 
-/** Returns the known token counts: finite numbers ≥ 0. Undefined without any. */
-export function toKnownUsage(usage: Usage | undefined): Usage | undefined {
-  if (usage === undefined) return undefined;
+/** Returns the known token counts: finite numbers ≥ 0. Undefined without any. A tool may report anything as its usage. */
+export function toKnownUsage(usage: Usage | null | undefined): Usage | undefined {
+  if (usage === undefined || usage === null) return undefined;
   const known: { -readonly [Count in keyof Usage]: Usage[Count] } = {};
   let hasCount = false;
   for (const field of countedFields) {

@@ -6,6 +6,7 @@ import {
   createThread,
   defineGraph,
   defineState,
+  deleteThread,
   END,
   fork,
   getHistory,
@@ -22,6 +23,7 @@ import {
   type Store,
   updateThread,
 } from "../../../src/index.ts";
+import { copyThread } from "../../../src/inspect.ts";
 import { getFailure } from "../../support/failure.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
@@ -132,4 +134,28 @@ test("a run with a tenant is refused on a thread without a tenant [SE4]", async 
   await getFailure(start(store, "x", { tenant: "acme" }).result, "invalid_option");
   await getFailure(() => start(store, "x", { tenant: "" }), "invalid_option");
   await getFailure(() => start(store, "x", { owner: 7 }), "invalid_option");
+});
+
+test("a run is found by its id, and in a copy of its thread after the deletion of the original [SE3]", async () => {
+  const store = memoryStore();
+  const { run: id } = await start(store, "hello").result;
+  await copyThread(store, "t", "copy");
+  expect((await getRun(store, id))?.thread).toBe("t");
+  await deleteThread(store, "t");
+  expect((await getRun(store, id))?.thread).toBe("copy");
+  expect(await getRun(store, "run_unknown")).toBeUndefined();
+});
+
+test("a cursor is a text without special characters, and a cursor of another list or a changed one is refused [SE10]", async () => {
+  const store = memoryStore();
+  for (const thread of ["a", "b", "c"]) await run(wordy, { store, thread, input: { word: "ask" } }).result;
+  const [threads, runs, interrupts] = [await listThreads(store), await listRuns(store), await listInterrupts(store)];
+  const [thread, inRuns, interrupt] = [threads[0]?.cursor, runs[0]?.cursor, interrupts[0]?.cursor];
+  for (const cursor of [thread, inRuns, interrupt]) expect(cursor).toMatch(/^[\w-]+$/);
+  expect((await listInterrupts(store, { before: interrupt })).length).toBe(2);
+  expect((await listRuns(store, { before: inRuns })).length).toBe(2);
+  for (const before of [inRuns, interrupt, `${thread}=`, "", "[1]"])
+    await getFailure(listThreads(store, { before }), "invalid_option");
+  for (const before of [thread, interrupt]) await getFailure(listRuns(store, { before }), "invalid_option");
+  for (const before of [thread, inRuns]) await getFailure(listInterrupts(store, { before }), "invalid_option");
 });

@@ -132,6 +132,32 @@ describe("timelines", () => {
     expect(input?.effects).toEqual({ calls: 0, attempts: 0, repeated: 0, open: 0 });
   });
 
+  test("effects are counted: calls, attempts, those that two processes began, and those in doubt [ND2]", async () => {
+    const store = memoryStore();
+    const { epoch } = await store.claim({ thread: "t", graph: "g", version: 1, shape: "s", at: 1 });
+    const effect = { step: 0, task: "0:0", name: "call", effect: "once", idempotencyKey: "k", startedAt: 1 } as const;
+    const effects = [
+      { ...effect, key: "a", kind: "tool", state: "ok", attempts: 3, endedAt: 2, processes: 2 },
+      { ...effect, key: "b", kind: "model", state: "ok", attempts: 1, endedAt: 2 },
+      { ...effect, key: "c", kind: "step", state: "started", attempts: 1 },
+      { ...effect, key: "d", kind: "task", state: "ok", attempts: 1, endedAt: 2 },
+    ] as const;
+    const control = JSON.stringify({ machine: "on", tasks: [], inputs: [], joins: {} });
+    const saveStep = (step: number): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const place = { id: step + 1, branch: "main", step, parent: step === 0 ? undefined : step, seq: step + 1 };
+        const row = { ...place, source: "step", nodes: [], control, run: "r", at: 1, durationMs: 1, bytes: 0 } as const;
+        const commit = { thread: "t", branch: "main", epoch, seq: step + 1, checkpoint: { row, deltas: [] } };
+        store.commit({ ...commit, effects: step === 0 ? [] : effects }, (failure) =>
+          failure === undefined ? resolve() : reject(failure),
+        );
+      });
+    await saveStep(0);
+    await saveStep(1);
+    const [row] = (await listSupersteps(store, { thread: "t" })).filter(isSuperstep);
+    expect(row?.effects).toEqual({ calls: 3, attempts: 5, repeated: 1, open: 1 });
+  });
+
   test("before and after together, an unknown thread and an unknown option are refused [ND2]", async () => {
     const store = memoryStore();
     await runThreadPlan(store, { actions: [{ kind: "log", n: 1 }], forks: [] });

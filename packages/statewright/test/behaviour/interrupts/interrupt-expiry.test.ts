@@ -132,6 +132,7 @@ describe.each(places)("%s", (_name, open) => {
     const answers = { accept: { ok: true } };
     const late = await getFailure(resume(offer, { store, thread: "t", world, answers }).result, "already_answered");
     expect(late.details).toEqual({
+      interrupt: "0:0:accept",
       answer: { ok: false, note: "none" },
       answeredAt: start + hour,
       expiredAt: start + hour,
@@ -190,7 +191,7 @@ describe.each(places)("%s", (_name, open) => {
     const branch = await fork(graph, { store, thread: "t", at, name: "again", world });
     expect(await resume(graph, { store, thread: "t", branch, world }).result).toMatchObject({
       status: "waiting",
-      interrupts: [{ id: "0:0:go", expiresAt: start + 2 * hour }],
+      interrupts: [{ id: "again.0:0:go", expiresAt: start + 2 * hour }],
     });
     const { state } = await resume(graph, { store, thread: "t", branch, world, answers: { go: "yes" } }).result;
     expect(state.log).toEqual(["yes"]);

@@ -21,7 +21,7 @@ test("the programs that read a store print a thread without its graph [ND2, ND3,
   expect(log).toMatch(
     /superstep 3 {2}main .*\n {4}ask {2}tasks 1:0\n {4}interrupt price {2}answered by kim: 5\n {2}\+ \/price {2}5\n/,
   );
-  expect(log).toContain("step mail  ok, 1 attempts");
+  expect(log).toContain("step mail  ok  attempts 1, processes 1, failures: none");
   const price = await runProgram(program, { cwd, args: ["orders.db", "order-1", "/price"] });
   expect(price.split("\n").slice(0, 2)).toEqual([
     expect.stringMatching(/^main add superstep 3 of main \[ 'ask' \] .*by: 'kim'/),

@@ -6,6 +6,7 @@ import {
   deleteThread,
   END,
   encryptStore,
+  folderArtifactBodies,
   memoryStore,
   pruneThread,
   run,
@@ -42,6 +43,17 @@ async function keepPlain(): Promise<void> {
   await store.close();
 }
 
+async function inspectFile(): Promise<void> {
+  const reader = sqliteStore("agent.db", { readOnly: true });
+  console.log((await reader.threads()).length, (await reader.verify()).faults.length);
+  await reader.close();
+}
+
+async function keepBodiesOutside(): Promise<void> {
+  const store = sqliteStore("agent.db", { artifactBodies: folderArtifactBodies("agent-artifacts") });
+  await store.close();
+}
+
 async function encrypt(): Promise<void> {
   const plain = sqliteStore("private.db");
   await run(logs, { store: plain, thread: "t8", input: { log: ["private"] } }).result;
@@ -69,4 +81,6 @@ interface Key {
 }
 
 await keepPlain();
+await inspectFile();
+await keepBodiesOutside();
 await encrypt();

@@ -12,8 +12,11 @@ async function printSuperstep(checkpoint: number): Promise<void> {
   const { id, branch, within = "", at, run, source, nodes, tasks, effectRows, asked, patch, before } = found;
   console.log(`\nsuperstep ${id}  ${branch} ${within}  ${new Date(at).toISOString()}  ${run}`);
   console.log(`    ${nodes.join(" + ") || source}  tasks ${tasks.map((task) => task.id).join(" ")}`);
-  for (const { kind, name, state, attempts } of effectRows)
-    if (kind !== "task") console.log(`    ${kind} ${name}  ${state}, ${attempts} attempts`);
+  const calls = effectRows.filter(({ kind }) => kind !== "task");
+  for (const { kind, name, state, attempts, processes = 1, attemptLog = [] } of calls) {
+    const reasons = attemptLog.flatMap(({ error }) => error ?? []).join(", ") || "none";
+    console.log(`    ${kind} ${name}  ${state}  attempts ${attempts}, processes ${processes}, failures: ${reasons}`);
+  }
   for (const { key, answer, answeredBy = "nobody" } of asked)
     console.log(`    interrupt ${key}  answered by ${answeredBy}: ${toShort(answer)}`);
   for (const [index, op] of patch.entries()) {
@@ -22,17 +25,14 @@ async function printSuperstep(checkpoint: number): Promise<void> {
   }
 }
 
-if (path === undefined) {
-  for (let seq = Number.MAX_SAFE_INTEGER, isMore = true; isMore; ) {
-    const rows = await listSupersteps(store, { thread, before: seq, limit: 50 });
-    for (const row of rows) {
-      if (isSuperstep(row)) await printSuperstep(row.id);
-      else console.log(`\n${row.event.type}  ${row.branch}`);
-    }
-    seq = rows.at(-1)?.seq ?? 0;
-    isMore = rows.length === 50;
-  }
-} else
+for (let before = Number.MAX_SAFE_INTEGER; path === undefined && before > 1; ) {
+  const rows = await listSupersteps(store, { thread, before });
+  for (const row of rows)
+    if (isSuperstep(row)) await printSuperstep(row.id);
+    else console.log(`\n${row.event.type}  ${row.branch}`);
+  before = rows.at(-1)?.seq ?? 0;
+}
+if (path !== undefined)
   for (const { name } of await getBranchTree(store, { thread }))
     for (const { op, superstep, task, call, by } of await blame(store, { thread, branch: name, path }))
       console.log(name, op, `superstep ${superstep.id} of ${superstep.branch}`, superstep.nodes, { task, call, by });

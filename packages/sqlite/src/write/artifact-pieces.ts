@@ -39,19 +39,25 @@ function prepareStatements(db: Database) {
     piecePage: db.prepare<[number, number, number], Piece>(
       "SELECT key, sum, data FROM artifact_pieces WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
     ),
+    hasPieces: db.prepare<[number], number>("SELECT 1 FROM artifact_pieces WHERE key = ?").pluck(),
     dropPieces: db.prepare<[number, number]>("DELETE FROM artifact_pieces WHERE key >= ? AND key < ?"),
     updatePiece: db.prepare<[number, Payload, number]>("UPDATE artifact_pieces SET sum = ?, data = ? WHERE key = ?"),
   };
 }
 
 /** Reads and writes the pieces of artifact bodies; call inside a transaction. */
-export class ArtifactBodies {
+export class ArtifactPieces {
   readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #getCipher: (thread: string) => ThreadCipher | undefined;
 
   constructor(db: Database, getCipher: (thread: string) => ThreadCipher | undefined) {
     this.#sql = prepareStatements(db);
     this.#getCipher = getCipher;
+  }
+
+  /** Returns true if the first piece of a body is in the file. */
+  has(body: number): boolean {
+    return this.#sql.hasPieces.get(toRowKey(body, 0)) !== undefined;
   }
 
   /** Reads a range of a body; only the pieces of the range are read. Throws `store_corrupt`. */

@@ -1,0 +1,114 @@
+/** Store that only reads a file: every write is refused, and the file and its log keep every byte. */
+
+import type { Store } from "@statewright/core";
+import { createStoreCipher, verifyStore } from "@statewright/store-kit";
+import { Reencryption } from "./encryption/reencrypt.ts";
+import { backUpDatabase } from "./file/back-up-database.ts";
+import { openReadOnly, type ReadOnlyDatabase } from "./file/open-read-only.ts";
+import { createReadOnlyError, ReadTransactions } from "./read/read-transactions.ts";
+import { createReader } from "./read/reader.ts";
+import { Snapshots } from "./read/snapshots.ts";
+import { createStoreReads } from "./read/store-reads.ts";
+import { createThreadExporter } from "./rows/thread-export.ts";
+import type { SqliteStore } from "./sqlite-store.ts";
+import type { ResolvedOptions } from "./store-parts.ts";
+import { Verifier } from "./verify/verifier.ts";
+import { createArtifactStore } from "./write/artifact-store.ts";
+import { Artifacts } from "./write/artifacts.ts";
+import { LongTermTable } from "./write/long-term.ts";
+import { createLongTermStore } from "./write/long-term-store.ts";
+import { createOutsideReader } from "./write/outside-bodies.ts";
+import { PrunedRanges } from "./write/pruned-ranges.ts";
+
+type Writes = Pick<
+  Store,
+  | "createThread"
+  | "updateThread"
+  | "claim"
+  | "commit"
+  | "branch"
+  | "enqueue"
+  | "dequeue"
+  | "post"
+  | "delete"
+  | "importThread"
+  | "prune"
+  | "vacuum"
+>;
+
+/** Opens a file for reading. Throws `store_missing`, `store_corrupt`, `store_newer`, `missing_key`, `store_failed`. */
+export function openReadOnlyStore(path: string, options: ResolvedOptions): SqliteStore {
+  const { world, encryption, fileSystem, driver } = options;
+  const withKeys = encryption !== undefined;
+  return createStore(openReadOnly(path, { world, withKeys, allowRemote: fileSystem === "any", driver }), options);
+}
+
+function createStore(
+  opened: ReadOnlyDatabase,
+  { world, encryption, longTerm, artifactBodies }: ResolvedOptions,
+): SqliteStore {
+  const { db, file } = opened;
+  const storeCipher = encryption === undefined ? undefined : createStoreCipher(encryption);
+  const reader = createReader(db, storeCipher, (fault) =>
+    world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
+  );
+  const transactions = new ReadTransactions(opened, { world, reader });
+  const artifacts = new Artifacts(db, (thread) => reader.ciphers.get(thread));
+  const items = new LongTermTable(db, storeCipher);
+  const readOutside = createOutsideReader(artifactBodies);
+  const prunedRanges = new PrunedRanges(db);
+  const reencryption = new Reencryption(db, { reader, artifacts });
+  const verifier = new Verifier(db, { reader, prunedRanges, reencryption, artifacts, readOutside, longTerm: items });
+  const exportThread = createThreadExporter(db, { reader, prunedRanges, artifacts });
+  const refuse = async (): Promise<never> => {
+    transactions.refuseClosed();
+    throw createReadOnlyError(file);
+  };
+  const snapshots = new Snapshots({
+    db,
+    file,
+    openConnection: opened.openConnection,
+    storeCipher,
+    world,
+    owner: transactions,
+    transactions,
+  });
+  const readers = { db, transactions: { read: transactions.read.bind(transactions), write: refuse } };
+  const claims = { hasFailedReleases: () => false, retryReleases: refuse };
+  return {
+    name: "sqlite",
+    local: false,
+    ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
+    ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
+    longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
+    artifacts: createArtifactStore({ ...readers, world, artifacts, readOutside }),
+    backup: async (target, backup = {}) => {
+      transactions.refuseClosed();
+      await backUpDatabase(db, target, backup);
+    },
+    verify: (thread) => verifyStore(verifier, (operation) => transactions.read(operation, thread), thread),
+    rotate: refuse,
+    close: async () => {
+      snapshots.close();
+      transactions.close();
+    },
+  };
+}
+
+/** Writes of the store interface, each refused. */
+function createRefusedWrites(refuse: () => Promise<never>, schedule: (run: () => void) => void): Writes {
+  return {
+    createThread: refuse,
+    updateThread: refuse,
+    claim: refuse,
+    commit: (_commit, onCommitted) => schedule(() => void refuse().catch(onCommitted)),
+    branch: refuse,
+    enqueue: refuse,
+    dequeue: refuse,
+    post: refuse,
+    delete: refuse,
+    importThread: refuse,
+    prune: refuse,
+    vacuum: refuse,
+  };
+}
