@@ -1,4 +1,5 @@
 /** `compareBranches`: two branches of a thread since their common ancestor. */
+
 import { deepFreeze } from "../../base/json.ts";
 import { isSameValue } from "../../base/same-value.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";
