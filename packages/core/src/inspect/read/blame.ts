@@ -41,8 +41,8 @@ const firstPageSize = 50;
 
 /**
  * Lists the supersteps that wrote the value at a path, newest first. The value of an item that only moved in its list
- * was not written. Ends at the oldest checkpoint that retention has kept. Reads the changes of the branch backwards in
- * growing pages until `limit` writes are found.
+ * was not written. Ends where a superstep that retention removed may have written the value. Reads the changes of the
+ * branch backwards in growing pages until `limit` writes are found.
  *
  * @throws `unknown_thread`, `unknown_checkpoint`, `invalid_option`, and errors of the store.
  * @example
@@ -89,9 +89,11 @@ async function* streamWrites(
   for (let before = id + 1, limit = firstPageSize; ; limit *= 2) {
     const page = await reads.history(thread, { branch, before, limit });
     const states = await listChannelStates(reader, place.channel, page);
-    for (const [index, { row, before: previous, after }] of states.entries()) {
+    for (const [index, { row, before: previous, after, isBeforeKept }] of states.entries()) {
       if (previous === unknownValue) continue;
       const step = followBack(previous, after, path);
+      // A pruned superstep, or this one, wrote the value.
+      if (step.op !== undefined && !isBeforeKept) return undefined;
       if (step.op !== undefined) {
         const isCleared = page[index]?.deltas.some(
           ({ channel, kind }) => channel === place.channel && kind === "clear",
@@ -112,13 +114,16 @@ async function* streamWrites(
   }
 }
 
-/** Value before the oldest checkpoint of a page, or in a pruned range. */
+/** Value before the oldest checkpoint of a page. */
 const unknownValue: unique symbol = Symbol("unknown");
 
 interface ChannelState {
   readonly row: CheckpointRow;
+  /** Value of the checkpoint before in the page. */
   readonly before: unknown;
   readonly after: unknown;
+  /** False after a pruned range: `before` is then the value before the range. */
+  readonly isBeforeKept: boolean;
 }
 
 /** Lists the values of a channel before and after the checkpoints of a page, newest first. */
@@ -130,14 +135,25 @@ async function listChannelStates(
   const states: ChannelState[] = [];
   const [oldest, ...newer] = page.toReversed();
   if (oldest === undefined) return [];
-  const saved = (await reads.state(thread, oldest.id)).find((rows) => rows.channel === channel);
-  let value = applySavedDeltas(codec, saved?.deltas ?? []);
-  states.push({ row: oldest, before: oldest.parent === undefined ? undefined : unknownValue, after: value });
+  const loadValue = async (checkpoint: number): Promise<unknown> => {
+    const saved = (await reads.state(thread, checkpoint)).find((rows) => rows.channel === channel);
+    return applySavedDeltas(codec, saved?.deltas ?? []);
+  };
+  let value = await loadValue(oldest.id);
+  let previous: CheckpointRow = oldest;
+  states.push({
+    row: oldest,
+    before: oldest.parent === undefined ? undefined : unknownValue,
+    after: value,
+    isBeforeKept: true,
+  });
   for (const row of newer) {
+    const isBeforeKept = row.parent === previous.id;
     const delta = row.deltas.find((each) => each.channel === channel);
-    const after = delta === undefined ? value : applySavedDelta(codec, value, delta);
-    states.push({ row, before: value, after });
-    value = after;
+    const change = delta === undefined ? value : applySavedDelta(codec, value, delta);
+    const after = isBeforeKept ? change : await loadValue(row.id);
+    states.push({ row, before: value, after, isBeforeKept });
+    [value, previous] = [after, row];
   }
   return states.reverse();
 }

@@ -148,6 +148,31 @@ describe("blame", () => {
     expect(await blame(store, { thread: "t", path: "/log/3" })).toHaveLength(1);
   });
 
+  test("blame after a pruned range before a kept fork point names only kept writes [ND4]", async () => {
+    const store = memoryStore();
+    const logs = Array.from({ length: 6 }, (_, n) => ({ kind: "log", n }) as const);
+    const actions = [{ kind: "notes", n: 1 } as const, ...logs, { kind: "notes", n: 4 } as const];
+    await runThreadPlan(store, { actions, forks: [{ at: 6, actions: [{ kind: "log", n: 9 }] }] });
+    const listWrites = async (path: string) =>
+      (await blame(store, { thread: "t", branch: "main", path })).map(({ op, superstep: { id } }) => [op, id]);
+    const before = { log: await listWrites("/log/5"), notes: await listWrites("/notes/k1") };
+    const lost = await listWrites("/log/2");
+    await pruneThread(store, { thread: "t", keepLast: 3, codec: moneyCodec });
+    expect([before.log.length, lost.length]).toEqual([1, 1]);
+    expect(
+      (await listSupersteps(store, { thread: "t", branch: "main" })).filter(isSuperstep).map(({ id }) => id),
+    ).toEqual([9, 8, 7, 2]);
+    expect(await listWrites("/log/5")).toEqual(before.log);
+    expect(await listWrites("/log/2")).toEqual([]);
+    // The checkpoint before the fork point is pruned too.
+    expect(before.notes).toEqual([
+      ["replace", 9],
+      ["add", 2],
+    ]);
+    expect(await listWrites("/notes/k1")).toEqual([["replace", 9]]);
+    expect(await listWrites("/log")).toEqual([["replace", 8]]);
+  });
+
   test("a write 300 supersteps ago is found [ND4]", async () => {
     const store = memoryStore();
     const actions = [
