@@ -1,5 +1,6 @@
 /** `diffStates`: the difference between two checkpoints of a thread as a JSON Patch. */
 import { deepFreeze } from "../../base/json.ts";
+import { checkCount } from "../../base/options.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import { diffValues, type JsonPatchOp } from "../../state/json-patch.ts";
 import { findCheckpoint, loadState } from "./find-checkpoint.ts";
@@ -22,10 +23,11 @@ export interface DiffStatesOptions extends ReadOptions {
  * const patch = await diffStates(store, { thread: "support-7", from: 2, to: 9 });
  */
 export async function diffStates(store: Store, options: DiffStatesOptions): Promise<readonly JsonPatchOp[]> {
+  checkCount("diffStates", { from: options?.from ?? null, to: options?.to ?? null }, 0);
   return await readThread({ call: "diffStates", store, options, optionNames: ["from", "to"] }, async (reader) => {
     const [from, to] = [
-      await findCheckpoint("diffStates", reader, { at: options.from ?? null }),
-      await findCheckpoint("diffStates", reader, { at: options.to ?? null }),
+      await findCheckpoint("diffStates", reader, { at: options.from }),
+      await findCheckpoint("diffStates", reader, { at: options.to }),
     ];
     const [before, after] = [await loadState(reader, from.id), await loadState(reader, to.id)];
     return deepFreeze(diffValues(before, after).map(({ op }) => op));

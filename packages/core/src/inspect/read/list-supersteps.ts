@@ -1,7 +1,8 @@
 /** `listSupersteps`: the timeline of a thread, read without its graph. */
 import { checkCount } from "../../base/options.ts";
+import { createUnknownBranchError } from "../../checkpoint/rules.ts";
 import type { Store } from "../../checkpoint/store.ts";
-import { listTimeline } from "./list-timeline.ts";
+import { listBranchParts, listTimeline } from "./list-timeline.ts";
 import { type TimelineRow, toTimelineRow } from "./superstep-summary.ts";
 import { type ReadOptions, readThread } from "./thread-reader.ts";
 
@@ -27,7 +28,7 @@ const optionNames = ["branch", "before", "after", "limit"];
  * cost of a page does not depend on the size of the changes, and the checkpoints are not verified. For the next page
  * pass the `seq` of the last row as `before` or `after`.
  *
- * @throws `unknown_thread`, `invalid_option`, and errors of the store.
+ * @throws `unknown_thread`, `unknown_branch`, `invalid_option`, and errors of the store.
  * @example
  * for (const row of await listSupersteps(store, { thread: "support-7", limit: 20 }))
  *   if (isSuperstep(row)) console.log(row.step, row.nodes, row.changes);
@@ -36,7 +37,10 @@ export async function listSupersteps(store: Store, options: ListSuperstepsOption
   checkCount("listSupersteps", { limit: options?.limit });
   return await readThread({ call: "listSupersteps", store, options, optionNames }, async (reader) => {
     const { branch, before, after, limit = 50 } = options;
-    const entries = await listTimeline(reader.reads, reader.thread, { branch, before, after, limit });
+    const { reads, thread } = reader;
+    const entries = await listTimeline(reads, thread, { branch, before, after, limit });
+    if (entries.length === 0 && branch !== undefined && (await listBranchParts(reads, thread, branch)).length === 0)
+      throw createUnknownBranchError(thread, branch);
     return entries.map((entry) => toTimelineRow(reader, entry));
   });
 }

@@ -22,6 +22,7 @@ import {
   applyJsonPatch,
   blame,
   compareBranches,
+  diffStates,
   getBranchTree,
   getStateAt,
   isSuperstep,
@@ -305,4 +306,30 @@ describe("fork previews", () => {
     expect((await previewFork(store, { thread: "t", at, graph: other })).fits).toMatchObject({ code: "graph_changed" });
     expect(await store.branches("t")).toEqual(branches);
   });
+});
+
+test("a checkpoint of another branch and an unknown branch are refused by the readers [ND4]", async () => {
+  const store = memoryStore();
+  const actions = [1, 2, 3].map((n) => ({ kind: "log", n }) as const);
+  await runThreadPlan(store, { actions, forks: [{ at: 2, actions: [{ kind: "log", n: 9 }] }] });
+  const rows = (await listSupersteps(store, { thread: "t" })).filter(isSuperstep);
+  const mine = rows.find(({ branch }) => branch === "fork0")?.id ?? 0;
+  const later = rows.find(({ branch }) => branch === "main")?.id ?? 0;
+  const place = { thread: "t", branch: "fork0" };
+  expect((await getStateAt(store, { ...place, at: 1 })).checkpoint).toBe(1);
+  expect((await getStateAt(store, { ...place, at: mine })).checkpoint).toBe(mine);
+  for (const read of [getStateAt(store, { ...place, at: later }), blame(store, { ...place, at: later, path: "/log" })])
+    expect((await getFailure(read, "unknown_checkpoint")).message).toContain(
+      `the checkpoint ${later} of thread "t" is on the branch "main", not on "fork0"`,
+    );
+  await getFailure(getStateAt(store, { thread: "t", branch: "none", at: 1 }), "unknown_checkpoint");
+  await getFailure(listSupersteps(store, { thread: "t", branch: "none" }), "unknown_branch");
+  expect(await listSupersteps(store, { ...place, after: 1_000 })).toEqual([]);
+});
+
+test("a difference without one of its checkpoints is refused with the name of the option [ND4]", async () => {
+  const store = memoryStore();
+  await runThreadPlan(store, { actions: [{ kind: "log", n: 1 }], forks: [] });
+  const options = { thread: "t", from: 1 } as Parameters<typeof diffStates>[1];
+  expect((await getFailure(diffStates(store, options), "invalid_option")).message).toContain("`to` must be an integer");
 });

@@ -158,13 +158,13 @@ describe("timelines", () => {
     expect(row?.effects).toEqual({ calls: 3, attempts: 5, repeated: 1, open: 1 });
   });
 
-  test("before and after together, an unknown thread and an unknown option are refused [ND2]", async () => {
+  test("before and after together, an unknown thread, an unknown branch and a limit of 0 are refused [ND2]", async () => {
     const store = memoryStore();
     await runThreadPlan(store, { actions: [{ kind: "log", n: 1 }], forks: [] });
     await getFailure(listSupersteps(store, { thread: "t", before: 3, after: 1 }), "invalid_option");
     await getFailure(listSupersteps(store, { thread: "u" }), "unknown_thread");
     await getFailure(listSupersteps(store, { thread: "t", limit: 0 }), "invalid_option");
-    expect(await listSupersteps(store, { thread: "t", branch: "other" })).toEqual([]);
+    await getFailure(listSupersteps(store, { thread: "t", branch: "other" }), "unknown_branch");
   });
 });
 
