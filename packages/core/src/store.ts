@@ -49,6 +49,7 @@ export type {
   Claim,
   ClaimRequest,
   Commit,
+  ListedRunRow,
   MetadataFilter,
   NamespaceJournal,
   OpenInterruptFilter,

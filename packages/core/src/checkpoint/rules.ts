@@ -221,7 +221,7 @@ const filterTypes: Readonly<Record<string, "a text" | "a number" | "an object">>
 
 /** Cursor fields of each list. */
 const cursors: Readonly<Record<string, Readonly<Record<string, "string" | "number">>>> = {
-  runs: { thread: "string", id: "string" },
+  runs: { position: "number" },
   threads: { id: "string", updatedAt: "number" },
   openInterrupts: { position: "number" },
 };

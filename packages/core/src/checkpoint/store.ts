@@ -232,11 +232,17 @@ export interface RunFilter {
   /** Limits of the start time. */
   readonly since?: number;
   readonly until?: number;
-  /** Cursor: the last row of the previous page. */
-  readonly before?: Pick<RunRow, "thread" | "id"> | undefined;
+  /** Cursor: the last row of the previous page, which may be deleted meanwhile. */
+  readonly before?: Pick<ListedRunRow, "position"> | undefined;
   /** Default `newest`: newest start or queueing first. `oldest` needs `thread`, and excludes `before`. */
   readonly order?: "newest" | "oldest";
   readonly limit?: number;
+}
+
+/** Run in a list. */
+export interface ListedRunRow extends RunRow {
+  /** Place in the lists of all runs of the store: later starts and inputs have higher numbers. */
+  readonly position: number;
 }
 
 /** Filter of counted runs. */
@@ -444,7 +450,7 @@ export interface Store {
     readonly { readonly name: string; readonly from: number | undefined; readonly head: number | undefined }[]
   >;
   /** Runs, newest start or queueing first, independent of the clock. */
-  runs(filter?: RunFilter): Promise<readonly RunRow[]>;
+  runs(filter?: RunFilter): Promise<readonly ListedRunRow[]>;
   /**
    * Run by its id, over all threads. When copies of a thread repeat the id, the run that this store has known longest.
    */

@@ -5,13 +5,13 @@ import { invalidOption } from "../base/invalid-option.ts";
 /** Parts of the cursor of each list. */
 interface CursorParts {
   readonly listThreads: readonly [updatedAt: number, id: string];
-  readonly listRuns: readonly [thread: string, id: string];
+  readonly listRuns: readonly [id: string, position: number];
   readonly listInterrupts: readonly [position: number];
 }
 
 const cursorTypes: Readonly<Record<keyof CursorParts, readonly ("number" | "string")[]>> = {
   listThreads: ["number", "string"],
-  listRuns: ["string", "string"],
+  listRuns: ["string", "number"],
   listInterrupts: ["number"],
 };
 

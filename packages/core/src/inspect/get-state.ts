@@ -8,7 +8,7 @@ import type { CheckpointRow, RunRow, RunStatus } from "../checkpoint/checkpoint.
 import { restoreState } from "../checkpoint/codec/saved-state.ts";
 import { parseControl } from "../checkpoint/control.ts";
 import { type InterruptRow, isOpen } from "../checkpoint/journal.ts";
-import type { Store } from "../checkpoint/store.ts";
+import type { ListedRunRow, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { checkGraphOption } from "../define/check-graph-option.ts";
 import { END } from "../define/edge.ts";
@@ -133,8 +133,12 @@ export async function findNewestRun(
   head: CheckpointRow | undefined,
 ): Promise<RunRow | undefined> {
   let queued: RunRow | undefined;
-  for (let before: RunRow | undefined, limit = 1; ; limit = 50) {
-    const page: readonly RunRow[] = await store.runs({ thread, limit, ...(before === undefined ? {} : { before }) });
+  for (let before: ListedRunRow | undefined, limit = 1; ; limit = 50) {
+    const page: readonly ListedRunRow[] = await store.runs({
+      thread,
+      limit,
+      ...(before === undefined ? {} : { before }),
+    });
     const branchRuns = page.filter((run) => run.branch === branch);
     const found = branchRuns.find((run) => !isNotStarted(run, head));
     queued ??= branchRuns[0];

@@ -4,6 +4,7 @@ import { checkOptions } from "../base/options.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import { runFilterKeys, threadFilterKeys } from "../checkpoint/rules.ts";
 import type {
+  ListedRunRow,
   RunCountFilter,
   RunCounts,
   RunFilter,
@@ -25,7 +26,7 @@ export interface WithCursor {
 export interface ListedThread extends ThreadRow, WithCursor {}
 
 /** Run in a list. */
-export interface ListedRun extends RunRow, WithCursor {}
+export interface ListedRun extends ListedRunRow, WithCursor {}
 
 /** Filter of `listThreads`. */
 export interface ListThreadsOptions extends Omit<ThreadFilter, "before"> {
@@ -36,7 +37,7 @@ export interface ListThreadsOptions extends Omit<ThreadFilter, "before"> {
 /** Filter of `listRuns`. */
 export interface ListRunsOptions extends Omit<RunFilter, "before"> {
   /** Last row of the previous page, or its `cursor`. */
-  readonly before?: string | Pick<RunRow, "thread" | "id"> | undefined;
+  readonly before?: string | Pick<ListedRunRow, "position"> | undefined;
 }
 
 /**
@@ -65,21 +66,21 @@ function toThreadFilter(options: ListThreadsOptions): ThreadFilter {
 }
 
 /**
- * Returns runs of a store, newest first, page by page: pass the last row of a page, or its `cursor`, as `before`.
- * Throws `invalid_option` for an unknown filter or a foreign cursor.
+ * Returns runs of a store, newest first, page by page: pass the last row of a page, or its `cursor`, as `before`, also
+ * after the row was deleted. Throws `invalid_option` for an unknown filter or a foreign cursor.
  */
 export async function listRuns(store: Store, filter: ListRunsOptions = {}): Promise<readonly ListedRun[]> {
   checkStoreOption("listRuns", store ?? null);
   const rows = await store.runs(toRunFilter(filter));
-  return rows.map((row) => ({ ...row, cursor: toCursor("listRuns", [row.thread, row.id]) }));
+  return rows.map((row) => ({ ...row, cursor: toCursor("listRuns", [row.id, row.position]) }));
 }
 
 function toRunFilter(options: ListRunsOptions): RunFilter {
   checkOptions("listRuns", options, [...runFilterKeys, "limit"]);
   const { before, ...filter } = options;
   if (typeof before !== "string") return before === undefined ? filter : { ...filter, before };
-  const [thread, id] = parseCursor("listRuns", before);
-  return { ...filter, before: { thread, id } };
+  const [, position] = parseCursor("listRuns", before);
+  return { ...filter, before: { position } };
 }
 
 /**

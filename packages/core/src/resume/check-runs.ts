@@ -4,7 +4,7 @@ import { getErrorFact, isStatewrightError } from "../base/errors.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 import { checkOptions } from "../base/options.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
-import type { Store } from "../checkpoint/store.ts";
+import type { ListedRunRow, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
 import { getPlan } from "../compile/plan.ts";
@@ -60,8 +60,8 @@ export async function checkRuns(
   if (!Array.isArray(graphs)) throw invalidOption({ where: "checkRuns", expected: "a list of graphs", got: graphs });
   for (const graph of graphs) checkGraphOption("checkRuns", graph);
   const checks: RunCheck[] = [];
-  for (let before: RunRow | undefined; ; ) {
-    const page: readonly RunRow[] = await store.runs({
+  for (let before: ListedRunRow | undefined; ; ) {
+    const page: readonly ListedRunRow[] = await store.runs({
       status: openStatuses,
       limit: pageSize,
       ...(before === undefined ? {} : { before }),

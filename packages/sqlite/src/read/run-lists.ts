@@ -1,7 +1,7 @@
 /** Lists of runs, newest first. */
 
 import type { RunStatus, StatewrightError } from "@statewright/core";
-import type { ClaimablePage, RunCountFilter, RunFilter, RunRow } from "@statewright/core/store";
+import type { ClaimablePage, ListedRunRow, RunCountFilter, RunFilter, RunRow } from "@statewright/core/store";
 import { listReadableRows, type RunColumns, readRun, statusFromRow, type ThreadCipher } from "@statewright/store-kit";
 import type { Database } from "../driver/database.ts";
 import { runIsIntact } from "../rows/row-sums.ts";
@@ -229,16 +229,16 @@ export class RunLists {
   }
 
   /** Lists runs newest first; runs of the owners in `dead` count as crashed. */
-  list(filter: RunFilter, statuses: readonly RunStatus[] | undefined, dead: readonly number[]): readonly RunRow[] {
-    const { thread, before } = filter;
-    const parameters = {
-      ...toRunParameters(filter, statuses, dead),
-      before:
-        (before === undefined ? undefined : this.#sql.keyOfRun.get(before.thread, before.id)) ??
-        Number.MAX_SAFE_INTEGER,
-    };
-    if (thread !== undefined) return this.#selectThreadQuery(filter, statuses).all(parameters).map(this.#readRow);
-    return this.#listReadable(parameters, this.#selectGlobalQuery(filter, statuses));
+  list(
+    filter: RunFilter,
+    statuses: readonly RunStatus[] | undefined,
+    dead: readonly number[],
+  ): readonly ListedRunRow[] {
+    const parameters = toRunParameters(filter, statuses, dead);
+    const read = (columns: RunColumns): ListedRunRow => ({ ...this.#readRow(columns), position: columns.key });
+    if (filter.thread !== undefined) return this.#selectThreadQuery(filter, statuses).all(parameters).map(read);
+    const query = this.#selectGlobalQuery(filter, statuses);
+    return listReadableRows({ parameters, query, read, onFault: this.#onFault });
   }
 
   /** Counts the runs of a filter by effective status. */
@@ -330,12 +330,12 @@ function toRunParameters(
   statuses: readonly RunStatus[] | undefined,
   dead: readonly number[],
 ): RunParameters {
-  const { thread, branch, key } = filter;
+  const { thread, branch, key, before } = filter;
   return {
     ...toListParameters(filter, statuses, dead),
     thread: thread ?? null,
     branch: branch ?? null,
     name: key ?? null,
-    before: Number.MAX_SAFE_INTEGER,
+    before: before?.position ?? Number.MAX_SAFE_INTEGER,
   };
 }

@@ -1,7 +1,7 @@
 /** Lists of runs and threads in a large file. */
 import { join } from "node:path";
 import { memoryStore, type RunStatus, type Store } from "@statewright/core";
-import type { RunFilter, RunRow, ThreadFilter, ThreadRow } from "@statewright/core/store";
+import type { ListedRunRow, RunFilter, ThreadFilter, ThreadRow } from "@statewright/core/store";
 import Sqlite from "better-sqlite3";
 import { expect, test } from "vitest";
 import { createReader } from "../../src/read/reader.ts";
@@ -100,7 +100,7 @@ test("paged lists of many runs and threads equal those of a full scan, for any f
 /** Reads the first pages of the runs of a filter and, without a key, of its threads. */
 async function pages(store: Store, filter: Omit<RunFilter, "before">): Promise<readonly unknown[]> {
   const found: unknown[] = [];
-  for (let before: RunRow | undefined, nth = 0; nth < 4; nth++) {
+  for (let before: ListedRunRow | undefined, nth = 0; nth < 4; nth++) {
     const page = await store.runs({ ...filter, limit: 13, before });
     found.push(...page.map(({ id, status }) => `${id} ${status}`));
     before = page.at(-1);

@@ -173,6 +173,14 @@ export function createTimer(more: Partial<TimerRow>): Omit<TimerRow, "thread" | 
   return { id: "id", kind: "after", generation: 1, dueAt: 1_000, about: "TICK", ...more };
 }
 
+/** Returns a row of a list without its position, which depends on the store. */
+export function removePosition<Row extends { readonly position: number }>({
+  position: _,
+  ...row
+}: Row): Omit<Row, "position"> {
+  return row;
+}
+
 export function createRun(id: string): RunRow {
   return { id, thread: "t", branch: "main", graph: "g", version: 1, status: "running", attempt: 1, startedAt: 100 };
 }

@@ -183,7 +183,7 @@ export async function readThreadSnapshot(store: Store, thread: string): Promise<
   return {
     row,
     branches: await store.branches(thread),
-    runs: (await store.runs({ thread })).map(({ thread: _of, ...each }) => each),
+    runs: (await store.runs({ thread })).map(({ thread: _of, position: _place, ...each }) => each),
     namespaces,
     states: Object.fromEntries(
       await Promise.all(

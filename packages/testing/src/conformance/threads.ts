@@ -327,6 +327,35 @@ const listTests: readonly StoreTest[] = [
       );
     },
   ),
+
+  defineStoreTest(
+    "the page after a deleted row of a list of runs or threads continues at its place [SE10]",
+    async ({ store }) => {
+      for (let nth = 0; nth < 6; nth++)
+        await writeRun(store, { id: `r${nth}`, thread: `t${nth}`, startedAt: 100 + nth, status: "done" });
+      const runs = await listRuns(store, { limit: 3 });
+      const threads = await listThreads(store, { limit: 3 });
+      for (const thread of ["t3", "t5"]) await store.delete(thread);
+      for (const before of [runs[2], runs[2]?.cursor])
+        assertEqual(
+          (await listRuns(store, { before })).map(({ id }) => id),
+          ["r2", "r1", "r0"],
+          "the runs after the deleted run",
+        );
+      for (const before of [runs[0], runs[0]?.cursor])
+        assertEqual(
+          (await listRuns(store, { status: "done", before, limit: 2 })).map(({ id }) => id),
+          ["r4", "r2"],
+          "the runs after the deleted newest run",
+        );
+      for (const before of [threads[2], threads[2]?.cursor])
+        assertEqual(
+          (await listThreads(store, { before })).map(({ id }) => id),
+          ["t2", "t1", "t0"],
+          "the threads after the deleted thread",
+        );
+    },
+  ),
 ];
 
 const countTests: readonly StoreTest[] = [

@@ -9,7 +9,7 @@ import {
   type RunCheck,
   type Store,
 } from "@statewright/core";
-import type { RunRow } from "@statewright/core/store";
+import type { ListedRunRow, RunRow } from "@statewright/core/store";
 
 /** Result for one run under the new code. */
 export interface LoadedRun {
@@ -43,8 +43,8 @@ export async function loadRuns(
     loads: check.verdict !== "parks",
   }));
   const finished: LoadedRun[] = [];
-  for (let previous: RunRow | undefined; ; ) {
-    const page: readonly RunRow[] = await store.runs({
+  for (let previous: ListedRunRow | undefined; ; ) {
+    const page: readonly ListedRunRow[] = await store.runs({
       status: ["done", "cancelled"],
       limit: pageSize,
       ...(previous === undefined ? {} : { before: previous }),

@@ -9,7 +9,7 @@ import {
   createRunExistsError,
   hasMetadata,
 } from "../rules.ts";
-import type { QueueWrite, RunCountFilter, RunCounts, RunFilter, StatusCounts } from "../store.ts";
+import type { ListedRunRow, QueueWrite, RunCountFilter, RunCounts, RunFilter, StatusCounts } from "../store.ts";
 import { checkTenant, toStatusCounts } from "../thread-rules.ts";
 import { getBranch, type StoredRun, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
 
@@ -54,15 +54,15 @@ export function findRunByKey({ runs }: Thread, key: string): StoredRun | undefin
 }
 
 /** Lists the runs that match the filter, newest first. */
-export function listRuns(threads: Threads, filter: RunFilter): readonly RunRow[] {
+export function listRuns(threads: Threads, filter: RunFilter): readonly ListedRunRow[] {
   const statuses = checkRunFilter(filter);
   const { order, before } = filter;
-  const end = before === undefined ? undefined : threads.get(before.thread)?.runs.get(before.id)?.nth;
+  const end = before?.position ?? Number.POSITIVE_INFINITY;
   return selectRuns(threads, filter)
-    .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < (end ?? Number.POSITIVE_INFINITY))
+    .filter(({ nth, row }) => hasStatus(statuses, row.status) && nth < end)
     .sort((one, other) => (order === "oldest" ? one.nth - other.nth : other.nth - one.nth))
     .slice(0, filter.limit)
-    .map(({ row }) => row);
+    .map(({ row, nth }) => ({ ...row, position: nth }));
 }
 
 /** Counts the runs that match the filter by their effective status. */

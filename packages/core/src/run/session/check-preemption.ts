@@ -2,7 +2,7 @@
 import { toErrorRecord } from "../../base/errors.ts";
 import type { World } from "../../base/world.ts";
 import type { RunRow } from "../../checkpoint/checkpoint.ts";
-import type { Store } from "../../checkpoint/store.ts";
+import type { ListedRunRow, Store } from "../../checkpoint/store.ts";
 import { Preemption } from "./preemption.ts";
 
 /** A run that a queued input may stop. */
@@ -49,8 +49,13 @@ async function readFreshInputs(store: Store, thread: string, { known }: QueueSca
   const fresh: RunRow[] = [];
   // Nearly always the newest input is known.
   let limit = known.size === 0 ? pageSize : 1;
-  for (let before: RunRow | undefined; ; limit = pageSize) {
-    const page = await store.runs({ thread, status: "queued", limit, ...(before && { before }) });
+  for (let before: ListedRunRow | undefined; ; limit = pageSize) {
+    const page: readonly ListedRunRow[] = await store.runs({
+      thread,
+      status: "queued",
+      limit,
+      ...(before && { before }),
+    });
     const firstKnown = page.findIndex((row) => known.has(row.id));
     fresh.push(...(firstKnown < 0 ? page : page.slice(0, firstKnown)));
     before = page.at(-1);

@@ -97,6 +97,7 @@ test("a run row has attempt, timing and cause for every status of a run [E35]", 
   await world.waitUntilIdle();
   expect(await row("a")).toEqual({
     cursor: expect.any(String),
+    position: expect.any(Number),
     id: running.id,
     thread: "a",
     branch: "main",
