@@ -53,7 +53,7 @@ function createStore(
     world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
   );
   const transactions = new ReadTransactions(opened, { world, reader });
-  const artifacts = new Artifacts(db, (thread) => reader.ciphers.get(thread));
+  const artifacts = new Artifacts(db, { getCipher: (thread) => reader.ciphers.get(thread), putsOutside: false });
   const items = new LongTermTable(db, storeCipher);
   const readOutside = createOutsideReader(artifactBodies);
   const prunedRanges = new PrunedRanges(db);

@@ -62,7 +62,10 @@ export function createStoreParts({ db, file }: OpenedDatabase, options: Resolved
   const reader = createReader(db, storeCipher, (fault) =>
     world.log("error", "a list skipped a damaged row", { ...fault.place, error: fault.message }),
   );
-  const artifacts = new Artifacts(db, (thread) => reader.ciphers.get(thread));
+  const artifacts = new Artifacts(db, {
+    getCipher: (thread) => reader.ciphers.get(thread),
+    putsOutside: artifactBodies !== undefined,
+  });
   const items = new LongTermTable(db, storeCipher);
   const applyLongTerm = (changes: readonly LongTermChange[], at: number): void =>
     eraseSecurely(db, () => items.apply(changes, at));

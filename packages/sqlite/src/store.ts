@@ -55,7 +55,7 @@ function createStore(opened: OpenedDatabase, path: string, options: ResolvedOpti
     ...createFileOperations(parts),
     // Without writes that wait for artifact bodies, the file is closed before this call returns.
     close: async () => {
-      if (parts.outside?.hasWaiting() === true) await parts.outside.waitForWrites();
+      if (parts.outside?.isBusy() === true) await parts.outside.waitUntilIdle();
       closeStore(parts);
     },
   };

@@ -56,6 +56,7 @@ export class OutsideBodies {
   /** Last write of each thread that waits for its bodies: later writes of the thread keep their order. */
   readonly #waiting: Map<string, Promise<void>> = new Map();
   #sweptAt = Number.NEGATIVE_INFINITY;
+  #sweeping: Promise<number> | undefined;
 
   constructor(parts: OutsideBodiesParts) {
     this.#parts = parts;
@@ -82,14 +83,17 @@ export class OutsideBodies {
     this.#waiting.set(thread, done);
   }
 
-  /** Returns true if a write waits for its bodies. */
-  hasWaiting(): boolean {
-    return this.#waiting.size > 0;
+  /** Returns true if a write waits for its bodies, or bodies are being swept. */
+  isBusy(): boolean {
+    return this.#waiting.size > 0 || this.#sweeping !== undefined;
   }
 
-  /** Resolves when no write waits for its bodies. */
-  async waitForWrites(): Promise<void> {
-    while (this.#waiting.size > 0) await Promise.all(this.#waiting.values());
+  /**
+   * Resolves when no write waits for its bodies and no body is being deleted: after the owner is gone, another store may
+   * put the body again.
+   */
+  async waitUntilIdle(): Promise<void> {
+    while (this.isBusy()) await Promise.allSettled([...this.#waiting.values(), this.#sweeping]);
   }
 
   /** Announces and puts bodies. Throws `store_failed`. */
@@ -127,16 +131,35 @@ export class OutsideBodies {
     return true;
   }
 
-  /** Deletes the bodies that no artifact names for a day; returns their number. */
+  /**
+   * Deletes the bodies that no artifact names for a day; returns their number. Joins a sweep that this store has begun:
+   * a second deletion of the same body might follow a new put.
+   */
   async sweep(): Promise<number> {
+    this.#sweptAt = this.#parts.world.clock.now();
+    this.#sweeping ??= this.#sweepAll().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return await this.#sweeping;
+  }
+
+  async #sweepAll(): Promise<number> {
+    let total = 0;
+    for (;;) {
+      const { deleted, isComplete } = await this.#sweepPage();
+      total += deleted;
+      if (isComplete) return total;
+    }
+  }
+
+  async #sweepPage(): Promise<{ readonly deleted: number; readonly isComplete: boolean }> {
     const { bodies, rows, transactions, owner, world } = this.#parts;
-    this.#sweptAt = world.clock.now();
     const { keys, self } = await transactions.write(undefined, () => {
       const at = world.clock.now();
       const id = owner.getId() ?? owner.register(at);
       return { keys: rows.beginSweep(at - keptUnusedMs, bodiesPerSweep, { self: id, owner }), self: id };
     });
-    if (keys.length === 0) return 0;
+    if (keys.length === 0) return { deleted: 0, isComplete: true };
     const results = await Promise.allSettled(keys.map((key) => run(() => bodies.delete(key), "delete")));
     const isDeleted = (_: string, index: number): boolean => results[index]?.status === "fulfilled";
     const deleted = keys.filter(isDeleted);
@@ -147,7 +170,7 @@ export class OutsideBodies {
         world.log("warn", "an artifact body that no artifact names could not be deleted", {
           error: String(result.reason),
         });
-    return deleted.length + (keys.length === bodiesPerSweep && kept.length === 0 ? await this.sweep() : 0);
+    return { deleted: deleted.length, isComplete: keys.length < bodiesPerSweep || kept.length > 0 };
   }
 
   /** Starts a sweep at most once an hour. */
@@ -173,7 +196,10 @@ export class OutsideBodies {
           return { thread, artifact, outsideKey, cipher };
         });
         const at = world.clock.now();
-        const isFree = outside.map(({ outsideKey }) => rows.announce(outsideKey, at, owner)).every(Boolean);
+        // A sweep of this store that failed left its mark.
+        const isAlive = (id: number): boolean =>
+          id === owner.getId() ? this.#sweeping !== undefined : owner.isAlive(id);
+        const isFree = outside.map(({ outsideKey }) => rows.announce(outsideKey, at, { isAlive })).every(Boolean);
         return isFree ? { cipher, outside } : undefined;
       });
       if (announced !== undefined) return announced;

@@ -42,7 +42,7 @@ export function encryptStore(path: string, encryption: Encryption): void {
     for (const namespace of namespaces) storeCipher.getItemCipher(namespace);
     setEncryptionState(db, "started");
     const plain = createReader(db);
-    const artifacts = new Artifacts(db, () => undefined);
+    const artifacts = new Artifacts(db, { getCipher: () => undefined, putsOutside: false });
     const reencryption = new Reencryption(db, { reader: plain, artifacts });
     const threads = db.prepare<[], string>("SELECT id FROM threads WHERE secret IS NULL ORDER BY key").pluck().all();
     for (const thread of threads)

@@ -74,9 +74,18 @@ export class Artifacts {
   readonly #getCipher: (thread: string) => ThreadCipher | undefined;
   readonly #bodies: ArtifactPieces;
   readonly #outside: OutsideBodyRows;
+  /** True if the store puts bodies outside of the file before it names them. */
+  readonly #putsOutside: boolean;
 
-  constructor(db: Database, getCipher: (thread: string) => ThreadCipher | undefined) {
+  constructor(
+    db: Database,
+    {
+      getCipher,
+      putsOutside,
+    }: { readonly getCipher: (thread: string) => ThreadCipher | undefined; readonly putsOutside: boolean },
+  ) {
     this.#sql = prepareStatements(db);
+    this.#putsOutside = putsOutside;
     this.#getCipher = getCipher;
     this.#bodies = new ArtifactPieces(db, getCipher);
     this.#outside = new OutsideBodyRows(db);
@@ -98,8 +107,9 @@ export class Artifacts {
     this.#sql.add.run(key, thread, handle, bodyKey, row.bytes, sum, about);
     if (same !== undefined || body === undefined) return;
     const outsideKey = toOutsideKey(cipher, row.key);
-    // A body outside of the file was announced and put before.
-    if (body.length > 0 && this.#outside.has(outsideKey)) this.#outside.count(outsideKey, 1, row.at);
+    // A body outside of the file was announced and put before. Only this store's own put proves the body.
+    if (this.#putsOutside && body.length > 0 && this.#outside.has(outsideKey))
+      this.#outside.count(outsideKey, 1, row.at);
     else this.#bodies.write(cipher, key, body);
   }
 

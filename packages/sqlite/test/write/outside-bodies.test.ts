@@ -221,6 +221,55 @@ test("a commit that names a body while the body is swept waits, and has its body
   expect([...bodies.keys()]).toEqual([key]);
 });
 
+test("two sweeps of a store at once delete a body once [PK13]", async () => {
+  const { world, advance } = createShiftedWorld();
+  const { port, calls } = createMapBodies();
+  const store = open({ world, artifactBodies: port });
+  await saveBody(store, body("once"));
+  await store.delete("t");
+  advance(day);
+  await Promise.all([store.vacuum(), store.vacuum()]);
+  expect(calls).toEqual(["put", "delete"]);
+});
+
+test("a store that is closed meanwhile ends its deletion of a body first [PK13]", async () => {
+  const { world, advance } = createShiftedWorld();
+  const { port } = createMapBodies();
+  const [held, begun] = [createGate(), createGate()];
+  const order: string[] = [];
+  const slow: ArtifactBodies = {
+    ...port,
+    delete: async (key) => {
+      begun.resolve();
+      await held.promise;
+      await port.delete(key);
+      order.push("deleted");
+    },
+  };
+  const store = open({ world, artifactBodies: slow });
+  await saveBody(store, body("late"));
+  await store.delete("t");
+  advance(day);
+  const sweeping = Promise.allSettled([store.vacuum()]);
+  await begun.promise;
+  const closing = store.close().then(() => order.push("closed"));
+  held.resolve();
+  await Promise.all([sweeping, closing]);
+  expect(order).toEqual(["deleted", "closed"]);
+});
+
+test("a store without artifactBodies keeps a body in the file that another store announced and never put [PK13]", async () => {
+  const { port } = createMapBodies();
+  const failing: ArtifactBodies = { ...port, put: async () => Promise.reject(new Error("no network")) };
+  await expect(saveBody(open({ artifactBodies: failing }), body("lost"))).rejects.toMatchObject({
+    code: "store_failed",
+  });
+  const plain = sqliteStore(file);
+  onTestFinished(() => plain.close());
+  const key = await saveBody(plain, body("lost"), "u");
+  expect(await plain.artifacts.read("u", key)).toEqual(body("lost"));
+});
+
 test("an encrypted store encrypts bodies and their names, and a rotation encrypts them again [PK13]", async () => {
   const ring = [{ id: "k1", key: new Uint8Array(32).fill(1) }];
   const encryption = { keys: () => ring };
