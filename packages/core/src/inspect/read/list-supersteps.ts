@@ -1,4 +1,4 @@
-/** `listSupersteps`: the timeline of a thread, read without its graph. */
+/** `listSupersteps`: the timeline of a thread, read without the graph. */
 import { checkCount } from "../../base/options.ts";
 import { createUnknownBranchError } from "../../checkpoint/rules.ts";
 import type { Store } from "../../checkpoint/store.ts";
