@@ -53,6 +53,7 @@ export type {
   NamespaceJournal,
   OpenInterruptFilter,
   PruneWrite,
+  QueuedThread,
   QueueWrite,
   RunCountFilter,
   RunCounts,

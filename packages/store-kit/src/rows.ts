@@ -291,22 +291,30 @@ export function toRunRow(columns: RunColumns): RunRow {
   };
 }
 
-type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints">;
+type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints" | "bodyHash">;
 
 /** Returns the rare properties of a run as JSON text; null if all are undefined. */
-export function toRunExtrasText({ reason, queuedAt, stops, recovered, breakpoints }: RunExtras): string | null {
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints });
+export function toRunExtrasText({
+  reason,
+  queuedAt,
+  stops,
+  recovered,
+  breakpoints,
+  bodyHash,
+}: RunExtras): string | null {
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
-  const { reason, queuedAt, stops, recovered, breakpoints } = JSON.parse(text) as RunExtras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash } = JSON.parse(text) as RunExtras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
     ...(stops === undefined ? {} : { stops }),
     ...(recovered === undefined ? {} : { recovered }),
     ...(breakpoints === undefined ? {} : { breakpoints }),
+    ...(bodyHash === undefined ? {} : { bodyHash }),
   };
 }
 

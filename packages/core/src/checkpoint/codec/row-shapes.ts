@@ -199,6 +199,7 @@ export const runShape: RowShape<RunRow> = {
   error: checkOptional(isPlainObject),
   reason: checkOptional(isText),
   key: checkOptional(isName),
+  bodyHash: checkOptional(isName),
   metadata: checkOptional(isPlainObject),
   tenant: checkOptional(isName),
   owner: checkOptional(isName),
