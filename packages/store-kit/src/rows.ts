@@ -242,7 +242,10 @@ export function toInterruptRow(columns: InterruptColumns): InterruptRow {
   };
 }
 
-type InterruptExtras = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool">;
+type InterruptExtras = Pick<
+  InterruptRow,
+  "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool" | "answerKey" | "answeredRun"
+>;
 
 /** Returns the rare properties of an interrupt as JSON text; null if all are undefined. */
 export function toInterruptExtrasText({
@@ -251,8 +254,10 @@ export function toInterruptExtrasText({
   answeredBy,
   about,
   tool,
+  answerKey,
+  answeredRun,
 }: InterruptExtras): string | null {
-  const text = JSON.stringify({ onExpire, expiredAt, answeredBy, about, tool });
+  const text = JSON.stringify({ onExpire, expiredAt, answeredBy, about, tool, answerKey, answeredRun });
   return text === "{}" ? null : text;
 }
 

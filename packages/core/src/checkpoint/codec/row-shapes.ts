@@ -147,6 +147,8 @@ export const interruptShape: RowShape<InterruptRow> = {
   answer: checkOptional(isText),
   answeredAt: checkOptional(isTime),
   answeredBy: checkOptional(isText),
+  answerKey: checkOptional(isName),
+  answeredRun: checkOptional(isName),
   about: checkOptional(isText),
   tool: checkOptional(isText),
 };

@@ -43,7 +43,7 @@ const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> 
     owner: true,
     removeMessages: true,
   }),
-  resume: listOptionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, ...common }),
+  resume: listOptionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, key: true, ...common }),
   submit: listOptionNames<SubmitOptions<GraphTypes>>({
     input: true,
     thread: true,

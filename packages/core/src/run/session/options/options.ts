@@ -138,6 +138,11 @@ export interface GraphCallOptions<Types extends GraphTypes> {
       readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
       /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
       readonly by?: string;
+      /**
+       * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
+       * continues the run after a crash, and otherwise returns its outcome. Not for durable machines.
+       */
+      readonly key?: string;
     };
   readonly submit: InputOption<Types> & QueueOptions & { readonly store: Store };
 }
