@@ -210,8 +210,10 @@ export type {
   RunOptions,
   RunResult,
   StartOptions,
+  SubmitOptions,
 } from "./run/session/options/options.ts";
 export type { TextOptions } from "./run/session/text-stream.ts";
+export { type SubmittedRun, submit } from "./run/submit.ts";
 export { type Channel, type ChannelKind, type Overwrite, overwrite } from "./state/channel.ts";
 export * as channel from "./state/channels.ts";
 export type { ClassCodec } from "./state/class-codec.ts";

@@ -54,6 +54,7 @@ export type {
   NamespaceJournal,
   OpenInterruptFilter,
   PruneWrite,
+  QueuedThread,
   QueueWrite,
   RunCountFilter,
   RunCounts,

@@ -175,6 +175,8 @@ function omitEncrypted({
   expiredAt: _e,
   answeredBy: _b,
   about: _c,
+  answerKey: _k,
+  answeredRun: _r,
   ...row
 }: InterruptRow): InterruptRow {
   return { ...row, payload: "" };

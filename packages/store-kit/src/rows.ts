@@ -242,7 +242,10 @@ export function toInterruptRow(columns: InterruptColumns): InterruptRow {
   };
 }
 
-type InterruptExtras = Pick<InterruptRow, "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool">;
+type InterruptExtras = Pick<
+  InterruptRow,
+  "onExpire" | "expiredAt" | "answeredBy" | "about" | "tool" | "answerKey" | "answeredRun"
+>;
 
 /** Returns the rare properties of an interrupt as JSON text; null if all are undefined. */
 export function toInterruptExtrasText({
@@ -251,8 +254,10 @@ export function toInterruptExtrasText({
   answeredBy,
   about,
   tool,
+  answerKey,
+  answeredRun,
 }: InterruptExtras): string | null {
-  const text = JSON.stringify({ onExpire, expiredAt, answeredBy, about, tool });
+  const text = JSON.stringify({ onExpire, expiredAt, answeredBy, about, tool, answerKey, answeredRun });
   return text === "{}" ? null : text;
 }
 
@@ -291,22 +296,30 @@ export function toRunRow(columns: RunColumns): RunRow {
   };
 }
 
-type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints">;
+type RunExtras = Pick<RunRow, "reason" | "queuedAt" | "stops" | "recovered" | "breakpoints" | "bodyHash">;
 
 /** Returns the rare properties of a run as JSON text; null if all are undefined. */
-export function toRunExtrasText({ reason, queuedAt, stops, recovered, breakpoints }: RunExtras): string | null {
-  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints });
+export function toRunExtrasText({
+  reason,
+  queuedAt,
+  stops,
+  recovered,
+  breakpoints,
+  bodyHash,
+}: RunExtras): string | null {
+  const text = JSON.stringify({ reason, queuedAt, stops, recovered, breakpoints, bodyHash });
   return text === "{}" ? null : text;
 }
 
 function parseRunExtras(text: string): RunExtras {
-  const { reason, queuedAt, stops, recovered, breakpoints } = JSON.parse(text) as RunExtras;
+  const { reason, queuedAt, stops, recovered, breakpoints, bodyHash } = JSON.parse(text) as RunExtras;
   return {
     ...(reason === undefined ? {} : { reason }),
     ...(queuedAt === undefined ? {} : { queuedAt }),
     ...(stops === undefined ? {} : { stops }),
     ...(recovered === undefined ? {} : { recovered }),
     ...(breakpoints === undefined ? {} : { breakpoints }),
+    ...(bodyHash === undefined ? {} : { bodyHash }),
   };
 }
 

@@ -34,6 +34,7 @@ const kinds = {
   thread_busy: "input",
   thread_exists: "input",
   run_exists: "input",
+  key_reused: "input",
   engine_stopped: "input",
   invalid_export: "input",
   missing_secret: "input",

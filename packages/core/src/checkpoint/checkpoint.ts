@@ -172,6 +172,11 @@ export interface RunRow {
   readonly reason?: string | undefined;
   /** Idempotency key of the run: unique in its thread. */
   readonly key?: string | undefined;
+  /**
+   * Short hash of the graph, the input and the metadata of a queued run with a key: tells a repeated submission from
+   * another one under the same key.
+   */
+  readonly bodyHash?: string | undefined;
   /** Plain data passed with the input, for filters of lists. */
   readonly metadata?: JsonObject | undefined;
   /** Tenant of the thread. */

@@ -108,6 +108,10 @@ export interface InterruptRow {
   readonly tool?: string | undefined;
   /** Identity of the answering user, as passed by the caller. */
   readonly answeredBy?: string | undefined;
+  /** Idempotency key of the resume that answered. */
+  readonly answerKey?: string | undefined;
+  /** Run that the answer continued; only with {@link answerKey}. */
+  readonly answeredRun?: string | undefined;
 }
 
 /** Open interrupt in the list over all threads. */

@@ -425,6 +425,24 @@ export function createBusyError(thread: string, holder?: string): StatewrightErr
   });
 }
 
+/** Creates the error for a run that needs an idle branch: the run is unfinished, or queued. */
+export function createNotIdleError({ thread, branch, id, status }: RunRow): StatewrightError {
+  return new StatewrightError("thread_busy", {
+    what:
+      status === "queued"
+        ? `the thread "${thread}" has queued inputs, which come first`
+        : `the thread "${thread}" has an unfinished run: ${status === "running" ? "crashed" : status}`,
+    next: 'Resume that run, use onBusy: "enqueue", or use another thread for the new input',
+    place: { thread, branch },
+    details: { run: id, status },
+  });
+}
+
+/** Returns true if a run is not done and not cancelled. */
+export function isUnfinishedRun({ status }: Pick<RunRow, "status">): boolean {
+  return status !== "done" && status !== "cancelled";
+}
+
 /** Creates the error for a writer that no longer owns the thread. */
 export function createFencedError({ thread, branch, epoch }: Commit): StatewrightError {
   return new StatewrightError("fenced", {

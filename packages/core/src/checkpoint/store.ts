@@ -190,9 +190,22 @@ export interface ThreadPatch {
   readonly metadata?: JsonObject | undefined;
 }
 
+/** Thread that an enqueued run creates: the graph version of the run, and the values of a claim of a new thread. */
+export type QueuedThread = Pick<ClaimRequest, "graph" | "version" | "shape" | "outline" | "at" | "keySalt">;
+
 /** Run to enqueue on a branch. */
 export interface QueueWrite {
   readonly thread: string;
+  /**
+   * Creates a missing thread in the same write, with the tenant and the owner of the run; its head branch is `branch`,
+   * by default `main`. An existing thread is unchanged.
+   */
+  readonly creates?: QueuedThread | undefined;
+  /**
+   * Refuses the run with `thread_busy` while a live owner holds the thread, or the branch has an unfinished or a queued
+   * run. A known idempotency key is returned first.
+   */
+  readonly mustBeIdle?: boolean | undefined;
   /** Default: the thread's head branch. */
   readonly branch?: string | undefined;
   /** Run row with the status `queued` and an input. Without a tenant the run has the tenant of the thread. */
@@ -406,8 +419,8 @@ export interface Store {
   commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void;
   /**
    * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
-   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`, and `run_exists` for
-   * an id that a run of the thread has, or a queued run of any thread.
+   * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`, `thread_busy`, and
+   * `run_exists` for an id that a run of the thread has, or a queued run of any thread.
    */
   enqueue(write: QueueWrite): Promise<RunRow>;
   /**

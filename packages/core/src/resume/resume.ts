@@ -1,7 +1,8 @@
 /** `resume`: resumes a thread after a crash, a failure, or with answers of interrupts. */
 
-import { StatewrightError } from "../base/errors.ts";
+import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { checkId, createId } from "../base/ids.ts";
+import { invalidOption } from "../base/invalid-option.ts";
 import type { World } from "../base/world.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
@@ -22,12 +23,14 @@ import type { Session } from "../run/session/session.ts";
 import { getCodec, getWorld, type OpenSessionOptions, openSession, release } from "../run/task/open-session.ts";
 import { copyInput } from "../state/copy-input.ts";
 import { type Opening, openOrDeliver } from "./open-or-deliver.ts";
+import { findRepeatedOutcome } from "./repeated-answers.ts";
 
 /**
  * Resumes a thread: executes only tasks without a recorded result. Answers are matched by interrupt id or key. A
  * finished thread is unchanged. Overdue interrupts expire before answers are applied. Answers for a durable machine at
  * work, in any process, are delivered to its run, and the result has the status `delivered`. Throws `missing_store`
- * without a store and `invalid_id` for an invalid thread id. `result` rejects with `unknown_thread`, `thread_busy`,
+ * without a store and `invalid_id` for an invalid thread id. With `key`, a second call with the same answers is not refused: it continues
+ * the run after a crash, and otherwise returns its outcome. `result` rejects with `unknown_thread`, `thread_busy`,
  * `unknown_interrupt`, `ambiguous_answer`, `already_answered`, `interrupt_expired`, `invalid_answer`, `event_refused`,
  * or the error that fails the run.
  */
@@ -48,6 +51,7 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
   const { store } = options;
   if (store === undefined) throw createMissingStoreError(thread);
   const answers = copyInput(getCodec(options), options.answers ?? {});
+  checkAnswerKey(graph, options.key);
   return launch<unknown, unknown>(options, thread, runId, async (events, stops) => {
     const opening = {
       programs,
@@ -61,6 +65,9 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       resumes: true,
       onIncompatible: "parks",
     } as const;
+    const repeat = { caller: { ...caller, options: { ...options, store } }, thread, answers, events, stops };
+    const repeated = await findRepeatedOutcome(repeat);
+    if (repeated !== undefined) return await repeated.outcome;
     const unregister = announceClaim(caller, store, thread);
     let result: Promise<RunResult<State>>;
     try {
@@ -70,11 +77,32 @@ export function resumeRun(caller: Caller & { readonly options: ResumeOptions<Gra
       const { saved } = session.journal;
       // A dead process may have left a queued input that pre-empts this run.
       if (saved !== undefined && saved.claim.queued > 0) await checkPreemption(saved.thread, saved.store);
-      result = runAsActive(session, caller, () => continueThread(session, { answers, by: options.by, posted }));
+      result = runAsActive(session, caller, () =>
+        continueThread(session, { answers, by: options.by, key: options.key, posted }),
+      );
     } finally {
       unregister();
     }
-    return await result;
+    try {
+      return await result;
+    } catch (error) {
+      // Another call with the same key answered between the first read and the claim.
+      const first = isStatewrightError(error, "already_answered") ? await findRepeatedOutcome(repeat) : undefined;
+      if (first === undefined) throw error;
+      return await first.outcome;
+    }
+  });
+}
+
+/** Throws `invalid_option` for a key of answers to a durable machine: its answers are events. */
+function checkAnswerKey(graph: Graph, key: string | undefined): void {
+  if (key === undefined || getProgram(getPlan(graph)).delivery === undefined) return;
+  throw invalidOption({
+    where: "resume",
+    option: "key",
+    expected: "a graph of nodes",
+    found: `the durable machine "${graph.name}"`,
+    fix: "Remove the key: the answers to a durable machine are events",
   });
 }
 

@@ -573,10 +573,14 @@ export async function waitInQueue(
   if (events.hasReaders())
     events.emit({ type: "run.queued", run: row.id, thread, branch: row.branch, seq: 0, at: world.clock.now() });
   if (!canRun(caller, row)) return await getCurrentOutcome(caller, row);
-  const active = getThreadRegistry(store).active.get(thread);
-  if (active !== undefined && row.stops?.run === active.run)
-    active.stop(Preemption.createForInput(row.stops.how, row.id));
+  stopPreempted(store, row);
   return await waitForTurn(caller, row, events, stops);
+}
+
+/** Stops the run that a queued run pre-empts, if that run is active in this process. */
+export function stopPreempted(store: Store, { id, thread, stops }: RunRow): void {
+  const active = getThreadRegistry(store).active.get(thread);
+  if (active !== undefined && stops?.run === active.run) active.stop(Preemption.createForInput(stops.how, id));
 }
 
 function waitForTurn(

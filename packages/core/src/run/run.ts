@@ -15,6 +15,7 @@ import { encodeWrapper } from "../state/codec.ts";
 import { copyChannels } from "../state/copy-input.ts";
 import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
+import { digestArgs } from "./journal/args-digest.ts";
 import { launch, type RunControls } from "./launch.ts";
 import {
   announceClaim,
@@ -65,7 +66,8 @@ export function run<Types extends GraphTypes>(
   return startRun({ graph: graph as Graph, options }) as RunOf<Types>;
 }
 
-type RunCaller = Caller & { readonly options: RunOptions<GraphTypes> };
+/** Graph and options of a run to start. */
+export type RunCaller = Caller & { readonly options: RunOptions<GraphTypes> };
 
 /** Like {@link run}, for callers that have validated the options. */
 export function startRun(caller: RunCaller): RunHandle<unknown> {
@@ -118,7 +120,7 @@ function addRemovals(caller: RunCaller, ids: readonly string[]): RunCaller {
  * Parses the input, so that an invalid input is rejected before any store access. `given` is the input without the
  * removals of the option. A user-written machine parses its input itself. The returned function throws the error of an invalid input, which rejects the run.
  */
-function parseInput({ graph, options }: RunCaller, given: unknown): () => readonly Write[] | undefined {
+export function parseInput({ graph, options }: RunCaller, given: unknown): () => readonly Write[] | undefined {
   const plan = getPlan(graph);
   try {
     checkNoRemovals(plan, given);
@@ -144,7 +146,7 @@ function warnAboutStore({ graph, options }: RunCaller, thread: string): void {
   );
 }
 
-function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller, thread: string): void {
+export function checkStartOptions({ graph, options: { store, key, onBusy } }: RunCaller, thread: string): void {
   if (key !== undefined && store === undefined)
     throw new StatewrightError("missing_store", {
       what: `a run with the idempotency key "${key}" has no store`,
@@ -256,7 +258,7 @@ async function startOnThread(
   }
 }
 
-function getRunLabels({ key, metadata, tenant, owner }: RunCaller["options"]): RunLabels {
+export function getRunLabels({ key, metadata, tenant, owner }: RunCaller["options"]): RunLabels {
   return {
     ...(key === undefined ? {} : { key }),
     ...(metadata === undefined ? {} : { metadata }),
@@ -303,7 +305,8 @@ function joinExistingRun(
     : getCurrentOutcome(storeCaller, existing);
 }
 
-function createQueueWrite(
+/** Creates the write that puts a run into the queue. */
+export function createQueueWrite(
   { graph, options }: RunCaller,
   thread: string,
   identity: Pick<RunRow, "id"> & RunLabels,
@@ -312,7 +315,10 @@ function createQueueWrite(
   const at = getWorld(options).clock.now();
   const { name, version } = graph;
   const breakpoints = toSavedBreakpoints(parseBreakpoints(getPlan(graph), options));
-  const text = encodeWrapper(getCodec(options), input, "the input");
+  const codec = getCodec(options);
+  const text = encodeWrapper(codec, input, "the input");
+  const { key, metadata } = identity;
+  const bodyHash = key === undefined ? undefined : digestArgs(codec, [name, input ?? null, metadata ?? null]);
   return {
     thread,
     branch,
@@ -320,6 +326,7 @@ function createQueueWrite(
       ...identity,
       ...{ graph: name, version, status: "queued", attempt: 1, startedAt: at, queuedAt: at, input: text },
       ...(breakpoints === undefined ? {} : { breakpoints }),
+      ...(bodyHash === undefined ? {} : { bodyHash }),
     },
     stops: onBusy === "cancel" || onBusy === "rollback" ? onBusy : undefined,
   };

@@ -3,6 +3,7 @@
 import { checkId } from "@statewright/core/adapter";
 import { type QueueWrite, type RunRow, storeRules, threadRules } from "@statewright/core/store";
 import { toRunPayload } from "@statewright/store-kit";
+import type { NamespaceRow } from "../read/namespace-reader.ts";
 import type { Reader } from "../read/reader.ts";
 import type { WriterRows } from "./writer-rows.ts";
 
@@ -16,9 +17,15 @@ export class Queue {
     this.#reader = reader;
   }
 
-  /** Enqueues a run; returns the existing run for a known idempotency key. */
-  enqueue({ thread, branch, run, stops }: QueueWrite): RunRow {
+  /**
+   * Enqueues a run; returns the existing run for a known idempotency key. A thread with the epoch `releasedEpoch`
+   * counts as released.
+   */
+  enqueue(write: QueueWrite, releasedEpoch: number | undefined): RunRow {
+    const { thread, branch, run, stops } = write;
     checkId("run", run.id);
+    if (write.creates !== undefined && this.#rows.threads.find(thread) === undefined)
+      this.#createThread(write, write.creates);
     const state = this.#rows.threads.get(thread);
     const namespace = this.#reader.namespaces.find(thread, branch);
     if (namespace === undefined || storeRules.isChildNamespace(namespace.name))
@@ -26,6 +33,10 @@ export class Queue {
     threadRules.checkTenant("run", { id: thread, tenant: state.tenant ?? undefined }, run.tenant);
     const known = run.key === undefined ? undefined : this.#reader.runs.findByKey(state.key, run.key);
     if (known !== undefined) return known;
+    if (write.mustBeIdle === true) {
+      this.#rows.threads.refuseLiveOwner(thread, state, releasedEpoch);
+      this.#checkIdle(thread, namespace);
+    }
     const newest = namespace.run === null || stops === undefined ? undefined : this.#reader.runs.get(namespace.run);
     const row: RunRow = {
       ...run,
@@ -39,6 +50,31 @@ export class Queue {
     this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
     this.#rows.threads.countQueued(state.key, 1);
     return row;
+  }
+
+  /** Creates the thread of a queued run. */
+  #createThread(
+    { thread: id, branch: head = "main", run: { tenant, owner } }: QueueWrite,
+    creates: NonNullable<QueueWrite["creates"]>,
+  ): void {
+    const { at, keySalt: salt = "", outline } = creates;
+    checkId("branch", head);
+    threadRules.checkParties("run", { tenant, owner });
+    const { threads, details: detailRows, graphs, namespaces } = this.#rows;
+    const { key: graph } = graphs.getWriter(creates, outline);
+    const details = threadRules.toThreadDetails({ tenant, owner });
+    const { key } = threads.create({ id, salt, head, graph, at, details });
+    if (tenant !== undefined || owner !== undefined) detailRows.put({ key, id }, undefined, details);
+    namespaces.add(key, head);
+  }
+
+  /** Throws `thread_busy` if a branch has an unfinished or a queued run. */
+  #checkIdle(thread: string, { name, run }: NamespaceRow): void {
+    const newest = run === null ? undefined : this.#reader.runs.get(run);
+    if (newest !== undefined && storeRules.isUnfinishedRun(newest)) throw storeRules.createNotIdleError(newest);
+    const queue = { thread, branch: name, status: "queued", order: "oldest", limit: 1 } as const;
+    const [queued] = this.#reader.runs.list(queue, ["queued"], []);
+    if (queued !== undefined) throw storeRules.createNotIdleError(queued);
   }
 
   /** Cancels a queued run; false if the run is not queued. */

@@ -55,7 +55,9 @@ export function createStoreWrites(parts: StoreParts): StoreWrites {
     },
     enqueue: async (put) => {
       checkId("thread", put.thread);
-      return await claims.writeWithDeferredClaim(put.thread, () => writer.queue.enqueue(put));
+      return await claims.writeWithDeferredClaim(put.thread, () =>
+        writer.queue.enqueue(put, claims.getReleasedEpoch(put.thread)),
+      );
     },
     dequeue: (thread, run, ended) => transactions.write(thread, () => writer.queue.dequeue(thread, run, ended)),
     post: async (message) => {

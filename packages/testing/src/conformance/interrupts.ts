@@ -31,7 +31,14 @@ export const interruptTests: readonly StoreTest[] = [
           answer: "1",
           answeredAt: 4_001,
         }),
-        createInterrupt({ id: "given", answer: "2", answeredAt: 5_000, answeredBy: "ann ä'\"" }),
+        createInterrupt({
+          id: "given",
+          answer: "2",
+          answeredAt: 5_000,
+          answeredBy: "ann ä'\"",
+          answerKey: "k",
+          answeredRun: "r1",
+        }),
       ];
       await thread.commit({ interrupts: rows });
       assertEqual(await (await peer()).interrupts("t", "main"), rows, "the interrupts");

@@ -175,6 +175,59 @@ export const queueTests: readonly StoreTest[] = [
   ),
 
   defineSharedStoreTest(
+    "a queued run creates a missing thread in the same write, with its graph, its tenant and its owner, and leaves an existing thread unchanged [PK7]",
+    async ({ store, peer }) => {
+      const creates = { graph: "g", version: 2, shape: "s", outline: "{}", at: 300, keySalt: "salt" };
+      const parties = { tenant: "acme", owner: "ann" };
+      const row = createQueuedRun("q1", { key: "k", bodyHash: "0123456789abcdef", ...parties });
+      const enqueued = await store.enqueue({ thread: "t", run: row, creates });
+      assertEqual(enqueued, { ...row, thread: "t", branch: "main" }, "the returned run");
+      assertEqual(await store.runs({ thread: "t" }), [enqueued], "the run");
+      const { status, ...thread } = (await store.thread("t")) ?? {};
+      const times = { createdAt: 300, updatedAt: 300 };
+      assertEqual(thread, { id: "t", graph: "g", version: 2, headBranch: "main", ...times, ...parties }, "the thread");
+      assertEqual(status, undefined, "its status");
+      assertEqual(await store.outline?.({ graph: "g", version: 2, shape: "s" }), "{}", "the saved outline");
+      assertEqual(
+        (await store.claimable({ kind: "queued", limit: 5 })).map(({ id }) => id),
+        ["q1"],
+        "the work",
+      );
+      const other = await peer();
+      const later = { ...creates, graph: "h", at: 900, keySalt: "other" };
+      await other.enqueue({ thread: "t", run: createQueuedRun("q2"), creates: later });
+      assertEqual((await store.thread("t"))?.graph, "g", "the graph of the existing thread");
+      const claim = await other.claim(createClaimRequest("t", { version: 2, shape: "s", mustExist: true }));
+      assertEqual([claim.keySalt, claim.tenant, claim.head, claim.queued], ["salt", "acme", null, 2], "the claim");
+      await assertRejected(
+        store.enqueue({ thread: "u", run: createQueuedRun("q1"), creates }),
+        "run_exists",
+        "a used id",
+      );
+      assertEqual(await store.thread("u"), undefined, "the thread of a refused run");
+    },
+  ),
+
+  defineSharedStoreTest(
+    "a queued run that needs an idle branch is refused while the thread has an owner, or the branch an unfinished or a queued run [PK7]",
+    async ({ store, peer }) => {
+      const held = await startThread(store, "t");
+      const other = await peer();
+      const enqueue = (id: string, more: object = {}) =>
+        other.enqueue({ thread: "t", run: createQueuedRun(id, more), mustBeIdle: true });
+      await assertRejected(enqueue("q1"), "thread_busy", "a running run");
+      await held.commit({ run: { ...createRun("r1"), status: "waiting" }, release: true });
+      await assertRejected(enqueue("q1"), "thread_busy", "a waiting run");
+      const next = await startThread(store, "t", { run: false });
+      await assertRejected(enqueue("q1"), "thread_busy", "a claimed thread");
+      await next.commit({ run: { ...createRun("r1"), status: "done" }, release: true });
+      assertEqual((await enqueue("q1", { key: "k" })).id, "q1", "an idle branch");
+      await assertRejected(enqueue("q2"), "thread_busy", "a queued run");
+      assertEqual((await enqueue("q2", { key: "k" })).id, "q1", "a known key");
+    },
+  ),
+
+  defineSharedStoreTest(
     "a queued run with the id of a queued run of another thread is refused, by every process, until that run has left the queue [FX103]",
     async ({ store, peer }) => {
       for (const thread of ["t", "u"]) await startThread(store, thread);

@@ -147,6 +147,8 @@ export const interruptShape: RowShape<InterruptRow> = {
   answer: checkOptional(isText),
   answeredAt: checkOptional(isTime),
   answeredBy: checkOptional(isText),
+  answerKey: checkOptional(isName),
+  answeredRun: checkOptional(isName),
   about: checkOptional(isText),
   tool: checkOptional(isText),
 };
@@ -199,6 +201,7 @@ export const runShape: RowShape<RunRow> = {
   error: checkOptional(isPlainObject),
   reason: checkOptional(isText),
   key: checkOptional(isName),
+  bodyHash: checkOptional(isName),
   metadata: checkOptional(isPlainObject),
   tenant: checkOptional(isName),
   owner: checkOptional(isName),

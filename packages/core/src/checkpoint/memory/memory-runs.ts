@@ -6,20 +6,44 @@ import {
   checkClaimablePage,
   checkRunCountFilter,
   checkRunFilter,
+  createBusyError,
+  createNotIdleError,
   createRunExistsError,
   hasMetadata,
+  isUnfinishedRun,
 } from "../rules.ts";
-import type { ListedRunRow, QueueWrite, RunCountFilter, RunCounts, RunFilter, StatusCounts } from "../store.ts";
-import { checkTenant, toStatusCounts } from "../thread-rules.ts";
-import { getBranch, type StoredRun, selectThreads, type Thread, type Threads } from "./memory-thread.ts";
+import type {
+  ListedRunRow,
+  QueuedThread,
+  QueueWrite,
+  RunCountFilter,
+  RunCounts,
+  RunFilter,
+  StatusCounts,
+} from "../store.ts";
+import { checkParties, checkTenant, toStatusCounts, toThreadDetails } from "../thread-rules.ts";
+import { saveOutline } from "./memory-export.ts";
+import {
+  createNamespace,
+  createThread,
+  getBranch,
+  type StoredNamespace,
+  type StoredRun,
+  selectThreads,
+  type Thread,
+  type Threads,
+} from "./memory-thread.ts";
 
-export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }: QueueWrite): RunRow {
+export function enqueueRun(threads: Threads, write: QueueWrite): RunRow {
+  const { thread: id, branch, run, stops, creates } = write;
   checkId("run", run.id);
+  if (creates !== undefined && !threads.has(id)) createQueuedThread(threads, write, creates);
   const { thread, namespace } = getBranch(threads, id, branch);
   const { tenant } = thread.details;
   checkTenant("run", { id, tenant }, run.tenant);
   const known = run.key === undefined ? undefined : findRunByKey(thread, run.key);
   if (known !== undefined) return known.row;
+  if (write.mustBeIdle === true) checkIdle(thread, namespace);
   const row: RunRow = {
     ...run,
     ...(tenant === undefined ? {} : { tenant }),
@@ -31,6 +55,33 @@ export function enqueueRun(threads: Threads, { thread: id, branch, run, stops }:
   thread.runs.set(row.id, { row, nth: ++threads.runCount, epoch: 0 });
   thread.queued += 1;
   return row;
+}
+
+/** Creates the thread of a queued run. */
+function createQueuedThread(
+  threads: Threads,
+  { thread: id, branch: headBranch = "main", run }: QueueWrite,
+  { graph, version, shape, outline, at, keySalt = "" }: QueuedThread,
+): void {
+  checkId("thread", id);
+  checkId("branch", headBranch);
+  const { tenant, owner } = run;
+  checkParties("run", { tenant, owner });
+  if (isQueued(threads, run.id)) throw createRunExistsError({ ...run, thread: id });
+  const writer = { graph, version, shape };
+  const details = toThreadDetails({ tenant, owner });
+  const thread = createThread({ id, headBranch, createdAt: at, keySalt, details }, writer);
+  thread.namespaces.set(headBranch, createNamespace(headBranch, undefined, undefined));
+  threads.set(id, thread);
+  saveOutline(threads, writer, outline);
+}
+
+/** Throws `thread_busy` if the thread has a live owner, or the branch an unfinished or a queued run. */
+function checkIdle(thread: Thread, { name, run }: StoredNamespace): void {
+  if (thread.owner?.alive === true) throw createBusyError(thread.id);
+  for (const { row } of thread.runs.values())
+    if (row.branch === name && (row.status === "queued" || (row.id === run && isUnfinishedRun(row))))
+      throw createNotIdleError(row);
 }
 
 /** Returns true if a run with this id is queued on any thread. */

@@ -8,6 +8,7 @@ import type { World } from "../../base/world.ts";
 import { type InterruptRow, isOpen } from "../../checkpoint/journal.ts";
 import { createAnsweredError } from "../conversation/answered-error.ts";
 import { readAnswer } from "../conversation/interrupt-schema.ts";
+import type { GivenAnswers } from "../migration/program.ts";
 import type { Persistence } from "../session/parts/persistence.ts";
 import type { Position } from "../session/parts/position.ts";
 import { getErrorPlace } from "../session/parts/position.ts";
@@ -23,8 +24,7 @@ import { release } from "../task/open-session.ts";
  */
 export async function applyAnswers(
   session: Pick<Session, "env" | "position" | "progress" | "journal">,
-  answers: Readonly<Record<string, unknown>>,
-  by: string | undefined,
+  { answers, by, key }: Pick<GivenAnswers, "answers" | "by" | "key">,
 ): Promise<readonly InterruptRow[]> {
   const { saved } = session.journal;
   if (saved === undefined) return [];
@@ -36,9 +36,18 @@ export async function applyAnswers(
       entries.length === 0
         ? []
         : await saved.store.interrupts(session.position.run.thread, session.position.run.branch);
+    const repeated = key === undefined ? undefined : all.find(({ answerKey }) => answerKey === key);
+    if (repeated !== undefined) throw createAnsweredError(saved.codec, repeated, getErrorPlace(session.position));
     const known = { all, awaited: await loadAwaited(session.position, saved, answers) };
     const rows = entries.map(([name, value]) =>
-      toAnsweredRow(session.position, session.progress, saved, { world: session.env.world, known, name, value, by }),
+      toAnsweredRow(session.position, session.progress, saved, {
+        world: session.env.world,
+        known,
+        name,
+        value,
+        by,
+        key,
+      }),
     );
     for (const row of rows) saved.interrupts.set(row.id, row);
     return [...overdue, ...rows];
@@ -100,13 +109,14 @@ interface ToAnsweredRowOptions {
   readonly name: string;
   readonly value: unknown;
   readonly by: string | undefined;
+  readonly key: string | undefined;
 }
 
 function toAnsweredRow(
   position: Position,
   progress: Progress,
   saved: Persistence,
-  { world, known, name, value, by }: ToAnsweredRowOptions,
+  { world, known, name, value, by, key }: ToAnsweredRowOptions,
 ): InterruptRow {
   const row = findInterrupt(position, progress, known, { saved, name });
   const parsed = readAnswer(position.plan, row, value);
@@ -125,6 +135,7 @@ function toAnsweredRow(
     answer: saved.codec.encode(parsed.value, `the answer to "${name}"`),
     answeredAt: world.clock.now(),
     ...(by === undefined ? {} : { answeredBy: by }),
+    ...(key === undefined ? {} : { answerKey: key, answeredRun: position.run.id }),
   };
 }
 

@@ -87,9 +87,9 @@ export interface Continuation {
 }
 
 /** Continues a run of a graph with answers. A finished thread is unchanged. */
-async function resumeGraph(session: Session, { answers, by, apply }: GivenAnswers): Promise<RunResult<State>> {
+async function resumeGraph(session: Session, { apply, ...given }: GivenAnswers): Promise<RunResult<State>> {
   const { saved } = session.journal;
-  const answered = await apply(session, answers, by);
+  const answered = await apply(session, given);
   if (session.progress.control.tasks.length > 0) return runToEnd(session, { answered });
   if (saved?.claim.run !== undefined && isUnfinished(saved.claim.run)) return completeFailed(session, saved);
   if (saved !== undefined)

@@ -30,13 +30,14 @@ export interface SavedPosition {
 export interface GivenAnswers {
   readonly answers: Readonly<Record<string, unknown>>;
   readonly by: string | undefined;
+  /** Idempotency key of the answers. */
+  readonly key?: string | undefined;
   /** Events of the caller that are already in the inbox: the run that was at work ended before it took them. */
   readonly posted?: readonly DeliveredEvent[] | undefined;
   /** Records answers on the open interrupts. Passed by `resume`, so that a bundle with `run` alone excludes the code for answers. */
   readonly apply: (
     session: Session,
-    answers: GivenAnswers["answers"],
-    by: string | undefined,
+    given: Pick<GivenAnswers, "answers" | "by" | "key">,
   ) => Promise<readonly InterruptRow[]>;
 }
 

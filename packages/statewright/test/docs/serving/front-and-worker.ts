@@ -10,6 +10,7 @@ import {
   START,
   sqliteStore,
   streamEvents,
+  submit,
 } from "statewright";
 import { systemWorld } from "statewright/adapter";
 import * as z from "zod";
@@ -26,12 +27,10 @@ const orders = defineGraph({ name: "orders", version: 1, state: Order, interrupt
 const [role = "worker", thread = "order-1"] = process.argv.slice(2);
 const store = sqliteStore("orders.db");
 
-/** Saves an order for the worker and returns its status. */
-async function submit(): Promise<string> {
-  const front = engine({ store, graphs: [orders] });
-  const handle = front.run(orders, { thread, input: { order: thread }, key: "order" });
-  await front.stop({ now: true });
-  return (await handle.result).status;
+/** Puts an order into the queue for the worker and returns its status. */
+async function order(): Promise<string> {
+  const submitted = await submit(orders, { store, thread, input: { order: thread }, key: "order" });
+  return submitted.status;
 }
 
 /** Saves an answer for the worker and returns the status. */
@@ -69,7 +68,7 @@ async function work(): Promise<void> {
   await host.start();
 }
 
-if (role === "submit") console.log(await submit());
+if (role === "submit") console.log(await order());
 else if (role === "approve") console.log(await approve());
 else if (role === "follow") await follow();
 else await work();

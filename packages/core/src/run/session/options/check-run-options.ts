@@ -8,7 +8,7 @@ import { checkParties } from "../../../checkpoint/thread-rules.ts";
 import { checkGraphOption } from "../../../define/check-graph-option.ts";
 import type { GraphTypes } from "../../../define/graph.ts";
 import { checkModels } from "../../../model/model-source.ts";
-import type { OnBusy, OnPriorEffect, ResumeOptions, RunOptions } from "./options.ts";
+import type { OnBusy, OnPriorEffect, ResumeOptions, RunOptions, SubmitOptions } from "./options.ts";
 
 /** Options of both calls. */
 const common = {
@@ -32,7 +32,7 @@ const common = {
   models: true,
 } as const;
 
-const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
+const options: Readonly<Record<"run" | "resume" | "submit", readonly string[]>> = {
   run: listOptionNames<RunOptions<GraphTypes>>({
     input: true,
     ...common,
@@ -43,7 +43,19 @@ const options: Readonly<Record<"run" | "resume", readonly string[]>> = {
     owner: true,
     removeMessages: true,
   }),
-  resume: listOptionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, ...common }),
+  resume: listOptionNames<ResumeOptions<GraphTypes>>({ answers: true, by: true, key: true, ...common }),
+  submit: listOptionNames<SubmitOptions<GraphTypes>>({
+    input: true,
+    thread: true,
+    store: true,
+    onBusy: true,
+    key: true,
+    metadata: true,
+    tenant: true,
+    owner: true,
+    world: true,
+    codec: true,
+  }),
 };
 
 /** Option names of `resume`. */
@@ -63,7 +75,7 @@ export function checkPriorEffectOption(call: string, onPriorEffect: unknown): vo
 }
 
 /** Throws `invalid_option` for an invalid graph, an unknown option, or an invalid value. */
-export function checkRunOptions(call: "run" | "resume", graph: unknown, callOptions: unknown): void {
+export function checkRunOptions(call: "run" | "resume" | "submit", graph: unknown, callOptions: unknown): void {
   checkGraphOption(call, graph);
   checkOptions(call, callOptions, options[call]);
   const { store, secrets, world, codec, signal, breakpoints, onPriorEffect, by, migrations, older, models, ...start } =

@@ -138,11 +138,38 @@ export interface GraphCallOptions<Types extends GraphTypes> {
       readonly answers?: Answers<Types["interrupts"] & Types["innerInterrupts"]>;
       /** Author of the answers: stored with them, and reported to later answers of the same interrupt. */
       readonly by?: string;
+      /**
+       * Idempotency key of the answers, unique in the thread. A second call with the same key and the same answers
+       * continues the run after a crash, and otherwise returns its outcome. Not for durable machines.
+       */
+      readonly key?: string;
     };
+  readonly submit: InputOption<Types> & QueueOptions & { readonly store: Store };
+}
+
+/** Options of a queued run, without its input. */
+interface QueueOptions
+  extends Pick<StartOptions, "metadata" | "tenant" | "owner">,
+    Pick<RunSettings, "world" | "codec"> {
+  /** Id of the thread; a missing thread is created. Default: a new thread. */
+  readonly thread?: string;
+  /**
+   * Idempotency key, unique in the thread; requires `thread`. A second call with the same graph, input and metadata
+   * returns the run of the first; another one is refused with `key_reused`.
+   */
+  readonly key?: string;
+  /**
+   * Handling of a busy thread, as of `run`. Default `enqueue`: the run starts when the runs before it are done or
+   * cancelled. `reject` refuses the run with `thread_busy` while the thread has an unfinished or a queued run.
+   */
+  readonly onBusy?: OnBusy;
 }
 
 /** Options of `run`. Input and context are required when the graph requires them. */
 export type RunOptions<Types extends GraphTypes> = GraphCallOptions<Types>["run"];
+
+/** Options of `submit`. Input is required when the graph requires it. */
+export type SubmitOptions<Types extends GraphTypes> = GraphCallOptions<Types>["submit"];
 
 /** Handling of a busy thread, and identification of the run. */
 export interface StartOptions {
