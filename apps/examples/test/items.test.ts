@@ -46,6 +46,6 @@ test("analyse emits progress before and after its work, between call start and e
     event.type === "tool.progress" ? [event.text] : event.type.startsWith("tool.") ? [event.type] : [],
   );
   expect(observed.filter((type) => type !== "tool.update")).toEqual([
-    ...["tool.started", "Starting analysis...", "Almost done...", "tool.completed"],
+    ...["tool.started", "tool.body_started", "Starting analysis...", "Almost done...", "tool.completed"],
   ]);
 });

@@ -30,7 +30,7 @@ export function toSvg(graph: GraphDefinition, options: SvgOptions = {}): string 
   return drawOutline(describeGraph(graph), { ...options, name: graph.name });
 }
 
-/** Renders an outline without its graph, such as an outline from another process, as SVG text. */
+/** Renders an outline without the graph, such as an outline from another process, as SVG text. */
 export function drawOutline(outline: Outline, options: SvgOptions & { readonly name: string }): string {
   const { name, direction = "down", mark = () => undefined, style = true } = options;
   return paint(createLayout(outline, direction), { name, direction, mark, style });

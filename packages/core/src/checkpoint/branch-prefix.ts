@@ -13,7 +13,7 @@ export function toBranchPrefix(branch: string): string {
   return `${/^\d/.test(branch) ? "." : ""}${branch.replaceAll(".", "..")}.`;
 }
 
-/** Returns the id without the prefix of its branch. */
+/** Returns the id without the prefix of the branch. */
 export function removeBranchPrefix(id: string, branch: string): string {
   const prefix = toBranchPrefix(branch);
   return id.startsWith(prefix) ? id.slice(prefix.length) : id;

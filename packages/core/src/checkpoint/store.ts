@@ -82,7 +82,7 @@ export interface Claim {
 }
 
 /**
- * Checkpoint to write. The journal rows of its predecessor are folded: only `once` effects retain outcomes and task
+ * Checkpoint to write. The journal rows of the predecessor are folded: only `once` effects retain outcomes and task
  * rows. A checkpoint with the same step as its predecessor continues that step, and the journal is unchanged.
  */
 export interface CheckpointWrite {

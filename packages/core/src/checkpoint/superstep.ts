@@ -33,7 +33,7 @@ export type EffectSummaryRow = Omit<EffectRow, "outcome" | "args">;
 export interface SuperstepRow {
   readonly checkpoint: CheckpointRow;
   readonly changes: readonly ChangeRow[];
-  /** Journal rows of the tasks that this superstep reduced: those of the previous step of its namespace. */
+  /** Journal rows of the tasks that this superstep reduced: those of the previous step of the namespace. */
   readonly effects: readonly EffectSummaryRow[];
 }
 

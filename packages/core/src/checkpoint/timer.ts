@@ -1,9 +1,9 @@
 /**
  * Timer rows: the next due timers at the head of each branch, over all threads.
  *
- * The control state of a checkpoint holds its pending timers: a fork takes its timers from there, and an old
- * checkpoint has the timers of its time. The rows repeat the timers of resumable branch heads in a form that one
- * query finds. They are written with the checkpoint, one row per armed timer and no row for an unchanged timer. The
+ * The control state of a checkpoint holds the pending timers: a fork takes timers from there, and an old
+ * checkpoint has the timers of that time. The rows repeat the timers of resumable branch heads in a form that a single
+ * query finds. A row is written with the checkpoint for each armed timer, and none for an unchanged timer. The
  * checkpoint decides which timer fires, so that a stale row can wake a run but never change its result.
  *
  * A fork gets rows when its first run starts; a run that is done, failed or cancelled removes its rows: timers fire

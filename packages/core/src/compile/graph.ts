@@ -71,7 +71,7 @@ export interface GraphOptions<
   /** Inbox messages delivered at a superstep boundary: `all` waiting messages (default), or `one` per boundary. */
   readonly inbox?: "one" | "all";
   /**
-   * Middleware around every tool call and model call of this graph and its inner graphs, outside node middleware:
+   * Middleware around every tool call and model call of this graph and the inner graphs, outside node middleware:
    * policies, limits and redaction for every part of the graph. Does not apply to agents started independently by a
    * tool.
    */

@@ -265,7 +265,7 @@ export interface GraphDefinition {
   readonly inbox: "one" | "all";
   /** Every tool callable by a node. */
   readonly tools: readonly Tool<never, never>[];
-  /** Middleware of every tool call and model call in the graph and its inner graphs, outermost first. */
+  /** Middleware of every tool call and model call in the graph and the inner graphs, outermost first. */
   readonly middleware: readonly Middleware[];
   /** Sources of the models of the graph; undefined without a source. */
   readonly models?: GraphModels | undefined;

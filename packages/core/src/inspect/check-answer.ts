@@ -1,4 +1,4 @@
-/** `checkAnswer`: checks an answer by the saved schema of its interrupt, without the graph of the thread. */
+/** `checkAnswer`: checks an answer by the saved schema of the interrupt, without the graph of the thread. */
 import { isStatewrightError, StatewrightError } from "../base/errors.ts";
 import { checkId } from "../base/ids.ts";
 import { invalidOption } from "../base/invalid-option.ts";

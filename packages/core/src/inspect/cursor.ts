@@ -1,4 +1,4 @@
-/** Text form of cursors: the place of a row in its list, as base64url of JSON. */
+/** Text form of cursors: the place of a row in the list, as base64url of JSON. */
 import { fromBase64, toBase64 } from "../base/base64.ts";
 import { invalidOption } from "../base/invalid-option.ts";
 

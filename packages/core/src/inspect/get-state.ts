@@ -28,7 +28,7 @@ export interface ThreadState<Types extends GraphTypes = GraphTypes> {
   readonly step: number;
   /** Nodes that run next; `END` if the graph has finished. */
   readonly next: readonly (Types["nodes"] | typeof END)[];
-  /** Open interrupts, if this checkpoint is the newest of its branch. */
+  /** Open interrupts, if this checkpoint is the newest of the branch. */
   readonly interrupts: readonly OpenInterruptOf<Types>[];
   /** Closed interrupts of this checkpoint: answered or expired. */
   readonly answered: readonly ClosedInterrupt[];

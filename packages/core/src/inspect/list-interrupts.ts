@@ -23,7 +23,7 @@ export interface WaitingInterrupt extends OpenInterrupt, WithCursor {
 
 /** Filter of `listInterrupts`. */
 export interface ListInterruptsOptions extends Omit<OpenInterruptFilter, "at" | "before"> {
-  /** Last row of the previous page, or its `cursor`. */
+  /** Last row of the previous page, or the `cursor` of that row. */
   readonly before?: string | Pick<OpenInterruptRow, "position"> | undefined;
   /** Clock, random source and log. Default: those of the system. */
   readonly world?: World;
@@ -48,7 +48,7 @@ const optionKeys = listOptionNames<ListInterruptsOptions>({
  * Returns the open interrupts, newest first, whatever the status of their runs: an interrupt beside a failed task, or
  * of a paused run, is listed too. An interrupt is open until it is answered or expires, or its run is done or
  * cancelled. An expired interrupt is not included: a resume of its thread closes the
- * interrupt. Pass the last interrupt of a page, or its `cursor`, as `before` for the next page.
+ * interrupt. Pass the last interrupt of a page, or the `cursor` of that row, as `before` for the next page.
  */
 export async function listInterrupts(
   store: Store,

@@ -29,13 +29,13 @@ export interface ListedRun extends RunRow, WithCursor {}
 
 /** Filter of `listThreads`. */
 export interface ListThreadsOptions extends Omit<ThreadFilter, "before"> {
-  /** Last row of the previous page, or its `cursor`. */
+  /** Last row of the previous page, or the `cursor` of that row. */
   readonly before?: string | Pick<ThreadRow, "id" | "updatedAt"> | undefined;
 }
 
 /** Filter of `listRuns`. */
 export interface ListRunsOptions extends Omit<RunFilter, "before"> {
-  /** Last row of the previous page, or its `cursor`. */
+  /** Last row of the previous page, or the `cursor` of that row. */
   readonly before?: string | Pick<RunRow, "thread" | "id"> | undefined;
 }
 

@@ -227,7 +227,7 @@ function copyCheckpoint(row: CheckpointRow, now: number): CheckpointWrite {
 }
 
 /**
- * Lists the answers given since the checkpoint if it is the head of its namespace, with the ids of the new branch; for
+ * Lists the answers given since the checkpoint if it is the head of the namespace, with the ids of the new branch; for
  * an older checkpoint interrupts are raised again.
  */
 async function listRetainedAnswers(

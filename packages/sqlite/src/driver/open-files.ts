@@ -1,6 +1,6 @@
 /**
- * Files that this thread has open, with their drivers. Two SQLite libraries in one process know nothing of each other:
- * a close by one of them releases the POSIX locks of the other on the file, and the other loses its log.
+ * Files that this thread has open, with their drivers. Two SQLite libraries in a process know nothing of each other:
+ * a close by the first releases the POSIX locks of the second on the file, and the second loses the log.
  */
 import { statSync } from "node:fs";
 import type { Database } from "./database.ts";
@@ -11,7 +11,7 @@ interface OpenFile {
   count: number;
 }
 
-/** Several copies of this package in one process share the list. */
+/** Copies of this package in a process share the list. */
 const registryKey: symbol = Symbol.for("@statewright/sqlite open files");
 
 function getOpenFiles(): Map<string, OpenFile> {

@@ -43,7 +43,7 @@ export class InterruptRows {
     return this.#sql.hasAwaited.get(namespace) !== undefined;
   }
 
-  /** Marks an interrupt as awaited by the run of its namespace. */
+  /** Marks an interrupt as awaited by the run of the namespace. */
   setAwaited(namespace: number, id: string): void {
     this.#sql.setAwaited.run(namespace, id);
   }

@@ -50,7 +50,7 @@ function prepareStatements(db: Database) {
   };
 }
 
-/** Row of a known run; `newest` is 1 for the newest run of its namespace. */
+/** Row of a known run; `newest` is 1 for the newest run of the namespace. */
 export interface KnownRun {
   readonly key: number;
   readonly status: RunRow["status"];
@@ -95,12 +95,12 @@ export class RunRows {
     this.#sql.newestRunOfThread.run(key, thread);
   }
 
-  /** Makes a run the newest run of its namespace. */
+  /** Makes a run the newest run of the namespace. */
   setNewestOfNamespace(namespace: number, key: number): void {
     this.#sql.newestRunOfNamespace.run(key, namespace);
   }
 
-  /** Writes the row of a run; a new run, or a started queued run, becomes the newest run of its namespace. */
+  /** Writes the row of a run; a new run, or a started queued run, becomes the newest run of the namespace. */
   put(
     claimed: ClaimedThread,
     { key: namespaceKey }: NamespaceState,

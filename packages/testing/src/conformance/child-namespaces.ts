@@ -540,7 +540,7 @@ export const childNamespaceTests: readonly StoreTest[] = [
   }),
 ];
 
-/** Claims a thread and returns functions that commit to any of its namespaces. */
+/** Claims a thread and returns functions that commit to any of the namespaces. */
 async function startNamespaces(store: Store, thread: string, options: Partial<ClaimRequest> = {}) {
   const claim: Claim = await store.claim(createClaimRequest(thread, options));
   let { nextSeq: seq, nextCheckpoint: id } = claim;

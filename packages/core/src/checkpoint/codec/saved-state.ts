@@ -36,8 +36,8 @@ export function createStateWriter(
   const baseSize = new Map(saved.map((rows) => [rows.channel, rows.deltas[0]?.text.length ?? 0]));
 
   /**
-   * Returns true if a first delta depends on the initial value of its channel. Only the graph knows that value, and a
-   * file is read without its graph.
+   * Returns true if a first delta depends on the initial value of the channel. Only the graph knows that value, and a
+   * file is read without the graph.
    */
   function needsInitialValue(channel: string, { kind }: Delta): boolean {
     if (baseSize.has(channel)) return false;
@@ -110,7 +110,7 @@ export function applySavedDeltas(codec: Codec, rows: readonly Pick<DeltaRow, "ki
   return deltas.reduce(applyDelta, getStartValue(deltas[0], undefined));
 }
 
-/** Applies one saved delta to a value of its channel. */
+/** Applies one saved delta to a value of the channel. */
 export function applySavedDelta(codec: Codec, value: unknown, row: Pick<DeltaRow, "kind" | "text">): unknown {
   const delta = parseDelta(codec, row);
   return applyDelta(value ?? getStartValue(delta, undefined), delta);

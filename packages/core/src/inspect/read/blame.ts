@@ -1,4 +1,4 @@
-/** `blame`: the supersteps that wrote a value, newest first, through all ancestors of its branch. */
+/** `blame`: the supersteps that wrote a value, newest first, through all ancestors of the branch. */
 import { isPlainObject } from "../../base/json.ts";
 import { findPart, isIndex, parseJsonPointer, toJsonPointer } from "../../base/json-pointer.ts";
 import { checkCount } from "../../base/options.ts";
@@ -40,7 +40,7 @@ const optionNames = ["at", "branch", "path", "limit"];
 const firstPageSize = 50;
 
 /**
- * Lists the supersteps that wrote the value at a path, newest first. The value of an item that only moved in its list
+ * Lists the supersteps that wrote the value at a path, newest first. The value of an item that only moved in the list
  * was not written. Ends at the oldest checkpoint that retention has kept. Reads the changes of the branch backwards in
  * growing pages until `limit` writes are found.
  *

@@ -1,4 +1,4 @@
-/** Journal rows and interrupts of a branch from a step on, including its inner graphs. */
+/** Journal rows and interrupts of a branch from a step on, including the inner graphs. */
 import { removeBranchPrefix } from "../../checkpoint/branch-prefix.ts";
 import type { EffectRow, InterruptRow } from "../../checkpoint/journal.ts";
 import { isNamespaceWithin } from "../../checkpoint/rules.ts";
@@ -19,12 +19,12 @@ export interface BranchWork {
   readonly interrupts: readonly { readonly suffix: string; readonly row: InterruptRow }[];
 }
 
-/** Identity of an effect on every branch: a fork repeats the ids of its tasks. */
+/** Identity of an effect on every branch: a fork repeats the ids of the tasks. */
 export function getEffectIdentity({ suffix, row: { step, task, key } }: BranchEffect): string {
   return JSON.stringify([suffix, step, task, key]);
 }
 
-/** Identity of an interrupt on every branch: its id without the prefix of its branch. */
+/** Identity of an interrupt on every branch: its id without the prefix of the branch. */
 export function getInterruptIdentity({ suffix, row }: BranchWork["interrupts"][number]): string {
   return `${suffix} ${removeBranchPrefix(row.id, splitNamespace(row.branch).branch)}`;
 }
@@ -79,7 +79,7 @@ async function createStepFilter(
     const first = (await getStepAt(start.checkpoint)) ?? 0;
     return (step) => step >= first && isBeforeFork(step);
   }
-  // The namespace of a call begins with the step of its task.
+  // The namespace of a call begins with the step of the task.
   const callStep = /^\/(\d+):/.exec(suffix)?.[1];
   if (suffix === "") return (step) => step >= start.step && isBeforeFork(step);
   return (step) => (callStep === undefined || Number(callStep) >= start.step) && isBeforeFork(step);

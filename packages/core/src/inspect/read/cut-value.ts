@@ -8,7 +8,7 @@ export interface CutPart {
   readonly path: string;
   /** Bytes of the part as JSON; with `items`, of all parts left out. */
   readonly bytes: number;
-  /** Set when this part and all that follow it in its list or object were left out: their number. */
+  /** Set when this part and all that follow it in the list or object were left out: their number. */
   readonly items?: number;
 }
 

@@ -1,4 +1,4 @@
-/** Finds a checkpoint of a thread, and the value of its channels. */
+/** Finds a checkpoint of a thread, and the value of the channels. */
 import { StatewrightError } from "../../base/errors.ts";
 import { checkCount } from "../../base/options.ts";
 import type { CheckpointRow } from "../../checkpoint/checkpoint.ts";

@@ -1,4 +1,4 @@
-/** `getStateAt`: the state of a thread at a checkpoint, read without its graph. */
+/** `getStateAt`: the state of a thread at a checkpoint, read without the graph. */
 
 import { deepFreeze } from "../../base/json.ts";
 import { findPart, parseJsonPointer } from "../../base/json-pointer.ts";

@@ -1,4 +1,4 @@
-/** `getSuperstep`: one superstep with everything that the store holds about it, read without its graph. */
+/** `getSuperstep`: one superstep with everything that the store holds about it, read without the graph. */
 
 import { deepFreeze, type Json } from "../../base/json.ts";
 import { checkCount } from "../../base/options.ts";
@@ -25,7 +25,7 @@ import { type ReadOptions, readThread, type ThreadReader } from "./thread-reader
 export interface GetSuperstepOptions extends ReadOptions {
   /** Checkpoint id of the superstep, of any branch or inner graph. */
   readonly checkpoint: number;
-  /** Graph of the superstep: adds the guards of its transition, and the redaction policies of its tools. */
+  /** Graph of the superstep: adds the guards of the transition, and the redaction policies of the tools. */
   readonly graph?: Graph;
 }
 

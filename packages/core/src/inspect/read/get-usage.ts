@@ -1,4 +1,4 @@
-/** `getUsage`: the tokens and the cost of a thread, from the journal, without its graph. */
+/** `getUsage`: the tokens and the cost of a thread, from the journal, without the graph. */
 import type { EffectRow } from "../../checkpoint/journal.ts";
 import { createUnknownBranchError } from "../../checkpoint/rules.ts";
 import type { Store, StoreReads } from "../../checkpoint/store.ts";
@@ -13,7 +13,7 @@ export interface GetUsageOptions {
   /** Id of the thread. */
   readonly thread: string;
   /**
-   * Branch whose own requests count, with those of its inner graphs and without those before its fork. Default: all
+   * Branch whose own requests count, with those of the inner graphs and without those before its fork. Default: all
    * branches.
    */
   readonly branch?: string;
@@ -43,7 +43,7 @@ export interface ThreadUsage extends UsageSum {
   readonly steps: readonly (UsageSum & { readonly namespace: string; readonly step: number })[];
   /** Requested models, in order of their first request; `model` is undefined for tokens that a tool reported. */
   readonly models: readonly (UsageSum & { readonly model: string | undefined })[];
-  /** Namespaces with requests: the branch itself, such as `main`, and its inner graphs, such as `main/2:0`. */
+  /** Namespaces with requests: the branch itself, such as `main`, and the inner graphs, such as `main/2:0`. */
   readonly namespaces: readonly (UsageSum & { readonly namespace: string })[];
   /** False when checkpoints of the thread were removed, and with them journal rows: older requests are missing. */
   readonly isComplete: boolean;

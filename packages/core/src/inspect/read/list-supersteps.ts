@@ -1,4 +1,4 @@
-/** `listSupersteps`: the timeline of a thread, read without its graph. */
+/** `listSupersteps`: the timeline of a thread, read without the graph. */
 import { checkCount } from "../../base/options.ts";
 import type { Store } from "../../checkpoint/store.ts";
 import { listTimeline } from "./list-timeline.ts";

@@ -83,7 +83,7 @@ export function createEventQueue(overflow: EventOverflow = "merge"): EventQueue 
       else {
         const entry = append(event);
         if (!isDurable(event)) transientCount += 1;
-        // A merge must not move an event ahead of another event of its task.
+        // A merge must not move an event ahead of another event of the task.
         if (key === undefined) mergeable.delete(task);
         else mergeable.set(task, (mergeable.get(task) ?? new Map<string, Entry>()).set(key, entry));
       }

@@ -113,7 +113,7 @@ export type RunEventBody =
   | { readonly type: "inbox.failed"; readonly error: ErrorRecord }
   /**
    * A durable machine processed an event, or an answer about a promise in doubt (`key` is `in_doubt`). Saved with the
-   * checkpoint of its transition.
+   * checkpoint of the transition.
    */
   | { readonly type: "event.received"; readonly inboxMessageId: string; readonly key: string; readonly by?: string }
   /** A durable machine did not accept a queued event when its turn came. The event is removed from the inbox. */

@@ -1,9 +1,9 @@
 /**
- * Attempts of a journaled effect. A row has no list before its second attempt: an effect with one attempt in one
+ * Attempts of a journaled effect. A row has no list before the second attempt: an effect with a single attempt in one
  * process costs nothing here.
  *
- * A list is complete: it begins with the first attempt, and its last entry is the current one. An entry with an error
- * or an end is closed.
+ * A list is complete: from the first attempt to the current attempt as the last entry. An entry with an error or an end
+ * is closed.
  */
 import { type ErrorRecord, isStatewrightError } from "../../base/errors.ts";
 import {

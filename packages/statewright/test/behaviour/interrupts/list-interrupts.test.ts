@@ -156,7 +156,12 @@ describe.each(places)("%s", (_name, open) => {
     ]);
     expect(interrupts.map(({ id }) => id)).toEqual([bobAsks]);
     const second = await getFailure(give("t", { [annAsks]: { ok: false } }, "eve"), "already_answered");
-    expect(second.details).toEqual({ answer: { ok: true }, answeredAt: 1_000_000, answeredBy: "ann" });
+    expect(second.details).toEqual({
+      interrupt: annAsks,
+      answer: { ok: true },
+      answeredAt: 1_000_000,
+      answeredBy: "ann",
+    });
     await give("t", { vote: { ok: false } }, "bob");
     const { answered: both } = await getState(team, { store, thread: "t", at: 1 });
     expect(both.map(({ answeredBy }) => answeredBy)).toEqual(["ann", "bob"]);

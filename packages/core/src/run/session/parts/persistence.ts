@@ -30,7 +30,7 @@ export interface Persistence {
   readonly codec: Codec;
   readonly writer: StateWriter;
   readonly claim: Claim;
-  /** State shared by a graph and its inner graphs. */
+  /** State shared by a graph and the inner graphs. */
   readonly thread: ActiveThread;
   /** Namespace of the rows in the store: the run's branch, or a child namespace. */
   readonly namespace: string;
@@ -86,7 +86,7 @@ export function toJournalKey(step: number, task: string, key: string): string {
  */
 export const taskKey = "";
 
-/** Returns the key of a row in the journal of its namespace. */
+/** Returns the key of a row in the journal of the namespace. */
 export function toRowKey(row: EffectRow): string {
   return toJournalKey(row.step, row.task, row.key);
 }
