@@ -90,8 +90,17 @@ function freezeNested(value: unknown, level: number, traversal: FreezeTraversal)
       traversed.add(value);
     }
   } else freezeContainer(value, level, traversal);
-  for (const key of Object.keys(value)) freezeNested(value[key as keyof typeof value], level + 1, traversal);
+  freezeProperties(value, level, traversal);
   if (wasFrozen && traversal.frozenCount > maxUnmemoized) traversed.add(value);
+}
+
+function freezeProperties(value: object, level: number, traversal: FreezeTraversal): void {
+  if (isPlainObject(value)) {
+    // `for in` allocates no list of keys. A plain object inherits no enumerable key.
+    for (const key in value) freezeNested(value[key], level + 1, traversal);
+    return;
+  }
+  for (const key of Object.keys(value)) freezeNested(value[key as keyof typeof value], level + 1, traversal);
 }
 
 /**
@@ -245,7 +254,9 @@ function isDataFrom(value: unknown, level: number): boolean {
   if (level >= maxDepth) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype === Array.prototype) {
-    for (const item of value as readonly unknown[]) if (!isDataFrom(item, level + 1)) return false;
+    const items = value as readonly unknown[];
+    // An index allocates no iterator.
+    for (let index = 0; index < items.length; index++) if (!isDataFrom(items[index], level + 1)) return false;
     return !isRegExpMatch(value);
   }
   if (prototype !== Object.prototype && prototype !== null) {

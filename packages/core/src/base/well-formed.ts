@@ -46,7 +46,8 @@ function hasLoneSurrogate(value: unknown, level: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (level > maxDepth) throw new RangeError("too deep");
   if (Array.isArray(value)) {
-    for (const item of value) if (hasLoneSurrogate(item, level + 1)) return true;
+    // An index allocates no iterator.
+    for (let index = 0; index < value.length; index++) if (hasLoneSurrogate(value[index], level + 1)) return true;
     return false;
   }
   if (!isPlainObject(value)) return false;

@@ -14,7 +14,7 @@ import { isToolError, mergeStopError, ToolError } from "../../tool/definition/to
 import { type CopyData, type ToolResult, toErrorResult, toResult, toStoppedResult } from "../../tool/result.ts";
 import { subscribeToAbort } from "../session/abort.ts";
 import { isSuspension } from "../session/preemption.ts";
-import { emitBodyStart, getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
+import { emitStart, getResultFields, getTimeoutMs, type ToolCallContext } from "./context.ts";
 import { createResultDataCopier } from "./result-data.ts";
 import { createToolRuntime, type Execution } from "./tool-runtime.ts";
 
@@ -92,7 +92,7 @@ export function attemptCall(
     const runtime = createToolRuntime(call, spec, execution, { attempt, signal: controller.signal, isOpen });
     Promise.resolve()
       .then(() => {
-        if (attempt === 1) emitBodyStart(call);
+        if (attempt === 1) emitStart(call, "tool.body_started");
         return tool.call(progress.state as never, runtime as never, toolCall);
       })
       .then(
@@ -123,6 +123,7 @@ function readResult(call: ToolCallContext, spec: ToolSpec, returned: unknown, at
     const invalid = findInvalidData(returned, resultBounds);
     if (invalid?.reason === "bounds")
       throw new ToolError("invalid_output", `The tool "${spec.name}" returned values that ${invalid.text}.`);
+    if (typeof returned === "string") return toResult(toWellFormedData(returned), getResultFields(call, attempt));
     const { copy, logDropped } = createResultDataCopier(call, "the result");
     // A value with an output schema is what the schema returns.
     const copyData: CopyData = (value, name) =>

@@ -157,9 +157,9 @@ export function emitCallEvent(call: ToolCallContext, body: CallEventBody): void 
   });
 }
 
-/** Emits that the body is called now, with its final arguments. */
-export function emitBodyStart(call: ToolCallContext): void {
-  if (call.events.stream.hasReaders()) emitCallEvent(call, { type: "tool.body_started", args: redactCallArgs(call) });
+/** Emits the start of the call, or of its body, with its current arguments. They are redacted for listeners only. */
+export function emitStart(call: ToolCallContext, type: "tool.started" | "tool.body_started"): void {
+  if (call.events.stream.hasReaders()) emitCallEvent(call, { type, args: redactCallArgs(call) });
 }
 
 /**

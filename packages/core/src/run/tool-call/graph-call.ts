@@ -19,7 +19,7 @@ import type { Session } from "../session/session.ts";
 import type { Stop } from "../session/stop.ts";
 import { runInner } from "../task/inner-run.ts";
 import { validateResult } from "./attempt-call.ts";
-import { emitBodyStart, getTimeoutMs, type ToolCallContext } from "./context.ts";
+import { emitStart, getTimeoutMs, type ToolCallContext } from "./context.ts";
 import { type Execution, emitUpdate } from "./tool-runtime.ts";
 
 /**
@@ -61,7 +61,7 @@ export async function attemptGraphCall(
   const record = getToolGraph(tool) as GraphToolRecord;
   checkDepth(call, record);
   const { signal, getStopError, end } = createStopSignal(call, tool);
-  if (attempt === 1 && !signal.aborted) emitBodyStart(call);
+  if (attempt === 1 && !signal.aborted) emitStart(call, "tool.body_started");
   try {
     return await runInner(
       call.scope,

@@ -12,7 +12,7 @@ import { isSuspension } from "../session/preemption.ts";
 import type { TaskScope } from "../session/scope.ts";
 import { parseCallArgs } from "./call-args.ts";
 import { getClientInterruptId } from "./client-call.ts";
-import { emitCallEvent, getResultFields, isProviderCall, redactCallArgs, type ToolCallContext } from "./context.ts";
+import { emitCallEvent, emitStart, getResultFields, isProviderCall, type ToolCallContext } from "./context.ts";
 import { type CallDecision, decideCall } from "./decide-call.ts";
 import { getPriorCallInterruptId } from "./prior-call.ts";
 import { askProviderApproval, checkApprovalDeclared } from "./provider-call.ts";
@@ -93,7 +93,7 @@ function startCall(call: ToolCallContext, name: string, args: unknown): CallDeci
   call.toolCall = deepFreeze({ id: call.block.id, name, args });
   call.parsedCall = call.toolCall;
   call.transition("call.started");
-  emitCallEvent(call, { type: "tool.started", args: redactCallArgs(call) });
+  emitStart(call, "tool.started");
   call.transition("call.checking");
   return undefined;
 }

@@ -113,5 +113,6 @@ export function omitHiddenArgs(spec: ToolSpec, args: unknown): unknown {
 
 /** Lists the injected parameter names among the arguments. */
 export function listForgedKeys(spec: ToolSpec, args: unknown): readonly string[] {
-  return isPlainObject(args) ? Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name)) : [];
+  if (!isPlainObject(args) || Object.keys(spec.inject).length === 0) return [];
+  return Object.keys(args).filter((name) => Object.hasOwn(spec.inject, name));
 }

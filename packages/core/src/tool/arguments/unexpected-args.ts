@@ -15,10 +15,13 @@ export interface UnexpectedArgs {
 /** Maximum reported issues of a kind; each issue has a path text, which may be long. */
 const maxReported = 100;
 
+const noUnexpectedArgs: UnexpectedArgs = Object.freeze({ unknown: Object.freeze([]), nulls: Object.freeze([]) });
+
 /** Finds unexpected arguments at every depth. */
 export function findUnexpectedArgs(schema: JsonObject, args: unknown): UnexpectedArgs {
   const found: Findings = { unknown: [], nulls: [], cache: new Map() };
   getVisitor(schema, schema)?.(args, undefined, undefined, found);
+  if (found.unknown.length === 0 && found.nulls.length === 0) return noUnexpectedArgs;
   return {
     unknown: found.unknown
       .slice(0, maxReported)
