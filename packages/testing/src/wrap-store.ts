@@ -4,10 +4,11 @@ import type { StoreReads } from "@statewright/core/store";
 
 /** Returns `inner` with some functions overridden; works for every store, including classes with private fields. */
 export function wrapStore(inner: Store, overrides: Partial<Store>): Store {
-  const { snapshot, supersteps } = inner;
+  const { now, snapshot, supersteps } = inner;
   return {
     name: inner.name,
     local: inner.local,
+    ...(now === undefined ? {} : { now: () => now.call(inner) }),
     longTerm: inner.longTerm,
     createThread: (write) => inner.createThread(write),
     updateThread: (thread, patch) => inner.updateThread(thread, patch),

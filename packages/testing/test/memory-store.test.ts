@@ -1,9 +1,9 @@
-import { memoryStore } from "@statewright/core";
+import { type MemoryStoreOptions, memoryStore } from "@statewright/core";
 import { type StoreUnderTest, storeConformance, wordConformance } from "@statewright/testing/conformance";
 import { describe, test } from "vitest";
 
-function open(): StoreUnderTest {
-  const store = memoryStore();
+function open(options: MemoryStoreOptions = {}): StoreUnderTest {
+  const store = memoryStore(options);
   return {
     store,
     peer: () => store.peer(),
@@ -33,7 +33,13 @@ async function openRemote(): Promise<StoreUnderTest> {
 }
 
 describe("the memory store", () => {
-  for (const { name, run } of [...storeConformance, ...wordConformance]) test(name, () => run(open));
+  for (const { name, run } of [...storeConformance, ...wordConformance]) test(name, () => run(() => open()));
+});
+
+describe("a memory store with a clock", () => {
+  let time = 5_000;
+  const now = () => (time += 1);
+  for (const { name, run } of storeConformance) test(name, () => run(() => open({ now })));
 });
 
 describe("a store behind a connection", () => {

@@ -28,6 +28,7 @@ export function isExcused(error: unknown, { faults, isCutOff }: PossibleCauses):
       return isCutOff;
     case "store_full":
     case "store_locked":
+    case "store_unreachable":
     case "store_failed":
       return storeFailed;
     default:

@@ -70,6 +70,7 @@ const kinds = {
   store_failed: "store",
   store_full: "store",
   store_locked: "store",
+  store_unreachable: "store",
   store_corrupt: "store",
   store_newer: "store",
   missing_key: "store",
@@ -82,6 +83,9 @@ const kinds = {
 
 /** Code of an error; stable across two copies of the package. */
 export type ErrorCode = keyof typeof kinds;
+
+/** Codes of errors after which a store may accept the same write later. Such an error pauses a run. */
+export const transientStoreCodes: readonly ErrorCode[] = ["store_full", "store_locked", "store_unreachable"];
 
 /** Every error code, in the order of docs/errors.md. */
 export const errorCodes: readonly ErrorCode[] = Object.keys(kinds) as ErrorCode[];

@@ -79,6 +79,8 @@ export interface Claim {
   readonly recovered: boolean;
   /** Number of queued runs of the thread, over all branches. */
   readonly queued: number;
+  /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
+  readonly at?: number | undefined;
 }
 
 /**
@@ -390,6 +392,12 @@ export interface Store {
   readonly name: string;
   /** True when no other process can write to this store: an active run need not poll for external input. */
   readonly local?: boolean | undefined;
+  /**
+   * Returns the time of the store in milliseconds since the epoch. Timers and expiries are armed and judged by this
+   * clock, so that processes with different clocks agree. A store with a clock sets `at` of each claim. In a store
+   * without a clock, due times follow the clock of each process.
+   */
+  now?(): Promise<number>;
   /** Rows independent of threads. Export, pruning and deletion of threads do not change these rows. */
   readonly longTerm: LongTermRows;
   /**

@@ -7,6 +7,7 @@ import { checkOptions, listOptionNames } from "../base/options.ts";
 import { describeIssues, type SchemaIssue } from "../base/schema.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { InterruptRow } from "../checkpoint/journal.ts";
+import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { createAnsweredError } from "../run/conversation/answered-error.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
@@ -71,7 +72,7 @@ export async function checkAnswer(store: Store, options: CheckAnswerOptions): Pr
     });
   const thread = checkId("thread", options.thread);
   await requireThread(store, thread);
-  const open = await store.openInterrupts({ thread, at: world.clock.now() });
+  const open = await store.openInterrupts({ thread, at: await readStoreTime(store, world) });
   const row = open.find(({ id }) => id === interrupt);
   if (row === undefined) throw await createClosedError(store, createGuardedCodec(codec), thread, interrupt);
   const { branch, key, schema } = row;

@@ -2,6 +2,7 @@
 import { checkOptions, listOptionNames } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import type { OpenInterruptRow } from "../checkpoint/journal.ts";
+import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { OpenInterruptFilter, Store } from "../checkpoint/store.ts";
 import type { OpenInterrupt } from "../run/events/run-event.ts";
 import { checkCodecOption, checkStoreOption, checkWorldOption } from "../run/session/options/check-run-options.ts";
@@ -60,7 +61,11 @@ export async function listInterrupts(
   checkWorldOption("listInterrupts", filter.world);
   const { world = systemWorld(), codec: codecOption = plainCodec, before, ...query } = filter;
   const codec = createGuardedCodec(codecOption);
-  const rows = await store.openInterrupts({ ...query, before: toPosition(before), at: world.clock.now() });
+  const rows = await store.openInterrupts({
+    ...query,
+    before: toPosition(before),
+    at: await readStoreTime(store, world),
+  });
   return rows.map((row) => toWaitingInterrupt(codec, row));
 }
 

@@ -4,6 +4,7 @@ import { checkId } from "../base/ids.ts";
 import { checkCount, checkNumber, checkOptions, listOptionNames, requireOneOf } from "../base/options.ts";
 import { systemWorld, type World } from "../base/world.ts";
 import { mergeDeltas } from "../checkpoint/codec/merge-deltas.ts";
+import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 import { checkCodecOption, checkStoreOption } from "../run/session/options/check-run-options.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
@@ -50,7 +51,7 @@ export async function pruneThread(store: Store, options: PruneOptions): Promise<
   const { thread, keepLast, olderThanMs, world = systemWorld() } = options;
   checkRetention(options);
   const codec = createGuardedCodec(options.codec ?? plainCodec);
-  const since = olderThanMs === undefined ? undefined : world.clock.now() - olderThanMs;
+  const since = olderThanMs === undefined ? undefined : (await readStoreTime(store, world)) - olderThanMs;
   let [threads, checkpoints] = [0, 0];
   for await (const id of thread === undefined ? streamThreadIds(store) : [checkId("thread", thread)]) {
     const removed = await pruneCheckpoints(store, id, { keepLast, since }, codec).catch(

@@ -1,7 +1,8 @@
 /**
- * Runs of an engine that their store paused, because its disk was full or its file locked. The engine resumes them
- * until they continue, with growing delays.
+ * Runs of an engine that their store paused, because its disk was full, its file locked or its server unreachable. The
+ * engine resumes them until they continue, with growing delays.
  */
+import { transientStoreCodes } from "../base/errors.ts";
 import { isPlainObject } from "../base/json.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
@@ -21,10 +22,9 @@ export interface HaltedRuns {
   list(isClaimed: (thread: string) => boolean): Promise<readonly RunRow[]>;
 }
 
-/** Codes of errors after which the store may accept the same write later. */
-const haltCodes: readonly unknown[] = ["store_locked", "store_full"];
+const haltCodes: readonly unknown[] = transientStoreCodes;
 
-/** Returns true if the store paused the run, or refused to resume it, for lack of room or because of a lock. */
+/** Returns true if the store paused the run, or refused to resume it, with an error that ends by itself. */
 export function isHalt(error: unknown): boolean {
   return isPlainObject(error) || error instanceof Error ? haltCodes.includes(getCode(error)) : false;
 }

@@ -2,6 +2,7 @@
 import { isStatewrightError } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
+import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import { getBranchName } from "../checkpoint/rules.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { TimerRow } from "../checkpoint/timer.ts";
@@ -63,7 +64,7 @@ export function createPendingWorkScanner({
     const { queued, orphaned, parked, notified, more } = await finder.next();
     scanner.hasMore = more;
     const untried = parked.filter((row) => !triedRuns.has(toRunKey(row)));
-    const timers = await store.timers({ dueBy: world.clock.now() });
+    const timers = await store.timers({ dueBy: await readStoreTime(store, world) });
     const due = [...(await listDueRuns(store, timers)), ...(await listHalted())];
     const deliverable = await filterDeliverable(store, getCodec(options), notified);
     for (const row of [...queued, ...orphaned, ...untried, ...deliverable, ...due]) foundRuns.add(toRunKey(row));

@@ -1,6 +1,7 @@
 /** Schedule of the store scans of an engine: at the next due time, and in a poll interval. */
 import { toErrorRecord } from "../base/errors.ts";
 import type { World } from "../base/world.ts";
+import { readStoreTime } from "../checkpoint/read-store-time.ts";
 import type { Store } from "../checkpoint/store.ts";
 
 export interface ScanSchedule {
@@ -68,11 +69,13 @@ export function createScanSchedule({
     },
     scheduleAlarm: async () => {
       try {
-        const now = world.clock.now();
+        const now = await readStoreTime(store, world);
+        // Read after the answer of the store: the alarm is late by the time of the answer, and never early.
+        const aheadMs = now - world.clock.now();
         const next = (await store.timers({ limit: 100 })).find(({ dueAt }) => dueAt > now);
         cancelAlarm();
         cancelAlarm = ignore;
-        if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt, schedule.request);
+        if (next !== undefined && isServing()) cancelAlarm = world.schedule.at(next.dueAt - aheadMs, schedule.request);
       } catch (error) {
         world.log("error", "the timers could not be read", { error: toErrorRecord(error) });
       }

@@ -171,8 +171,8 @@ export const threadMoveTests: readonly StoreTest[] = [
     await copyThread(store, "t", "copy");
     const [one, other] = [await store.claim(createClaimRequest("t")), await store.claim(createClaimRequest("copy"))];
     assertEqual(
-      { ...other, epoch: 0, run: { ...other.run, thread: "t" } },
-      { ...one, epoch: 0 },
+      { ...other, epoch: 0, at: 0, run: { ...other.run, thread: "t" } },
+      { ...one, epoch: 0, at: 0 },
       "the claim of the copy",
     );
     const id = other.nextCheckpoint;

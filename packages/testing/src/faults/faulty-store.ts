@@ -1,6 +1,7 @@
 /** Store with planned faults in commits, claims or reads. */
 import { StatewrightError, type Store, type World } from "@statewright/core";
 import { systemWorld } from "@statewright/core/adapter";
+import type { Commit } from "@statewright/core/store";
 import { wrapStore } from "../wrap-store.ts";
 import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 
@@ -8,8 +9,11 @@ import { createFaultCounter, type FaultPlan } from "./fault-plan.ts";
 export interface StoreFaults extends FaultPlan {
   /** Failing operation: `commit` (the default), `claim` of a thread, or `read`. */
   readonly on?: "commit" | "claim" | "read";
-  /** Error code; a failed commit writes nothing. Default `store_failed`. */
-  readonly error?: "store_full" | "store_failed" | "store_locked";
+  /**
+   * Error code; a failed commit writes nothing. With `store_unreachable` the connection is lost, so that the store
+   * releases the thread of a failed release. Default `store_failed`.
+   */
+  readonly error?: "store_full" | "store_failed" | "store_locked" | "store_unreachable";
   /** Hangs instead of failing: the commit is written, but the callback is never called, as with a hanging disk. */
   readonly hang?: boolean;
   /** Delays the callback of every commit by this many milliseconds of the world. */
@@ -71,10 +75,17 @@ function createStoreWithCommitFaults(inner: Store, plan: StoreFaults, shouldFail
       };
       const isFaulty = shouldFail();
       if (isFaulty && hang) inner.commit(commit, () => undefined);
+      else if (isFaulty && error === "store_unreachable" && commit.release === true)
+        releaseOnly(inner, commit, () => finish(createStoreFault("commit", error)));
       else if (isFaulty) queueMicrotask(() => finish(createStoreFault("commit", error)));
       else inner.commit(commit, finish);
     },
   });
+}
+
+/** Releases a thread as a store does after the connection of its owner is lost; writes nothing else. */
+function releaseOnly(inner: Store, { thread, branch, epoch, seq, after = seq }: Commit, onReleased: () => void): void {
+  inner.commit({ thread, branch, epoch, seq: after, release: true }, onReleased);
 }
 
 const nextSteps = {

@@ -57,11 +57,16 @@ export interface MemoryStore extends Store {
 export interface MemoryStoreOptions {
   /** Embedding of the long-term side, for search with `near`. */
   readonly longTerm?: LongTermVectors;
+  /**
+   * Clock of the store, shared by its owners, in milliseconds since the epoch: for tests of processes whose clocks
+   * differ. Default: none, so that due times follow the world of each run.
+   */
+  readonly now?: () => number;
 }
 
 /** Creates a store that exists as long as this process. Throws `invalid_option`. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkKeys("memoryStore", options, ["longTerm"]);
+  checkKeys("memoryStore", options, ["longTerm", "now"]);
   checkVectors("memoryStore", options.longTerm);
   const threads = Object.assign(new Map<string, Thread>(), {
     runCount: 0,
@@ -71,6 +76,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
     snapshots: new Set<SavedThreads>(),
+    now: options.now,
   });
   return createOwner(threads, options.longTerm);
 }
@@ -84,6 +90,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     get local() {
       return threads.ownerCount === 1;
     },
+    ...(threads.now === undefined ? {} : { now: createClockRead(threads.now, self) }),
     ...createReads({ find: (id) => threads.get(id), all: () => threads }, self),
     ...createSnapshots(threads, self),
     ...createWrites(threads, self, queue),
@@ -174,6 +181,10 @@ function catchFailure(self: Owner, work: () => void): StatewrightError | undefin
 async function read<Value>(self: Owner, work: () => Value): Promise<Value> {
   checkAlive(self);
   return work();
+}
+
+function createClockRead(now: () => number, self: Owner): () => Promise<number> {
+  return () => read(self, now);
 }
 
 type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "exportThread" | "vacuum">;
@@ -341,5 +352,6 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
     recovered,
     queued: thread.queued,
+    ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
 }

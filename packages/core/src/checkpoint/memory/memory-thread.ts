@@ -107,6 +107,8 @@ export type Threads = Map<string, Thread> & {
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  /** Clock of the store; undefined in a store without a clock. */
+  readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */
   readonly snapshots: Set<Map<string, Thread | undefined>>;
 };

@@ -17,6 +17,7 @@ import { collectUnsavedOutcomes, retainOutcomes } from "../journal/unsaved-outco
 import { createFinalEvent, type DurableEvent } from "../session/durable-event.ts";
 import type { RunResult } from "../session/options/options.ts";
 import type { Journal } from "../session/parts/journal.ts";
+import { hasNoRoom } from "../session/parts/once-effects.ts";
 import { awaitCommit, type SessionWrite } from "../session/parts/persistence.ts";
 import { getErrorPlace, type Position } from "../session/parts/position.ts";
 import type { Progress } from "../session/parts/progress.ts";
@@ -144,7 +145,7 @@ async function commitFinish(
 }
 
 /**
- * Ends the run on an error. A full or locked store pauses the run, which can be resumed; any other error is saved as
+ * Ends the run on an error. A full, locked or unreachable store pauses the run, which can be resumed; any other error is saved as
  * a failure and then thrown.
  */
 export async function finishOnError(session: Session, thrown: unknown): Promise<RunResult<State>> {
@@ -155,7 +156,7 @@ export async function finishOnError(session: Session, thrown: unknown): Promise<
       : toRunError(session.position, thrown),
   );
   const record = toRedactedRecord(session.env.redactor, error);
-  if (error.code === "store_full" || error.code === "store_locked") {
+  if (hasNoRoom(error)) {
     const finalEvent = createFinalEvent(session.events, session.journal, { type: "run.paused", cause: record });
     const isSaved = await releaseThread(
       session,

@@ -48,6 +48,7 @@ import type { Preemption } from "../session/preemption.ts";
 import type { State } from "../session/returns.ts";
 import { createSession, type Session } from "../session/session.ts";
 import { popFinalState } from "../superstep/final-state-cache.ts";
+import { followStoreClock, logSkew } from "./follow-store-clock.ts";
 
 /** Fields of a new run that the caller sets. */
 export type RunLabels = Pick<RunRow, "key" | "metadata" | "tenant" | "owner">;
@@ -112,10 +113,9 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
   const { graph, options, thread } = opening;
   const plan = getPlan(graph);
   const env = createEnvironment(opening);
-  const { world, codec } = env;
+  const { codec } = env;
   const kernel = getRunKernel(graph, opening.events);
-  const base = { env, kernel };
-  if (options.store === undefined) return createUnsavedSession(opening, base);
+  if (options.store === undefined) return createUnsavedSession(opening, { env, kernel });
   const { store } = options;
   if (!opening.mustExist && options.branch !== undefined) await checkBranchGraph(store, thread, graph);
   const claim = await store.claim({
@@ -125,20 +125,24 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     version: graph.version,
     shape: plan.shape,
     outline: plan.outline,
-    at: world.clock.now(),
+    at: env.world.clock.now(),
     keySalt: toKeySalt(opening),
     mustExist: opening.mustExist,
     tenant: opening.labels?.tenant,
     owner: opening.labels?.owner,
     startsRun: opening.claimsOnCommit,
   });
+  const { world, skewMs } = followStoreClock(env.world, claim);
   let older: Graph;
   try {
     await writeUnsavedOutcomes(store, thread, claim);
     checkFormat(thread, claim);
     checkThread({ id: thread, graph: claim.writtenBy.graph }, graph);
     const resolution = await resolveThreadVersion(opening, store, claim, { codec, world });
-    if ("claim" in resolution) return await loadSession(opening, store, base, resolution);
+    if ("claim" in resolution) {
+      logSkew(world, thread, skewMs);
+      return await loadSession(opening, store, { env: { ...env, world }, kernel }, resolution);
+    }
     older = resolution.older;
   } catch (error) {
     if (!isStatewrightError(error, "fenced")) await release(store, thread, claim, { world });

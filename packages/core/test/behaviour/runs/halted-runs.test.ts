@@ -16,7 +16,7 @@ import {
 } from "../../../src/index.ts";
 import { createVirtualWorld } from "../../support/virtual-world.ts";
 
-type Code = "store_locked" | "store_full";
+type Code = "store_locked" | "store_full" | "store_unreachable";
 
 /** Creates a store that refuses checkpoints, and claims if told so, while it is blocked. */
 function createBlockedStore(code: Code) {
@@ -49,7 +49,7 @@ function createGraph(onFirst: () => void) {
     .edges({ [START]: "first", first: "second", second: END });
 }
 
-for (const code of ["store_locked", "store_full"] as const)
+for (const code of ["store_locked", "store_full", "store_unreachable"] as const)
   for (const refusesClaims of [false, true])
     test(`an engine resumes a run that its store paused with ${code}${refusesClaims ? " and whose claims it then refused" : ""}, with growing delays [FX66]`, async () => {
       const world = createVirtualWorld();

@@ -2,7 +2,7 @@
  * `once` effects in progress. After a write that its store had no room for, the run stops only when these effects have
  * ended: their outcomes are known in this process, and are saved as soon as there is room.
  */
-import { isStatewrightError } from "../../../base/errors.ts";
+import { isStatewrightError, transientStoreCodes } from "../../../base/errors.ts";
 import type { World } from "../../../base/world.ts";
 
 /** `once` effects in progress on a thread. */
@@ -30,9 +30,9 @@ export function trackOnceEffect<Value>({ active }: OnceEffects, effect: Promise<
   return effect;
 }
 
-/** Returns true if a store may accept the refused write later: its disk is full, or its file is locked. */
+/** Returns true if a store may accept the refused write later. */
 export function hasNoRoom(error: unknown): boolean {
-  return isStatewrightError(error, "store_full") || isStatewrightError(error, "store_locked");
+  return transientStoreCodes.some((code) => isStatewrightError(error, code));
 }
 
 /** Resolves when the active effects have ended and recorded their outcomes, at the latest after 30 s. Never rejects. */
