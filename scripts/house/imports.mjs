@@ -37,7 +37,7 @@ const ROOMS = [
 ];
 
 /** The files beside the rooms: above all rooms, and without an order of their own. */
-const FRONT = ["run.ts", "launch.ts", "queue.ts", "recover-run.ts", "begin.ts", "outcome.ts"];
+const FRONT = ["run.ts", "submit.ts", "launch.ts", "queue.ts", "recover-run.ts", "begin.ts", "outcome.ts"];
 
 /** Lists the relative imports and re-exports of a package, types included: one entry per pair of files. */
 export function listImports({ files }) {
