@@ -294,7 +294,7 @@ test("the history of a thread is returned up to a damaged checkpoint", async () 
   await damaged.close();
 });
 
-test("a changed outline is refused with the name of its graph version, verify reports it, and threads run on [ND7] [F6]", async () => {
+test("a changed outline is refused with the name of its graph version, verify reports it, and threads run on [F6, ND7]", async () => {
   const rounds = createGrowingGraph(diary, 20, 2);
   const store = sqliteStore(file);
   await run(rounds, { store, thread: "t", input: first }).result;

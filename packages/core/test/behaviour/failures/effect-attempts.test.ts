@@ -73,7 +73,7 @@ async function runAndDie(graph: ReturnType<typeof createHangingGraph>, world: Vi
   return store.peer();
 }
 
-test("a step killed in flight and run again has two attempts in two processes, and a duration without the outage [ND8] [FX19]", async () => {
+test("a step killed in flight and run again has two attempts in two processes, and a duration without the outage [FX19, ND8]", async () => {
   const world = createVirtualWorld(start);
   const graph = createHangingGraph(world, { hangs: 1 });
   const store = await runAndDie(graph, world);

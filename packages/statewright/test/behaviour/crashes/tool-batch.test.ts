@@ -90,7 +90,7 @@ test("a once call started before a kill and without a reconciler interrupts, and
   });
 });
 
-test("the journal of a killed process names the attempts, the processes and the reason of each repeat [ND8] [FX19]", async () => {
+test("the journal of a killed process names the attempts, the processes and the reason of each repeat [FX19, ND8]", async () => {
   const store = sqliteStore(join(folder, "batch.db"));
   const rows = await store.effects("batch", "main");
   store.close();
