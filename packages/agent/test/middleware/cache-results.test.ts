@@ -235,6 +235,32 @@ test("a tool without injections shares results within a run, and between runs on
   expect(log).toEqual(["ann"]);
 });
 
+test("runs without a context do not share the results of a tool without injections [FX61]", async () => {
+  let runs = 0;
+  const count = defineTool({
+    name: "count",
+    description: "Count the runs.",
+    input: z.object({}),
+    effect: "pure",
+    run: () => `run ${++runs}`,
+  });
+  const caching = cacheResults({ ttlMs: 60_000 });
+  const runOnce = async () => {
+    const agent = createAgent({
+      name: "shop",
+      model: scriptedModel([call("count", {}), call("count", {}), say("ok")]),
+      tools: [count],
+      middleware: [caching],
+      store: memoryStore(),
+    });
+    return listAnswers(await agent.run({ thread: "t", input: "go" }).result);
+  };
+  expect([await runOnce(), await runOnce()]).toEqual([
+    ["run 1", "run 1"],
+    ["run 2", "run 2"],
+  ]);
+});
+
 test("a tool with injections is cached by the declared scope only, and not without one [FX61]", async () => {
   let runs = 0;
   const cart = defineTool({
