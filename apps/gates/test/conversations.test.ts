@@ -63,7 +63,7 @@ test.each<[string, Body, string | undefined]>([
     "content 1 has a call without a valid signature",
   ],
   ["google", google(googleCall), "expected the first content to have the role user"],
-])("what %s refuses is found: %o", (provider, body, problem) => {
+])("the check finds a request that %s refuses: %o", (provider, body, problem) => {
   const found = formats[provider]?.open().findProblems(body).join("\n");
   if (problem === undefined) expect(found).toBe("");
   else expect(found).toContain(problem);
