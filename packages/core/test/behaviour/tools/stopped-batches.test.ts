@@ -75,35 +75,6 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy
     expect(loop.requests).toHaveLength(2);
   });
 
-  test("a drain in the middle of a batch leaves the unfinished tool calls to the resume, which runs them [T1]", async () => {
-    const world = createVirtualWorld();
-    const store = memoryStore();
-    const ran: string[] = [];
-    const waiting = defineTool({
-      name: "work",
-      description: "Work, and stop at once when the run stops.",
-      input: z.object({ ms: z.number() }),
-      effect: "idempotent",
-      run: async ({ ms }, { callId, wait }) => {
-        ran.push(callId);
-        await wait(ms);
-        return callId;
-      },
-    });
-    const loop = createToolLoop({ tools: [waiting], world, store, strategy, turns: [calls, ["after"]] });
-    const handle = loop.start();
-    await world.advance(15);
-    handle.drain("the process stops");
-    await world.advance(1_000);
-    expect((await handle.result).status).toBe("paused");
-    const resumed = loop.again();
-    await world.advance(1_000);
-    const result = await resumed.result;
-    expect(result.status).toBe("done");
-    expect(listToolAnswers(result).map(getAnswerText)).toEqual(["c0", "c1", "c2", "c3"]);
-    expect(ran.filter((id) => id === "c0")).toHaveLength(1);
-  });
-
   test("when a new input ends a run in mid-batch, every tool call is answered before the message of the new input [T1]", async () => {
     const world = createVirtualWorld();
     const ran: string[] = [];
@@ -127,3 +98,35 @@ describe.each([["parallel"], ["sequential"], [{ batch: 2 }]] as const)("strategy
     expect(messages.at(-2)).toMatchObject({ role: "user", id: "u2" });
   });
 });
+
+test.each([1, 2, 4])(
+  "a drain in the middle of a batch of at most %i concurrent tool calls leaves the unfinished calls to the resume, which runs them [T1]",
+  async (maxConcurrency) => {
+    const world = createVirtualWorld();
+    const store = memoryStore();
+    const ran: string[] = [];
+    const waiting = defineTool({
+      name: "work",
+      description: "Work, and stop at once when the run stops.",
+      input: z.object({ ms: z.number() }),
+      effect: "idempotent",
+      run: async ({ ms }, { callId, wait }) => {
+        ran.push(callId);
+        await wait(ms);
+        return callId;
+      },
+    });
+    const loop = createToolLoop({ tools: [waiting], world, store, maxConcurrency, turns: [calls, ["after"]] });
+    const handle = loop.start();
+    await world.advance(15);
+    handle.drain("the process stops");
+    await world.advance(1_000);
+    expect((await handle.result).status).toBe("paused");
+    const resumed = loop.again();
+    await world.advance(1_000);
+    const result = await resumed.result;
+    expect(result.status).toBe("done");
+    expect(listToolAnswers(result).map(getAnswerText)).toEqual(["c0", "c1", "c2", "c3"]);
+    expect(ran.filter((id) => id === "c0")).toHaveLength(1);
+  },
+);
