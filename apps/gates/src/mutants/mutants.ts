@@ -293,12 +293,6 @@ export const mutants: readonly Mutant[] = [
     replace: "",
   },
   {
-    name: "a call prevented by the store gets a result",
-    file: "packages/core/src/run/tool-call/prepare-call.ts",
-    find: "  if (aborted && isSuspension(reason)) throw reason;\n",
-    replace: "",
-  },
-  {
     name: "tool results arrive in another order",
     file: "packages/core/src/run/tool-call/tool-node.ts",
     find: "const answers = results.map((result) => toToolMessage(scope, result));",

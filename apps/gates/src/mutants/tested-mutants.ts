@@ -254,6 +254,14 @@ export const testedMutants: readonly TestedMutant[] = [
     test: "packages/agent/test/middleware/log-calls.test.ts",
   },
   {
+    name: "a call that a stopped process has not begun gets a result",
+    file: "packages/core/src/run/tool-call/prepare-call.ts",
+    find: "  if (aborted && isSuspension(reason)) throw reason;\n",
+    replace: "",
+    rule: "T1",
+    test: "packages/core/test/behaviour/tools/stopped-batches.test.ts",
+  },
+  {
     name: "a cached result is shared between runs",
     file: "packages/agent/src/middleware/cache-results.ts",
     find: "JSON.stringify([run.thread, run.run])",
