@@ -19,22 +19,9 @@ import { Artifacts } from "./write/artifacts.ts";
 import { LongTermTable } from "./write/long-term.ts";
 import { createLongTermStore } from "./write/long-term-store.ts";
 import { PrunedRanges } from "./write/pruned-ranges.ts";
+import type { StoreWrites } from "./write/store-writes.ts";
 
-type Writes = Pick<
-  Store,
-  | "createThread"
-  | "updateThread"
-  | "claim"
-  | "commit"
-  | "branch"
-  | "enqueue"
-  | "dequeue"
-  | "post"
-  | "delete"
-  | "importThread"
-  | "prune"
-  | "vacuum"
->;
+type Writes = StoreWrites & Pick<Store, "vacuum">;
 
 /** Opens a file for reading. Throws `store_missing`, `store_corrupt`, `store_newer`, `missing_key`, `store_failed`. */
 export function openReadOnlyStore(path: string, options: ResolvedOptions): SqliteStore {

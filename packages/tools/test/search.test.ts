@@ -219,9 +219,10 @@ describe("a costly pattern over a line of 4 MB, without ripgrep", () => {
 
   test("the search ends after 10 seconds with the lines of the other files and the number of unsearched files [FX69]", async () => {
     putLines();
-    const { world, advance } = createManualWorld();
+    const { world, advance, waitForTimer } = createManualWorld();
+    const isMatching = waitForTimer(10_000);
     const live = startSearch({ world });
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await isMatching;
     advance(10_000);
     const [answer] = await live.answers();
     expect(getMessageText(answer)).toBe(

@@ -19,6 +19,7 @@ import type { OpenInterruptOf } from "../run/session/options/options.ts";
 import { toOpenInterrupt } from "../run/session/run-row.ts";
 import { type Codec, createGuardedCodec, plainCodec } from "../state/codec.ts";
 import { checkPlace, type ReadContext, requireThread, streamNamespaces } from "./get-history.ts";
+import { isOnBranch } from "./read/find-checkpoint.ts";
 
 /** State of a thread at one checkpoint. */
 export interface ThreadState<Types extends GraphTypes = GraphTypes> {
@@ -60,7 +61,7 @@ export interface StateOptions {
    * default: the outermost graph.
    */
   readonly nesting?: string;
-  /** Checkpoint id; default: the newest checkpoint of the branch. */
+  /** Checkpoint id, of `branch` or its ancestors if a branch is given. Default: the newest checkpoint of the branch. */
   readonly at?: number;
   /** Codec of values other than plain data, as in the run. Default: plain data and built-in types. */
   readonly codec?: Codec;
@@ -179,6 +180,7 @@ async function findCheckpoint(
   const threadRow = await requireThread(store, thread);
   const row =
     at === undefined ? await findNewestCheckpoint(context, branch, nesting) : await store.checkpoint(thread, at);
+  if (row !== undefined && at !== undefined && branch !== undefined) await checkBranch({ store, thread }, row, branch);
   if (row !== undefined) {
     checkWriter(threadRow, row, context.codec, graph);
     return row;
@@ -191,6 +193,20 @@ async function findCheckpoint(
     next: isEmpty
       ? "Run the thread with an input first, or use another branch: no input is saved on this branch yet"
       : "Use a checkpointId from getHistory",
+    place: { thread },
+  });
+}
+
+/** Throws `unknown_checkpoint` for a checkpoint that a branch and its ancestors do not have. */
+async function checkBranch(
+  { store, thread }: Pick<ReadContext, "store" | "thread">,
+  row: CheckpointRow,
+  branch: string,
+): Promise<void> {
+  if (await isOnBranch({ reads: store, thread }, branch, row)) return;
+  throw new StatewrightError("unknown_checkpoint", {
+    what: `the checkpoint ${row.id} of thread "${thread}" is on the branch "${row.branch}", not on "${branch}"`,
+    next: "Use a checkpointId of the branch, or leave out the branch",
     place: { thread },
   });
 }

@@ -107,3 +107,16 @@ test("changes in history entries are frozen for every kind of delta", async () =
     expect(values.every((value) => Object.isFrozen(value))).toBe(true);
   }
 });
+
+test("getState refuses a checkpoint that the given branch and its ancestors do not have", async () => {
+  const store = memoryStore();
+  await run(log, { store, thread: "t", input: { said: ["one"] } }).result;
+  const { checkpointId: first } = await getState(log, { store, thread: "t" });
+  const branch = await fork(log, { store, thread: "t", at: first, name: "other", moveHead: false });
+  await run(log, { store, thread: "t", branch: "main", input: { said: ["two"] } }).result;
+  const { checkpointId: second } = await getState(log, { store, thread: "t", branch: "main" });
+  expect((await getState(log, { store, thread: "t", at: first, branch })).branch).toBe("main");
+  await expect(getState(log, { store, thread: "t", at: second, branch })).rejects.toThrow(
+    `the checkpoint ${second} of thread "t" is on the branch "main", not on "other"`,
+  );
+});

@@ -7,7 +7,8 @@ import { eraseSecurely } from "../file/erase-securely.ts";
 import type { StoreParts } from "../store-parts.ts";
 import type { LargeDeletion } from "./thread-deletion.ts";
 
-type StoreWrites = Pick<
+/** Writes to threads. */
+export type StoreWrites = Pick<
   Store,
   | "createThread"
   | "updateThread"

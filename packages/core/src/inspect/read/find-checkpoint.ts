@@ -43,7 +43,7 @@ export async function findCheckpoint(
 }
 
 /** Returns true if a branch has a checkpoint: itself, its ancestors up to their forks, or their inner graphs. */
-async function isOnBranch(
+export async function isOnBranch(
   { reads, thread }: Pick<ThreadReader, "reads" | "thread">,
   branch: string,
   row: CheckpointRow,
