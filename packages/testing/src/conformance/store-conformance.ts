@@ -12,6 +12,7 @@ import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
 import { queueTests } from "./queue.ts";
+import { requestTests } from "./requests.ts";
 import {
   commitWrite,
   createCheckpoint,
@@ -47,6 +48,8 @@ export const storeConformance: readonly StoreTest[] = [
         writtenBy: { graph: "g", version: 1, shape: "s1" },
         recovered: false,
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -205,6 +208,8 @@ export const storeConformance: readonly StoreTest[] = [
         run: "r1",
         recovered: false,
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -570,6 +575,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...queueTests,
   ...longTermTests,
   ...inboxTests,
+  ...requestTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,
