@@ -10,6 +10,7 @@ import { createReadOnlyError, ReadTransactions } from "./read/read-transactions.
 import { createReader } from "./read/reader.ts";
 import { Snapshots } from "./read/snapshots.ts";
 import { createStoreReads } from "./read/store-reads.ts";
+import { ThreadWatch } from "./read/thread-watch.ts";
 import { createThreadExporter } from "./rows/thread-export.ts";
 import type { SqliteStore } from "./sqlite-store.ts";
 import type { ResolvedOptions } from "./store-parts.ts";
@@ -60,6 +61,7 @@ function createStore(
     owner: transactions,
     transactions,
   });
+  const watch = new ThreadWatch(db, { world, isClosed: () => transactions.isClosed(), isLocal: false });
   const readers = { db, transactions: { read: transactions.read.bind(transactions), write: refuse } };
   const claims = { hasFailedReleases: () => false, retryReleases: refuse };
   return {
@@ -67,6 +69,7 @@ function createStore(
     local: false,
     ...createRefusedWrites(refuse, (run) => void world.schedule.soon(run)),
     ...createStoreReads({ transactions, snapshots, exportThread, claims, artifacts, readOutside }),
+    watch: (listener, watching) => watch.watch(listener, watching),
     longTerm: createLongTermStore({ ...readers, items, applyLongTerm: () => undefined }, longTerm),
     artifacts: createArtifactStore({ ...readers, world, artifacts, readOutside }),
     backup: async (target, backup = {}) => {
@@ -77,6 +80,7 @@ function createStore(
     rotate: refuse,
     close: async () => {
       snapshots.close();
+      watch.close();
       transactions.close();
     },
   };

@@ -279,7 +279,11 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
   return {
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
-    claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
+    claim: (request) =>
+      enqueue(() => {
+        saveForSnapshots(threads, request.thread);
+        return claimThread(threads, self, request);
+      }),
     commit: (commit, onCommitted) => {
       let counts: InputCounts | undefined;
       add(
