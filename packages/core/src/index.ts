@@ -178,11 +178,14 @@ export {
 } from "./model/new-message.ts";
 export { estimateCost, type ModelPrice, type PricesInput, type PriceTable } from "./model/prices.ts";
 export { type AiSdkProviderTool, providerTool } from "./model/provider-tool.ts";
+export { type CancelRunOptions, cancelRun } from "./resume/cancel-run.ts";
 export { type CheckRunsOptions, checkRuns, type RunCheck } from "./resume/check-runs.ts";
 export { type ConversationTypes, type EditOptions, editMessage } from "./resume/edit-message.ts";
 export { type Engine, type EngineOptions, engine } from "./resume/engine.ts";
 export { type ForkOptions, fork } from "./resume/fork.ts";
+export { type PauseRunOptions, pauseRun } from "./resume/pause-run.ts";
 export { type RecoverOptions, recover } from "./resume/recover.ts";
+export type { RequestedRunResult, RequestRunOptions } from "./resume/request-run.ts";
 export { resume } from "./resume/resume.ts";
 export type { ServingOptions } from "./resume/serving.ts";
 export { type SteerOptions, steer } from "./resume/steer.ts";

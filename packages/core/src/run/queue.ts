@@ -4,19 +4,23 @@
  */
 
 import { describeFailure, isStatewrightError, type StatewrightError, toErrorRecord } from "../base/errors.ts";
+import type { World } from "../base/world.ts";
 import { checkThread } from "../checkpoint/check-writer.ts";
 import type { RunRow, RunStatus } from "../checkpoint/checkpoint.ts";
 import type { InboxMessage } from "../checkpoint/inbox-message.ts";
+import type { RunRequest } from "../checkpoint/run-request.ts";
 import type { QueueWrite, Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import { getPlan } from "../compile/plan.ts";
 import { beginRun, getProgram, programs } from "./begin.ts";
 import type { EventStream } from "./events/events.ts";
+import { finishRequestedRun } from "./finish-requested-run.ts";
 import { launch, type RunControls } from "./launch.ts";
 import { finishPreempted } from "./loop/finish-preempted.ts";
 import { migrateQueuedInput } from "./loop/migrate-queued-input.ts";
 import { loadRunOutcome, type OutcomeSource } from "./outcome.ts";
 import { subscribeToAbort } from "./session/abort.ts";
+import { applyRequest } from "./session/check-requests.ts";
 import type { BreakpointOption, CommonOptions, RunHandle, RunResult } from "./session/options/options.ts";
 import type { Persistence } from "./session/parts/persistence.ts";
 import type { Position } from "./session/parts/position.ts";
@@ -32,6 +36,9 @@ import {
   toRunKey,
   type WaitingRun,
 } from "./session/thread-registry.ts";
+import { watchThread } from "./session/thread-watch.ts";
+import { createWatch } from "./session/watch-run.ts";
+import { startUnlessRequested } from "./start-unless-requested.ts";
 import {
   getCodec,
   getWorld,
@@ -67,7 +74,7 @@ export type CallerWithStore = Caller & { readonly options: { readonly store: Sto
  * the queue.
  */
 export async function runAsActive(
-  session: Pick<Session, "position" | "events" | "journal" | "signals" | "inboxes">,
+  session: Session,
   caller: Caller,
   work: () => Promise<RunResult<State>>,
   isStillFirst: (error: unknown) => boolean = () => false,
@@ -90,7 +97,9 @@ export async function runAsActive(
     tenant,
     handle,
     stop,
+    stopForRequest: (request: RunRequest): void => applyRequest(saved.thread, request),
     notifyArrival: ({ id: message, kind }: Pick<InboxMessage, "id" | "kind">): void => {
+      saved.thread.arrivals.version += 1;
       if (kind === "event") events.notifyArrival();
       else if (kind === "steer") inbox.notifyArrival([message]);
     },
@@ -98,10 +107,11 @@ export async function runAsActive(
   active.set(run.thread, activeRun);
   const unregister =
     handle === undefined ? undefined : registerActiveRun([caller.graph, session.position.plan.graph], handle);
+  const unwatch = watchThread(store, createWatch(session, saved));
   // A run that could not start has released the thread without reading the queue length.
   let shouldStartNext = true;
   try {
-    const result = await work();
+    const result = await startUnlessRequested(session, saved, work);
     shouldStartNext = saved.thread.queued > 0 || waiting.size > 0;
     if (isResting(result)) void continueWithArrivals(session, caller);
     return result;
@@ -110,9 +120,22 @@ export async function runAsActive(
     throw error;
   } finally {
     unregister?.();
+    unwatch();
     if (active.get(run.thread) === activeRun) active.delete(run.thread);
+    // A request that arrived while the run came to rest.
+    if (saved.thread.requests > 0) void finishRequestedRuns(caller, store, run.thread);
     if (shouldStartNext) void startNextQueued(caller, store, run.thread);
     else resolveWaitingRuns(store, run.thread);
+  }
+}
+
+/** Ends or pauses the runs at rest that requests of the thread are about. Never rejects. */
+async function finishRequestedRuns({ options }: Caller, store: Store, thread: string): Promise<void> {
+  const world = getWorld(options);
+  try {
+    while ((await finishRequestedRun({ store, world, codec: getCodec(options), thread })).kind === "finished");
+  } catch (error) {
+    world.log("warn", "a request of a run could not be handled", { thread, error: toErrorRecord(error) });
   }
 }
 
@@ -625,4 +648,23 @@ function waitForTurn(
     // A drained input stays in the queue for a later process: a start here would run it after its drain.
     if (!stops.drain.aborted && !isThreadActive(store, thread)) void startNextQueued(caller, store, thread);
   });
+}
+
+/** Resolves the caller in this process that waits for a run which has left the queue. */
+export function leaveQueue(store: Store, run: RunRow): void {
+  getThreadRegistry(store).waiting.get(toRunKey(run))?.detach();
+}
+
+/** Starts the next queued run of a thread if its caller waits in this process. Never rejects. */
+export async function startWaitingRun(store: Store, thread: string, world: World): Promise<void> {
+  if (isThreadActive(store, thread) || listWaitingRuns(store, thread).length === 0) return;
+  try {
+    for await (const next of streamStartableRuns(store, thread)) {
+      const waiting = getThreadRegistry(store).waiting.get(toRunKey(next));
+      waiting?.start();
+      if (waiting !== undefined) return;
+    }
+  } catch (error) {
+    world.log("warn", "the next queued run of a thread could not be started", { thread, error: toErrorRecord(error) });
+  }
 }
