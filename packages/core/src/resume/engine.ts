@@ -109,6 +109,17 @@ export function engine(options: EngineOptions): Engine {
   const listHalted = (): Promise<readonly RunRow[]> => halted.list(isClaimed);
   const scanner = createPendingWorkScanner({ options, host, world, isClaimed, listHalted, track });
 
+  let unwatch: (() => void) | undefined;
+  /** Scans when another caller or process adds work. The runs of this engine read their own inputs. */
+  function watchStore(): void {
+    unwatch ??= store.watch?.(
+      (thread) => {
+        if (!isClaimed(thread) && claimedThreads.size < eagerScanBelow) schedule.hint();
+      },
+      { kinds: ["input"] },
+    );
+  }
+
   async function scanStore(): Promise<void> {
     for (const [thread, work] of await scanner.scan()) if (isServing()) claimThread(thread, work);
   }
@@ -143,6 +154,8 @@ export function engine(options: EngineOptions): Engine {
 
   async function stopServing(): Promise<void> {
     state = "stopping";
+    unwatch?.();
+    unwatch = undefined;
     slots.clear();
     claimedThreads.clear();
     schedule.cancel();
@@ -159,6 +172,7 @@ export function engine(options: EngineOptions): Engine {
       await stopping;
       if (isServing()) return;
       state = "serving";
+      watchStore();
       try {
         await schedule.scan();
         await schedule.schedulePoll();

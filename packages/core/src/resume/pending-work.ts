@@ -13,6 +13,7 @@ import type { RunHandle } from "../run/session/options/options.ts";
 import { toRunKey } from "../run/session/thread-registry.ts";
 import { getCodec } from "../run/task/open-session.ts";
 import { filterDeliverable, isResting } from "./notified-runs.ts";
+import { finishRequestedRuns, listRequestedRuns } from "./requested-runs.ts";
 import { resumeRun } from "./resume.ts";
 import { type ClaimableRuns, continueRun, createCaller, createScanner, type ServingOptions } from "./serving.ts";
 
@@ -61,6 +62,10 @@ export function createPendingWorkScanner({
   const triedRuns = new Set<string>();
 
   async function listRuns(): Promise<ClaimableRuns & { readonly due: readonly RunRow[] }> {
+    await finishRequestedRuns(
+      options,
+      (await listRequestedRuns(store)).filter(({ thread }) => !isClaimed(thread)),
+    );
     const { queued, orphaned, parked, notified, more } = await finder.next();
     scanner.hasMore = more;
     const untried = parked.filter((row) => !triedRuns.has(toRunKey(row)));

@@ -9,6 +9,11 @@ export interface ScanSchedule {
   scan(): Promise<void>;
   /** Starts a scan and logs its failure; the next poll follows. */
   request(): void;
+  /**
+   * Starts a scan for a hint about a thread that is not at work here. Hints during a scan, and shortly after one, start
+   * one scan together, so that scans for hints take a small part of the time.
+   */
+  hint(): void;
   /** Sets the next poll and the alarm for the next timer. */
   schedulePoll(): Promise<void>;
   /** Sets the alarm for the next timer. Timers already due on threads busy elsewhere are retried by the next poll. */
@@ -18,6 +23,9 @@ export interface ScanSchedule {
   /** Resolves when no scan is active. */
   waitForScan(): Promise<void>;
 }
+
+/** Pause after a scan for hints, as a multiple of its duration. */
+const hintPause = 5;
 
 export function createScanSchedule({
   store,
@@ -36,6 +44,8 @@ export function createScanSchedule({
   let rescan = false;
   let cancelAlarm: () => void = ignore;
   let cancelPoll: () => void = ignore;
+  let cancelHint: (() => void) | undefined;
+  let nextHintAt = 0;
 
   async function scanWhileRequested(): Promise<void> {
     try {
@@ -48,6 +58,24 @@ export function createScanSchedule({
     }
   }
 
+  function scanForHint(): void {
+    cancelHint = undefined;
+    if (!isServing()) return;
+    const startMs = world.clock.monotonic();
+    void scanOrLog().then(() => {
+      const endMs = world.clock.monotonic();
+      nextHintAt = endMs + (endMs - startMs) * hintPause;
+    });
+  }
+
+  async function scanOrLog(): Promise<void> {
+    try {
+      await schedule.scan();
+    } catch (error) {
+      world.log("error", "the store could not be scanned", { error: toErrorRecord(error) });
+    }
+  }
+
   const schedule: ScanSchedule = {
     scan: () => {
       rescan = true;
@@ -55,12 +83,16 @@ export function createScanSchedule({
       return activeScan;
     },
     request: () => {
-      schedule
-        .scan()
-        .catch((error: unknown) =>
-          world.log("error", "the store could not be scanned", { error: toErrorRecord(error) }),
-        )
-        .then(() => (isServing() ? schedule.schedulePoll() : undefined), ignore);
+      scanOrLog().then(() => (isServing() ? schedule.schedulePoll() : undefined), ignore);
+    },
+    hint: () => {
+      if (cancelHint !== undefined || !isServing()) return;
+      const delayMs = nextHintAt - world.clock.monotonic();
+      if (delayMs > 0) cancelHint = world.schedule.after(delayMs, scanForHint);
+      else {
+        cancelHint = ignore;
+        world.schedule.soon(scanForHint);
+      }
     },
     schedulePoll: async () => {
       cancelPoll();
@@ -83,6 +115,8 @@ export function createScanSchedule({
     cancel: () => {
       cancelPoll();
       cancelAlarm();
+      cancelHint?.();
+      cancelHint = undefined;
     },
     waitForScan: async () => {
       await activeScan?.catch(ignore);

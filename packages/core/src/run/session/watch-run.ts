@@ -19,7 +19,8 @@ export function createWatch({ inboxes }: Pick<Session, "inboxes">, { thread, sto
     onInputs: ({ queued, messages, requests }) => {
       if (queued > 0) void checkPreemption(thread, store);
       if (requests > 0) void checkRequests(thread, store);
-      if (messages === 0) return;
+      // Senders of this process have notified the run.
+      if (messages === 0 || store.local === true) return;
       thread.arrivals.version += 1;
       events.notifyArrival();
       void notifySteering(thread, inbox);
