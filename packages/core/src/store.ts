@@ -30,6 +30,7 @@ export type {
   InboxMessageWrite,
 } from "./checkpoint/inbox-message.ts";
 export {
+  attemptDisplaced,
   attemptStopped,
   type EffectAttempt,
   type EffectRow,
@@ -39,6 +40,7 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
 export type {

@@ -19,6 +19,7 @@ import type { EventRow } from "./event.ts";
 import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-export.ts";
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
+import type { ClaimMode, PreviousOwner } from "./previous-owner.ts";
 import type { NamespaceSummary, SuperstepPage, TimelineEntry } from "./superstep.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 import type { VerifyReport } from "./verify-report.ts";
@@ -53,6 +54,12 @@ export interface ClaimRequest {
    * import of the thread are refused.
    */
   readonly startsRun?: boolean | undefined;
+  /**
+   * `free` (default) refuses a thread of a live owner with `thread_busy`. `force` claims the thread also from a live
+   * owner of another store object, without a wait: the next commit of that owner is refused with `fenced`. For an
+   * orchestrator that has decided that this process works on the thread.
+   */
+  readonly claim?: ClaimMode | undefined;
 }
 
 /** Claimed thread. */
@@ -75,8 +82,7 @@ export interface Claim {
   readonly head: CheckpointRow | undefined;
   /** Newest run of the branch. */
   readonly run: RunRow | undefined;
-  /** True when the previous owner died without releasing the thread. */
-  readonly recovered: boolean;
+  readonly previousOwner: PreviousOwner;
   /** Number of queued runs of the thread, over all branches. */
   readonly queued: number;
   /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
@@ -413,7 +419,8 @@ export interface Store {
   updateThread(thread: string, patch: ThreadPatch): Promise<ThreadRow>;
   /**
    * Claims a thread as its only writer. Throws `thread_busy` while a live owner holds the thread, including this
-   * store; with `mustExist` throws `unknown_thread` or `unknown_branch`.
+   * store; a forced claim only while this store holds the thread. With `mustExist` throws `unknown_thread` or
+   * `unknown_branch`.
    */
   claim(request: ClaimRequest): Promise<Claim>;
   /**

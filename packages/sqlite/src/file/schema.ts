@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "3a61a1ff023aa902bf55f51e9e5c2225c89508dd18659d12b4e7e0fecc9afaa2";
+export const schemaHash = "05988481551769dc9231138aa11780357c5ce2d0cffdd290ab6dad00eb4381d7";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -70,7 +70,8 @@ export const migrations: readonly (readonly string[])[] = [
   updated INTEGER NOT NULL,
   secret BLOB,
   tenant TEXT,
-  user TEXT
+  user TEXT,
+  displaced TEXT
 ) STRICT`,
     `CREATE INDEX threads_by_change ON threads (updated)`,
     `CREATE INDEX threads_by_tenant ON threads (tenant, updated) WHERE tenant IS NOT NULL`,

@@ -306,8 +306,8 @@ export const queueTests: readonly StoreTest[] = [
       );
       const claim = await next.claim(createClaimRequest("dead"));
       assertEqual(
-        [claim.recovered, claim.run?.status],
-        [true, "running"],
+        [claim.previousOwner, claim.run?.status],
+        ["dead", "running"],
         "the claim, with the stored status of the run",
       );
       await releaseThread(next, "dead", claim);

@@ -9,6 +9,7 @@ import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
 import { toVersionKey } from "../export/list-graph-versions.ts";
+import type { PreviousOwner } from "../previous-owner.ts";
 import {
   checkKeys,
   createBusyError,
@@ -318,7 +319,8 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   if (request.branch !== undefined) checkId("branch", request.branch);
   const known = threads.get(request.thread);
   if (known === undefined && request.mustExist === true) throw createUnknownThreadError(request.thread);
-  if (known?.owner?.alive === true) throw createBusyError(request.thread);
+  if (known?.owner?.alive === true && (known.owner === self || request.claim !== "force"))
+    throw createBusyError(request.thread);
   const writer = { graph, version, shape };
   const { thread: id, branch: headBranch = "main", keySalt = "", tenant, owner } = request;
   checkParties("run", { tenant, owner });
@@ -334,7 +336,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
   }
   threads.set(thread.id, thread);
   saveOutline(threads, writer, request.outline);
-  const recovered = thread.owner !== undefined;
+  const previousOwner = known === undefined ? "new" : replaceOwner(known);
   thread.owner = self;
   thread.writer = writer;
   thread.writtenBy ??= writer;
@@ -350,8 +352,16 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     writtenBy: head?.writtenBy ?? writer,
     head: toCheckpointRow(head?.checkpoint),
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
-    recovered,
+    previousOwner,
     queued: thread.queued,
     ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
+}
+
+/** Records a displaced owner of a thread; returns the kind of the previous owner. */
+function replaceOwner(thread: Thread): PreviousOwner {
+  const { owner } = thread;
+  thread.displaced = [...thread.displaced, ...(owner === undefined ? [] : [owner])].filter(({ alive }) => alive);
+  if (thread.displaced.length > 0) return "displaced";
+  return owner === undefined ? "released" : "dead";
 }

@@ -73,6 +73,8 @@ export interface Thread {
   /** Number of queued runs. */
   queued: number;
   owner: Owner | undefined;
+  /** Owners that lost the thread to a forced claim. */
+  displaced: readonly Owner[];
   /** Graph version of the owner, recorded with new checkpoints; undefined before the first claim. */
   writer: GraphVersion | undefined;
   writtenBy: GraphVersion | undefined;
@@ -136,6 +138,7 @@ export function createThread(
     artifacts: createThreadArtifacts(),
     queued: 0,
     owner: undefined,
+    displaced: [],
     writer,
     writtenBy: writer,
     epoch: 0,

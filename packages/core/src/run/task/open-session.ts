@@ -20,6 +20,7 @@ import {
 } from "../../checkpoint/codec/saved-state.ts";
 import { emptyControl, parseControl } from "../../checkpoint/control.ts";
 import type { EventRow } from "../../checkpoint/event.ts";
+import { type ClaimMode, isOwnerLost } from "../../checkpoint/previous-owner.ts";
 import type { Claim, Store } from "../../checkpoint/store.ts";
 import type { Graph } from "../../compile/graph.ts";
 import { checkpointFormat, getPlan, type Plan, parseFormat } from "../../compile/plan.ts";
@@ -85,6 +86,8 @@ export interface OpenSessionOptions {
   readonly onIncompatible?: "parks" | "refused";
   /** True when no body runs, so no context is needed. */
   readonly needsNoContext?: boolean;
+  /** Claim of a thread with a live owner. Default `free`. */
+  readonly claim?: ClaimMode | undefined;
 }
 
 /** Returns the given thread id after validation, or a new id. */
@@ -131,6 +134,7 @@ async function claimSession(opening: OpenSessionOptions): Promise<Session> {
     tenant: opening.labels?.tenant,
     owner: opening.labels?.owner,
     startsRun: opening.claimsOnCommit,
+    claim: opening.claim,
   });
   const { world, skewMs } = followStoreClock(env.world, claim);
   let older: Graph;
@@ -331,7 +335,7 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
-      recoveredNamespaces: claim.recovered ? new Set() : undefined,
+      takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
       run,

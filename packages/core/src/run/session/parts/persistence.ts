@@ -67,8 +67,8 @@ export interface ActiveThread extends Sequence {
   failure: StatewrightError | undefined;
   /** Number of queued runs on the thread, as of the last commit. */
   queued: number;
-  /** Namespaces loaded by this session since it claimed the thread of a dead owner; undefined for another claim. */
-  readonly recoveredNamespaces: Set<string> | undefined;
+  /** Namespaces loaded by this session since it claimed the thread of a dead or displaced owner; undefined for another claim. */
+  readonly takenNamespaces: Set<string> | undefined;
   /** `once` effects in progress. */
   readonly onceEffects: OnceEffects;
   /** Finished effects whose commit failed, by namespace and journal key. */
