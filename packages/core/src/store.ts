@@ -55,6 +55,7 @@ export type {
   MetadataFilter,
   NamespaceJournal,
   OpenInterruptFilter,
+  Ownership,
   PruneWrite,
   QueuedThread,
   QueueWrite,

@@ -393,11 +393,22 @@ export type StoreReads = Pick<
   | "supersteps"
 >;
 
+/**
+ * Owner of the work on the threads of a store: `store` for engines and callers that claim threads by the liveness of
+ * their owners; `orchestrator` for a system that delivers all work, one delivery of a thread at a time.
+ */
+export type Ownership = "store" | "orchestrator";
+
 /** Store of threads. Reads are open to every caller, writes to the owner of the thread. */
 export interface Store {
   readonly name: string;
   /** True when no other process can write to this store: an active run need not poll for external input. */
   readonly local?: boolean | undefined;
+  /**
+   * Owner of the work on the threads, recorded by the first process that opens the store. An engine refuses a store of
+   * an orchestrator. Default: `store`.
+   */
+  readonly ownership?: Ownership | undefined;
   /**
    * Returns the time of the store in milliseconds since the epoch. Timers and expiries are armed and judged by this
    * clock, so that processes with different clocks agree. A store with a clock sets `at` of each claim. In a store

@@ -5,6 +5,7 @@
  */
 import type { StatewrightError } from "../../base/errors.ts";
 import { checkId } from "../../base/ids.ts";
+import { checkChoice } from "../../base/options.ts";
 import { createMemoryLongTerm } from "../../long-term/memory-long-term.ts";
 import { checkVectors } from "../../long-term/rules.ts";
 import type { LongTermVectors } from "../../long-term/vectors.ts";
@@ -18,7 +19,7 @@ import {
   createUnknownBranchError,
   createUnknownThreadError,
 } from "../rules.ts";
-import type { Claim, ClaimRequest, Store, StoreReads } from "../store.ts";
+import type { Claim, ClaimRequest, Ownership, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
@@ -63,12 +64,16 @@ export interface MemoryStoreOptions {
    * differ. Default: none, so that due times follow the world of each run.
    */
   readonly now?: () => number;
+  /** Owner of the work on the threads, for all owners of the store. Default: `store`. */
+  readonly ownership?: Ownership;
 }
 
 /** Creates a store that exists as long as this process. Throws `invalid_option`. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
-  checkKeys("memoryStore", options, ["longTerm", "now"]);
+  checkKeys("memoryStore", options, ["longTerm", "now", "ownership"]);
   checkVectors("memoryStore", options.longTerm);
+  const { ownership = "store" } = options;
+  checkChoice("memoryStore", { ownership }, ["store", "orchestrator"]);
   const threads = Object.assign(new Map<string, Thread>(), {
     runCount: 0,
     ownerCount: 0,
@@ -77,6 +82,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
     snapshots: new Set<SavedThreads>(),
+    ownership,
     now: options.now,
   });
   return createOwner(threads, options.longTerm);
@@ -88,6 +94,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
   const queue = createWriteQueue(self);
   return {
     name: "memory",
+    ownership: threads.ownership,
     get local() {
       return threads.ownerCount === 1;
     },

@@ -20,7 +20,7 @@ import {
   createUnknownThreadError,
   isChildNamespace,
 } from "../rules.ts";
-import type { CheckpointWithDeltas } from "../store.ts";
+import type { CheckpointWithDeltas, Ownership } from "../store.ts";
 import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
 
@@ -109,6 +109,7 @@ export type Threads = Map<string, Thread> & {
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  readonly ownership: Ownership;
   /** Clock of the store; undefined in a store without a clock. */
   readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */
