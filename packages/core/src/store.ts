@@ -41,8 +41,19 @@ export {
   processDied,
 } from "./checkpoint/journal.ts";
 export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
+export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export type {
+  HintKind,
+  HintListener,
+  InputCounts,
+  RunRequest,
+  RunRequestKind,
+  RunRequestOutcome,
+  RunRequestWrite,
+  WatchOptions,
+} from "./checkpoint/run-request.ts";
 export type {
   BranchWrite,
   ChannelRows,

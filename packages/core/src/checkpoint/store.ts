@@ -20,6 +20,14 @@ import type { GraphVersion, PrunedDelta, ThreadExport } from "./export/thread-ex
 import type { InboxMessage, InboxMessageWrite } from "./inbox-message.ts";
 import type { EffectRow, InterruptRow, OpenInterruptRow } from "./journal.ts";
 import type { ClaimMode, PreviousOwner } from "./previous-owner.ts";
+import type {
+  HintListener,
+  InputCounts,
+  RunRequest,
+  RunRequestOutcome,
+  RunRequestWrite,
+  WatchOptions,
+} from "./run-request.ts";
 import type { NamespaceSummary, SuperstepPage, TimelineEntry } from "./superstep.ts";
 import type { TimerChange, TimerRow } from "./timer.ts";
 import type { VerifyReport } from "./verify-report.ts";
@@ -62,8 +70,8 @@ export interface ClaimRequest {
   readonly claim?: ClaimMode | undefined;
 }
 
-/** Claimed thread. */
-export interface Claim {
+/** Claimed thread, with the inputs that wait for its owner. */
+export interface Claim extends InputCounts {
   readonly epoch: number;
   /** Random part of the idempotency keys of the thread, from the call that created it; `""` for none. */
   readonly keySalt: string;
@@ -83,8 +91,6 @@ export interface Claim {
   /** Newest run of the branch. */
   readonly run: RunRow | undefined;
   readonly previousOwner: PreviousOwner;
-  /** Number of queued runs of the thread, over all branches. */
-  readonly queued: number;
   /** Time of the claim by the clock of the store, in milliseconds since the epoch; absent in a store without a clock. */
   readonly at?: number | undefined;
 }
@@ -138,6 +144,11 @@ export interface Commit {
    * messages of a run that ends otherwise are deleted.
    */
   readonly rolledBackRun?: string | undefined;
+  /**
+   * Ids of the requests handled by this commit. A commit that ends a run handles all requests of the run. A handled
+   * request without a key is removed.
+   */
+  readonly handledRequests?: readonly string[] | undefined;
   /** Artifacts of the committed effects, stored atomically with the outcomes. */
   readonly artifacts?: readonly ArtifactWrite[] | undefined;
   /** Long-term changes applied atomically with this commit, in order. */
@@ -387,6 +398,7 @@ export type StoreReads = Pick<
   | "interrupts"
   | "openInterrupts"
   | "inbox"
+  | "requests"
   | "timers"
   | "events"
   | "namespaces"
@@ -436,13 +448,13 @@ export interface Store {
   claim(request: ClaimRequest): Promise<Claim>;
   /**
    * Enqueues an atomic write. `onCommitted` is called once, synchronously after the write is durable or has failed,
-   * in call order, never inside this call; `queued` is the number of queued runs of the thread at that moment.
+   * in call order, never inside this call; `counts` are the inputs that wait for the owner of the thread at that moment.
    * Refused with `fenced` after the thread was released or claimed by another owner; with `unknown_branch` for a
    * write without a checkpoint to a missing namespace and for a first checkpoint without its parent namespace; with
    * `invalid_id` for a name outside the grammar; with `run_exists` for a new run with a duplicate key and for a
    * queued run that was cancelled.
    */
-  commit(commit: Commit, onCommitted: (failure?: StatewrightError, queued?: number) => void): void;
+  commit(commit: Commit, onCommitted: (failure?: StatewrightError, counts?: InputCounts) => void): void;
   /**
    * Enqueues a run on its branch, in call order; does not require ownership of the thread. Returns the saved row: for
    * a duplicate key the existing run, without a write. Throws `unknown_thread`, `unknown_branch`, `thread_busy`, and
@@ -461,11 +473,24 @@ export interface Store {
    */
   post(write: InboxMessageWrite): Promise<InboxMessage>;
   /**
+   * Adds a request of a run, in call order; does not require ownership of the thread. The first request of a run
+   * counts: a later one changes nothing, except a cancel after a pause. Removes a queued run from the queue at once
+   * for a cancel. A run that ended needs no request, and a known key returns its outcome without a write. Throws
+   * `unknown_thread`, `unknown_branch`, `unknown_run`, `invalid_id`.
+   */
+  request(write: RunRequestWrite): Promise<RunRequestOutcome>;
+  /**
    * Creates a branch with its child namespaces and first checkpoints; the store assigns `id`, `seq` and `parent`.
    * Throws `unknown_thread`, `unknown_checkpoint`, `thread_exists` for an existing name, `invalid_id` for a namespace
    * outside the branch, `thread_busy` while a live owner holds the thread.
    */
   branch(write: BranchWrite): Promise<CheckpointRow>;
+  /**
+   * Calls the listener when a thread changes, until the returned function is called. Writes of this store are reported
+   * after they are durable, never inside a call; writes of other processes later. A hint may be lost, repeated or
+   * early: polling the rows is always correct. The listener must not throw. Absent in a store without hints.
+   */
+  watch?(listener: HintListener, options?: WatchOptions): () => void;
   /**
    * Calls `read` with reads that all see the store as of one moment, also across `await`, and releases the moment when
    * `read` ends. Claims no thread and writes nothing; writers continue. The reads throw `store_closed` after `read` has
@@ -526,6 +551,10 @@ export interface Store {
   claimable(page: ClaimablePage): Promise<readonly RunRow[]>;
   /** Waiting inbox messages of a branch in posting order. Read at every boundary of a run that accepts messages. */
   inbox(thread: string, branch: string): Promise<readonly InboxMessage[]>;
+  /** Requests of a thread that are not handled, oldest first. */
+  requests(thread: string): Promise<readonly RunRequest[]>;
+  /** Inputs that wait for the owners of these threads, in their order, in one read; zeros for an unknown thread. */
+  countInputs(threads: readonly string[]): Promise<readonly InputCounts[]>;
   /** Timers of all namespaces by due time, then by id; `dueBy` is an inclusive upper limit. */
   timers(filter?: {
     readonly thread?: string;

@@ -69,8 +69,8 @@ export const queueTests: readonly StoreTest[] = [
       const write = (more = {}) =>
         new Promise<void>((resolve, reject) => {
           const { epoch } = held.claim;
-          store.commit({ thread: "t", branch: "main", epoch, seq: 9, ...more }, (failure, count) => {
-            queuedCount = count;
+          store.commit({ thread: "t", branch: "main", epoch, seq: 9, ...more }, (failure, counts) => {
+            queuedCount = counts?.queued;
             if (failure === undefined) resolve();
             else reject(failure);
           });

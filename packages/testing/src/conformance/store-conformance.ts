@@ -12,6 +12,7 @@ import { inboxTests } from "./inbox.ts";
 import { interruptTests } from "./interrupts.ts";
 import { longTermTests } from "./long-term.ts";
 import { queueTests } from "./queue.ts";
+import { requestTests } from "./requests.ts";
 import {
   commitWrite,
   createCheckpoint,
@@ -47,6 +48,8 @@ export const storeConformance: readonly StoreTest[] = [
         writtenBy: { graph: "g", version: 1, shape: "s1" },
         previousOwner: "new",
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -264,6 +267,8 @@ export const storeConformance: readonly StoreTest[] = [
         run: "r1",
         previousOwner: "released",
         queued: 0,
+        messages: 0,
+        requests: 0,
       },
       "the claim",
     );
@@ -629,6 +634,7 @@ export const storeConformance: readonly StoreTest[] = [
   ...queueTests,
   ...longTermTests,
   ...inboxTests,
+  ...requestTests,
   ...eventTests,
   ...threadMoveTests,
   ...threadTests,

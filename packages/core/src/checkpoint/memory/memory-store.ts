@@ -19,14 +19,18 @@ import {
   createUnknownBranchError,
   createUnknownThreadError,
 } from "../rules.ts";
-import type { Claim, ClaimRequest, Ownership, Store, StoreReads } from "../store.ts";
+import type { HintKind, InputCounts } from "../run-request.ts";
+import type { Claim, ClaimRequest, Commit, Ownership, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
+import { createMemoryHints } from "./memory-hints.ts";
 import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
+import { requestRun } from "./memory-request-run.ts";
+import { countInputs, listOpenRequests } from "./memory-requests.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
@@ -79,6 +83,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     ownerCount: 0,
     interruptCount: 0,
     eventThreads: new Set<string>(),
+    requestThreads: new Set<string>(),
+    hints: createMemoryHints(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
     snapshots: new Set<SavedThreads>(),
@@ -91,7 +97,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 function createOwner(threads: Threads, vectors: LongTermVectors | undefined): MemoryStore {
   const self: Owner = { alive: true, crashed: false };
   threads.ownerCount += 1;
-  const queue = createWriteQueue(self);
+  const queue = createWriteQueue(self, threads.hints.report);
   return {
     name: "memory",
     ownership: threads.ownership,
@@ -101,6 +107,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     ...(threads.now === undefined ? {} : { now: createClockRead(threads.now, self) }),
     ...createReads({ find: (id) => threads.get(id), all: () => threads }, self),
     ...createSnapshots(threads, self),
+    watch: threads.hints.watch,
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
     artifacts: createArtifactAccess((thread) => {
@@ -139,7 +146,8 @@ interface WriteQueue {
   clear(): void;
 }
 
-function createWriteQueue(self: Owner): WriteQueue {
+/** Creates the queue of an owner; `onFlushed` is called after each group of writes and its callbacks. */
+function createWriteQueue(self: Owner, onFlushed: () => void): WriteQueue {
   let jobs: { work(): void; onCommitted: OnCommitted }[] = [];
   const queue: WriteQueue = {
     add: (work, onCommitted) => {
@@ -163,6 +171,7 @@ function createWriteQueue(self: Owner): WriteQueue {
       group.forEach(({ onCommitted }, index) => {
         onCommitted(outcomes[index]);
       });
+      onFlushed();
     },
     clear: () => {
       jobs = [];
@@ -195,7 +204,7 @@ function createClockRead(now: () => number, self: Owner): () => Promise<number> 
   return () => read(self, now);
 }
 
-type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "exportThread" | "vacuum">;
+type MemoryReads = Required<StoreReads> & Pick<Store, "claimable" | "countInputs" | "exportThread" | "vacuum">;
 
 function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads, "name"> {
   return {
@@ -211,6 +220,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
     runs: (filter = {}) => read(self, () => listRuns(all(), filter)),
     countRuns: (filter = {}) => read(self, () => countRuns(all(), filter)),
     claimable: (page) => read(self, () => listClaimable(all(), page)),
+    countInputs: (ids) => read(self, () => ids.map((id) => countInputs(find(id)))),
     checkpoint: (id, checkpoint) =>
       read(self, () => toCheckpointRow(find(id)?.checkpoints.get(checkpoint)?.checkpoint)),
     writtenBy: (id, checkpoint) => read(self, () => find(id)?.checkpoints.get(checkpoint)?.writtenBy),
@@ -230,6 +240,7 @@ function createReads({ find, all }: ThreadSource, self: Owner): Omit<MemoryReads
       read(self, () => [...(find(id)?.namespaces.get(name)?.interrupts.values() ?? [])].map(({ row }) => row)),
     openInterrupts: (filter = {}) => read(self, () => listOpenInterrupts(all(), filter)),
     inbox: (id, name) => read(self, () => listWaiting(find(id)?.namespaces.get(name)?.inbox ?? [])),
+    requests: (id) => read(self, () => listOpenRequests(find(id) ?? { requests: [] })),
     events: (id, page) => read(self, () => listEvents(find(id), page)),
     namespaces: (id, kind) => read(self, () => listNamespaces(find(id), kind)),
     supersteps: (id, page) => read(self, () => listTimeline(find(id), page)),
@@ -258,6 +269,7 @@ type StoreWrites = Pick<
   | "enqueue"
   | "dequeue"
   | "post"
+  | "request"
   | "branch"
   | "delete"
   | "importThread"
@@ -265,28 +277,32 @@ type StoreWrites = Pick<
 >;
 
 function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: WriteQueue): StoreWrites {
-  const write = <Value>(thread: string, work: () => Value): Promise<Value> =>
+  const write = <Value>(thread: string, work: () => Value, kind: HintKind = "change"): Promise<Value> =>
     enqueue(() => {
       saveForSnapshots(threads, thread);
-      return work();
+      const value = work();
+      threads.hints.record(thread, kind);
+      return value;
     });
   return {
     createThread: (put) => write(put.thread, () => putThread(threads, put)),
     updateThread: (id, patch) => write(id, () => patchThread(threads, id, patch)),
     claim: (request) => write(request.thread, () => claimThread(threads, self, request)),
     commit: (commit, onCommitted) => {
-      let queued: number | undefined;
+      let counts: InputCounts | undefined;
       add(
         () => {
           saveForSnapshots(threads, commit.thread);
-          queued = applyCommit(threads, self, commit);
+          counts = applyCommit(threads, self, commit);
+          if (isVisible(commit)) threads.hints.record(commit.thread, "change");
         },
-        (failure) => onCommitted(failure, queued),
+        (failure) => onCommitted(failure, counts),
       );
     },
-    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put)),
-    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason)),
-    post: (message) => write(message.thread, () => postMessage(threads, message)),
+    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put), "input"),
+    dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason), "input"),
+    post: (message) => write(message.thread, () => postMessage(threads, message), "input"),
+    request: (request) => write(request.thread, () => requestRun(threads, request), "input"),
     branch: (fork) => write(fork.thread, () => forkBranch(threads, fork)),
     delete: (id) =>
       write(id, () => {
@@ -300,6 +316,11 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
       }),
     prune: (prune) => write(prune.thread, () => pruneMemoryThread(getThread(threads, prune.thread), prune)),
   };
+}
+
+/** Returns true for a commit that lists show: journal rows alone are none. */
+function isVisible({ checkpoint, run, interrupts }: Commit): boolean {
+  return checkpoint !== undefined || run !== undefined || interrupts !== undefined;
 }
 
 function createLongTermStore(
@@ -360,7 +381,7 @@ function claimThread(threads: Threads, self: Owner, request: ClaimRequest): Clai
     head: toCheckpointRow(head?.checkpoint),
     run: namespace.run === undefined ? undefined : thread.runs.get(namespace.run)?.row,
     previousOwner,
-    queued: thread.queued,
+    ...countInputs(thread),
     ...(threads.now === undefined ? {} : { at: threads.now() }),
   };
 }

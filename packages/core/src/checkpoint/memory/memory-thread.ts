@@ -20,9 +20,11 @@ import {
   createUnknownThreadError,
   isChildNamespace,
 } from "../rules.ts";
+import type { RunRequest } from "../run-request.ts";
 import type { CheckpointWithDeltas, Ownership } from "../store.ts";
 import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
+import type { MemoryHints } from "./memory-hints.ts";
 
 export interface Owner {
   alive: boolean;
@@ -72,6 +74,10 @@ export interface Thread {
   readonly artifacts: ThreadArtifacts;
   /** Number of queued runs. */
   queued: number;
+  /** Number of inbox messages that no run has received. */
+  messages: number;
+  /** Requests in their order, including handled requests with a key. */
+  requests: readonly RunRequest[];
   owner: Owner | undefined;
   /** Owners that lost the thread to a forced claim. */
   displaced: readonly Owner[];
@@ -106,6 +112,9 @@ export type Threads = Map<string, Thread> & {
   ownerCount: number;
   /** Threads that may have an undelivered event in an inbox: every other thread has none. */
   readonly eventThreads: Set<string>;
+  /** Threads that may have a request: every other thread has none. */
+  readonly requestThreads: Set<string>;
+  readonly hints: MemoryHints;
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
@@ -138,6 +147,8 @@ export function createThread(
     events: [],
     artifacts: createThreadArtifacts(),
     queued: 0,
+    messages: 0,
+    requests: [],
     owner: undefined,
     displaced: [],
     writer,

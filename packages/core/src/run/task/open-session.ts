@@ -37,7 +37,7 @@ import { createEventInbox } from "../session/inbox/event-inbox.ts";
 import { createInbox } from "../session/inbox/inbox.ts";
 import type { InboxBuffer } from "../session/inbox/inbox-buffer.ts";
 import { parseBreakpoints, restoreBreakpoints, toSavedBreakpoints } from "../session/options/breakpoints.ts";
-import type { BreakpointOption, CommonOptions } from "../session/options/options.ts";
+import type { BreakpointOption, CommonOptions, RunHandle } from "../session/options/options.ts";
 import { toPublicState } from "../session/output.ts";
 import { createOnceEffects } from "../session/parts/once-effects.ts";
 import { awaitDurable, type Persistence, toRowKey } from "../session/parts/persistence.ts";
@@ -335,6 +335,10 @@ async function loadSession(
       bytes: 0,
       failure: undefined,
       queued: claim.queued,
+      messages: claim.messages,
+      requests: claim.requests,
+      pauseRequests: new Set(),
+      pause: (reason) => (events.handle as RunHandle<unknown> | undefined)?.drain(reason),
       takenNamespaces: isOwnerLost(claim.previousOwner) ? new Set() : undefined,
       onceEffects: createOnceEffects(),
       unsavedOutcomes: new Map(),
