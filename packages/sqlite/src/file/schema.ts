@@ -30,7 +30,7 @@ export const applicationId = 0x53577274;
  * SHA-256 of the schema of a new file, so that opening a file does not create the tables in memory for comparison. A
  * test compares the hash with the statements below.
  */
-export const schemaHash = "3a61a1ff023aa902bf55f51e9e5c2225c89508dd18659d12b4e7e0fecc9afaa2";
+export const schemaHash = "20f902facd04897014d888aef98e9bb14bf719e55c45dfa97d9fc95fff1f8301";
 
 /** Forward only: the version of a file is its number of applied migrations. */
 export const migrations: readonly (readonly string[])[] = [
@@ -240,7 +240,22 @@ export const migrations: readonly (readonly string[])[] = [
   sum INTEGER NOT NULL,
   PRIMARY KEY (branch, id)
 ) STRICT, WITHOUT ROWID`,
-    `CREATE INDEX timers_by_due ON timers (due, id)`,
+    // By kind: an engine reads the due timers of a kind, whatever else is due.
+    `CREATE INDEX timers_by_due ON timers (kind, due, id)`,
+    `CREATE INDEX debounced_timers ON timers (about) WHERE kind = 'start' AND about <> ''`,
+    `CREATE TABLE schedules (
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  graph TEXT NOT NULL,
+  tenant TEXT,
+  user TEXT,
+  due INTEGER,
+  revision INTEGER NOT NULL,
+  sum INTEGER NOT NULL,
+  body ANY NOT NULL
+) STRICT`,
+    `CREATE INDEX schedules_by_due ON schedules (due, id) WHERE due IS NOT NULL`,
+    `CREATE INDEX schedules_by_tenant ON schedules (tenant, id) WHERE tenant IS NOT NULL`,
     `CREATE TABLE inbox_messages (
   key INTEGER PRIMARY KEY,
   branch INTEGER NOT NULL REFERENCES branches ON DELETE CASCADE,

@@ -35,6 +35,8 @@ export interface Reader {
   readonly timers: TimerReader;
   readonly outlines: OutlineReader;
   readonly supersteps: SuperstepReader;
+  /** Reports a damaged row that a list or a write over many threads skips. */
+  readonly onFault: (fault: StatewrightError) => void;
 }
 
 /** Creates the readers. `onFault` is called for damaged rows that are skipped by lists over many threads. */
@@ -63,5 +65,6 @@ export function createReader(
     timers: new TimerReader(db, onFault),
     outlines: new OutlineReader(db),
     supersteps: new SuperstepReader(db, { ciphers, namespaces }),
+    onFault,
   };
 }

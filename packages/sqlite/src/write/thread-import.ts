@@ -1,6 +1,12 @@
 /** Import of threads from their exports. */
 
-import { type NamespaceExport, storeRules, type ThreadExport, threadRules } from "@statewright/core/store";
+import {
+  delayedRunRules,
+  type NamespaceExport,
+  storeRules,
+  type ThreadExport,
+  threadRules,
+} from "@statewright/core/store";
 import { hashRemainingDeltas } from "@statewright/store-kit";
 import type { Reader } from "../read/reader.ts";
 import type { Artifacts } from "./artifacts.ts";
@@ -67,7 +73,10 @@ export class ThreadImport {
     }
     const run = threadExport.run === undefined ? undefined : runKeys.get(threadExport.run);
     if (run !== undefined) runs.setNewestOfThread(key, run);
-    threads.countQueued(key, threadExport.runs.filter(({ status }) => status === "queued").length);
+    threads.countQueued(
+      key,
+      threadExport.runs.filter((run) => run.status === "queued" && !delayedRunRules.isDelayed(run)).length,
+    );
     const { seq, checkpoint, updatedAt: updated } = threadExport;
     threads.advance(key, { seq, checkpoint, updated });
   }

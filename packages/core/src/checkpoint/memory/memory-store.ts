@@ -17,16 +17,19 @@ import {
   createUnknownBranchError,
   createUnknownThreadError,
 } from "../rules.ts";
-import type { Claim, ClaimRequest, Store, StoreReads } from "../store.ts";
+import type { ScheduleRow } from "../schedule.ts";
+import type { Claim, ClaimRequest, Schedules, Store, StoreReads } from "../store.ts";
 import { checkParties, checkTenant, toThreadDetails } from "../thread-rules.ts";
 import { createCrashedError } from "./crashed-error.ts";
 import { listEvents, listHistory, loadChannels, toCheckpointRow } from "./memory-checkpoints.ts";
 import { applyCommit, listWaiting, postMessage } from "./memory-commit.ts";
+import { enqueueDueRuns, replaceDebounced } from "./memory-delayed.ts";
 import { insertThread, saveOutline, toThreadExport } from "./memory-export.ts";
 import { forkBranch } from "./memory-fork.ts";
-import { listOpenInterrupts, listTimers } from "./memory-interrupts.ts";
+import { listOpenInterrupts } from "./memory-interrupts.ts";
 import { pruneMemoryThread } from "./memory-retention.ts";
 import { countRuns, dequeueRun, enqueueRun, findRun, listClaimable, listRuns, matches } from "./memory-runs.ts";
+import { listSchedules, putSchedule } from "./memory-schedules.ts";
 import { readSnapshot, type SavedThreads, saveForSnapshots, type ThreadSource } from "./memory-snapshot.ts";
 import { listNamespaces, listTimeline } from "./memory-supersteps.ts";
 import {
@@ -41,6 +44,7 @@ import {
   type Threads,
 } from "./memory-thread.ts";
 import { countThreads, listBranches, listThreads, patchThread, putThread, toThreadRow } from "./memory-thread-list.ts";
+import { listTimers } from "./memory-timers.ts";
 
 /** Store in memory, with test helpers: further owners of the same threads, and simulated crashes. */
 export interface MemoryStore extends Store {
@@ -75,6 +79,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     eventThreads: new Set<string>(),
     outlines: new Map<string, string>(),
     longTerm: createMemoryLongTerm(),
+    schedules: new Map<string, ScheduleRow>(),
     snapshots: new Set<SavedThreads>(),
     now: options.now,
   });
@@ -95,6 +100,7 @@ function createOwner(threads: Threads, vectors: LongTermVectors | undefined): Me
     ...createSnapshots(threads, self),
     ...createWrites(threads, self, queue),
     longTerm: createLongTermStore(threads, { self, queue, vectors }),
+    schedules: createSchedules(threads, self, queue),
     artifacts: createArtifactAccess((thread) => {
       checkAlive(self);
       return threads.get(thread)?.artifacts;
@@ -248,6 +254,7 @@ type StoreWrites = Pick<
   | "claim"
   | "commit"
   | "enqueue"
+  | "enqueueDue"
   | "dequeue"
   | "post"
   | "branch"
@@ -276,7 +283,8 @@ function createWrites(threads: Threads, self: Owner, { add, write: enqueue }: Wr
         (failure) => onCommitted(failure, queued),
       );
     },
-    enqueue: (put) => write(put.thread, () => enqueueRun(threads, put)),
+    enqueue: (put) => write(put.thread, () => replaceDebounced(threads, put) ?? enqueueRun(threads, put)),
+    enqueueDue: (page) => enqueue(() => enqueueDueRuns(threads, page)),
     dequeue: (id, run, { at, reason }) => write(id, () => dequeueRun(threads.get(id), run, at, reason)),
     post: (message) => write(message.thread, () => postMessage(threads, message)),
     branch: (fork) => write(fork.thread, () => forkBranch(threads, fork)),
@@ -309,6 +317,15 @@ function createLongTermStore(
     write: (changes, at) => write(() => longTerm.apply(changes, at)),
     refresh: (touches) => write(() => longTerm.refresh(touches)),
     sweep: (at, limit) => write(() => longTerm.sweep(at, limit)),
+  };
+}
+
+function createSchedules(threads: Threads, self: Owner, { write }: WriteQueue): Schedules {
+  return {
+    get: (id) => read(self, () => threads.schedules.get(id)),
+    list: (filter = {}) => read(self, () => listSchedules(threads, filter)),
+    put: (put) => write(() => putSchedule(threads, put)),
+    delete: (id) => write(() => threads.schedules.delete(id)),
   };
 }
 

@@ -20,6 +20,7 @@ import {
   createUnknownThreadError,
   isChildNamespace,
 } from "../rules.ts";
+import type { ScheduleRow } from "../schedule.ts";
 import type { CheckpointWithDeltas } from "../store.ts";
 import type { ThreadDetails } from "../thread-rules.ts";
 import type { TimerRow } from "../timer.ts";
@@ -107,6 +108,8 @@ export type Threads = Map<string, Thread> & {
   /** Outlines of graph versions, by version. */
   readonly outlines: Map<string, string>;
   readonly longTerm: MemoryLongTerm;
+  /** Schedules by id. */
+  readonly schedules: Map<string, ScheduleRow>;
   /** Clock of the store; undefined in a store without a clock. */
   readonly now: (() => number) | undefined;
   /** Open snapshots, each with the threads changed since. */
