@@ -7,6 +7,7 @@ import { checkCount, checkOptions, listOptionNames } from "../base/options.ts";
 import type { World } from "../base/world.ts";
 import type { RunRow } from "../checkpoint/checkpoint.ts";
 import type { ClaimableKind } from "../checkpoint/claimable.ts";
+import { inQueue } from "../checkpoint/delayed-run.ts";
 import type { Store } from "../checkpoint/store.ts";
 import type { Graph } from "../compile/graph.ts";
 import type { Migration } from "../compile/migration.ts";
@@ -165,7 +166,7 @@ async function excludePreempted(
   const isRetained = await Promise.all(
     orphaned.map(async ({ thread, id }) => {
       if (!threads.has(thread)) return true;
-      const queuedRuns = await store.runs({ thread, status: "queued" });
+      const queuedRuns = await store.runs({ thread, ...inQueue });
       return !queuedRuns.some(({ stops }) => stops?.run === id);
     }),
   );
