@@ -32,13 +32,13 @@ export function planStarts(
   const [task] = tasks;
   const node = task === undefined ? undefined : session.position.plan.nodes.get(task.node);
   if (tasks.length !== 1 || task === undefined || node?.logic.answersCalls !== true) return noStarts;
-  const [tools] = node.logic.listTools(node);
+  const [toolNode] = node.logic.listTools(node);
   const messages = state["messages"] as readonly Message[];
-  if (tools === undefined || node.policy.cache !== undefined || !mayCallOnce(tools, messages)) return noStarts;
-  if (mayStop(session, finished, task) || hasBeforeHook(session, tools)) return noStarts;
-  const pending = listPendingCalls(messages).calls.filter((call) => !isFinalCall(tools, call));
-  if (pending.length > tools.maxCalls) return noStarts;
-  return listFirstCalls(tools, pending).flatMap((call) => planStart(session, tools, task, call) ?? []);
+  if (toolNode === undefined || node.policy.cache !== undefined || !mayCallOnce(toolNode, messages)) return noStarts;
+  if (mayStop(session, finished, task) || hasBeforeHook(session, toolNode)) return noStarts;
+  const pending = listPendingCalls(messages).calls.filter((call) => !isFinalCall(toolNode, call));
+  if (pending.length > toolNode.maxCalls) return noStarts;
+  return listFirstCalls(toolNode, pending).flatMap((call) => planStart(session, toolNode, task, call) ?? []);
 }
 
 const noStarts: readonly PlannedStart[] = [];
@@ -69,21 +69,21 @@ function mayStop({ env, journal, position, signals }: Session, finished: readonl
   );
 }
 
-function hasBeforeHook({ env }: Session, tools: ToolNode<never, never>): boolean {
-  return listNodeMiddleware(env, tools).some(({ beforeTool }) => beforeTool !== undefined);
+function hasBeforeHook({ env }: Session, toolNode: ToolNode<never, never>): boolean {
+  return listNodeMiddleware(env, toolNode).some(({ beforeTool }) => beforeTool !== undefined);
 }
 
 /** Plans the start of a call; undefined for a call that does not run `once`, may wait before it begins, or is refused. */
 function planStart(
   { env, position }: Session,
-  tools: ToolNode<never, never>,
+  toolNode: ToolNode<never, never>,
   task: Task,
   call: PendingCall,
 ): PlannedStart | undefined {
   const { block, message, key } = call;
-  const tool = resolveTool(tools, call);
+  const tool = resolveTool(toolNode, call);
   if (tool === undefined || !beginsAtOnce(tool) || getCallEffect(tool) !== "once") return undefined;
-  if (isProviderCall(call) || !isRunnable(message.finish) || !isAdvertised(tools, call)) return undefined;
+  if (isProviderCall(call) || !isRunnable(message.finish) || !isAdvertised(toolNode, call)) return undefined;
   if (block.raw !== undefined || block.refused !== undefined || listForgedKeys(tool.spec, block.args).length > 0)
     return undefined;
   const parsed = tryParse(tool.spec, block.args);
