@@ -30,6 +30,7 @@ export type {
   InboxMessageWrite,
 } from "./checkpoint/inbox-message.ts";
 export {
+  attemptDisplaced,
   attemptStopped,
   type EffectAttempt,
   type EffectRow,
@@ -39,8 +40,20 @@ export {
   type OpenInterruptRow,
   processDied,
 } from "./checkpoint/journal.ts";
+export type { ClaimMode, PreviousOwner } from "./checkpoint/previous-owner.ts";
+export * as requestRules from "./checkpoint/request-rules.ts";
 export * as retentionRules from "./checkpoint/retention.ts";
 export * as storeRules from "./checkpoint/rules.ts";
+export type {
+  HintKind,
+  HintListener,
+  InputCounts,
+  RunRequest,
+  RunRequestKind,
+  RunRequestOutcome,
+  RunRequestWrite,
+  WatchOptions,
+} from "./checkpoint/run-request.ts";
 export type {
   BranchWrite,
   ChannelRows,
@@ -53,6 +66,7 @@ export type {
   MetadataFilter,
   NamespaceJournal,
   OpenInterruptFilter,
+  Ownership,
   PruneWrite,
   QueuedThread,
   QueueWrite,

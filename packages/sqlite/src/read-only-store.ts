@@ -93,6 +93,7 @@ function createRefusedWrites(refuse: () => Promise<never>, schedule: (run: () =>
     enqueue: refuse,
     dequeue: refuse,
     post: refuse,
+    request: refuse,
     delete: refuse,
     importThread: refuse,
     prune: refuse,

@@ -31,7 +31,7 @@ function prepareStatements(db: Database) {
     sumRun: db.prepare<[number]>(putRunSum),
     startRun: db.prepare<[number, number]>("UPDATE runs SET started = ? WHERE key = ?"),
     knownRun: db.prepare<[number, string], KnownRun>(
-      "SELECT r.key, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
+      "SELECT r.key, r.branch, r.status, b.run IS r.key AS newest FROM runs r JOIN branches b ON b.key = r.branch WHERE r.thread = ? AND r.id = ?",
     ),
     queuedById: db
       .prepare<[string], number>("SELECT 1 FROM runs INDEXED BY runs_by_id WHERE id = ? AND status = 'queued' LIMIT 1")
@@ -53,6 +53,7 @@ function prepareStatements(db: Database) {
 /** Row of a known run; `newest` is 1 for the newest run of the namespace. */
 export interface KnownRun {
   readonly key: number;
+  readonly branch: number;
   readonly status: RunRow["status"];
   readonly newest: number;
 }
@@ -126,7 +127,7 @@ export class RunRows {
     if (starts) {
       this.#sql.startRun.run(run.startedAt, known.key);
       this.#sql.sumRun.run(known.key);
-      this.#threads.countQueued(claimed.key, -1);
+      this.#threads.countOwn(claimed.key, "queued", -1);
       this.#setNewest(claimed, namespaceKey, known.key);
     }
     return { key: known.key, starts };

@@ -48,7 +48,7 @@ export class Queue {
     if (this.#rows.runs.find(state.key, run.id) !== undefined || this.#rows.runs.isQueued(run.id))
       throw storeRules.createRunExistsError(row);
     this.#rows.runs.insert({ key: state.key, cipher: this.#reader.ciphers.get(thread) }, namespace.key, row, 0);
-    this.#rows.threads.countQueued(state.key, 1);
+    this.#rows.threads.addInput(state.key, "queued", 1);
     return row;
   }
 
@@ -77,6 +77,14 @@ export class Queue {
     if (queued !== undefined) throw storeRules.createNotIdleError(queued);
   }
 
+  #dropRequests(thread: string, key: number, run: string): void {
+    const count = this.#rows.requests.handle(
+      { id: thread, cipher: this.#reader.ciphers.get(thread) },
+      (request) => request.run === run,
+    );
+    if (count > 0) this.#rows.threads.countOwn(key, "requests", -count);
+  }
+
   /** Cancels a queued run; false if the run is not queued. */
   dequeue(thread: string, id: string, { at, reason }: { readonly at: number; readonly reason: string }): boolean {
     const state = this.#rows.threads.find(thread);
@@ -85,7 +93,8 @@ export class Queue {
     if (state === undefined || known === undefined || row === undefined) return false;
     const { more } = toRunPayload(this.#reader.ciphers.get(thread), { ...row, reason });
     this.#rows.runs.cancelQueued(known.key, at, more);
-    this.#rows.threads.countQueued(state.key, -1);
+    this.#rows.threads.addInput(state.key, "queued", -1);
+    if (state.requests > 0) this.#dropRequests(thread, state.key, id);
     return true;
   }
 }
