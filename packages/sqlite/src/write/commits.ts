@@ -94,7 +94,8 @@ export class Commits {
     const state = journal > namespace.journal ? { ...namespace, journal } : namespace;
     if (checkpoint === undefined) return state;
     storeRules.checkFollows(checkpoint, state.head?.id, oldHead.checkpoint, commit);
-    if (fold.step !== undefined && journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
+    // Rows of this commit are written without what the fold removes.
+    if (fold.step !== undefined && namespace.journal >= fold.step) this.#rows.journal.dropFolded(state.key, fold.step);
     return this.#rows.checkpoints.write(claimed, state, checkpoint, fold.effects);
   }
 

@@ -354,6 +354,7 @@ async function loadSession(
     interrupts: new Map(interrupts.filter((row) => row.step === head?.step).map((row) => [row.id, row])),
     pending: new Map(),
     starts: new Set(),
+    plannedStarts: new Map(),
     flushing: false,
   };
   closeLoadedAttempts(saved);
