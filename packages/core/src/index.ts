@@ -128,6 +128,7 @@ export {
 export { deleteThread } from "./inspect/move-thread.ts";
 export { type PruneOptions, type PruneReport, pruneThread } from "./inspect/prune-thread.ts";
 export { type StreamEventsOptions, streamEvents } from "./inspect/stream-events.ts";
+export { streamMessageText } from "./inspect/stream-message-text.ts";
 export { type LongTermStore, type LongTermStoreOptions, longTermStore } from "./long-term/long-term-store.ts";
 export type { Embed, LongTermVectors } from "./long-term/vectors.ts";
 export type { ModelCallPolicy, ModelFallback, ModelRetryPolicy, ModelTimeouts } from "./model/call-policy.ts";
